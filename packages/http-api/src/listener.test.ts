@@ -235,11 +235,11 @@ test('idle connections make room when almost all are taken', async () => {
 describe('a response that is written but still on its way to a slow client', () => {
   const size = 20_000_000;
   /** Begins to read, and returns how many bytes came in the end. */
-  const slowly = async (port: number): Promise<() => Promise<number>> => {
+  const slowly = async (port: number, next = ''): Promise<() => Promise<number>> => {
     const socket = tcpConnect(port, '127.0.0.1');
     let received = 0;
     socket.on('data', (data: Buffer) => (received += data.length));
-    socket.write('GET /segment HTTP/1.1\r\nHost: x\r\n\r\n');
+    socket.write(`GET /segment HTTP/1.1\r\nHost: x\r\n\r\n${next}`);
     await once(socket, 'data');
     socket.pause();
 
@@ -260,6 +260,40 @@ describe('a response that is written but still on its way to a slow client', () 
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await rest()).toBeGreaterThan(size);
     other.destroy();
+  });
+
+  test.each([
+    ['', ''],
+    [', and has offered another protocol', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+  ])('is given up when the client takes nothing of it%s', async (_what, next) => {
+    let ended: () => void = () => undefined;
+    const closed = new Promise<void>((resolve) => (ended = resolve));
+    const { port } = await start({
+      handler: (request, response) => {
+        request.socket.once('close', ended);
+        large(request, response);
+      },
+      stalledMs: 100,
+    });
+    const rest = await slowly(port, next);
+    await closed;
+    expect(await rest()).toBeLessThan(size);
+  });
+
+  test('is not given up while the client takes some of it now and then', async () => {
+    const { port } = await start({ handler: large, stalledMs: 300 });
+    const socket = tcpConnect(port, '127.0.0.1');
+    let received = 0;
+    socket.on('data', (data: Buffer) => {
+      received += data.length;
+      if (received < size / 2) socket.pause();
+    });
+    socket.write('GET /segment HTTP/1.1\r\nHost: x\r\n\r\n');
+    const reading = setInterval(() => socket.resume(), 5);
+    while (received < size && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 5));
+    clearInterval(reading);
+    expect(received).toBeGreaterThan(size);
+    socket.destroy();
   });
 
   test('is not cut off when the listener closes', async () => {

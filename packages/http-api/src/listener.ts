@@ -14,6 +14,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Limit for a request with its body. */
 const REQUEST_TIMEOUT_MS = 60_000;
+/** Limit for a client that takes nothing of its response, longer than any request has to wait for one. */
+const STALLED_MS = 60_000;
 const TIME_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -38,6 +40,8 @@ export interface HttpListenerOptions {
   log: Log;
   /** Connections of all kinds. */
   maxConnections?: number;
+  /** Time after which a connection with a request is closed when nothing moves on it. */
+  stalledMs?: number;
 }
 
 export interface HttpListener {
@@ -71,6 +75,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     tls === null
       ? createHttpServer(TIME_LIMITS)
       : createHttpsServer({ key: tls.key, cert: tls.cert, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
+  server.timeout = options.stalledMs ?? STALLED_MS;
   const connections = new Connections(server, options.log, options.maxConnections);
   server.on('request', (request, response) => {
     // The parser finishes its buffer even if the limit on pipelined requests has ended the connection.
@@ -80,8 +85,12 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      // Node no longer watches the socket for a client that takes nothing of an earlier response.
+      const stalled = (): void => void socket.destroy();
+      socket.once('timeout', stalled);
       // A second parser on the connection must not interleave its responses with those of the first.
       connections.whenAnswered(socket, () => {
+        socket.off('timeout', stalled);
         if (!socket.destroyed) serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
       });
       return;

@@ -243,12 +243,17 @@ export class Call {
     const track = this.#own[kind === 'camera' ? 'video' : 'audio'];
     if (track === undefined) return;
     try {
+      const wasMuted = track.muted;
+      const opened = await openDevice(kind, { id });
+      // Another device may have been chosen while this one was opened.
       const before = track.media;
-      await track.replace(await openDevice(kind, { id }));
+      await track.replace(opened);
       before?.stop();
-      if (track.muted) await track.unmute();
+      if (wasMuted) await track.unmute();
+      // The person may have muted meanwhile: the next unmute opens the device again, if it can.
+      else if (track.muted && this.media[track.kind].reopen !== undefined) opened.stop();
       this.#closeAfterCall(track);
-      track.setMetadata({ source: kind, active: true } satisfies TrackMetadata);
+      track.setMetadata({ source: kind, active: !track.muted } satisfies TrackMetadata);
     } catch (error) {
       this.#failed(`The ${kind} does not start`, error);
     }

@@ -12,7 +12,13 @@ let actions: SessionAction[];
 
 beforeEach(() => start());
 
-function start(over: { videoCodec?: 'h264' | 'vp8'; enableSimulcast?: boolean } = {}): void {
+interface Rules {
+  videoCodec?: 'h264' | 'vp8';
+  enableSimulcast?: boolean;
+  publishes?: readonly ('audio' | 'video')[];
+}
+
+function start(over: Rules = {}): void {
   actions = [];
   session = createHttpSession({
     peerId: 'ann',
@@ -115,6 +121,26 @@ describe('a publisher', () => {
     actions = [];
     feed({ type: 'setPublishes', kinds: ['audio', 'video'] });
     expect(actions).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ kind: 'video' }] }]);
+  });
+
+  test('does not publish what its answer refused, also when that is permitted later', () => {
+    start({ publishes: ['audio'] });
+    expect(open({ type: 'publish' }, offers.chromium).match(/^a=(recvonly|inactive)/gm)).toEqual([
+      'a=recvonly',
+      'a=inactive',
+    ]);
+    actions = [];
+    feed({ type: 'setPublishes', kinds: ['audio', 'video'] });
+    expect(actions.filter(({ type }) => type === 'publish')).toEqual([]);
+    expect(
+      negotiations()
+        .at(-1)
+        ?.inbound.map(({ kind }) => kind),
+    ).toEqual(['audio']);
+    actions = [];
+    feed({ type: 'setPublishes', kinds: [] });
+    feed({ type: 'setPublishes', kinds: ['audio', 'video'] });
+    expect(actions.at(-1)).toMatchObject({ type: 'publish', tracks: [{ kind: 'audio' }] });
   });
 
   test('restarts ICE once a second', () => {

@@ -13,7 +13,7 @@ import type { Negotiated, Role } from './role.js';
 
 /** A client that publishes what its one offer contains. */
 export class Publisher implements Role {
-  readonly #media: readonly OfferedMedia[];
+  #media: readonly OfferedMedia[];
   readonly #publications: Publications;
   readonly #trackIds: ReadonlyMap<string, string>;
   #kinds: ReadonlySet<TrackKind>;
@@ -60,13 +60,19 @@ export class Publisher implements Role {
   }
 
   answer(): AnswerMedia[] {
-    return this.#media.map((line): AnswerMedia => {
+    const answered = this.#media.map((line): AnswerMedia => {
       const published = this.#published.get(line.mid);
       if (published?.type !== 'receive') return inactive(line);
       const { codec, extensions, rids } = published;
 
       return { role: { type: 'receive', rids }, codec, extensions };
     });
+    // The client never sends on an m-line that is refused here, whatever it is permitted later.
+    this.#media = this.#media.map((line, i) =>
+      answered[i]?.role.type === 'receive' ? line : { ...line, direction: 'inactive' },
+    );
+
+    return answered;
   }
 }
 

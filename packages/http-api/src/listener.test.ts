@@ -84,6 +84,25 @@ describe('websockets', () => {
     }
   });
 
+  test('that are refused give their place back, also where the client does not close', async () => {
+    const { port } = await start({ maxConnections: 1 });
+    const refused = tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    refused.write('GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    refused.resume();
+    await once(refused, 'end');
+    const served = async (): Promise<boolean> => {
+      const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n').catch(() => '');
+      return answer.includes('hello /');
+    };
+    let isServed = false;
+    for (let i = 0; i < 100 && !isServed; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      isServed = await served();
+    }
+    expect(isServed).toBe(true);
+    refused.destroy();
+  });
+
   test('are found when a proxy sends the whole URL', async () => {
     await start();
     expect(await upgrade(`http://media.example${PATH}`)).toBe(ACCEPTED);

@@ -16,6 +16,8 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Limit for a client that takes nothing of its response, longer than any request has to wait for one. */
 const STALLED_MS = 60_000;
+/** Time for a client to close a connection that was refused. */
+const LINGER_MS = 1_000;
 const TIME_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -190,6 +192,9 @@ function answerAndClose(socket: Duplex, status: number, answer: unknown): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `access-control-allow-origin: *\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
   );
+  // Node leaves the other half open for as long as the client likes. Not closed at once: what is unread would cost the answer.
+  const overdue = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(overdue)).resume();
 }
 
 function listen(server: Server, ip: string, port: number): Promise<void> {

@@ -290,7 +290,7 @@ describe('starting', () => {
 
   test('with short names dials short names', async () => {
     const port = await mapper();
-    const resolve = async (): Promise<string> => '127.0.0.1';
+    const resolve = async (): Promise<string[]> => ['127.0.0.1'];
     const nodes: TestNode[] = [];
     for (const name of ['a@one', 'b@two']) {
       const node = await TestNode.start(name, port, { mode: 'sname', resolve });

@@ -297,7 +297,8 @@ export class BandwidthEstimator {
     const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
     // A probe that arrives whole shows that what was lost before is not lost any more.
     const isWhole = this.#probeAcked >= 0.98 * this.#probePackets;
-    if (this.overused || result <= (isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps)) {
+    const limitBps = isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps;
+    if (this.overused || result <= limitBps) {
       this.#foundBps = 0;
       return;
     }

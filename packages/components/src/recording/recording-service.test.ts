@@ -1,4 +1,6 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { constants } from 'node:fs';
+import { mkdir, mkdtemp, open, readdir, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -7,7 +9,7 @@ import type { Component } from '@bloom/rooms';
 import type { MediaRoom } from '@bloom/sfu';
 import { ManualClock, until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
-import { BEAT_MS, isOrphan, ORPHAN_MS, readMark } from './part-mark.js';
+import { BEAT_MS, isOrphan, MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { RecordingService } from './recording-service.js';
 
 const credentials = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'calls' };
@@ -81,6 +83,39 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     expect(await readMark(directory)).toMatchObject({ draft: { recording_id: 'kitchen' } });
     release();
     await closed;
+    await service.close({ timeoutMs: 0 });
+  });
+
+  test('while one that a crash left behind is completed, however long its files take to read', async () => {
+    const clock = new ManualClock(Date.now());
+    const { service, directory } = await start(clock);
+    const left = join(base, 'kitchen', 'part_left');
+    const slow = join(left, 'slow.ogg');
+    await mkdir(left);
+    await writeMark(left, {
+      bucket: 'calls',
+      prefix: '',
+      uploadingSince: null,
+      draft: { recording_id: 'kitchen', start_time: '', tracks: {} },
+    });
+    const longAgo = clock.wall() / 1_000 - 2 * ORPHAN_MS;
+    await utimes(join(left, MARK_FILE), longAgo, longAgo);
+    // Opening it to read takes until somebody opens it to write.
+    execFileSync('mkfifo', [slow]);
+    try {
+      service.collectGarbage(async () => new Set(['kitchen']));
+      // Claimed.
+      await until(async () => !(await isOrphan(left, clock.wall())));
+      for (let passedMs = 0; passedMs <= 2 * ORPHAN_MS; passedMs += BEAT_MS) {
+        await looked(clock);
+        clock.advance(BEAT_MS);
+      }
+      await looked(clock);
+      expect(await isOrphan(directory, clock.wall())).toBe(false);
+      expect(await isOrphan(left, clock.wall())).toBe(false);
+    } finally {
+      await (await open(slow, constants.O_RDWR | constants.O_NONBLOCK)).close();
+    }
     await service.close({ timeoutMs: 0 });
   });
 });

@@ -77,14 +77,20 @@ export class RecordingService {
   async #keep(signal: AbortSignal): Promise<void> {
     const { directory, s3, endpoint, log } = this.#options;
     let lookedAtMs = Number.NEGATIVE_INFINITY;
+    let resuming = false;
     while (!signal.aborted) {
       await Promise.all([...this.#recorders].map((recorder) => recorder.saveDraft()));
       await this.#uploads.beat();
-      if (this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
+      if (!resuming && this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
         lookedAtMs = this.#clock.now();
-        await this.#uploads.resume(directory, s3 === null ? null : { ...s3, endpoint }).catch((error: unknown) => {
-          log.warn('recording.resume_failed', { error });
-        });
+        resuming = true;
+        // Not waited for: it reads whole files, and a recording that is not marked meanwhile is taken for a forgotten one.
+        void this.#uploads
+          .resume(directory, s3 === null ? null : { ...s3, endpoint })
+          .catch((error: unknown) => log.warn('recording.resume_failed', { error }))
+          .finally(() => {
+            resuming = false;
+          });
       }
       await sleep(BEAT_MS, { clock: this.#clock, signal });
     }

@@ -28,6 +28,8 @@ export interface UploadsOptions {
 export class Uploads {
   readonly #options: UploadsOptions;
   readonly #pending = new Set<string>();
+  /** Directories whose files are being completed. */
+  readonly #recovering = new Set<string>();
   /** Directories with an unfinished upload, for this run or the next. */
   readonly #marked = new Set<string>();
   readonly #running = new Set<Promise<void>>();
@@ -58,10 +60,10 @@ export class Uploads {
     this.#running.add(run);
   }
 
-  /** Shows other nodes that this one works on the pending parts; called every `BEAT_MS`. */
+  /** Shows other nodes which parts this one uploads or completes; called every `BEAT_MS`. */
   async beat(): Promise<void> {
     const now = this.#options.clock.wall();
-    await Promise.all([...this.#pending].map((directory) => touchMark(directory, now)));
+    await Promise.all([...this.#pending, ...this.#recovering].map((directory) => touchMark(directory, now)));
   }
 
   /**
@@ -79,6 +81,7 @@ export class Uploads {
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
       if (mark === undefined || (mark.draft === null && !isOurs)) continue;
       // Claims the part: other nodes leave it alone from now on.
+      this.#recovering.add(directory);
       await touchMark(directory, clock.wall());
       const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
       try {
@@ -94,6 +97,8 @@ export class Uploads {
         this.add(part, target, mark.prefix, mark.uploadingSince ?? undefined);
       } catch (error) {
         log.warn('recording.recover_failed', { ...fields, error });
+      } finally {
+        this.#recovering.delete(directory);
       }
     }
   }

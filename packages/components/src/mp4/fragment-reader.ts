@@ -40,6 +40,9 @@ export class FragmentReader {
   #header: Mp4VideoHeader | undefined;
   #moof: { bytes: number; runs: Run[] } | undefined;
   #end = 0;
+  /** Bytes of the boxes so far. */
+  #read = 0;
+  #wholeBytes = 0;
 
   /** Set after the first bytes. */
   get header(): Mp4VideoHeader | undefined {
@@ -51,9 +54,9 @@ export class FragmentReader {
     return this.#end;
   }
 
-  /** Bytes at the end that do not form a whole box yet, or a `moof` without its `mdat`. */
-  get pending(): number {
-    return this.#rest.length + (this.#moof?.bytes ?? 0);
+  /** Bytes up to the end of the last whole fragment, also after an error. */
+  get wholeBytes(): number {
+    return this.#wholeBytes;
   }
 
   /** @throws ComponentError `BAD_MP4` */
@@ -72,10 +75,13 @@ export class FragmentReader {
       if (size < HEADER_BYTES || size > MAX_BOX_BYTES) throw bad(`a box ${JSON.stringify(type)} of ${size} bytes`);
       if (type !== 'moov' && type !== 'moof' && type !== 'mdat') {
         this.#skip = size;
+        this.#read += size;
         continue;
       }
       if (bytes.length < size) break;
       this.#box(type, bytes.subarray(HEADER_BYTES, size), size, pictures);
+      this.#read += size;
+      if (type === 'mdat') this.#wholeBytes = this.#read;
       bytes = bytes.subarray(size);
     }
     this.#rest = Buffer.from(bytes);

@@ -123,6 +123,19 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(new FragmentReader().push(arrived.get(`${prefix}/${video}`)!)).toHaveLength(60);
   });
 
+  test('by a power cut keeps its pictures up to the first damage', async () => {
+    const directory = await record(received('mic', 'audio'), received('cam', 'video'));
+    const video = (await readdir(directory)).find((name) => name.endsWith('.mp4'))!;
+    // A file system may have extended the file before it wrote the data.
+    await appendFile(join(directory, video), Buffer.alloc(4_096));
+    await startAgain(directory);
+
+    const prefix = `all/kitchen/${directory.split('/').at(-1)}`;
+    expect(new FragmentReader().push(arrived.get(`${prefix}/${video}`)!)).toHaveLength(60);
+    const report = JSON.parse(arrived.get(`${prefix}/report.json`)!.toString()) as RecordingReport;
+    expect(report.tracks[video]).toMatchObject({ end_timestamp: 2 * 90_000 });
+  });
+
   test('whose credentials are gone is completed where it lies', async () => {
     const directory = await record(received('mic', 'audio'));
     await startAgain(directory, null);

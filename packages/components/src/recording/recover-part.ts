@@ -1,6 +1,7 @@
 import { readdir, rmdir, stat, truncate } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { basename, extname, join } from 'node:path';
+import { ComponentError } from '../errors.js';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { removeMark, writeReport, type PartMark } from './part-mark.js';
@@ -34,7 +35,10 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
   return [...files, REPORT_FILE];
 }
 
-/** Truncates the file after its last whole page or fragment; returns its length in ticks of its clock. */
+/**
+ * Truncates the file after its last whole page, or after its last fragment before any damage, as a power cut leaves it; returns
+ * its length in ticks of its clock.
+ */
 async function wholeTicks(path: string): Promise<number> {
   const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   const { size } = await stat(path);
@@ -46,8 +50,12 @@ async function wholeTicks(path: string): Promise<number> {
     return samples;
   }
   const reader = new FragmentReader();
-  for await (const chunk of chunks) reader.push(chunk);
-  if (reader.end > 0) await truncate(path, size - reader.pending);
+  try {
+    for await (const chunk of chunks) reader.push(chunk);
+  } catch (error) {
+    if (!(error instanceof ComponentError)) throw error;
+  }
+  if (reader.end > 0) await truncate(path, reader.wholeBytes);
 
   return reader.end;
 }

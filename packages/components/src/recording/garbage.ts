@@ -4,7 +4,7 @@ import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
 
-const GARBAGE_INTERVAL_MS = 600_000;
+export const GARBAGE_INTERVAL_MS = 600_000;
 /** A part that has not changed for this long is obsolete. */
 export const OBSOLETE_MS = 3_600_000;
 

@@ -9,6 +9,7 @@ import type { Component } from '@bloom/rooms';
 import type { MediaRoom } from '@bloom/sfu';
 import { ManualClock, until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
+import { GARBAGE_INTERVAL_MS, OBSOLETE_MS } from './garbage.js';
 import { BEAT_MS, isOrphan, MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { RecordingService } from './recording-service.js';
 
@@ -54,6 +55,25 @@ async function start(clock: ManualClock, endTap: () => Promise<void> = async () 
   return { service, recorder, directory };
 }
 
+/**
+ * Makes a part that a crash left behind long ago. Reading its file takes until the returned function is called: until somebody
+ * opens it to write.
+ */
+async function leave(directory: string, unixMs: number): Promise<() => Promise<void>> {
+  const file = join(directory, 'slow.ogg');
+  await mkdir(directory, { recursive: true });
+  const draft = { recording_id: 'kitchen', start_time: '', tracks: {} };
+  await writeMark(directory, { bucket: 'calls', prefix: '', uploadingSince: null, draft });
+  execFileSync('mkfifo', [file]);
+  for (const path of [file, join(directory, MARK_FILE)]) await utimes(path, unixMs / 1_000, unixMs / 1_000);
+
+  return async () => {
+    const writer = await open(file, constants.O_RDWR | constants.O_NONBLOCK);
+    await rm(file);
+    await writer.close();
+  };
+}
+
 /** Two timers: the pauses of garbage collection and of the look at what is left behind. */
 const looked = (clock: ManualClock): Promise<number> => until(() => clock.pending === 2);
 
@@ -90,18 +110,7 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     const clock = new ManualClock(Date.now());
     const { service, directory } = await start(clock);
     const left = join(base, 'kitchen', 'part_left');
-    const slow = join(left, 'slow.ogg');
-    await mkdir(left);
-    await writeMark(left, {
-      bucket: 'calls',
-      prefix: '',
-      uploadingSince: null,
-      draft: { recording_id: 'kitchen', start_time: '', tracks: {} },
-    });
-    const longAgo = clock.wall() / 1_000 - 2 * ORPHAN_MS;
-    await utimes(join(left, MARK_FILE), longAgo, longAgo);
-    // Opening it to read takes until somebody opens it to write.
-    execFileSync('mkfifo', [slow]);
+    const release = await leave(left, clock.wall() - 2 * ORPHAN_MS);
     try {
       service.collectGarbage(async () => new Set(['kitchen']));
       // Claimed.
@@ -114,8 +123,27 @@ describe('a recording of this node is not taken for a forgotten one', () => {
       expect(await isOrphan(directory, clock.wall())).toBe(false);
       expect(await isOrphan(left, clock.wall())).toBe(false);
     } finally {
-      await (await open(slow, constants.O_RDWR | constants.O_NONBLOCK)).close();
+      await release();
     }
     await service.close({ timeoutMs: 0 });
   });
+});
+
+test('what a crash left behind is no garbage while it waits to be completed', async () => {
+  const clock = new ManualClock(Date.now());
+  const { service } = await start(clock);
+  const left = ['one', 'two'].map((name) => join(base, 'hall', name));
+  const releases = await Promise.all(left.map((part) => leave(part, clock.wall() - 2 * OBSOLETE_MS)));
+  try {
+    service.collectGarbage(async () => new Set(['kitchen']));
+    for (let passedMs = 0; passedMs <= GARBAGE_INTERVAL_MS; passedMs += BEAT_MS) {
+      await looked(clock);
+      clock.advance(BEAT_MS);
+    }
+    await looked(clock);
+    expect((await readdir(join(base, 'hall'))).toSorted()).toEqual(['one', 'two']);
+  } finally {
+    for (const release of releases) await release().catch(() => undefined);
+  }
+  await service.close({ timeoutMs: 0 });
 });

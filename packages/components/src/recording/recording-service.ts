@@ -30,6 +30,8 @@ export class RecordingService {
   readonly #clock: Clock;
   readonly #ending = new AbortController();
   #stopCollecting: (() => void) | undefined;
+  /** A look at what earlier runs left behind is under way. */
+  #resuming = false;
 
   constructor(options: RecordingServiceOptions) {
     this.#options = options;
@@ -69,7 +71,8 @@ export class RecordingService {
       liveRooms,
       log,
       clock: this.#clock,
-      isPending: (part) => this.#uploads.isPending(part),
+      // However old, a part may be next to be resumed.
+      isPending: (part) => this.#resuming || this.#uploads.isPending(part),
     });
     void this.#keep(this.#ending.signal);
   }
@@ -77,19 +80,18 @@ export class RecordingService {
   async #keep(signal: AbortSignal): Promise<void> {
     const { directory, s3, endpoint, log } = this.#options;
     let lookedAtMs = Number.NEGATIVE_INFINITY;
-    let resuming = false;
     while (!signal.aborted) {
       await Promise.all([...this.#recorders].map((recorder) => recorder.saveDraft()));
       await this.#uploads.beat();
-      if (!resuming && this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
+      if (!this.#resuming && this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
         lookedAtMs = this.#clock.now();
-        resuming = true;
+        this.#resuming = true;
         // Not waited for: it reads whole files, and a recording that is not marked meanwhile is taken for a forgotten one.
         void this.#uploads
           .resume(directory, s3 === null ? null : { ...s3, endpoint })
           .catch((error: unknown) => log.warn('recording.resume_failed', { error }))
           .finally(() => {
-            resuming = false;
+            this.#resuming = false;
           });
       }
       await sleep(BEAT_MS, { clock: this.#clock, signal });

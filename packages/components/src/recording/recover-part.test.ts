@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -134,6 +134,14 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(new FragmentReader().push(arrived.get(`${prefix}/${video}`)!)).toHaveLength(60);
     const report = JSON.parse(arrived.get(`${prefix}/report.json`)!.toString()) as RecordingReport;
     expect(report.tracks[video]).toMatchObject({ end_timestamp: 2 * 90_000 });
+  });
+
+  test('arrives without a file that cannot be opened', async () => {
+    const directory = await record(received('mic', 'audio'));
+    // Another node that shares the directory may remove a file meanwhile.
+    await symlink(join(directory, 'nowhere'), join(directory, 'gone.ogg'));
+    await startAgain(directory);
+    expect([...arrived.keys()].filter((key) => key.endsWith('.ogg'))).toHaveLength(1);
   });
 
   test('whose credentials are gone is completed where it lies', async () => {

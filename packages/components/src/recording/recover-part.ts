@@ -40,8 +40,9 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
  * its length in ticks of its clock.
  */
 async function wholeTicks(path: string): Promise<number> {
-  const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   const { size } = await stat(path);
+  // Read from the first moment: without a listener, the error of a file that does not open would end the process.
+  const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   if (extname(basename(path)) === '.ogg') {
     const packets = new OpusPackets();
     let samples = 0;

@@ -136,12 +136,25 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(report.tracks[video]).toMatchObject({ end_timestamp: 2 * 90_000 });
   });
 
-  test('arrives without a file that cannot be opened', async () => {
+  test('arrives without a file that has gone', async () => {
     const directory = await record(received('mic', 'audio'));
     // Another node that shares the directory may remove a file meanwhile.
     await symlink(join(directory, 'nowhere'), join(directory, 'gone.ogg'));
     await startAgain(directory);
     expect([...arrived.keys()].filter((key) => key.endsWith('.ogg'))).toHaveLength(1);
+  });
+
+  test('stays as it is while one of its files cannot be read', async () => {
+    const directory = await record(received('mic', 'audio'));
+    await symlink(join(directory, 'loop.mp4'), join(directory, 'loop.mp4'));
+    const names = (await readdir(directory)).toSorted();
+    await startAgain(directory);
+    expect(arrived.size).toBe(0);
+    expect((await readdir(directory)).toSorted()).toEqual(names);
+
+    await rm(join(directory, 'loop.mp4'));
+    await startAgain(directory);
+    expect(arrived.size).toBe(2);
   });
 
   test('whose credentials are gone is completed where it lies', async () => {

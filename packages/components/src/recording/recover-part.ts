@@ -19,7 +19,7 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
   const tracks: typeof draft.tracks = {};
   const files: string[] = [];
   for (const name of names) {
-    const ticks = await wholeTicks(join(directory, name)).catch(() => 0);
+    const ticks = await wholeTicks(join(directory, name)).catch(nothingIn);
     if (ticks === 0) continue;
     files.push(name);
     const track = draft.tracks[name];
@@ -33,6 +33,12 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
   await writeReport(directory, { ...draft, tracks });
 
   return [...files, REPORT_FILE];
+}
+
+/** A file that is gone, or that no recording has written, has nothing. One that cannot be read now must not be given up. */
+function nothingIn(error: unknown): number {
+  if (error instanceof ComponentError || (error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+  throw error;
 }
 
 /**

@@ -14,7 +14,9 @@ export type ComponentErrorCode =
   /** Mixing a recording failed. */
   | 'MIX_FAILED'
   /** An upload did not succeed. */
-  | 'UPLOAD_FAILED';
+  | 'UPLOAD_FAILED'
+  /** The files of a stream are not written as fast as they come. */
+  | 'TOO_SLOW';
 
 /** Error of this package, apart from those of `@bloom/rooms`. */
 export class ComponentError extends Error {

@@ -38,6 +38,27 @@ const open = (path = join(base, 'stream'), makeWay?: () => Promise<void>): Strea
   });
 
 describe('the directory of a stream', () => {
+  test('fails when too much waits to be written, and writes what waited', async () => {
+    let release = (): void => undefined;
+    const directory = new StreamDirectory({
+      path: join(base, 'stream'),
+      playlist: MEDIA_NAME,
+      onFailure: (error) => failures.push(error),
+      after: new Promise((resolve) => (release = resolve)),
+      maxWaitingBytes: 100,
+    });
+    directory.write(MEDIA_NAME, Buffer.from('head\n'));
+    directory.write('a.m4s', Buffer.from('1'));
+    for (const name of ['b.m4s', 'c.m4s', 'd.m4s']) directory.write(name, Buffer.alloc(90));
+    directory.append(MEDIA_NAME, Buffer.from('line\n'));
+    expect(failures).toMatchObject([{ code: 'TOO_SLOW' }]);
+    release();
+    await directory.idle();
+    expect((await readdir(directory.path)).toSorted()).toEqual(['a.m4s', 'b.m4s', MEDIA_NAME]);
+    expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\n#EXT-X-ENDLIST\n');
+    expect(failures).toHaveLength(1);
+  });
+
   test('begins empty, and has what was written in order', async () => {
     await mkdir(join(base, 'stream'));
     await writeFile(join(base, 'stream', 'old'), '');

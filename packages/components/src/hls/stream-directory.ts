@@ -1,5 +1,6 @@
 import { appendFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ComponentError } from '../errors.js';
 import { makeFolder } from '../make-folder.js';
 import type { StreamFiles } from './live-stream.js';
 import { PLAYLIST_END } from './playlist.js';
@@ -16,7 +17,12 @@ export interface StreamDirectoryOptions {
    * at once.
    */
   makeWay?(): Promise<void>;
+  /** Default: some ten minutes of a stream. */
+  maxWaitingBytes?: number;
 }
+
+/** Bytes that wait to be written, at most. */
+const MAX_WAITING_BYTES = 200 * 1024 * 1024;
 
 /**
  * Directory of one stream. Changes are made in order. After the first failure nothing more is written, so that the rest stays
@@ -30,6 +36,9 @@ export class StreamDirectory implements StreamFiles {
   /** True when the path holds this stream, not a former one. */
   #taken: boolean;
   #begun = false;
+  #waitingBytes = 0;
+  /** Nothing more is taken; what waits is still written. */
+  #full = false;
 
   constructor(options: StreamDirectoryOptions) {
     const { path, after = Promise.resolve(), makeWay } = options;
@@ -53,8 +62,10 @@ export class StreamDirectory implements StreamFiles {
     const path = join(this.path, name);
     // Playlists are replaced atomically: they may be read at any time.
     const first = name.endsWith('.m3u8') ? `${path}.next` : path;
+    if (!this.#admits(data)) return;
     this.#enqueue(
       async () => {
+        this.#waitingBytes -= data.length;
         if (!this.#begun) await this.#begin();
         await writeFile(first, data);
         if (first !== path) await rename(first, path);
@@ -64,7 +75,11 @@ export class StreamDirectory implements StreamFiles {
   }
 
   append(name: string, data: Buffer): void {
-    this.#enqueue(() => append(join(this.path, name), data));
+    if (!this.#admits(data)) return;
+    this.#enqueue(() => {
+      this.#waitingBytes -= data.length;
+      return append(join(this.path, name), data);
+    });
   }
 
   remove(name: string): void {
@@ -89,6 +104,21 @@ export class StreamDirectory implements StreamFiles {
     // directory.
     await makeFolder(this.path);
     this.#begun = true;
+  }
+
+  /** Returns whether the data may wait. A disk that hangs, or a long upload of the stream before, must not fill the memory. */
+  #admits(data: Buffer): boolean {
+    if (this.#full || this.#failed) return false;
+    const { maxWaitingBytes = MAX_WAITING_BYTES } = this.#options;
+    this.#waitingBytes += data.length;
+    if (this.#waitingBytes <= maxWaitingBytes) return true;
+    this.#full = true;
+    this.#enqueue(() => this.#endPlaylist().catch(() => undefined));
+    this.#options.onFailure(
+      new ComponentError('TOO_SLOW', `more than ${maxWaitingBytes} bytes wait to be written to ${this.path}`),
+    );
+
+    return false;
   }
 
   #enqueue(deed: () => Promise<void>, undo: () => Promise<void> = () => Promise.resolve()): void {

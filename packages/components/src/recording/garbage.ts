@@ -78,7 +78,8 @@ async function isObsolete(part: string, { isPending, clock }: GarbageOptions): P
   return files.length === 0 || clock.wall() - Math.max(...times) > OBSOLETE_MS;
 }
 
-async function directories(path: string): Promise<string[]> {
+/** Returns the names of the directories in a directory; none when it cannot be read. */
+export async function directories(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
 
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);

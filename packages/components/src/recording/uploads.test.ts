@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -172,6 +172,24 @@ describe('uploads', () => {
     await settled(uploads, one);
     expect(stored).toEqual([`calls/kitchen/${name}/a.ogg`, `calls/kitchen/${name}/report.json`]);
     expect(await readdir(base)).toEqual([]);
+  });
+
+  test('that a former run left behind are found beside a directory that must not be read', async () => {
+    const one = await part();
+    await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: null, draft: null });
+    await age(one.directory, 2 * ORPHAN_MS);
+    await mkdir(join(base, 'lost+found'), { mode: 0 });
+    await chmod(base, 0o755);
+    const uploads = uploadsTo(store);
+    const user = process.geteuid?.() ?? -1;
+    // Nothing is hidden from root.
+    if (user === 0) process.seteuid?.(65_534);
+    await uploads.resume(base, target).finally(() => {
+      if (user === 0) process.seteuid?.(user);
+    });
+    expect(uploads.isPending(one.directory)).toBe(true);
+    await settled(uploads, one);
+    expect(stored).toHaveLength(2);
   });
 
   test('count their day from the first try, however often the node starts', async () => {

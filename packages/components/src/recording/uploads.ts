@@ -1,10 +1,11 @@
-import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
-import { isOrphan, MARK_FILE, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
+import { directories } from './garbage.js';
+import { isOrphan, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
 import type { RecordedPart } from './recorder.js';
 import { recoverPart } from './recover-part.js';
 
@@ -73,9 +74,8 @@ export class Uploads {
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
     const { log, clock } = this.#options;
-    const entries = await readdir(rawRecordings, { recursive: true, withFileTypes: true }).catch(() => []);
-    for (const { name, parentPath: directory } of entries) {
-      if (name !== MARK_FILE || this.isPending(directory) || this.#ending.signal.aborted) continue;
+    for (const directory of await partsIn(rawRecordings)) {
+      if (this.isPending(directory) || this.#ending.signal.aborted) continue;
       if (!(await isOrphan(directory, clock.wall()))) continue;
       const mark = await readMark(directory);
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
@@ -176,6 +176,17 @@ export class Uploads {
       this.#options.log.warn('recording.local_files_stay', { error });
     }
   }
+}
+
+/** Lists by level: a recursive `readdir` returns nothing at all beside a directory that it must not read, such as `lost+found`. */
+async function partsIn(rawRecordings: string): Promise<string[]> {
+  const parts: string[] = [];
+  for (const roomId of await directories(rawRecordings)) {
+    const room = join(rawRecordings, roomId);
+    for (const name of await directories(room)) parts.push(join(room, name));
+  }
+
+  return parts;
 }
 
 function exists(path: string): Promise<boolean> {

@@ -6,6 +6,11 @@ import type { Native } from './native.js';
 /** Samples per AAC frame. */
 export const AAC_FRAME = 1_024;
 export const SAMPLE_RATE = 48_000;
+/**
+ * Pixels of the largest picture that is decoded: a 5K screen. A publisher names the size in a few bytes, and a decoder keeps up to
+ * 17 pictures: of the largest that H.264 knows, each takes half a gigabyte and more than a second, however little is sent of it.
+ */
+const MAX_PIXELS = 5_120 * 2_880;
 
 /** An encoder that is configured but not open yet, and the frame to fill for it. */
 export interface Encoder {
@@ -32,6 +37,7 @@ export function openVideoDecoder({ lib, constants }: Native, name: 'vp8' | 'h264
   decoder.allocContext3(codec);
   decoder.threadCount = 1;
   decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
+  check(decoder.setOption('max_pixels', String(MAX_PIXELS)), `the decoder of ${name} takes no limit`);
   check(decoder.open2Sync(codec, null), `the decoder of ${name} does not open`);
 
   return decoder;

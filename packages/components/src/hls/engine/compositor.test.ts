@@ -58,6 +58,7 @@ beforeAll(async () => {
     make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
     make('color=0x1E1EC8:s=320x180:r=30', 16, h264, 'blue.h264'),
     make('color=0x1E1EC8:s=180x320:r=30', 2, h264, 'upright.h264'),
+    make('color=0x1E1EC8:s=5760x3240:r=30', 0.1, h264, 'huge.h264'),
     make(`color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`, 6, h264, 'flash.h264'),
     make(`sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`, 6, ['-c:a', 'libopus'], 'beep.ogg'),
   ]);
@@ -253,6 +254,20 @@ composing('the canvas [needs node-av]', () => {
     const { at } = await draw(made);
     expect([at(0.8, 0.1), at(0.8, 0.5)]).toEqual(['red', 'red']);
     expect([at(1.6, 0.1), at(1.6, 0.5), at(1.6, 0.9)]).toEqual(['black', 'blue', 'black']);
+  });
+
+  test('does not take pictures that are larger than any screen', async () => {
+    const made = await compose(
+      [
+        tracksAt(0, ['r', 'video', 'ann'], ['h', 'video', 'bob']),
+        ...arrivals('r', (await pictures('red.h264')).slice(0, 60), { codec: 'h264' }),
+        ...arrivals('h', await pictures('huge.h264'), { codec: 'h264' }),
+      ],
+      2_100,
+    );
+    const { at } = await draw(made);
+    expect([at(1, 0.25), at(1, 0.75)]).toEqual(['red', 'red']);
+    expect(made).toContainEqual(expect.objectContaining({ type: 'keyFrameWanted', track: 'h' }));
   });
 
   test('waits for a key frame at the start of a track, keeps its tile black meanwhile, and asks again', async () => {

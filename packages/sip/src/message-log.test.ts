@@ -25,6 +25,9 @@ test.each([
   ['Authorization: Bearer secret.secret'],
   ['To: <sip:room:secret@pbx.test>'],
   ['Authorization: Digest username="room",\r\n response="secret2"'],
+  [`To: <sip:room:secret${'x'.repeat(300)}@pbx.test>`],
+  [`To: <sip:${'room'.repeat(100)}:secret@pbx.test>`],
+  ['To: <sip:pbx.test:5060;via=sip:room:secret@pbx.test>'],
 ])('nothing of %j lets anybody in', (line) => {
   const log = new MessageLog(() => 0);
   log.add('out', register(line), peer);

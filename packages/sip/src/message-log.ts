@@ -44,8 +44,11 @@ export class MessageLog {
 }
 
 const secretLine = /^(?:Proxy-)?Authorization\s*:/i;
-/** A password inside a URI, and the key of SRTP in a session description. */
-const uriPassword = /(sips?:[^\s:@;<>"]{1,256}):[^\s@<>"]{1,256}@/gi;
+/**
+ * What may be a password inside a URI: it is one if an `@` follows. A match includes what turns out to be none, so that nothing
+ * is searched twice: strangers send these messages.
+ */
+const uriPassword = /(sips?:[^\s:@;<>"]+):[^\s@<>"]+(@?)/gi;
 
 export function maskCredentials(text: string): string {
   return text
@@ -53,7 +56,7 @@ export function maskCredentials(text: string): string {
     .map((line) => {
       if (secretLine.test(line)) return `${line.slice(0, line.indexOf(':'))}: ${maskDigest(line)}`;
       if (line.startsWith('a=crypto:')) return 'a=crypto:***';
-      return line.replaceAll(uriPassword, '$1:***@');
+      return line.replaceAll(uriPassword, (found, user: string, at: string) => (at === '' ? found : `${user}:***@`));
     })
     .join('\r\n');
 }

@@ -156,7 +156,8 @@ export class HlsService {
     let ended = false;
     const tidy = async (): Promise<void> => {
       const isLive = (roomId: string): boolean => this.holds(roomId);
-      const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall() });
+      const onFailure = (roomId: string, error: unknown): void => log.warn('hls.tidy_failed', { roomId, error });
+      const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall(), onFailure });
       const { removed, ended: finished } = found;
       if (removed.length > 0 || finished.length > 0) log.info('hls.tidied', { removed, ended: finished });
       for (const id of finished) endRecording(id);

@@ -5,9 +5,11 @@ import { dirname, join } from 'node:path';
 import { FRESH_MS, tidyLeftovers, UPLOADING_MS } from './leftovers.js';
 
 let base: string;
+let failed: string[];
 const now = Date.UTC(2026, 0, 2);
 
 beforeEach(async () => {
+  failed = [];
   base = await mkdtemp(join(tmpdir(), 'bloom-leftovers-'));
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
@@ -22,7 +24,12 @@ async function put(path: string, text: string, ageMs: number): Promise<void> {
 }
 
 const tidy = (live: readonly string[] = []) =>
-  tidyLeftovers({ resourcesPath: base, isLive: (roomId) => live.includes(roomId), now });
+  tidyLeftovers({
+    resourcesPath: base,
+    isLive: (roomId) => live.includes(roomId),
+    now,
+    onFailure: (roomId) => failed.push(roomId),
+  });
 const text = (path: string): Promise<string> => readFile(join(base, path), 'utf8');
 
 test('streams of a process that was killed are removed, and its recordings end where they end', async () => {
@@ -45,6 +52,14 @@ test('what grows, what is live here, what has ended and what is no stream is lef
   expect(await tidy(['live'])).toEqual({ removed: [], ended: [], fresh: 3 });
   expect(await text('recordings/live/main.m3u8')).toBe('#EXTM3U\n');
   expect((await readdir(join(base, 'temporary_hls'))).toSorted()).toEqual(['growing', 'live']);
+});
+
+test('one that cannot be tidied up does not keep the others from it', async () => {
+  for (const id of ['a', 'm', 'z']) await put(`recordings/${id}/main.m3u8`, '#EXTM3U\n', FRESH_MS);
+  await rm(join(base, 'recordings', 'm', 'main.m3u8'));
+  await put('recordings/m/main.m3u8/not a playlist', '', FRESH_MS);
+  const { ended } = await tidy();
+  expect([ended.toSorted(), failed]).toEqual([['a', 'z'], ['m']]);
 });
 
 test('where nothing was ever streamed there is nothing to do', async () => {

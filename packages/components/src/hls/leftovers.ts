@@ -10,6 +10,8 @@ export interface LeftoversOptions {
   isLive(roomId: string): boolean;
   /** Unix milliseconds. */
   now: number;
+  /** Called for each entry that cannot be tidied up; the others are. */
+  onFailure(roomId: string, error: unknown): void;
 }
 
 export interface Leftovers {
@@ -30,27 +32,30 @@ export const UPLOADING_MS = 600_000;
  * Cleans up after a process that was killed: removes temporary streams and completes the playlists of recordings. Several
  * nodes may share a directory, so entries that change are left alone.
  */
-export async function tidyLeftovers({ resourcesPath, isLive, now }: LeftoversOptions): Promise<Leftovers> {
+export async function tidyLeftovers({ resourcesPath, isLive, now, onFailure }: LeftoversOptions): Promise<Leftovers> {
   const found: Leftovers = { removed: [], ended: [], fresh: 0 };
-  for (const roomId of await directories(join(resourcesPath, 'temporary_hls'))) {
-    if (isLive(roomId)) continue;
-    const path = join(resourcesPath, 'temporary_hls', roomId);
+  const eachIn = async (kind: string, tidy: (roomId: string, path: string) => Promise<void>): Promise<void> => {
+    for (const roomId of await directories(join(resourcesPath, kind))) {
+      if (isLive(roomId)) continue;
+      await tidy(roomId, join(resourcesPath, kind, roomId)).catch((error: unknown) => onFailure(roomId, error));
+    }
+  };
+  await eachIn('temporary_hls', async (roomId, path) => {
     if (await isYounger(path, now - UPLOADING_MS)) found.fresh += 1;
     else {
       await rm(path, { recursive: true, force: true });
       found.removed.push(roomId);
     }
-  }
-  for (const roomId of await directories(join(resourcesPath, 'recordings'))) {
-    if (isLive(roomId)) continue;
-    const playlist = await mediaPlaylistIn(join(resourcesPath, 'recordings', roomId));
-    if (playlist === undefined || (await hasEnded(playlist))) continue;
+  });
+  await eachIn('recordings', async (roomId, path) => {
+    const playlist = await mediaPlaylistIn(path);
+    if (playlist === undefined || (await hasEnded(playlist))) return;
     if (await isYounger(playlist, now - FRESH_MS)) found.fresh += 1;
     else {
       await appendFile(playlist, `${PLAYLIST_END}\n`);
       found.ended.push(roomId);
     }
-  }
+  });
 
   return found;
 }

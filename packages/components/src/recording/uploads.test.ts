@@ -175,6 +175,9 @@ describe('uploads', () => {
   });
 
   test('that a former run left behind are found beside a directory that must not be read', async () => {
+    await rm(base, { recursive: true });
+    // The directory of a test run is closed to other users.
+    base = await mkdtemp('/var/tmp/bloom-uploads-');
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: null, draft: null });
     await age(one.directory, 2 * ORPHAN_MS);

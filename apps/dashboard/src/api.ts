@@ -64,12 +64,14 @@ export class Api {
   /** @throws Problem */
   async #send(url: URL, init: RequestInit, type: string, token = this.#token): Promise<string> {
     let answer: Response;
+    let text: string;
     try {
       answer = await fetch(url, { ...init, headers: { authorization: bearer(token), 'content-type': type } });
+      // The connection may be lost in the middle of an answer as well.
+      text = await answer.text();
     } catch {
       throw serverUnreachable(this.host);
     }
-    const text = await answer.text();
     if (answer.ok) return text;
     const { errors } = jsonOf(text);
     throw problemOfAnswer(answer.status, typeof errors === 'string' ? errors : '');

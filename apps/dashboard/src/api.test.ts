@@ -1,0 +1,24 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { Api } from './api.js';
+import { Problem } from './problem.js';
+
+const before = globalThis.fetch;
+afterEach(() => {
+  globalThis.fetch = before;
+});
+
+test('a connection that is lost in the middle of an answer is a problem like one that is not made', async () => {
+  // What polls goes on after a problem only.
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('{"data":['));
+    },
+    pull(controller) {
+      controller.error(new TypeError('network error'));
+    },
+  });
+  globalThis.fetch = () => Promise.resolve(new Response(body));
+  const lost: unknown = await new Api('http://node/', 'secret').rooms().catch((error: unknown) => error);
+  expect(lost).toBeInstanceOf(Problem);
+  expect(lost).toMatchObject({ code: 'server-unreachable' });
+});

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import { Api } from './api.js';
 import { Problem } from './problem.js';
 
@@ -21,4 +21,21 @@ test('a connection that is lost in the middle of an answer is a problem like one
   const lost: unknown = await new Api('http://node/', 'secret').rooms().catch((error: unknown) => error);
   expect(lost).toBeInstanceOf(Problem);
   expect(lost).toMatchObject({ code: 'server-unreachable' });
+});
+
+test('a node that takes a question and never answers counts as out of reach', async () => {
+  jest.useFakeTimers();
+  const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+    const limit = new AbortController();
+    setTimeout(() => limit.abort(), ms);
+    return limit.signal;
+  });
+  globalThis.fetch = (_url, init) =>
+    new Promise((_resolve, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))));
+  const silent = new Api('http://node/', 'secret').cluster();
+  const refused = expect(silent).rejects.toMatchObject({ code: 'server-unreachable' });
+  jest.advanceTimersByTime(30_000);
+  await refused;
+  timeout.mockRestore();
+  jest.useRealTimers();
 });

@@ -24,6 +24,8 @@ export interface Seat {
   readonly whipUrl: string;
 }
 
+/** A node answers a question within seconds, also where others are silent. One that hangs may hold the connection for hours. */
+const ANSWER_MS = 30_000;
 /** Rooms that the page opened and everybody has left are removed after this many seconds. */
 const PURGE_AFTER_S = 300;
 
@@ -66,7 +68,12 @@ export class Api {
     let answer: Response;
     let text: string;
     try {
-      answer = await fetch(url, { ...init, headers: { authorization: bearer(token), 'content-type': type } });
+      answer = await fetch(url, {
+        ...init,
+        headers: { authorization: bearer(token), 'content-type': type },
+        // Not for what changes something, such as the end of a long recording: whether it happened would stay open.
+        ...(init.method === 'GET' ? { signal: AbortSignal.timeout(ANSWER_MS) } : {}),
+      });
       // The connection may be lost in the middle of an answer as well.
       text = await answer.text();
     } catch {

@@ -126,13 +126,18 @@ export class LocalTrack {
     });
   }
 
-  /** Sends other media of the same kind, for example of another camera, without the others noticing. */
-  replace(media: MediaStreamTrack): Promise<void> {
+  /**
+   * Sends other media of the same kind, for example of another camera, without the others noticing. Resolves with what it replaced,
+   * which goes on and may be stopped; null where a muted track had given its device back.
+   */
+  replace(media: MediaStreamTrack): Promise<MediaStreamTrack | null> {
     return this.#enqueue(async () => {
       if (!this.#muted) await this.#give(media);
+      const before = this.#media;
       this.#media = media;
       this.#follow(media);
       this.#host.localTrackChanged();
+      return before;
     });
   }
 
@@ -207,9 +212,12 @@ export class LocalTrack {
     if (this.id !== undefined) this.#host.sendTrackEvent(event, { trackId: this.id, ...data });
   }
 
-  #enqueue(operation: () => Promise<void>): Promise<void> {
+  #enqueue<Result>(operation: () => Promise<Result>): Promise<Result> {
     const done = this.#queue.then(operation);
-    this.#queue = done.catch(() => undefined);
+    this.#queue = done.then(
+      () => undefined,
+      () => undefined,
+    );
     return done;
   }
 }

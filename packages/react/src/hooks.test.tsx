@@ -261,6 +261,24 @@ function Conversation({ label }: { readonly label: string }): null {
 }
 const texts = (): unknown[] => conversation.messages.map(({ data }) => data);
 
+test('a camera that is turned on again while another one opens is closed when that is there', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  await act(() => control.turnOff());
+  const allow: (() => void)[] = [];
+  answer = () => new Promise<void>((resolve) => allow.push(resolve));
+  let presses: Promise<unknown> | undefined;
+  await act(async () => {
+    presses = Promise.all([control.turnOn('desk'), control.turnOn()]);
+  });
+  expect(allow).toHaveLength(2);
+  for (const one of allow) one();
+  await act(() => presses as Promise<unknown>);
+  expect([control.on, live()]).toEqual([true, 1]);
+  await act(() => control.turnOff());
+  expect(live()).toBe(0);
+});
+
 test('another conversation begins without the messages of the one before', async () => {
   await show(<Conversation label="lobby" />);
   await act(async () => client.say('data', { label: 'lobby', from: 'bob', data: 'hello' }));

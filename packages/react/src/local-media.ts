@@ -120,8 +120,8 @@ export function useLocalMedia(source: MediaSource): MediaControl {
             return;
           }
           if (deviceId !== undefined) {
-            const replaced = present.media;
-            await present.replace(await openDevice(source, device));
+            // An unmute may have opened one meanwhile.
+            const replaced = await present.replace(await openDevice(source, device));
             replaced?.stop();
           }
           if (isWanted()) await present.unmute();

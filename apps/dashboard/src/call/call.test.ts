@@ -95,6 +95,15 @@ test('of two microphones chosen one right after the other only the second stays 
   expect([call.view().microphoneOn, live()]).toEqual([true, [0, 3]]);
 });
 
+test('of two microphones that open at the same moment only the second stays open', async () => {
+  await turn();
+  const chosen = [call.useDevice('microphone', 'headset'), call.useDevice('microphone', 'desk')];
+  await turn();
+  for (const one of allow) one();
+  await Promise.all(chosen);
+  expect([call.view().microphoneOn, live()]).toEqual([true, [0, 3]]);
+});
+
 test('a person who is muted and chooses a microphone is heard by it', async () => {
   await turn();
   await call.setOn('audio', false);

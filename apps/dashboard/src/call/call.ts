@@ -245,9 +245,8 @@ export class Call {
     try {
       const wasMuted = track.muted;
       const opened = await openDevice(kind, { id });
-      // Another device may have been chosen while this one was opened.
-      const before = track.media;
-      await track.replace(opened);
+      // Another device may have been chosen, or opened by an unmute, up to this very moment.
+      const before = await track.replace(opened);
       before?.stop();
       if (wasMuted) await track.unmute();
       // The person may have muted meanwhile: the next unmute opens the device again, if it can.

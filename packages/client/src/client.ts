@@ -461,6 +461,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     clearTimeout(this.#probeTimer);
     this.#probeTimer = undefined;
     this.#socket?.close();
+    this.#conversations.disconnected();
     this.#media?.close();
     // What is called meanwhile waits for the next one: a closed connection throws.
     this.#media = undefined;

@@ -92,8 +92,17 @@ export class MediaConnection {
     this.#request();
   }
 
-  /** Opens a data channel. Only the first one needs an offer, which then has an m-line for all. */
+  /**
+   * Opens a data channel. Only the first one needs an offer, which then has an m-line for all.
+   * @throws RoomClientError DATA_REFUSED once their association has ended: the browser would open it never
+   */
   openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel {
+    if (this.#connection.sctp?.state === 'closed') {
+      throw new RoomClientError(
+        'DATA_REFUSED',
+        'the data channels of this connection have ended; the next one has them again',
+      );
+    }
     const channel = this.#connection.createDataChannel(label, options);
     if (!this.#hasChannels) this.#request();
     this.#hasChannels = true;

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversations, type DataMessage, decodeData, encodeData } from './data.js';
@@ -58,6 +58,8 @@ beforeEach(() => {
   });
 });
 
+afterEach(() => void jest.useRealTimers());
+
 test('the first message opens the channel of its label and is sent when that is open', async () => {
   const sent = conversations.send('chat', 'hello');
   expect(channels.map(({ label, options, sent: frames }) => ({ label, options, frames }))).toEqual([
@@ -114,6 +116,41 @@ test('a conversation that the server closed rejects what waits, and opens again 
   await expect(lost).rejects.toMatchObject({ code: 'DATA_REFUSED', message: expect.stringContaining('backlog') });
   void conversations.open('chat');
   expect(channels).toHaveLength(2);
+});
+
+test('a channel that closes without a report rejects what waits, and opens again with the next message', async () => {
+  jest.useFakeTimers();
+  const opened = conversations.send('chat', 'hello');
+  channels[0]?.become('open');
+  await opened;
+  channels[0]?.become('closed');
+  const lost = expect(conversations.send('chat', 'are you there?')).rejects.toMatchObject({ code: 'DATA_REFUSED' });
+  await jest.advanceTimersByTimeAsync(2_000);
+  await lost;
+  const sent = conversations.send('chat', 'again');
+  expect(channels).toHaveLength(2);
+  channels[1]?.become('open');
+  await sent;
+  expect(channels[1]?.sent).toEqual(['\0again']);
+});
+
+test('messages wait for a lost connection whose channels report their end as well', async () => {
+  jest.useFakeTimers();
+  const opened = conversations.open('chat');
+  channels[0]?.become('open');
+  await opened;
+  // Some browsers report it before the socket, some as this side closes the connection.
+  channels[0]?.become('closed');
+  const sent = conversations.send('chat', 'hello');
+  online = false;
+  conversations.disconnected();
+  channels[0]?.become('closed');
+  await jest.advanceTimersByTimeAsync(60_000);
+  online = true;
+  conversations.connected();
+  channels[1]?.become('open');
+  await sent;
+  expect(channels[1]?.sent).toEqual(['\0hello']);
 });
 
 test('a call that ends rejects what waits', async () => {

@@ -21,7 +21,10 @@ export interface SendOptions {
 
 /** The part of a call that conversations need. */
 export interface DataHost {
-  /** Opens a channel on the present connection; undefined while there is none, or where the server has no data channels. */
+  /**
+   * Opens a channel on the present connection; undefined while there is none, or where the server has no data channels.
+   * @throws RoomClientError DATA_REFUSED where the connection can have no more channels
+   */
   open(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined;
   received(message: DataMessage): void;
 }
@@ -43,13 +46,22 @@ const RESERVED = 'roomMessage';
 /** Bytes that may wait in the browser before messages wait here. */
 const HIGH_WATER_BYTES = 256 * 1024;
 const LOW_WATER_BYTES = 64 * 1024;
+/** Channels that close with their connection do so before that is seen to be lost, where their messages wait for the next one. */
+const CLOSED_MS = 2_000;
 
 /** One label: its messages wait until its channel is open, also across reconnections. */
 class Conversation {
   readonly #waiting: Waiting[] = [];
   #channel: RTCDataChannel | undefined;
+  #closing: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
 
   constructor(readonly options: RTCDataChannelInit) {}
+
+  /** True once the channel has closed on a connection that goes on. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
 
   /** Sends a frame, or resolves when one could be sent. */
   send(frame?: string | Uint8Array<ArrayBuffer>): Promise<void> {
@@ -60,15 +72,28 @@ class Conversation {
   }
 
   use(channel: RTCDataChannel | undefined): void {
+    clearTimeout(this.#closing);
+    this.#isClosed = false;
     this.#channel = channel;
     if (channel === undefined) return;
+    channel.addEventListener('close', () => this.#channelClosed(channel));
     channel.bufferedAmountLowThreshold = LOW_WATER_BYTES;
     for (const event of ['open', 'bufferedamountlow']) channel.addEventListener(event, () => this.#flush());
     this.#flush();
   }
 
   close(error: RoomClientError): void {
+    clearTimeout(this.#closing);
     for (const { reject } of this.#waiting.splice(0)) reject(error);
+  }
+
+  /** The server closes some channels without a report, and all of them with their association. */
+  #channelClosed(channel: RTCDataChannel): void {
+    if (channel !== this.#channel) return;
+    this.#closing = setTimeout(() => {
+      this.#isClosed = true;
+      this.close(refused(`the channel ${channel.label} was closed`));
+    }, CLOSED_MS);
   }
 
   #flush(): void {
@@ -117,6 +142,11 @@ export class Conversations {
     for (const [label, conversation] of this.#byLabel) conversation.use(this.#host.open(label, conversation.options));
   }
 
+  /** The connection is lost: what waits goes on with the next one. */
+  disconnected(): void {
+    for (const conversation of this.#byLabel.values()) conversation.use(undefined);
+  }
+
   /** The server has closed a conversation because of a limit. The next message opens it again. */
   closed(label: string, reason: string): void {
     this.#byLabel.get(label)?.close(refused(`the server closed the channel ${label}: ${reason}`));
@@ -130,14 +160,15 @@ export class Conversations {
 
   #conversation(label: string, reliable: boolean): Conversation {
     const known = this.#byLabel.get(label);
+    if (known?.isClosed === true) known.use(this.#host.open(label, known.options));
     if (known !== undefined) return known;
     const bytes = new TextEncoder().encode(label).length;
     if (label === RESERVED || bytes === 0 || bytes > MAX_LABEL_BYTES) {
       throw refused(`"${label}" is no label: 1 to ${MAX_LABEL_BYTES} bytes, and not ${RESERVED}`);
     }
     const conversation = new Conversation(reliable ? { ordered: true } : { ordered: false, maxRetransmits: 0 });
-    this.#byLabel.set(label, conversation);
     conversation.use(this.#host.open(label, conversation.options));
+    this.#byLabel.set(label, conversation);
     return conversation;
   }
 }

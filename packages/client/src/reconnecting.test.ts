@@ -47,6 +47,11 @@ class FakeSocket extends EventTarget {
 
 class FakeConnection extends EventTarget {
   closed = false;
+  sctp: { state: string } | null = null;
+  constructor() {
+    super();
+    connections.push(this);
+  }
   signalingState = 'stable';
   localDescription = { sdp: 'v=0' };
   setConfiguration(): void {}
@@ -69,7 +74,9 @@ class FakeConnection extends EventTarget {
   async setLocalDescription(): Promise<void> {}
   createDataChannel(label: string): EventTarget {
     if (this.closed) throw new DOMException('closed', 'InvalidStateError');
-    return Object.assign(new EventTarget(), { label, readyState: 'connecting', bufferedAmount: 0 });
+    const channel = Object.assign(new EventTarget(), { label, readyState: 'connecting', bufferedAmount: 0 });
+    channels.push(channel);
+    return channel;
   }
   removeTrack(): void {
     if (this.closed) throw new DOMException('closed', 'InvalidStateError');
@@ -81,9 +88,11 @@ class FakeConnection extends EventTarget {
 
 const world = globalThis as unknown as Record<string, unknown>;
 let sockets: FakeSocket[];
+let connections: FakeConnection[];
+let channels: (EventTarget & { readonly label: string })[];
 const before = world['WebSocket'];
 beforeEach(() => {
-  sockets = [];
+  [sockets, connections, channels] = [[], [], []];
   world['WebSocket'] = FakeSocket;
   world['RTCPeerConnection'] = FakeConnection;
   world['navigator'] ??= {};
@@ -150,6 +159,33 @@ test('a message on a new label waits while the connection is lost', async () => 
     ),
     new Promise((resolve) => setTimeout(() => resolve('waits'), 20)),
   ]);
+  expect(outcome).toBe('waits');
+  client.leave();
+});
+
+test('a message is refused where the association of all channels has ended, and the call goes on', async () => {
+  const client = await joined();
+  connections.at(-1)!.sctp = { state: 'closed' };
+  for (const text of ['hello', 'again']) {
+    await expect(client.sendData('chat', text)).rejects.toMatchObject({ code: 'DATA_REFUSED' });
+  }
+  expect(client.state).toBe('connected');
+  sockets[0]!.lose();
+  await until(() => sockets.length === 2);
+  sockets[1]!.join();
+  client.sendData('chat', 'hello').catch(() => undefined);
+  expect(channels.map(({ label }) => label)).toEqual(['chat']);
+  client.leave();
+});
+
+test('a message waits for a connection that takes longer than its channel to end', async () => {
+  const client = await joined();
+  const sent = client.sendData('chat', 'hello');
+  let outcome = 'waits';
+  sent.catch(({ code }: { code: string }) => (outcome = code));
+  sockets[0]!.lose();
+  channels[0]!.dispatchEvent(new Event('close'));
+  await new Promise((resolve) => setTimeout(resolve, 2_200));
   expect(outcome).toBe('waits');
   client.leave();
 });

@@ -2,7 +2,7 @@ import { type ReconnectOptions, reconnectDelayMs } from './backoff.js';
 import { MediaConnection } from './connection.js';
 import { Conversations, type DataMessage, type SendOptions } from './data.js';
 import { Emitter } from './emitter.js';
-import { RoomClientError, errorOfClose } from './errors.js';
+import { mustBeSendable, RoomClientError, errorOfClose, TOO_BIG } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
 import { encodeCustom, encodeEvent, type Received, type Variant } from './signaling.js';
@@ -161,8 +161,12 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#end(new RoomClientError('LEFT', 'the client left the room'));
   }
 
-  /** Changes what the others see of this participant. */
+  /**
+   * Changes what the others see of this participant. Servers show up to 64 KiB of JSON.
+   * @throws RoomClientError FAILED for 1 MiB and more, which would end the call
+   */
   setMetadata(metadata: unknown): void {
+    mustBeSendable(metadata);
     this.#metadata = metadata ?? null;
     this.#socket?.send(encodeEvent('updateEndpointMetadata', { metadata: this.#metadata }));
   }
@@ -325,6 +329,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #closed(code: number, reason: string): void {
     const error = errorOfClose(code, reason, this.#everConnected);
+    if (error !== undefined && code === TOO_BIG) return this.#end(error);
     // The server may not have noticed yet that the connection before this one is dead.
     const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < STALE_SESSION_MS;
     if (error !== undefined && !stale) return this.#seatLost(error);

@@ -50,6 +50,11 @@ const CODES_AFTER_LOSS: Readonly<Record<string, RoomClientErrorCode>> = {
 
 /** Close code of a server that cannot go on with this client (RFC 6455 section 7.4.1). */
 const INTERNAL_ERROR = 1011;
+/** Close code of a server that was sent more than it takes: what this client does after a return would be the same. */
+export const TOO_BIG = 1009;
+const TOO_MUCH = 'the server takes less than 1 MiB at once, with all metadata of an offer';
+/** The longest media event that servers take, less what surrounds its metadata. */
+const MAX_METADATA_BYTES = 1024 * 1024 - 1024;
 
 /**
  * Returns why the server closed the socket, or undefined when the connection was merely lost and another attempt makes sense
@@ -60,8 +65,18 @@ export function errorOfClose(code: number, reason: string, wasConnected: boolean
   if (known !== undefined) return new RoomClientError(known, `the server closed the connection: ${reason}`);
   // The backend chose the words: a peer that is removed may be given a reason.
   if (code === 1000 && reason !== '') return new RoomClientError('REMOVED', `removed from the room: ${reason}`);
+  if (code === TOO_BIG) return new RoomClientError('FAILED', `${TOO_MUCH}; of each metadata it shows 64 KiB`);
   if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new RoomClientError('FAILED', reason);
   return undefined;
+}
+
+/**
+ * Refuses metadata for which the server would close the connection.
+ * @throws RoomClientError FAILED
+ */
+export function mustBeSendable(metadata: unknown): void {
+  const bytes = new TextEncoder().encode(JSON.stringify(metadata)).length;
+  if (bytes > MAX_METADATA_BYTES) throw new RoomClientError('FAILED', `metadata of ${bytes} bytes: ${TOO_MUCH}`);
 }
 
 /** Reports an error as uncaught, without ending what is under way. `reportError` says the same, but is missing in React Native. */

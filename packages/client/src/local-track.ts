@@ -1,3 +1,4 @@
+import { mustBeSendable } from './errors.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
 /** Options of `publish`. */
@@ -89,8 +90,12 @@ export class LocalTrack {
     return this.#mutedByServer;
   }
 
-  /** Changes what the others see. */
+  /**
+   * Changes what the others see.
+   * @throws RoomClientError FAILED for 1 MiB and more, which would end the call
+   */
   setMetadata(metadata: unknown): void {
+    mustBeSendable(metadata);
     this.#metadata = metadata ?? null;
     this.#sendEvent('updateTrackMetadata', { trackMetadata: this.#metadata });
     this.#host.localTrackChanged();

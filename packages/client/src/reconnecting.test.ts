@@ -305,3 +305,30 @@ test('a track that is being muted as the connection is lost is muted, and takes 
   expect(track!.muted).toBe(false);
   client.leave();
 });
+
+test('a call whose client sends more than the server takes ends with a sentence instead of coming back for ever', async () => {
+  const client = new RoomClient();
+  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret', metadata: 'x' });
+  sockets[0]!.lose(1009);
+  await expect(connected).rejects.toMatchObject({ code: 'FAILED', message: expect.stringContaining('1 MiB') });
+
+  const other = new RoomClient();
+  const joining = other.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
+  sockets[1]!.join();
+  await joining;
+  const ended = new Promise((resolve) => other.on('ended', ({ code }) => resolve(code)));
+  sockets[1]!.lose(1009);
+  expect(other.state).toBe('ended');
+  expect(await ended).toBe('FAILED');
+});
+
+test('metadata that no server takes is refused to the caller, and the call goes on', async () => {
+  const client = await joined();
+  client.publish(camera).catch(() => undefined);
+  const [track] = client.localTracks;
+  const sent = sockets[0]!.sent.length;
+  const large = { picture: 'ü'.repeat(600_000) };
+  for (const one of [client, track!]) expect(() => one.setMetadata(large)).toThrow('1 MiB');
+  expect([client.state, sockets[0]!.sent.length, track!.metadata]).toEqual(['connected', sent, null]);
+  client.leave();
+});

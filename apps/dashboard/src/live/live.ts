@@ -32,6 +32,8 @@ const MAX_SINGLE = 10;
 const MAX_RETRY_MS = 3_000;
 /** Some changes have no event, such as a component that another program adds. */
 const REFRESH_MS = 15_000;
+/** A look that is this late means that the machine slept, or that the page was frozen. */
+const SLEPT_MS = 10_000;
 
 export class Live {
   readonly #api: Api;
@@ -45,6 +47,8 @@ export class Live {
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #refreshing: ReturnType<typeof setInterval> | undefined;
+  /** When the page was last seen to be awake, in milliseconds since the epoch. */
+  #awakeAt = 0;
 
   constructor(api: Api) {
     this.#api = api;
@@ -61,15 +65,22 @@ export class Live {
     // The list does not wait for the socket; when that is open, the list is asked for once more, so that nothing is missed.
     void this.refresh();
     this.#connect();
+    this.#awakeAt = Date.now();
     this.#refreshing = setInterval(() => {
-      if (document.visibilityState === 'visible') void this.refresh();
+      if (document.visibilityState !== 'visible') return;
+      void this.refresh();
+      this.#wakeUp();
     }, REFRESH_MS);
+    document.addEventListener('visibilitychange', this.#wakeUp);
+    addEventListener('online', this.#anew);
   }
 
   close(): void {
     clearTimeout(this.#gathering);
     clearTimeout(this.#retry);
     clearInterval(this.#refreshing);
+    document.removeEventListener('visibilitychange', this.#wakeUp);
+    removeEventListener('online', this.#anew);
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.close();
@@ -81,8 +92,10 @@ export class Live {
       const { rooms, unreachable } = await this.#api.rooms();
       this.#change({ rooms: rooms.toSorted((a, b) => (a.id < b.id ? -1 : 1)), unreachable, problem: null });
     } catch (error) {
-      if (error instanceof Problem) this.#change({ problem: error });
-      else throw error;
+      if (!(error instanceof Problem)) throw error;
+      this.#change({ problem: error });
+      // A machine that has lost its power closes nothing.
+      if (error.code === 'server-unreachable' && this.#view.connected) this.#lost(this.#socket);
     }
   }
 
@@ -122,17 +135,40 @@ export class Live {
     socket.binaryType = 'arraybuffer';
     socket.addEventListener('open', () => socket.send(authRequest(this.#api.token)));
     socket.addEventListener('message', ({ data }) => {
+      // Of one that was given up.
+      if (this.#socket !== socket) return;
       const frame = data instanceof ArrayBuffer ? decodeFrame(data) : undefined;
       if (frame !== undefined) this.#received(socket, frame);
     });
-    socket.addEventListener('close', () => {
-      if (this.#socket !== socket) return;
-      this.#change({ connected: false });
-      // Says why, and asks again with each attempt.
-      void this.refresh();
-      this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++, { maxDelayMs: MAX_RETRY_MS }));
-    });
+    socket.addEventListener('close', () => this.#lost(socket));
   }
+
+  #lost(socket: WebSocket | undefined): void {
+    if (socket === undefined || this.#socket !== socket) return;
+    this.#socket = undefined;
+    socket.close();
+    this.#change({ connected: false });
+    // Says why, and asks again with each attempt.
+    void this.refresh();
+    this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++, { maxDelayMs: MAX_RETRY_MS }));
+  }
+
+  readonly #wakeUp = (): void => {
+    if (document.visibilityState !== 'visible') return;
+    const late = Date.now() - this.#awakeAt - REFRESH_MS;
+    this.#awakeAt = Date.now();
+    if (late > SLEPT_MS) this.#anew();
+  };
+
+  /** Connects again: the server may have given the connection up, which nobody can tell a machine that sleeps or has no network. */
+  readonly #anew = (): void => {
+    clearTimeout(this.#retry);
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.close();
+    this.#change({ connected: false });
+    this.#connect();
+  };
 
   #received(socket: WebSocket, frame: ServerFrame): void {
     if (frame.type === 'authenticated') return socket.send(subscribeRequest());

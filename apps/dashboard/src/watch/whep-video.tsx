@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import { Problem } from '../problem.js';
+import type { Problem } from '../problem.js';
 import { useSession } from '../session.js';
 import { Notice } from '../views/notice.js';
 import { WhepPlayer } from './whep-player.js';
@@ -18,12 +18,9 @@ export function WhepVideo({ roomId, peer, track, label }: WhepVideoProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
     const what = { ...(peer === undefined ? {} : { peer }), ...(track === undefined ? {} : { track }) };
-    const player = new WhepPlayer({ api, roomId, what });
-    if (video.current !== null) video.current.srcObject = player.stream;
     setProblem(null);
-    player.open().catch((error: unknown) => {
-      setProblem(error instanceof Problem ? error : new Problem('refused', 'No picture', String(error)));
-    });
+    const player = new WhepPlayer({ api, roomId, what, onProblem: setProblem });
+    if (video.current !== null) video.current.srcObject = player.stream;
     const leave = (): void => player.close();
     addEventListener('pagehide', leave);
     return () => {

@@ -1,5 +1,5 @@
 // What an application does while the connection is lost, in a world with as much of a browser as that takes.
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
 import { type ConnectOptions, RoomClient } from './client.js';
 
@@ -98,6 +98,7 @@ beforeEach(() => {
   world['navigator'] ??= {};
 });
 afterEach(() => {
+  jest.useRealTimers();
   world['WebSocket'] = before;
   delete world['RTCPeerConnection'];
 });
@@ -330,5 +331,20 @@ test('metadata that no server takes is refused to the caller, and the call goes 
   const large = { picture: 'ü'.repeat(600_000) };
   for (const one of [client, track!]) expect(() => one.setMetadata(large)).toThrow('1 MiB');
   expect([client.state, sockets[0]!.sent.length, track!.metadata]).toEqual(['connected', sent, null]);
+  client.leave();
+});
+
+test('a server that lets the client in and then falls silent is asked again', async () => {
+  jest.useFakeTimers();
+  const client = await joined();
+  sockets[0]!.lose();
+  await jest.advanceTimersByTimeAsync(1_000);
+  sockets[1]!.readyState = 1;
+  sockets[1]!.deliver({ type: 'authenticated' });
+  await jest.advanceTimersByTimeAsync(32_000);
+  expect([client.state, sockets.length]).toEqual(['reconnecting', 3]);
+  sockets[2]!.join();
+  await jest.advanceTimersByTimeAsync(60_000);
+  expect([client.state, sockets.length]).toEqual(['connected', 3]);
   client.leave();
 });

@@ -9,12 +9,14 @@ export interface SocketHooks {
 
 /** Time for the connection and the authentication together. */
 const CONNECT_MS = 10_000;
+/** Time for the answer to `connect`, which is large in a large room. */
+const JOIN_MS = 30_000;
 const CONNECTION_LOST = 1006;
 
 /** One websocket to the server. */
 export class PeerSocket {
   readonly #socket: WebSocket;
-  readonly #timer: ReturnType<typeof setTimeout>;
+  #timer: ReturnType<typeof setTimeout>;
   #hooks: SocketHooks | undefined;
 
   constructor(url: string, token: string, hooks: SocketHooks) {
@@ -25,9 +27,11 @@ export class PeerSocket {
     this.#socket.addEventListener('open', () => this.#socket.send(encodeAuthRequest(token)));
     this.#socket.addEventListener('close', ({ code, reason }) => this.#end(code, reason));
     this.#socket.addEventListener('message', ({ data }) => {
+      // Nobody else notices that the network was lost now: no media has flowed yet.
+      clearTimeout(this.#timer);
       const message = decode(data as ArrayBuffer);
       if (message.type !== 'authenticated') return this.#hooks?.received(message);
-      clearTimeout(this.#timer);
+      if (this.#hooks !== undefined) this.#timer = setTimeout(() => this.drop(), JOIN_MS);
       return this.#hooks?.authenticated();
     });
   }

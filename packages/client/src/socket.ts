@@ -27,7 +27,7 @@ export class PeerSocket {
     this.#socket.addEventListener('open', () => this.#socket.send(encodeAuthRequest(token)));
     this.#socket.addEventListener('close', ({ code, reason }) => this.#end(code, reason));
     this.#socket.addEventListener('message', ({ data }) => {
-      // Nobody else notices that the network was lost now: no media has flowed yet.
+      // Before any media flows, only this timer notices a lost network.
       clearTimeout(this.#timer);
       const message = decode(data as ArrayBuffer);
       if (message.type !== 'authenticated') return this.#hooks?.received(message);

@@ -160,7 +160,7 @@ export class Live {
     if (late > SLEPT_MS) this.#anew();
   };
 
-  /** Connects again: the server may have given the connection up, which nobody can tell a machine that sleeps or has no network. */
+  /** Connects again: the server may have closed the connection while this machine slept or had no network, unnoticed. */
   readonly #anew = (): void => {
     clearTimeout(this.#retry);
     const socket = this.#socket;

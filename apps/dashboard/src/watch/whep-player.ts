@@ -20,7 +20,7 @@ export class WhepPlayer {
   /** The received media; tracks are added as they arrive. */
   readonly stream = new MediaStream();
   readonly #options: WhepOptions;
-  /** Of the present session. */
+  /** The connection of the present session. */
   #connection: RTCPeerConnection | undefined;
   #seat: Seat | undefined;
   #everConnected = false;

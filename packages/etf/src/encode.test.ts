@@ -109,6 +109,20 @@ describe('encoding', () => {
     expect(() => encode(loop)).toThrow('nested deeper than 512');
   });
 
+  test.each<[string, (size: number) => Term]>([
+    ['lists', (size) => Array.from({ length: size / 2_000 }, () => Array.from({ length: 1_999 }, () => 0))],
+    [
+      'maps',
+      (size) =>
+        Array.from({ length: size / 2_001 }, () => Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [i, 0]))),
+    ],
+  ])('refuses %s of more terms than a decoder takes, and nothing smaller', (_, termOf) => {
+    const largest = encode(termOf(3_990_000));
+    expect(() => decode(largest)).not.toThrow();
+    expect(() => encode(termOf(4_010_000))).toThrow(expect.objectContaining({ code: 'NOT_ENCODABLE' }));
+    expect(decode(encode([1]))).toEqual([1]);
+  });
+
   test('refuses an atom of 256 characters', () => {
     expect(() => atom('a'.repeat(256))).toThrow(expect.objectContaining({ code: 'NOT_ENCODABLE' }));
     expect(decode(encode(atom('é'.repeat(255))))).toEqual(atom('é'.repeat(255)));

@@ -1,4 +1,4 @@
-import { MAX_DEPTH } from './writer.js';
+import { MAX_DEPTH, MAX_TERMS } from './writer.js';
 
 export interface DecodeOptions {
   /** `wrap` keeps floats apart from integers (2.0 becomes `Float`); default `number`. Map keys are always kept apart. */
@@ -34,7 +34,7 @@ export function rulesOf(options: DecodeOptions = {}): DecodeRules {
     textValues: text === 'all',
     textKeys: text !== 'none',
     maxDepth: options.maxDepth ?? MAX_DEPTH,
-    maxTerms: options.maxTerms ?? 4_000_000,
+    maxTerms: options.maxTerms ?? MAX_TERMS,
     maxInflatedBytes: options.maxInflatedBytes ?? 0,
   };
 }

@@ -7,6 +7,12 @@ import { Pid, Port, Ref } from './identifiers.js';
 /** Nesting beyond this is refused: a peer of ours would refuse it too, and a value that contains itself ends here. */
 export const MAX_DEPTH = 512;
 
+/** Terms that a decoder takes in one message by default. */
+export const MAX_TERMS = 4_000_000;
+
+/** Terms beyond this are refused, as depth is: a peer of ours would end the connection. The rest is for what surrounds one. */
+const MAX_WRITTEN_TERMS = MAX_TERMS - 1_000;
+
 /** The largest output of one writer: 64 MiB, the frame limit of our peers. */
 const MAX_TERM_BYTES = 64 * 1024 * 1024;
 
@@ -92,10 +98,12 @@ export class TermWriter {
     const outerPos = pos;
     const outerCapacity = capacity;
     const outerLimit = limit;
+    const outerTermsLeft = termsLeft;
     out = this.bytes as RawBuffer;
     pos = this.length;
     capacity = out.length;
     limit = this.maxBytes;
+    termsLeft = MAX_WRITTEN_TERMS;
     try {
       if (version) {
         need(1);
@@ -109,6 +117,7 @@ export class TermWriter {
       pos = outerPos;
       capacity = outerCapacity;
       limit = outerLimit;
+      termsLeft = outerTermsLeft;
     }
   }
 
@@ -142,6 +151,7 @@ let out = Buffer.alloc(0) as Buffer as RawBuffer;
 let pos = 0;
 let capacity = 0; // 0: nothing is being encoded
 let limit = 0;
+let termsLeft = 0;
 
 const floats = new Float64Array(1);
 const floatBytes = new Uint8Array(floats.buffer);
@@ -166,7 +176,12 @@ function enlarged(old: Buffer, used: number, bytes: number, maxBytes: number): B
   return bigger;
 }
 
+function take(): void {
+  if (--termsLeft < 0) throw notEncodable(`the term has more than ${MAX_WRITTEN_TERMS} parts`);
+}
+
 function put(term: Term, depth: number): void {
+  take();
   switch (typeof term) {
     case 'string':
       putText(term);
@@ -371,6 +386,7 @@ function putRecord(term: { readonly [key: string]: Term }, depth: number): void 
   pos += 5;
   let count = 0;
   for (const key in term) {
+    take();
     putText(key);
     put(term[key], inner);
     count++;

@@ -262,6 +262,19 @@ describe('rooms of a cluster over real connections', () => {
     expect(await elsewhere.rooms.getRoom('old')).toMatchObject({ id: 'old' });
   });
 
+  test('a room of more metadata than a message holds costs an answer, and no connection', async () => {
+    const { room } = await a.rooms.createRoom(defaultRoomConfig);
+    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const elsewhere = members.find((member) => member !== owner) as Member;
+    const metadata = Array.from({ length: 32_000 }, () => 0);
+    for (let i = 0; i < 130; i++) await owner.rooms.addPeer(room.id, { metadata });
+    let lost = 0;
+    const count = (): void => void (lost += 1);
+    elsewhere.node.subscribe({ nodedown: count });
+    await expect(elsewhere.rooms.getRoom(room.id)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    expect(lost).toBe(0);
+  });
+
   test('a node that stopped takes its rooms with it, and the others go on', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
     const gone = b.local.views()[0]?.id as string;

@@ -331,6 +331,21 @@ describe('sending', () => {
     expect(room.link.pendingBytes).toBeLessThan(23_000);
   });
 
+  test('one large message on its way keeps nothing else back, and what then waits is bounded as ever', () => {
+    const room = bench(ownFlags(false), { highWaterBytes: 100_000 });
+    room.stuck = true;
+    room.link.send(them, Buffer.alloc(500_000), us, 'one-way');
+    room.turn();
+    expect(room.link.send(them, 1, us, 'one-way')).toBe('sent');
+    expect(room.link.send(them, 1, us, 'query')).toBe('sent');
+    expect(room.link.signal((writer) => writer.raw(Buffer.alloc(100)))).toBe('sent');
+    expect(room.link.send(them, Buffer.alloc(500_000), us, 'one-way')).toBe('overflow');
+    for (let i = 0; i < 1_000; i++) room.link.send(them, Buffer.alloc(1_000), us, 'one-way');
+    expect(room.link.send(them, 1, us, 'query')).toBe('overflow');
+    expect(room.link.pendingBytes).toBeLessThan(602_000);
+    expect(room.closes).toEqual([]);
+  });
+
   test('a remote that takes nothing is dropped when that is the policy', () => {
     const { link, turn, closes, ...room } = bench(ownFlags(false), { overflow: 'close' });
     Object.assign(room, { stuck: true });

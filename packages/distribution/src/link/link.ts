@@ -118,6 +118,8 @@ export class Link {
   #lastFrom: Pid | undefined;
   #lastTo: Pid | undefined;
   #frameStart = 0;
+  /** Size of the message that took the unsent bytes above the high water; 0 when it was a small one. */
+  #largest = 0;
   #flushPending = false;
   #seenIn = 0;
   #seenOut = 0;
@@ -233,7 +235,7 @@ export class Link {
   send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
     if (!this.#admit(kind)) return 'overflow';
     if (kind === 'query') this.#options.wait?.asked();
-    return this.#frame((writer) => {
+    return this.#frame(kind, (writer) => {
       if (typeof to === 'string') write.sendName(writer, from, to);
       else if (!('id' in to)) write.sendAlias(writer, from, to);
       else if (this.#sendSender) write.sendSender(writer, from, to);
@@ -245,31 +247,49 @@ export class Link {
   /** Queues a message that others depend on: monitors, links, exits. */
   signal(put: (writer: TermWriter, exitPayload: boolean) => void): SendResult {
     if (!this.#admit('signal')) return 'overflow';
-    return this.#frame((writer) => put(writer, this.#exitPayload));
+    return this.#frame('signal', (writer) => put(writer, this.#exitPayload));
   }
 
   #admit(kind: SendKind): boolean {
     if (this.#over) return false;
-    const { highWaterBytes, overflow } = this.#limits;
-    const pending = this.pendingBytes;
-    if (pending <= highWaterBytes) return true;
-    if (kind === 'query') return false;
-    if (kind === 'signal' && pending <= 2 * highWaterBytes) return true;
-    if (kind === 'one-way') this.counters.dropped += 1;
-    if (kind === 'signal' || overflow === 'close') this.close('slow_peer', `${pending} bytes it did not take`);
+    const { highWaterBytes } = this.#limits;
+    if (this.pendingBytes <= highWaterBytes) this.#largest = 0;
+    if (this.#waitingBytes <= (kind === 'signal' ? 2 : 1) * highWaterBytes) return true;
+    this.#refuse(kind);
     return false;
   }
 
-  #frame(put: (writer: TermWriter) => void): SendResult {
+  /** Unsent bytes but for one large message: that it was queued whole tells nothing about the pace of the other side. */
+  get #waitingBytes(): number {
+    return this.pendingBytes - this.#largest;
+  }
+
+  #refuse(kind: SendKind): void {
+    if (kind === 'query') return;
+    if (kind === 'one-way') this.counters.dropped += 1;
+    if (kind === 'signal' || this.#limits.overflow === 'close')
+      this.close('slow_peer', `${this.pendingBytes} bytes it did not take`);
+  }
+
+  #frame(kind: SendKind, put: (writer: TermWriter) => void): SendResult {
     const writer = this.#writer;
+    const { maxFrameBytes, highWaterBytes } = this.#limits;
     this.#frameStart = writer.length;
     try {
       writer.u32(0);
       writer.byte(112);
       put(writer);
       const size = writer.length - this.#frameStart - 4;
-      if (size > this.#limits.maxFrameBytes) throw tooBig(size, this.#limits.maxFrameBytes);
+      if (size > maxFrameBytes) throw tooBig(size, maxFrameBytes);
       writer.patchU32(this.#frameStart, size);
+      if (this.#largest > 0) {
+        // A second large message has to wait for the first.
+        if (kind !== 'signal' && this.#waitingBytes > 2 * highWaterBytes) {
+          writer.length = this.#frameStart;
+          this.#refuse(kind);
+          return 'overflow';
+        }
+      } else if (size > BATCH_BYTES && this.pendingBytes > highWaterBytes) this.#largest = size;
     } catch (error) {
       writer.length = this.#frameStart;
       throw error;

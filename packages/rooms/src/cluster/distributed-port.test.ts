@@ -275,6 +275,26 @@ describe('rooms of a cluster over real connections', () => {
     expect(lost).toBe(0);
   });
 
+  test('a room of much metadata is shown while its node goes on talking with the asker', async () => {
+    for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
+    const [owner, elsewhere] = [a, b];
+    const [large, other] = [owner, elsewhere].map(({ local }) => local.views()[0]?.id as string);
+    const metadata = 'x'.repeat(65_000);
+    for (let i = 0; i < 400; i++) await owner.rooms.addPeer(large as string, { metadata });
+    let lost = 0;
+    const count = (): void => void (lost += 1);
+    elsewhere.node.subscribe({ nodedown: count });
+    let asking = true;
+    const shown = elsewhere.rooms.getRoom(large as string).finally(() => (asking = false));
+    let failed = 0;
+    while (asking) {
+      await owner.rooms.getRoom(other as string).catch(() => (failed += 1));
+      await new Promise(setImmediate);
+    }
+    expect((await shown).peers.length).toBe(400);
+    expect([lost, failed]).toEqual([0, 0]);
+  });
+
   test('a node that stopped takes its rooms with it, and the others go on', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
     const gone = b.local.views()[0]?.id as string;

@@ -42,3 +42,20 @@ test('a creation can be withdrawn after the time of the machine was set, when an
   expect([(await first.outcome).ok, (await second.outcome).ok]).toEqual([false, true]);
   expect(node.local.views().map(({ id }) => id)).toEqual(['second']);
 });
+
+test('a creation can be withdrawn within a minute, and no other room ends for it that has the id by then', async () => {
+  const { system, clock, local } = node;
+  const ids = (): string[] => local.views().map(({ id }) => id);
+  const withdraw = async (creation: string): Promise<void> => {
+    system.cast(actor, { type: 'withdraw', creation });
+    await system.idle();
+  };
+  for (const roomId of ['late', 'again', 'other']) expect((await (await create(roomId)).outcome).ok).toBe(true);
+  await local.deleteRoom('again');
+  await local.createRoom({ ...defaultRoomConfig, roomId: 'again' });
+  await clock.advance(55_000);
+  expect((await (await create('next')).outcome).ok).toBe(true);
+  await withdraw('late');
+  await withdraw('again');
+  expect(ids().toSorted()).toEqual(['again', 'next', 'other']);
+});

@@ -3,6 +3,7 @@ import type { Clock } from '@bloom/time';
 import type { LocalRooms } from '../local-rooms.js';
 import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
 import type { OwnedRoom } from './directory.js';
 import type { NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
@@ -31,14 +32,16 @@ interface State {
 
 interface Attempt {
   roomId: string;
+  /** The room that came of it. */
+  room?: RoomRef | undefined;
   state: 'running' | 'created' | 'failed';
   withdrawn: boolean;
   /** Monotonic milliseconds: setting the time of the machine must not make it forgotten. */
   since: number;
 }
 
-/** How long after its start an attempt can be withdrawn. */
-const CREATION_MEMORY_MS = 10_000;
+/** How long after its start an attempt can be withdrawn: the link to its asker may be full or lost meanwhile. */
+const CREATION_MEMORY_MS = 60_000;
 
 /** Answers the other nodes from kept figures, without asking rooms: a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
@@ -61,6 +64,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       RoomError,
     );
     attempt.state = outcome.ok ? 'created' : 'failed';
+    if (outcome.ok) attempt.room = rooms.roomRef(attempt.roomId);
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;
   }
@@ -79,7 +83,9 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
           state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
         } else {
           attempt.withdrawn = true;
-          if (attempt.state === 'created') rooms.deleteRoom(attempt.roomId).catch(() => {});
+          // Another room may have the id by now.
+          const isIt = attempt.room !== undefined && rooms.roomRef(attempt.roomId)?.key === attempt.room.key;
+          if (attempt.state === 'created' && isIt) rooms.deleteRoom(attempt.roomId).catch(() => {});
         }
       },
       claim: (_state, { roomId, claimant }) => later(options.claim(roomId, claimant).then((granted) => ({ granted }))),

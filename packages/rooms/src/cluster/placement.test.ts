@@ -6,8 +6,12 @@ import type { ClusterPort } from './cluster-port.js';
 import { Placement } from './placement.js';
 import { SilentMembers } from './silent-members.js';
 
-/** A node a among `members` whose calls take as long, and are answered, as a test says. */
-function nodeAmong(members: string[], ask: (type: string, node: string) => { tookMs: number; answer: unknown }) {
+/** A node a among `members` whose calls take as long, and are answered, as a test says; `takes`: whether its links take messages. */
+function nodeAmong(
+  members: string[],
+  ask: (type: string, node: string) => { tookMs: number; answer: unknown },
+  takes = () => true,
+) {
   const clock = new ManualClock();
   const said: string[] = [];
   const port = {
@@ -20,7 +24,10 @@ function nodeAmong(members: string[], ask: (type: string, node: string) => { too
         if (timeoutMs < tookMs) clock.setTimeout(() => reject(new Error('too late')), timeoutMs);
         else clock.setTimeout(() => resolve(answer), tookMs);
       }),
-    cast: (_node: string, { type }: { type: string }) => void said.push(type),
+    cast: (_node: string, { type }: { type: string }) => {
+      said.push(type);
+      return takes();
+    },
   } as unknown as ClusterPort;
   const silentMembers = new SilentMembers({ members: port.members, ping: async () => 'pong', log: silentLog, clock });
   const placement = new Placement({ port, silentMembers, log: silentLog, clock });
@@ -57,6 +64,35 @@ test('whoever asked has an answer within 4 s, and no room comes to be after that
   expect(tookMs).toBeLessThanOrEqual(4_000);
   await advance(10_000);
   expect(said.slice(-2)).toEqual(['create', 'withdraw']);
+});
+
+test('a creation that was given up is withdrawn as soon as the link takes that, within the memory of its node', async () => {
+  let taken = false;
+  const { said, advance, create, clock } = nodeAmong(
+    ['b'],
+    (type, node) => {
+      if (type === 'load') return { tookMs: 0, answer: { ...IDLE, rooms: node === 'a' ? 1 : 0 } };
+      const late = type === 'create' && node === 'b';
+      return { tookMs: late ? 60_000 : 0, answer: type === 'create' ? CREATED : { granted: 'it' } };
+    },
+    () => taken,
+  );
+  const withdrawn = (): number => said.filter((type) => type === 'withdraw').length;
+  expect((await create())[0]).toBe('a:80');
+  await advance(20_000);
+  const before = withdrawn();
+  expect(before).toBeGreaterThan(10);
+  taken = true;
+  await advance(20_000);
+  expect(withdrawn()).toBe(before + 1);
+
+  taken = false;
+  await create();
+  const from = clock.now();
+  await advance(120_000);
+  const all = withdrawn();
+  await advance(120_000);
+  expect([withdrawn(), clock.now() - from]).toEqual([all, 240_000]);
 });
 
 test('a node that is alone has the whole time for a creation, and is asked again when that was not enough', async () => {

@@ -15,6 +15,9 @@ const CREATE_TIMEOUT_MS = 1000;
 const DEADLINE_MS = 4000;
 /** A creation that has not ended by then is given up for lost. */
 const OVERDUE_MS = 10_000;
+/** Pause until a withdrawal that a link did not take is tried again, and for how long; nodes remember creations for longer. */
+const WITHDRAW_PAUSE_MS = 500;
+const WITHDRAW_FOR_MS = 50_000;
 const MAX_DECISIONS = 1000;
 
 export interface PlacementDecision {
@@ -160,8 +163,7 @@ export class Placement {
       const running = port.call(node, create, { timeoutMs: OVERDUE_MS, requestId });
       const outcome = await this.#inTime(node, running, creationMs);
       if (outcome === undefined) {
-        // The room may exist or still be created: without this no client would ever learn of it.
-        port.cast(node, { type: 'withdraw', creation }, requestId);
+        this.#withdraw(node, creation, requestId);
         fail(node);
         // A new id, so that notifications of the withdrawn room are not taken for those of the next one.
         config = withId(asked);
@@ -185,6 +187,17 @@ export class Placement {
     const only = samples.size === 1 && reasons[0]?.endsWith('draining');
     if (only) return unwrap(refusals.draining());
     throw new RoomError('NO_NODE', `No node can take the room in time (${reasons.join(', ')})`);
+  }
+
+  /** The room may exist or still be created, and no client would know of it. A full link, or a lost one, is tried again. */
+  #withdraw(node: string, creation: string, requestId: string | undefined): void {
+    const { port, clock } = this.#options;
+    const until = clock.now() + WITHDRAW_FOR_MS;
+    const attempt = (): void => {
+      if (port.cast(node, { type: 'withdraw', creation }, requestId) || clock.now() >= until) return;
+      clock.setTimeout(attempt, WITHDRAW_PAUSE_MS);
+    };
+    attempt();
   }
 
   /**

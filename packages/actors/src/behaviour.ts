@@ -32,6 +32,8 @@ export interface MailboxPolicy<P extends Protocol> {
   limit?: number;
   /** Message types that must not be lost; their senders are bounded otherwise. Timers and `Down` are always accepted. */
   essential?: readonly (keyof P & string)[] | 'all';
+  /** Called with each message that a full mailbox did not take: a sender on another node does not learn of it. Must not throw. */
+  onRefused?: (message: MessageOf<P>) => void;
 }
 
 /** A reply that comes later; the actor handles other messages meanwhile. */

@@ -211,6 +211,7 @@ export class Cell implements ContextOwner, TurnOwner {
       this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
     }
     reply?.reject(new MailboxFull(this.ref, this.limit));
+    this.options.mailbox?.onRefused?.(message as never);
   }
 
   #isEssential(type: string): boolean {

@@ -1,5 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
+import {
+  connectActors,
+  createActorSystem,
+  type ActorSystem,
+  type AnyRef,
+  type Behaviour,
+  type RemoteActors,
+} from '@bloom/actors';
 import { DistributionNode } from '@bloom/distribution';
 import { TestWires } from '@bloom/distribution/testing';
 import { silentLog } from '@bloom/log';
@@ -202,6 +209,18 @@ describe('rooms of a cluster over real connections', () => {
       owner.wires.pendingBytes = undefined;
       expect(socket.closed).toBe('1011 Internal server error');
       expect(JSON.stringify(socket.sent)).not.toContain('lost');
+      await until(() => status() === 'disconnected');
+      expect(typeof (await elsewhere.rooms.attachPeer(token, new TestSocket()))).toBe('object');
+    });
+
+    test('that floods its peer there beyond the mailbox is closed, and its client may come back', async () => {
+      await until(() => status() === 'connected');
+      const [peer] = owner.system.list({ limit: 1, match: (path) => path.includes('/peers/') });
+      owner.system.suspend(peer?.ref as AnyRef);
+      for (let i = 0; i < 11_000; i++) attached.receive('[]');
+      await until(() => socket.closed !== undefined);
+      expect(socket.closed).toBe('1011 Internal server error');
+      owner.system.resume(peer?.ref as AnyRef);
       await until(() => status() === 'disconnected');
       expect(typeof (await elsewhere.rooms.attachPeer(token, new TestSocket()))).toBe('object');
     });

@@ -165,11 +165,20 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
         enableSimulcast,
         randomBytes: (n) => randomBytes(n),
       });
+      let cutOff: string | undefined;
       const ref = context.spawn(behaviour, {
         folder: 'peers',
         name: peerId,
         logFields: { roomId, peerId },
-        mailbox: { essential: PEER_ESSENTIAL },
+        mailbox: {
+          essential: PEER_ESSENTIAL,
+          // The lost event may be an offer: the client has to start over.
+          onRefused: (message) => {
+            if (message.type !== 'clientEvent' || message.socket.key === cutOff) return;
+            cutOff = message.socket.key;
+            context.end(message.socket);
+          },
+        },
       });
       context.monitor(ref, (down) => ({ type: 'peerDown', peerId, down }));
 

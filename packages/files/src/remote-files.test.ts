@@ -31,3 +31,34 @@ test.each(['before the first piece', 'after it'] as const)(
     expect(casts).toEqual(['close']);
   },
 );
+
+test('many recordings that are opened at once never fill the link, and clients that are gone are left out', async () => {
+  const answers: (() => void)[] = [];
+  const port = {
+    members: () => ['b'],
+    call: () =>
+      new Promise((resolve) => {
+        answers.push(() => resolve({ ok: true, value: { size: 10 * HEAD_BYTES, head: Buffer.alloc(HEAD_BYTES) } }));
+      }),
+    cast: () => undefined,
+  } as unknown as FilesPort;
+  const files = new RemoteFiles(port);
+  const clients = Array.from({ length: 200 }, () => new AbortController());
+  const opened = clients.map(({ signal }) =>
+    files.open('b', { kind: 'recording', id: 'show', fileName: 'x.m4s' }, signal),
+  );
+  const settled = Promise.allSettled(opened);
+  await until(() => answers.length > 0);
+  for (const client of clients.slice(100)) client.abort();
+  let asked = 0;
+  while (asked < 100) {
+    await until(() => answers.length > 0);
+    await new Promise(setImmediate);
+    expect(answers.length * HEAD_BYTES).toBeLessThanOrEqual(2 * 1024 * 1024);
+    asked += answers.length;
+    for (const answer of answers.splice(0)) answer();
+  }
+  const outcomes = (await settled).map(({ status }) => status);
+  expect(outcomes).toEqual(Array.from({ length: 200 }, (_, i) => (i < 100 ? 'fulfilled' : 'rejected')));
+  expect(asked).toBe(100);
+});

@@ -29,7 +29,7 @@ export interface FilesPort {
 const CALL_TIMEOUT_MS = 4_000;
 /** A blocking request takes up to three target durations by itself. */
 const WAITING_TIMEOUT_MS = 8_000;
-/** Concurrent reads from one node: 2 MB of the 8 MB that a link buffers. */
+/** Concurrent reads from one node, the beginnings of recordings included: 2 MB of the 8 MB that a link buffers. */
 const READS_PER_NODE = 16;
 
 export interface RecordingHolder {
@@ -49,13 +49,18 @@ export class RemoteFiles {
 
   /** @throws MediaFileError, with `OWNER_UNREACHABLE` when the node does not answer */
   async open(node: string, file: FileAddress, signal: AbortSignal): Promise<ServedFile> {
-    if (signal.aborted) throw new MediaFileError('NOT_FOUND', `The client that waited for ${file.fileName} is gone`);
+    if (signal.aborted) throw gone(file);
     const request = randomUUID();
     const close = (): void => this.#port.cast(node, { type: 'close', request });
     signal.addEventListener('abort', close, { once: true });
     try {
       const timeoutMs = mayWait(file) ? WAITING_TIMEOUT_MS : CALL_TIMEOUT_MS;
-      const opened = await this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
+      const ask = (): Promise<FileOutcome<unknown>> => {
+        if (signal.aborted) throw gone(file);
+        return this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
+      };
+      // Viewers of a stream share their files, and those may have to be waited for.
+      const opened = await (file.kind === 'recording' ? this.#gate(node)(async () => ask()) : ask());
       const { size, head } = valueOf(opened as FileOutcome<OpenedFile>, MediaFileError);
 
       return new RemoteFile(file.fileName, size, asBuffer(head), {
@@ -123,16 +128,21 @@ export class RemoteFiles {
   }
 
   async #read(node: string, request: string, start: number, length: number): Promise<Buffer> {
+    const answer = await this.#gate(node)(() =>
+      this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
+    );
+
+    return asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
+  }
+
+  #gate(node: string): LimitFunction {
     let gate = this.#gates.get(node);
     if (gate === undefined) {
       gate = pLimit(READS_PER_NODE);
       this.#gates.set(node, gate);
     }
-    const answer = await gate(() =>
-      this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
-    );
 
-    return asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
+    return gate;
   }
 
   async #askAll<M extends MessageOf<FilesProtocol>>(
@@ -235,6 +245,10 @@ export function unreachable(what: string, node: string, cause?: unknown): MediaF
   const options = cause === undefined ? undefined : { cause };
 
   return new MediaFileError('OWNER_UNREACHABLE', `${what} lives on ${node}, which cannot be reached now`, options);
+}
+
+function gone({ fileName }: FileAddress): MediaFileError {
+  return new MediaFileError('NOT_FOUND', `The client that waited for ${fileName} is gone`);
 }
 
 function describe(file: FileAddress): string {

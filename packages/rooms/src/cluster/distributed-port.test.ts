@@ -201,6 +201,19 @@ describe('rooms of a cluster over real connections', () => {
       await until(() => socket.closed !== undefined);
     });
 
+    test('misses nothing of what its node does not take for a moment', async () => {
+      await until(() => status() === 'connected');
+      await until(() => socket.sent.length > 0);
+      const before = socket.sent.length;
+      owner.wires.pendingBytes = 9 * 1024 * 1024;
+      for (let i = 0; i < 3; i++) attached.receive(JSON.stringify([{ type: 'send', text: `${i}` }]));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      expect(socket.sent.length).toBe(before);
+      owner.wires.pendingBytes = undefined;
+      await until(() => socket.sent.length === before + 3);
+      expect([socket.sent.slice(before), socket.closed]).toEqual([[0, 1, 2], undefined]);
+    });
+
     test('is closed when its node took a message no more, and its client may come back', async () => {
       await until(() => status() === 'connected');
       owner.wires.pendingBytes = 9 * 1024 * 1024;
@@ -312,6 +325,30 @@ describe('rooms of a cluster over real connections', () => {
     }
     expect((await shown).peers.length).toBe(400);
     expect([lost, failed]).toEqual([0, 0]);
+  });
+
+  test('one participant with much metadata ends no websocket of the others on another node', async () => {
+    await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
+    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const elsewhere = members.find((member) => member !== owner) as Member;
+    const sockets: TestSocket[] = [];
+    const join = async (metadata: string): Promise<(text: string) => void> => {
+      const { token } = await owner.rooms.addPeer('hall', {});
+      const socket = new TestSocket();
+      sockets.push(socket);
+      const attached = await elsewhere.rooms.attachPeer(token, socket);
+      if (typeof attached === 'string') throw new Error(attached);
+      attached.receive(JSON.stringify([{ type: 'join', metadata }]));
+
+      return attached.receive;
+    };
+    for (let i = 0; i < 150; i++) await join(`${i}`);
+    const set = await join('x'.repeat(64_000));
+    for (const letter of ['y', 'z']) set(JSON.stringify([{ type: 'setMetadata', metadata: letter.repeat(64_000) }]));
+    const updated = ({ sent }: TestSocket): boolean => (sent.at(-1) as { metadata?: string }).metadata?.[0] === 'z';
+    const others = sockets.slice(0, -1);
+    await until(() => others.every((other) => updated(other) || other.closed !== undefined), 20_000);
+    expect(others.filter(({ closed }) => closed !== undefined).length).toBe(0);
   });
 
   test('a node that stopped takes its rooms with it, and the others go on', async () => {

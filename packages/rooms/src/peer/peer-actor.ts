@@ -2,6 +2,7 @@ import type { ActorContext, Behaviour } from '@bloom/actors';
 import type { MediaRoom, RelayCredentials, TrackKind } from '@bloom/sfu';
 import type { VideoCodec } from '../room-service.js';
 import { MetadataGate, TICK_MS } from './metadata-gate.js';
+import { Outbox, RETRY_MS } from './outbox.js';
 import type { PeerProtocol, SocketRef } from './peer-messages.js';
 import type {
   ClientKind,
@@ -30,6 +31,9 @@ interface Connection {
   number: number;
   socket: SocketRef;
   session: PeerSession;
+  outbox: Outbox;
+  /** Its socket is being ended, because it did not take an event: the client has to start over. */
+  cutOff: boolean;
   /** Names of the session's running timers. */
   timers: Set<string>;
   /** Transports so far; the client that leaves on an open socket gets the next one. */
@@ -68,6 +72,8 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
           number,
           socket,
           session: newSession(options, state, client),
+          outbox: new Outbox(),
+          cutOff: false,
           timers: new Set(),
           transport: 0,
         };
@@ -107,6 +113,11 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
         }
         keepTicking(state, context);
       },
+      outboxTick: ({ connection }, _message, context) => {
+        if (connection === undefined || connection.cutOff) return;
+        if (!connection.outbox.retry(taking(connection, context))) cutOff(connection, context);
+        else if (!connection.outbox.isEmpty) context.setTimer('outbox', RETRY_MS, { type: 'outboxTick' });
+      },
       describe: (state) => state.connection?.session.descriptions() ?? {},
     },
     inspect: ({ connection }) => ({
@@ -126,6 +137,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
 
 function endConnection(state: PeerState, context: Context): void {
   for (const name of state.connection?.timers ?? []) context.clearTimer(name);
+  context.clearTimer('outbox');
   state.connection = undefined;
   state.metadata.disconnected();
 }
@@ -183,6 +195,23 @@ function startAnew({ media, closeTransport, peerId, relay }: PeerActorOptions, c
   media.openTransport(peerId, relay);
 }
 
+function send(connection: Connection, context: Context, text: string): void {
+  const { outbox } = connection;
+  if (connection.cutOff) return;
+  const wasEmpty = outbox.isEmpty;
+  if (!outbox.send(text, taking(connection, context))) cutOff(connection, context);
+  else if (wasEmpty && !outbox.isEmpty) context.setTimer('outbox', RETRY_MS, { type: 'outboxTick' });
+}
+
+function taking({ socket }: Connection, context: Context): (text: string) => boolean {
+  return (text) => context.cast(socket, { type: 'send', text });
+}
+
+function cutOff(connection: Connection, context: Context): void {
+  connection.cutOff = true;
+  context.end(connection.socket);
+}
+
 /** Maps the actions of a session to their effects. */
 function carryOut(
   options: PeerActorOptions,
@@ -195,9 +224,7 @@ function carryOut(
 
   switch (action.type) {
     case 'send':
-      // A full link to another node may have dropped an answer: the client has to start over.
-      if (!context.cast(connection.socket, { type: 'send', text: action.text })) context.end(connection.socket);
-      return;
+      return send(connection, context, action.text);
     case 'negotiate':
       return negotiate(options, connection, context, action);
     case 'setTargetVariant':

@@ -40,6 +40,7 @@ export type PeerProtocol = {
   negotiationFailed: (message: { connection: number; generation: number; reason: string }) => void;
   sessionTimer: (message: { connection: number; name: SessionTimer }) => void;
   metadataTick: (message: object) => void;
+  outboxTick: (message: object) => void;
   /** Returns the last offer and answer, for reports. */
   describe: (message: object) => { offer?: string; answer?: string };
 };

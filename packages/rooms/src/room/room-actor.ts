@@ -265,4 +265,5 @@ const PEER_ESSENTIAL = [
   'negotiationFailed',
   'sessionTimer',
   'metadataTick',
+  'outboxTick',
 ] as const;

@@ -158,9 +158,9 @@ export class ClusterRooms {
     const others = await Promise.all(
       this.#port.members().map((node) => {
         const answer = this.silentMembers.guard(node, () =>
-          this.#port.call(node, { type: 'listRooms' }, { timeoutMs: LIST_TIMEOUT_MS }),
+          this.#port.call(node, { type: 'listRooms', text: true }, { timeoutMs: LIST_TIMEOUT_MS }),
         );
-        return answer.catch((): RoomView[] => {
+        return answer.then(fromText<readonly RoomView[]>).catch((): readonly RoomView[] => {
           unreachable.add(node);
           return [];
         });
@@ -209,7 +209,10 @@ export class ClusterRooms {
    */
   async view(roomId: string, node: string, requestId?: string): Promise<RoomView | undefined> {
     const view = await this.silentMembers
-      .guard(node, () => this.#port.call(node, { type: 'viewRoom', roomId }, { timeoutMs: VIEW_TIMEOUT_MS, requestId }))
+      .guard(node, () =>
+        this.#port.call(node, { type: 'viewRoom', roomId, text: true }, { timeoutMs: VIEW_TIMEOUT_MS, requestId }),
+      )
+      .then(fromText<RoomView | null>)
       .catch((error: unknown) => {
         if (error instanceof ActorError && error.code === 'UNKNOWN_MESSAGE') return undefined;
         this.#options.log.warn('cluster.forward_failed', { node, roomId, call: 'viewRoom', requestId, error });
@@ -320,6 +323,10 @@ export class ClusterRooms {
     });
     this.#options.onConflict?.(conflict);
   }
+}
+
+function fromText<T>(answer: T | string): T {
+  return typeof answer === 'string' ? (JSON.parse(answer) as T) : answer;
 }
 
 /** Removes the node from the answer: clients know addresses only. */

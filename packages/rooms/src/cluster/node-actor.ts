@@ -93,8 +93,11 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       snapshot: (_state, message) => options.onSnapshot(message.node, message.rooms),
       announce: (_state, message) => options.onAnnounce(message.node, message),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
-      listRooms: () => rooms.views(),
-      viewRoom: (_state, { roomId }) => rooms.view(roomId) ?? null,
+      listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),
+      viewRoom: (_state, { roomId, text }) => {
+        const view = rooms.view(roomId) ?? null;
+        return text === true ? JSON.stringify(view) : view;
+      },
     },
     inspect: ({ reservations, creations }) => ({
       load: reservations.load(),

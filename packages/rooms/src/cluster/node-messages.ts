@@ -27,7 +27,8 @@ export type NodeProtocol = {
   announce: (message: { node: string; created?: OwnedRoom; removed?: string }) => void;
   /** Returns the actor of a room of this node, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
-  listRooms: (message: object) => readonly RoomView[];
+  /** Answers JSON when asked for text: metadata may have more parts than a message between nodes. Earlier versions never do. */
+  listRooms: (message: { text?: boolean }) => readonly RoomView[] | string;
   /** Returns the last known state of a room of this node, or null. The room itself is not asked: it may be stuck. */
-  viewRoom: (message: { roomId: string }) => RoomView | null;
+  viewRoom: (message: { roomId: string; text?: boolean }) => RoomView | string | null;
 };

@@ -79,7 +79,7 @@ export interface ClusterSettings {
     | { strategy: 'NODES_LIST'; nodes: readonly string[] }
     | { strategy: 'DNS'; query: string; pollingIntervalMs: number };
   cookie: string;
-  /** null = all addresses. */
+  /** null = all IPv4 addresses. */
   ip: string | null;
   tickTimeS: number;
   portMapperPort: number;

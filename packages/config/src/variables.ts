@@ -394,7 +394,7 @@ export const VARIABLES = {
     section: 'Cluster',
     grammar: ip,
     fallback: null,
-    fallbackDoc: 'all addresses',
+    fallbackDoc: 'all IPv4 addresses',
     doc: 'Address that the listener between nodes and the port mapper started by this node bind to (the mapper listens on loopback too).',
   }),
   distTickTime: variable({

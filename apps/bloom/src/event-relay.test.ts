@@ -13,7 +13,7 @@ let wanted: boolean;
 /** What arrived at the member. */
 let arrived: object[];
 
-type MemberProtocol = { interest: (message: object) => void; notification: (message: object) => void };
+type MemberProtocol = Record<'interest' | 'notification' | 'metrics', (message: object) => void>;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
@@ -23,7 +23,7 @@ beforeEach(() => {
   members = ['b@x'];
   const arrives = (_state: null, message: object): void => void arrived.push(message);
   member = system.spawn<MemberProtocol, null>(
-    { kind: 'member', init: () => null, handlers: { interest: arrives, notification: arrives } },
+    { kind: 'member', init: () => null, handlers: { interest: arrives, notification: arrives, metrics: arrives } },
     { mailbox: { limit: 2 } },
   );
   const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
@@ -109,4 +109,23 @@ test('the interest is sent when it changes, and repeated while it lasts', async 
   await system.idle();
   expect(arrived).toHaveLength(4);
   expect(arrived.at(-1)).toMatchObject({ metrics: false, data: false });
+});
+
+test('a report travels as text to a member that takes it, and as it was to one of an earlier version', async () => {
+  const report = { 'room_id=kitchen': { 'endpoint_id=ann': { 'endpoint.metadata': [1, 2] } } };
+  const published: unknown[] = [];
+  bus.subscribe((envelope) => {
+    if (envelope.kind === 'metrics' && envelope.source === 'remote') published.push(envelope.report);
+  });
+  declare('b@x');
+  await system.idle();
+  bus.publishMetrics(report);
+  system.cast('events_node', { type: 'interest', node: 'b@x', metrics: true, text: true } as never);
+  await system.idle();
+  bus.publishMetrics(report);
+  await system.idle();
+  expect(arrived).toMatchObject([{ report }, { report: JSON.stringify(report) }]);
+  for (const message of arrived) system.cast('events_node', message as never);
+  await system.idle();
+  expect(published).toEqual([report, report]);
 });

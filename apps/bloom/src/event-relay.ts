@@ -19,10 +19,11 @@ type Kind = (typeof KINDS)[number];
 
 type EventsProtocol = {
   notification: (message: { notification: Notification }) => void;
+  /** The report, or its JSON for a member that takes text: it may have more parts than a message between nodes. */
   metrics: (message: { report: unknown }) => void;
   data: (message: { notification: Notification }) => void;
-  /** Nodes of earlier versions do not name `data`. */
-  interest: (message: { node: string; metrics: boolean; data?: boolean }) => void;
+  /** Nodes of earlier versions do not name `data`, and take no text. */
+  interest: (message: { node: string; metrics: boolean; data?: boolean; text?: boolean }) => void;
 };
 
 /** Events that a full link did not take, oldest first. */
@@ -51,6 +52,8 @@ export class EventRelay {
   readonly #options: EventRelayOptions;
   /** Members with subscribers for what arises on this node. */
   readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
+  /** Those of them that take metrics reports as text. */
+  readonly #takeText = new Set<string>();
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
   readonly #timers: NodeJS.Timeout[];
   /** By member. */
@@ -68,7 +71,8 @@ export class EventRelay {
       init: () => null,
       handlers: {
         notification: (_state, { notification }) => bus.publish(notification, 'remote'),
-        metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
+        metrics: (_state, { report }) =>
+          bus.publishMetrics(typeof report === 'string' ? JSON.parse(report) : report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
         interest: (_state, { node, ...wanted }) => {
           // It may have gone since it sent this.
@@ -77,6 +81,7 @@ export class EventRelay {
             if (isMember && wanted[kind] === true) interested[kind].add(node);
             else interested[kind].delete(node);
           }
+          if (isMember && wanted.text === true) this.#takeText.add(node);
         },
       },
       inspect: () => ({ metricsWantedBy: [...interested.metrics], dataWantedBy: [...interested.data] }),
@@ -90,8 +95,7 @@ export class EventRelay {
     bus.subscribe((envelope) => {
       if (envelope.source !== 'local') return;
       if (envelope.kind === 'metrics') {
-        const { report } = envelope;
-        for (const node of interested.metrics) system.cast(this.#actorOn(node), { type: 'metrics', report });
+        this.#sendMetrics(envelope.report);
       } else {
         const { kind, notification } = envelope;
         if (kind === 'notification') {
@@ -112,6 +116,7 @@ export class EventRelay {
 
   memberLeft(node: string): void {
     for (const kind of KINDS) this.#interested[kind].delete(node);
+    this.#takeText.delete(node);
     this.#refs.delete(node);
     this.#backlogs.delete(node);
   }
@@ -127,6 +132,15 @@ export class EventRelay {
 
   #members(): string[] {
     return this.#options.remote.node?.nodes('members') ?? [];
+  }
+
+  #sendMetrics(report: unknown): void {
+    let text: string | undefined;
+    for (const node of this.#interested.metrics) {
+      const takesText = this.#takeText.has(node);
+      if (takesText) text ??= JSON.stringify(report);
+      this.#options.system.cast(this.#actorOn(node), { type: 'metrics', report: takesText ? text : report });
+    }
   }
 
   #notify(node: string, notification: Notification, bytesOf: () => number): void {
@@ -179,7 +193,8 @@ export class EventRelay {
   }
 
   #sendInterest(node: string): void {
-    this.#options.system.cast(this.#actorOn(node), { type: 'interest', node: this.#options.self, ...this.#declared });
+    const { system, self } = this.#options;
+    system.cast(this.#actorOn(node), { type: 'interest', node: self, text: true, ...this.#declared });
   }
 
   #actorOn(node: string): ActorRef<EventsProtocol> {

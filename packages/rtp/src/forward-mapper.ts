@@ -2,6 +2,9 @@ import { timestampDelta } from './unwrap.js';
 
 /** Dropped packets that are remembered, to number late ones. */
 const DROP_MEMORY = 256;
+/** Numbers that may be left out: at first and at most, and how many more for each packet that is numbered. */
+const MAX_LEFT_OUT = 4096;
+const LEFT_OUT_PER_PACKET = 4;
 
 export interface ForwardMapperOptions {
   /** RTP clock of the codec, Hz. */
@@ -17,6 +20,9 @@ export interface ForwardMapperOptions {
  *
  * Input sequence numbers are unwrapped per source stream (`SequenceUnwrapper`). Output numbers are contiguous across
  * switches, keep the gaps of loss, and close the gaps of dropped packets. Timestamps continue in wall time on a switch.
+ *
+ * A gap that no loss explains is closed too. A receiver guesses the roll-over counter of SRTP from the number before: if a
+ * publisher could make it leap by half a circle, no packet of this SSRC would be decrypted again, also none of another person.
  */
 export class ForwardMapper {
   /** Result of `map`: unwrapped; its low 16 bits go on the wire, the rest is SRTP's roll-over counter. */
@@ -38,6 +44,7 @@ export class ForwardMapper {
   #sent = false;
   readonly #dropped = new Float64Array(DROP_MEMORY);
   #dropCount = 0;
+  #mayLeaveOut = MAX_LEFT_OUT;
 
   constructor(options: ForwardMapperOptions) {
     this.#clockRate = options.clockRate;
@@ -88,6 +95,7 @@ export class ForwardMapper {
       offset += dropsAfter;
     } else {
       this.#newestInput = sequence;
+      offset = this.#withoutLeap(sequence);
     }
     this.sequence = sequence + offset;
     this.timestamp = (timestamp + this.#timestampOffset) >>> 0;
@@ -117,6 +125,20 @@ export class ForwardMapper {
   /** Returns the timestamp that a packet of the current source would get; for sender reports. */
   mapTimestamp(timestamp: number): number {
     return (timestamp + this.#timestampOffset) >>> 0;
+  }
+
+  /** Returns the offset of a packet that is newer than all others. */
+  #withoutLeap(sequence: number): number {
+    const leftOut = sequence + this.#sequenceOffset - this.#newestOutput - 1;
+    if (leftOut <= this.#mayLeaveOut) {
+      this.#mayLeaveOut = Math.min(MAX_LEFT_OUT, this.#mayLeaveOut - leftOut + LEFT_OUT_PER_PACKET);
+      return this.#sequenceOffset;
+    }
+    // One number stays out, to tell the receiver of a loss. What is still to come from before the leap has no numbers.
+    this.#sequenceOffset = this.#newestOutput + 2 - sequence;
+    this.#sourceStart = sequence;
+    this.#dropCount = 0;
+    return this.#sequenceOffset;
   }
 
   /** Returns the number of dropped packets after `sequence`; -1 when it was dropped itself or is older than the memory. */

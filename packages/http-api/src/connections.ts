@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
-import { ConnectionShares } from '@bloom/net';
+import { ConnectionShares, networkOf } from '@bloom/net';
 import { LogThrottle, systemClock } from '@bloom/time';
 
 /** Limit of all connections, which leaves descriptors for media. */
@@ -136,7 +136,8 @@ export class Connections {
   }
 
   #refused(address: string, what: string, limit: number): void {
-    if (this.#throttle.allows(address)) this.#log.warn('http.connection_refused', { address, what, limit });
+    if (!this.#throttle.allows(networkOf(address))) return;
+    this.#log.warn('http.connection_refused', { address, what, limit });
   }
 }
 

@@ -5,7 +5,7 @@ import { connect as tlsConnect } from 'node:tls';
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { OriginRule } from '@bloom/config';
-import { silentLog } from '@bloom/log';
+import { createLogger, silentLog } from '@bloom/log';
 import { MAX_PIPELINED, MAX_UNSERVED_PER_NETWORK } from './connections.js';
 import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
 import { CERT, KEY } from './testing/certificate.js';
@@ -122,6 +122,15 @@ describe('websockets', () => {
     expect(await upgrade(PATH, { origin })).toBe(expected);
     expect(await upgrade(PATH)).toBe(ACCEPTED);
   });
+});
+
+test('a page of another origin that tries again and again fills one line of the log', async () => {
+  const log = createLogger({ sink: () => undefined });
+  await start({ checkOrigin: { kind: 'host' }, log });
+  for (let i = 0; i < 5; i++) expect(await upgrade(PATH, { origin: `https://${i}.example` })).toContain('403');
+  expect(log.recent.last().map(({ event, fields }) => [event, fields['origin'], fields['address']])).toEqual([
+    ['websocket.origin_refused', 'https://0.example', '127.0.0.1'],
+  ]);
 });
 
 /** Everything that the server sends until it closes; each request is sent when the one before it was answered. */

@@ -5,6 +5,8 @@ import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
+import { networkOf } from '@bloom/net';
+import { LogThrottle } from '@bloom/time';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
 
@@ -84,6 +86,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     if (!request.socket.destroyed) handler(request, response);
   });
   answerBrokenRequests(server, connections);
+  const originsRefused = new LogThrottle();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -97,7 +100,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       });
       return;
     }
-    upgrade(options, request, socket, head);
+    upgrade({ ...options, originsRefused }, request, socket, head);
   });
   await listen(server, ip, port);
 
@@ -118,7 +121,12 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   };
 }
 
-function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+function upgrade(
+  options: HttpListenerOptions & { originsRefused: LogThrottle },
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
   // A client that vanishes during the handshake is not a fault.
   socket.on('error', () => undefined);
 
@@ -134,7 +142,10 @@ function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket:
   const { origin, host } = request.headers;
   const secure = options.tls !== null;
   if (!originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
-    options.log.warn('websocket.origin_refused', { path, origin, checkOrigin: options.checkOrigin.kind });
+    const { remoteAddress: address = '' } = request.socket;
+    if (options.originsRefused.allows(networkOf(address))) {
+      options.log.warn('websocket.origin_refused', { path, origin, address, checkOrigin: options.checkOrigin.kind });
+    }
     refuse(socket, 403);
     return;
   }

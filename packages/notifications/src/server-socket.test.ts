@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { silentLog } from '@bloom/log';
+import { createLogger, silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import { Metrics } from '@bloom/metrics';
 import {
@@ -227,6 +227,23 @@ describe('close codes', () => {
     const client = await connected();
     client.send({ type: 'authRequest', token: 'wrong' });
     expect(await client.closed).toEqual({ code: 1000, reason: 'invalid token' });
+  });
+
+  test('wrong tokens fill one line of the log, however many come', async () => {
+    const log = createLogger({ sink: () => undefined });
+    const strangers = new ServerSocket({ bus, token: TOKEN, log });
+    http.removeAllListeners('upgrade').on('upgrade', (request, duplex, head) => {
+      strangers.handleUpgrade(request, duplex, head);
+    });
+    for (let i = 0; i < 5; i++) {
+      const client = await connected();
+      client.send({ type: 'authRequest', token: `wrong ${i}` });
+      await client.closed;
+    }
+    await strangers.close();
+    expect(log.recent.last().map(({ event, fields }) => [event, fields['address'], fields['reason']])).toEqual([
+      ['server_socket.refused', '127.0.0.1', 'invalid token'],
+    ]);
   });
 
   test('text closes with 1003, an undecodable first message with 1000', async () => {

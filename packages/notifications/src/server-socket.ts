@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { UnauthenticatedSockets } from '@bloom/net';
+import { networkOf, UnauthenticatedSockets } from '@bloom/net';
 import { inTime, LogThrottle, systemClock, Timer, type Clock } from '@bloom/time';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';
@@ -36,6 +36,7 @@ interface Subscriber {
   readonly webSocket: WebSocket;
   /** The connection below the websocket: joined frames are written to it directly. */
   readonly connection: Duplex;
+  readonly address: string;
   readonly session: ServerSession;
   readonly interest: Interest;
   readonly authenticated: () => void;
@@ -61,7 +62,8 @@ export class ServerSocket {
   readonly #throttle = new LogThrottle();
   readonly #unauthenticated = new UnauthenticatedSockets({
     onDrop: (dropped) => {
-      if (this.#throttle.allows(dropped.address)) this.#options.log.warn('server_socket.stranger_dropped', dropped);
+      if (!this.#throttle.allows(networkOf(dropped.address))) return;
+      this.#options.log.warn('server_socket.stranger_dropped', dropped);
     },
   });
   readonly #unsubscribe: () => void;
@@ -124,11 +126,12 @@ export class ServerSocket {
     );
   }
 
-  #accept(webSocket: WebSocket, connection: Duplex, address: string | undefined): void {
+  #accept(webSocket: WebSocket, connection: Duplex, address = ''): void {
     const subscriber: Subscriber = {
       id: this.#nextId,
       webSocket,
       connection,
+      address,
       session: new ServerSession(this.#options.token, this.#clock.now()),
       interest: { notification: false, metrics: false, data: false },
       authenticated: this.#unauthenticated.add(connection, {
@@ -178,7 +181,7 @@ export class ServerSocket {
           subscriber.webSocket.ping();
           break;
         case 'close':
-          this.#options.log.info('server_socket.refused', { socket: subscriber.id, reason: action.reason });
+          this.#refused(subscriber, action.reason);
           this.#closeSocket(subscriber, action.code, action.reason);
           break;
         case 'terminate':
@@ -187,6 +190,11 @@ export class ServerSocket {
           break;
       }
     }
+  }
+
+  #refused({ id, address }: Subscriber, reason: string): void {
+    if (!this.#throttle.allows(`${reason} ${networkOf(address)}`)) return;
+    this.#options.log.info('server_socket.refused', { socket: id, address, reason });
   }
 
   #deliver(envelope: Envelope): void {

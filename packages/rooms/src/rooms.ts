@@ -1,6 +1,6 @@
 import { ActorError, newRequestId, type ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import { systemClock, type Clock } from '@bloom/time';
+import { LogThrottle, systemClock, type Clock } from '@bloom/time';
 import type { ClusterRooms } from './cluster/cluster-rooms.js';
 import type { ComponentType } from './component-schemas.js';
 import type { LocalRooms } from './local-rooms.js';
@@ -52,9 +52,11 @@ export interface RoomsOptions {
 /** The service that the faces use. Each call is a message to the actor of the room, on whichever node it runs. */
 export class Rooms implements RoomService {
   readonly #options: RoomsOptions;
+  readonly #refusals: LogThrottle;
 
   constructor(options: RoomsOptions) {
     this.#options = options;
+    this.#refusals = new LogThrottle(options.clock);
   }
 
   createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom> {
@@ -152,7 +154,7 @@ export class Rooms implements RoomService {
     const { system, local, log } = this.#options;
     const claim = this.readToken(token);
     if (typeof claim === 'string') {
-      log.info('peer.refused', { reason: claim });
+      this.#refused(claim);
       return claim;
     }
     const { roomId, peerId } = claim;
@@ -172,9 +174,15 @@ export class Rooms implements RoomService {
       });
       return answer === 'room not found' ? unwrap(refusals.roomNotFound(roomId)) : answer;
     }).catch(refusalOf);
-    if (typeof attached === 'string') log.info('peer.refused', { roomId, peerId, reason: attached });
+    if (typeof attached === 'string') this.#refused(attached, claim);
 
     return attached;
+  }
+
+  /** Any stranger can have a token refused, and a client its own as often as it likes. */
+  #refused(reason: string, { roomId, peerId }: { roomId?: string; peerId?: string } = {}): void {
+    if (!this.#refusals.allows(`${reason} ${roomId} ${peerId}`)) return;
+    this.#options.log.info('peer.refused', { roomId, peerId, reason });
   }
 
   readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token' {

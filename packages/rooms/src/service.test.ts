@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
 import { defaultRoomConfig } from './room-service.js';
 import { roomServiceSuite, testNode, TestSocket, type TestNode } from './testing/index.js';
 import { issuePeerToken } from './peer/credentials.js';
@@ -244,6 +245,29 @@ describe('attaching sockets', () => {
     await node.advance(24 * 60 * 60);
     expect(await attach(token)).toBe('expired token');
     expect(node.news()).toEqual(['roomCreated', 'peerAdded p1']);
+  });
+
+  test('logs each refusal of a peer, and of strangers, once a minute', async () => {
+    const log = createLogger({ sink: () => undefined });
+    const logged = testNode({ log });
+    await logged.rooms.createRoom(kitchen);
+    const issue = (roomId: string): string =>
+      issuePeerToken({ roomId, peerId: 'p9' }, logged.clock.wall(), { secretKeyBase: 'a secret for tests' });
+    const attack = async (): Promise<void> => {
+      for (let i = 0; i < 3; i++) {
+        for (const token of [`${i}`, issue('attic'), issue('kitchen')]) {
+          await logged.rooms.attachPeer(token, new TestSocket());
+        }
+      }
+    };
+    await attack();
+    await logged.advance(60);
+    await attack();
+
+    const refused = log.recent.last().filter(({ event }) => event === 'peer.refused');
+    const once = ['invalid token', 'room not found', 'peer not found'];
+    expect(refused.map(({ fields }) => fields['reason'])).toEqual([...once, ...once]);
+    await logged.close();
   });
 
   test('a client that floods its peer beyond the mailbox is cut off, the peer lives', async () => {

@@ -285,6 +285,8 @@ describe('a peer', () => {
       'removeTrack p2 t1',
       'send p2 trackRemovedByServer',
     ]);
+    for (let i = 0; i < 100; i++) machine.fromPeer('p2', 2, { type: 'publish', tracks: [videoTrack('t1')] });
+    expect(world.read().filter((line) => line.startsWith('warn'))).toHaveLength(6);
   });
 });
 

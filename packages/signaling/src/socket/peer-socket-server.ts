@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { UnauthenticatedSockets } from '@bloom/net';
+import { networkOf, UnauthenticatedSockets } from '@bloom/net';
 import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
 import { WebSocketServer } from 'ws';
@@ -24,10 +24,10 @@ export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketSe
     maxPayload: MAX_PEER_MESSAGE_BYTES,
     perMessageDeflate: false,
   });
-  const throttle = new LogThrottle();
+  const throttle = new LogThrottle(options.clock);
   const unauthenticated = new UnauthenticatedSockets({
     onDrop: (dropped) => {
-      if (throttle.allows(dropped.address)) options.log.warn('peer_socket.stranger_dropped', dropped);
+      if (throttle.allows(networkOf(dropped.address))) options.log.warn('peer_socket.stranger_dropped', dropped);
     },
   });
   return {
@@ -35,7 +35,10 @@ export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketSe
       server.handleUpgrade(request, socket, head, (accepted) => {
         const { remoteAddress: address } = request.socket;
         const isOpen = () => accepted.readyState === accepted.OPEN;
-        attachPeerSocket(accepted, options, unauthenticated.add(socket, { address, isOpen }));
+        attachPeerSocket(accepted, options, {
+          authenticated: unauthenticated.add(socket, { address, isOpen }),
+          mayLog: (what) => throttle.allows(`${what} ${networkOf(address ?? '')}`),
+        });
       });
     },
     close() {

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { silentLog } from '@bloom/log';
+import { createLogger, silentLog } from '@bloom/log';
 import { encodePeerMessage, MAX_MEDIA_EVENT_BYTES } from '@bloom/protocol';
 import { RoomError, type AttachedPeer, type AttachRefusal, type PeerSocket } from '@bloom/rooms';
 import { ManualClock } from '@bloom/time/testing';
@@ -242,6 +242,27 @@ describe('authentication', () => {
     await gone;
     client.socket.resume();
     expect(await client.closed).toBe('1000 unauthenticated');
+  });
+
+  test('strangers that come again and again fill few lines of the log', async () => {
+    const log = createLogger({ sink: () => undefined });
+    server.close();
+    await new Promise((resolve) => http.close(resolve));
+    await listen({ log });
+    for (let i = 0; i < 5; i++) {
+      const client = await new Client().open();
+      for (let n = 0; n < 4; n++) client.socket.send('hello');
+      await client.settled();
+      // A frame with a reserved opcode.
+      rawSocket(client).write(Buffer.from([0x83, 0x80, 0, 0, 0, 0]));
+      await client.closed;
+    }
+    expect(log.recent.last().map(({ event, fields }) => [event, fields['ignored']])).toEqual([
+      ['peer_socket.ignored', 1],
+      ['peer_socket.ignored', 2],
+      ['peer_socket.ignored', 4],
+      ['peer_socket.error', undefined],
+    ]);
   });
 
   test('a second authRequest is ignored without a reply', async () => {

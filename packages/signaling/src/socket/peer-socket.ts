@@ -41,9 +41,17 @@ export interface PeerSocketOptions {
 /** `closing`: closed by us, the other end may not know yet. */
 type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 
+/** What a socket tells its server. */
+interface PeerSocketHost {
+  /** Called when the client has authenticated. */
+  authenticated: () => void;
+  /** Returns whether the network of the client may fill one more line: any stranger can open socket after socket. */
+  mayLog: (what: string) => boolean;
+}
+
 /** Takes over the websocket of a client: authentication, keep-alive and limits. The room interprets the events. */
-export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions, authenticated: () => void): void {
-  new PeerConnection(socket, options, authenticated).open();
+export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions, host: PeerSocketHost): void {
+  new PeerConnection(socket, options, host).open();
 }
 
 let lastText: string | undefined;
@@ -65,7 +73,7 @@ class PeerConnection implements PeerSocket {
   readonly #clock: Clock;
   readonly #maxBufferedBytes: number;
   #state: State = 'unauthenticated';
-  readonly #authenticated: () => void;
+  readonly #host: PeerSocketHost;
   #peer: AttachedPeer | undefined;
   /** The time limit of authentication, then the ping period. */
   readonly #timer: Timer;
@@ -81,9 +89,9 @@ class PeerConnection implements PeerSocket {
   constructor(
     socket: WebSocket,
     { rooms, log, clock = systemClock, maxBufferedBytes }: PeerSocketOptions,
-    authenticated: () => void,
+    host: PeerSocketHost,
   ) {
-    this.#authenticated = authenticated;
+    this.#host = host;
     this.#socket = socket;
     this.#rooms = rooms;
     this.#log = log;
@@ -104,7 +112,9 @@ class PeerConnection implements PeerSocket {
     this.#socket.on('pong', () => this.#alive());
     this.#socket.on('ping', () => this.#alive());
     // After a protocol violation ws closes with the fitting code itself: 1009 for a frame that is too long.
-    this.#socket.on('error', (error) => this.#log.warn('peer_socket.error', { error: error.message }));
+    this.#socket.on('error', (error) => {
+      if (this.#host.mayLog('error')) this.#log.warn('peer_socket.error', { error: error.message });
+    });
     this.#socket.on('close', (code) => {
       this.#log.debug('peer_socket.closed', { code });
       this.#release(code === ABNORMAL ? 'connection_lost' : 'closed_by_client');
@@ -159,7 +169,7 @@ class PeerConnection implements PeerSocket {
     if (this.#state === 'unauthenticated') return this.close(NORMAL, 'unauthenticated');
     this.#undecodable += 1;
     if (this.#undecodable < MAX_UNDECODABLE) return this.#ignore(error.message);
-    this.#log.warn('peer_socket.undecodable', { inARow: this.#undecodable });
+    if (this.#host.mayLog('undecodable')) this.#log.warn('peer_socket.undecodable', { inARow: this.#undecodable });
     return this.close(INTERNAL_ERROR, 'Internal server error');
   }
 
@@ -178,7 +188,8 @@ class PeerConnection implements PeerSocket {
         }
       },
       (error: unknown) => {
-        this.#log.error('peer_socket.attach_failed', { error: error instanceof Error ? error.message : String(error) });
+        const text = error instanceof Error ? error.message : String(error);
+        if (this.#host.mayLog('attach_failed')) this.#log.error('peer_socket.attach_failed', { error: text });
         // The room may still exist on a node that cannot be reached: no final reason.
         if (error instanceof RoomError) this.close(TRY_AGAIN, 'try again');
         else this.close(INTERNAL_ERROR, 'Internal server error');
@@ -191,7 +202,7 @@ class PeerConnection implements PeerSocket {
     if (this.#state !== 'attaching') return peer.detach('connection_lost');
     this.#peer = peer;
     this.#state = 'attached';
-    this.#authenticated();
+    this.#host.authenticated();
     this.#write({ type: 'authenticated' });
     this.#timer.repeat(PING_PERIOD_MS, () => this.#pingPeriod());
   }
@@ -277,6 +288,7 @@ class PeerConnection implements PeerSocket {
   #ignore(what: string): void {
     this.#ignored += 1;
     if ((this.#ignored & (this.#ignored - 1)) !== 0) return;
+    if (!this.#host.mayLog(`ignored ${this.#ignored}`)) return;
     this.#log.warn('peer_socket.ignored', { what, ignored: this.#ignored });
   }
 }

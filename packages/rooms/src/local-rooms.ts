@@ -108,15 +108,23 @@ type OwnerProtocol = {
     roomId: string;
     /** Whether the caller still waits for the room. */
     isWanted: () => boolean;
-  }) => RoomRef | undefined;
+    /** Called when the room does not start: a fault here would end the supervisor, and all rooms with it. */
+    failed: (error: unknown) => void;
+  }) => void;
 };
 
 const owner: Behaviour<OwnerProtocol, null> = {
   kind: 'rooms',
   init: () => null,
   handlers: {
-    create: (_state, { behaviour, roomId, isWanted }, context) =>
-      isWanted() ? context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } }) : undefined,
+    create: (_state, { behaviour, roomId, isWanted, failed }, context) => {
+      if (!isWanted()) return;
+      try {
+        context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } });
+      } catch (error) {
+        failed(error);
+      }
+    },
   },
 };
 
@@ -328,7 +336,10 @@ export class LocalRooms {
     });
     const sender = requestId === undefined ? this.#system : this.#system.forRequest(requestId, 'rooms');
     const isStillWanted = (): boolean => this.#entries.get(roomId) === entry;
-    await sender.call(this.#owner, { type: 'create', behaviour, roomId, isWanted: isStillWanted });
+    const faults: unknown[] = [];
+    const failed = (error: unknown): void => void faults.push(error);
+    await sender.call(this.#owner, { type: 'create', behaviour, roomId, isWanted: isStillWanted, failed });
+    if (faults.length > 0) throw faults[0];
   }
 
   #setSubscriptions(entry: Entry, subscriptions: number): void {

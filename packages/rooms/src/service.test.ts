@@ -29,6 +29,26 @@ describe('creating rooms', () => {
     expect(await node.rooms.getRoom('p1')).toBe(room);
   });
 
+  test('a room that cannot start leaves the others running, and new ones start', async () => {
+    await node.rooms.createRoom({ ...kitchen, roomId: 'attic' });
+    const { token } = await node.rooms.addPeer('attic', {});
+    const openRoom = node.media.openRoom.bind(node.media);
+    node.media.openRoom = async (...given) => {
+      const media = await openRoom(...given);
+      const setDataEvents = (): void => {
+        throw new Error('a bug');
+      };
+      return { ...media, setDataEvents };
+    };
+    const broken = node.rooms.createRoom({ ...kitchen, dataEvents: ['chat'] });
+    await expect(broken).rejects.toMatchObject({ code: 'ROOM_FAILED' });
+    expect(node.media.commands.at(-1)).toBe('kitchen: close');
+
+    await node.connect(token);
+    await node.rooms.createRoom(kitchen);
+    expect(node.local.views().map(({ id }) => id)).toEqual(['attic', 'kitchen']);
+  });
+
   test('an id is taken once, also of many at the same moment', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => node.rooms.createRoom(kitchen)));
     const refusedOnes = outcomes.filter((outcome) => outcome.status === 'rejected');

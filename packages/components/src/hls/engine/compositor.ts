@@ -21,6 +21,8 @@ const OPUS_LOOKAHEAD = 312;
 const MAX_CATCH_UP = 5;
 /** Beyond this lag the clock is reset: a constant delay is better than never catching up. */
 const MAX_LAG_MS = 2_000;
+/** Time in which the pictures due for one frame are decoded, in equal shares: a process that is busy for long is killed. */
+const DECODE_MS = 250;
 
 export interface CompositorOptions {
   native: Native;
@@ -136,9 +138,11 @@ export class Compositor {
   }
 
   #draw(now: number): void {
+    const { clock } = this.#options;
     const visible: [string, VideoSource][] = [];
     for (const [id, source] of this.#videos) {
-      source.decodeDue(now);
+      const untilMs = clock.now() + DECODE_MS / this.#videos.size;
+      source.decodeDue(now, () => clock.now() < untilMs);
       if (visible.length < MAX_TILES && source.visible(now)) visible.push([id, source]);
     }
     const layout = visible.map(([id]) => id).join(' ');

@@ -46,8 +46,12 @@ export class VideoSource {
     return this.#hasPicture && nowMs - this.#newestMs < STALE_MS;
   }
 
-  decodeDue(nowMs: number): void {
-    while (this.#queue.length > 0 && this.#queue[0]!.dueMs <= nowMs) this.#decode(this.#queue.shift()!.unit, nowMs);
+  /** Decodes the pictures due at `nowMs`, as long as `inTime` says so and one at least; the others stay due. */
+  decodeDue(nowMs: number, inTime: () => boolean): void {
+    while (this.#queue.length > 0 && this.#queue[0]!.dueMs <= nowMs) {
+      this.#decode(this.#queue.shift()!.unit, nowMs);
+      if (!inTime()) return;
+    }
   }
 
   draw(canvas: Canvas, tile: Tile, layout: string): void {

@@ -191,12 +191,20 @@ describe('an RTP session', () => {
   test('tells of each key once, however many packets speak of it', () => {
     const { digits, receive } = session();
     const press = (event: number, timestamp: number, sequence: number) =>
-      receive(sequence, Buffer.of(event, 0x0a, 0, 160), { type: 101, timestamp });
+      receive(sequence, Buffer.of(event, 0x0a, 0, 160), { type: 101, timestamp, at: timestamp / 8 });
     for (let at = 0; at < 5; at += 1) press(5, 1000, at);
     for (let at = 5; at < 8; at += 1) press(5, 3000, at);
     press(11, 5000, 8);
     press(16, 7000, 9);
     expect(digits).toEqual(['5', '5', '#']);
+  });
+
+  test('tells of no more keys than anybody presses', () => {
+    const { digits, receive } = session();
+    for (let at = 0; at < 1_000; at += 1) {
+      receive(at, Buffer.of(5, 0x0a, 0, 160), { type: 101, timestamp: at * 160, at: at / 10 });
+    }
+    expect(digits).toEqual(['5', '5', '5']);
   });
 
   test('starts over when the other side does', () => {

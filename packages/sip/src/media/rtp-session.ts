@@ -25,6 +25,8 @@ export interface RtpStats extends Readonly<JitterStats> {
 
 /** Another source is accepted after this long a silence of the one before. */
 const RELATCH_MS = 2000;
+/** A key is pressed for longer, and each press is a message to the server. */
+const MIN_KEY_MS = 40;
 /** Longest payload; the biggest Opus frame has 1275 bytes. */
 const MAX_PAYLOAD = 1500;
 
@@ -49,6 +51,7 @@ export class RtpSession {
   /** Opus ticks played ahead of the current 20 ms: packets can be longer. */
   #ahead = 0;
   #lastEvent: number | undefined;
+  #keyAt = Number.NEGATIVE_INFINITY;
   #ssrc: number;
   #sequence: number;
   #timestamp: number;
@@ -128,7 +131,10 @@ export class RtpSession {
     if (isEvent) {
       // Several packets report one key press; all have the same timestamp.
       const digit = digitOf(packet.payload);
-      if (digit !== undefined && packet.timestamp !== this.#lastEvent) this.#options.onDigit(digit);
+      if (digit !== undefined && packet.timestamp !== this.#lastEvent && now - this.#keyAt >= MIN_KEY_MS) {
+        this.#keyAt = now;
+        this.#options.onDigit(digit);
+      }
       this.#lastEvent = packet.timestamp;
       this.#buffer.push(packet.sequence, Buffer.alloc(0));
       return;

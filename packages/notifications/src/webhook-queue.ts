@@ -37,6 +37,8 @@ export class WebhookQueue {
   #waitingBytes = 0;
   #dropped = 0;
   #sending = false;
+  /** Events in a row that were given up. */
+  #failed = 0;
   #idleCallbacks: (() => void)[] = [];
 
   constructor(options: WebhookQueueOptions) {
@@ -98,14 +100,21 @@ export class WebhookQueue {
     for (let attempt = 0; ; attempt += 1) {
       try {
         signal.throwIfAborted();
-        return await post(url, bytes, signal);
+        await post(url, bytes, signal);
+        this.#failed = 0;
+        return;
       } catch (error) {
         const last = attempt >= retries || signal.aborted;
-        log.warn(last ? 'webhook.failed' : 'webhook.will_retry', { attempt: attempt + 1, cause: causeOf(error) });
+        const cause = causeOf(error);
         if (last) {
+          this.#failed += 1;
+          // The 1st, 2nd, 4th, 8th ... of them: clients can cause any number of events.
+          if ((this.#failed & (this.#failed - 1)) === 0)
+            log.warn('webhook.failed', { attempt: attempt + 1, cause, events: this.#failed });
           metrics?.webhookFailed();
           return;
         }
+        log.warn('webhook.will_retry', { attempt: attempt + 1, cause });
       }
 
       // An abort ends the wait early, and the next iteration returns.

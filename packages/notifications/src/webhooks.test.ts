@@ -237,6 +237,17 @@ describe('failures', () => {
     expect(lines[0]).toContain('ECONNREFUSED');
   });
 
+  test('a receiver that fails again and again fills few lines of the log, and a new failure is one', async () => {
+    const lines: string[] = [];
+    receiver.answer = ({ message }, response) => response.writeHead(message.endsWith(' 9') ? 200 : 500).end();
+    start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', receiver.url);
+    for (let i = 1; i <= 10; i++) bus.publish(added('r1', `${i}`));
+    await receiver.arrived(10);
+    await webhooks?.close({ timeoutMs: 1_000 });
+
+    expect(lines.map((line) => /webhook.failed .* events=(\d+)/.exec(line)?.[1])).toEqual(['1', '2', '4', '8', '1']);
+  });
+
   test('a connection that the receiver closed between two events costs no event', async () => {
     start().register('r1', receiver.url);
     for (const event of ['1', '2', '3', '4']) {

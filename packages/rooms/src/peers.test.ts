@@ -329,6 +329,24 @@ describe('a second socket for a connected peer', () => {
   });
 });
 
+test('a peer that publishes and removes tracks without end keeps the others and the backend busy for no more than a while', async () => {
+  const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
+  heard(bob);
+  node.news();
+  for (let i = 0; i < 1_000; i++) {
+    const tracks = Array.from({ length: 8 }, (_, n) => videoTrack(`${i}/${n}`));
+    const trackIds = tracks.map(({ trackId }) => trackId);
+    await ann.act({ type: 'publish', tracks }, { type: 'unpublish', trackIds });
+  }
+  await ann.act({ type: 'publish', tracks: [videoTrack('last')] });
+  expect(node.news().filter((event) => event.startsWith('trackAdded'))).toHaveLength(256);
+  expect(heard(bob)).toHaveLength(64);
+
+  await node.advance(1);
+  expect(node.news()).toEqual(['trackAdded p1/last']);
+  expect(heard(bob)).toMatchObject([{ type: 'tracksAdded', tracks: [{ trackId: 'last' }] }]);
+});
+
 describe('load', () => {
   test('counts a subscription for each track and each other peer that joined', async () => {
     const load = (): number => node.local.load().forwardedTracks;

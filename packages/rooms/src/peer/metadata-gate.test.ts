@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { videoTrack } from '../testing/index.js';
-import { MAX_METADATA_BYTES, MetadataGate, TICK_MS } from './metadata-gate.js';
+import { BURST_TRACKS, MAX_METADATA_BYTES, MetadataGate, TICK_MS } from './metadata-gate.js';
 import type { PeerRequest } from './peer-session.js';
 
 /** Metadata of that many bytes. */
@@ -117,5 +117,58 @@ describe('a flood of updates', () => {
     const join: PeerRequest = { type: 'join', metadata: text(60_000) };
     while ((gate.admit(join) as { metadata: unknown }).metadata !== null) gate.admit({ type: 'leave' });
     expect(ticks(gate, 10)).toEqual([setMetadata(text(60_000))]);
+  });
+});
+
+describe('a flood of tracks', () => {
+  /** Publishes and removes track after track until the next one is held back. */
+  function exhaust(gate: MetadataGate): number {
+    for (let announced = 0; ; announced++) {
+      const trackId = `past ${announced}`;
+      const request = gate.admit({ type: 'publish', tracks: [videoTrack(trackId)] });
+      gate.admit({ type: 'unpublish', trackIds: [trackId] });
+      if (request === undefined) return announced;
+    }
+  }
+
+  test('is announced 256 at once, then 8 per second, without those that are gone', () => {
+    const gate = new MetadataGate();
+    expect(exhaust(gate)).toBe(BURST_TRACKS);
+    const tracks = Array.from({ length: 20 }, (_, i) => videoTrack(`t${i}`));
+    expect(gate.admit({ type: 'publish', tracks })).toBeUndefined();
+    gate.admit({ type: 'unpublish', trackIds: ['t0', 't7'] });
+    const ids = (due: PeerRequest[]) =>
+      due.flatMap((request) => (request.type === 'publish' ? request.tracks.map(({ trackId }) => trackId) : []));
+    expect(ids(ticks(gate, 1))).toEqual(['t1', 't2', 't3', 't4', 't5', 't6', 't8', 't9']);
+    expect(ids(ticks(gate, 60))).toHaveLength(10);
+    expect(gate.needsTick).toBe(false);
+    expect(exhaust(gate)).toBe(BURST_TRACKS);
+  });
+
+  test('is announced with what has changed meanwhile', () => {
+    const gate = new MetadataGate();
+    exhaust(gate);
+    gate.admit({ type: 'publish', tracks: [videoTrack('t', { metadata: 1, encodings: ['l', 'm', 'h'] })] });
+    for (const [encoding, enabled] of [
+      ['h', false],
+      ['m', false],
+      ['h', true],
+    ] as const)
+      expect(gate.admit({ type: 'setEncoding', trackId: 't', encoding, enabled })).toBeUndefined();
+    gate.admit(setTrackMetadata('t', 2));
+    const [announced, ...later] = ticks(gate, 60);
+    expect(announced).toMatchObject({ tracks: [{ trackId: 't', disabledEncodings: ['m'] }] });
+    // The rate of metadata is used up too: it comes with the track or after it.
+    const values = [announced?.type === 'publish' ? announced.tracks[0]?.metadata : undefined];
+    for (const update of later) if (update.type === 'setTrackMetadata') values.push(update.metadata);
+    expect(values.at(-1)).toBe(2);
+  });
+
+  test('does not outlive the membership', () => {
+    const gate = new MetadataGate();
+    exhaust(gate);
+    gate.admit({ type: 'publish', tracks: [videoTrack('t')] });
+    gate.admit({ type: 'leave' });
+    expect(ticks(gate, 60)).toEqual([]);
   });
 });

@@ -11,6 +11,10 @@ const MIN_COST_BYTES = 1024;
 /** Refill per tick: 32 KiB/s, or 32 small updates. */
 const TICK_BYTES = 8 * 1024;
 export const TICK_MS = 250;
+/** New tracks that a peer may announce at once. */
+export const BURST_TRACKS = 256;
+/** Refill per tick: 8 tracks per second. */
+const TICK_TRACKS = 2;
 
 /** Key of the peer's own metadata; tracks have non-empty ids. */
 const OWN = '';
@@ -24,6 +28,9 @@ interface Value {
  * Bounds the metadata that one peer makes its room store and send to everyone else, in size and in rate. Oversized metadata
  * is dropped: an update leaves the former value, a join or a new track has null. Updates beyond the rate are deferred, and
  * only the last one per track, and of the peer, is delivered.
+ *
+ * New tracks beyond their rate are deferred as well, and those removed meanwhile are never announced: each is a negotiation for
+ * everyone else, a file of a recording and two events for the backend.
  */
 export class MetadataGate {
   /** Number of values dropped for their size. */
@@ -32,10 +39,13 @@ export class MetadataGate {
   readonly #deferred = new Map<string, Value>();
   #sum = 0;
   #tokens = BURST_BYTES;
+  /** Tracks that the room does not know yet, as they are now. */
+  readonly #held = new Map<string, EndpointTrack>();
+  #trackTokens = BURST_TRACKS;
 
   /** True while `tick` has to be called every `TICK_MS`. */
   get needsTick(): boolean {
-    return this.#tokens < BURST_BYTES;
+    return this.#tokens < BURST_BYTES || this.#trackTokens < BURST_TRACKS;
   }
 
   /** Returns the request to pass on, which may carry null instead of its metadata, or undefined when it is held back. */
@@ -45,11 +55,13 @@ export class MetadataGate {
         this.#removeTracks([...this.#bytes.keys()].filter((key) => key !== OWN));
         return { ...request, metadata: this.#initial(OWN, request.metadata) };
       case 'publish':
-        return { ...request, tracks: request.tracks.map((track) => this.#newTrack(track)) };
+        return this.#publish(request.tracks.map((track) => this.#newTrack(track)));
       case 'setMetadata':
         return this.#update(OWN, request.metadata) ? request : undefined;
       case 'setTrackMetadata':
-        return this.#update(request.trackId, request.metadata) ? request : undefined;
+        return this.#update(request.trackId, request.metadata) ? this.#unlessHeld(request) : undefined;
+      case 'setEncoding':
+        return this.#unlessHeld(request);
       case 'unpublish':
         this.#removeTracks(request.trackIds);
         return request;
@@ -67,18 +79,51 @@ export class MetadataGate {
     this.admit({ type: 'leave' });
   }
 
-  /** Refills the bucket. Returns the deferred updates that are due. */
+  /** Refills the buckets. Returns the deferred tracks and updates that are due. */
   tick(): PeerRequest[] {
     this.#tokens = Math.min(BURST_BYTES, this.#tokens + TICK_BYTES);
+    this.#trackTokens = Math.min(BURST_TRACKS, this.#trackTokens + TICK_TRACKS);
     const due: PeerRequest[] = [];
+    const tracks = [...this.#held.values()].slice(0, this.#trackTokens);
+    for (const { trackId } of tracks) this.#held.delete(trackId);
+    this.#trackTokens -= tracks.length;
+    if (tracks.length > 0) due.push({ type: 'publish', tracks });
     for (const [key, { metadata, bytes }] of this.#deferred) {
       if (this.#tokens <= 0) break;
       this.#deferred.delete(key);
       this.#spend(bytes);
-      due.push(key === OWN ? { type: 'setMetadata', metadata } : { type: 'setTrackMetadata', trackId: key, metadata });
+      const update: PeerRequest | undefined =
+        key === OWN
+          ? { type: 'setMetadata', metadata }
+          : this.#unlessHeld({ type: 'setTrackMetadata', trackId: key, metadata });
+      if (update !== undefined) due.push(update);
     }
 
     return due;
+  }
+
+  /** Announces as many of the tracks as the rate allows. */
+  #publish(tracks: readonly EndpointTrack[]): PeerRequest | undefined {
+    const allowed = tracks.slice(0, this.#trackTokens);
+    this.#trackTokens -= allowed.length;
+    for (const track of tracks.slice(allowed.length)) this.#held.set(track.trackId, track);
+
+    return allowed.length > 0 ? { type: 'publish', tracks: allowed } : undefined;
+  }
+
+  /** Returns the change of a track unless the room does not know it yet: it is announced as it is by then. */
+  #unlessHeld(request: PeerRequest & { type: 'setTrackMetadata' | 'setEncoding' }): PeerRequest | undefined {
+    const track = this.#held.get(request.trackId);
+    if (track === undefined) return request;
+    if (request.type === 'setTrackMetadata') {
+      this.#held.set(track.trackId, { ...track, metadata: request.metadata });
+      return undefined;
+    }
+    const others = track.disabledEncodings.filter((name) => name !== request.encoding);
+    const disabledEncodings = request.enabled ? others : [...others, request.encoding];
+    this.#held.set(track.trackId, { ...track, disabledEncodings });
+
+    return undefined;
   }
 
   #newTrack(track: EndpointTrack): EndpointTrack {
@@ -124,6 +169,7 @@ export class MetadataGate {
       this.#sum -= this.#bytes.get(trackId) ?? 0;
       this.#bytes.delete(trackId);
       this.#deferred.delete(trackId);
+      this.#held.delete(trackId);
     }
   }
 }

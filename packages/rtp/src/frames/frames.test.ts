@@ -216,6 +216,19 @@ describe('VP8', () => {
   });
 });
 
+test('a picture of VP8 in tiny parts without an end is dropped, and the next key frame is one', () => {
+  const vp8 = new Vp8Depacketiser();
+  const part = (payload: number[], timestamp: number, marker: boolean) =>
+    vp8.push({ sequence: 0, timestamp, marker, payload: Buffer.from(payload) });
+  part([0x10, 0], 1, true);
+  expect(vp8.needsKeyFrame).toBe(false);
+  part([0x10, 0], 2, false);
+  for (let i = 0; i < 20_000; i += 1) part([0, i & 0xff], 2, false);
+  expect(vp8.needsKeyFrame).toBe(true);
+  expect(part([0, 1], 2, true)).toBeUndefined();
+  expect(part([0x10, 0], 3, true)?.key).toBe(true);
+});
+
 describe('the length of an Opus packet', () => {
   test('follows from its first byte', () => {
     expect(opusSamples(Buffer.from([0xfc, 0]))).toBe(960);

@@ -9,7 +9,9 @@ export interface Vp8Frame {
   data: Buffer;
 }
 
+/** Bounds on one picture: a larger one is an attack, as is one in parts of some bytes, whose objects outweigh them. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
+const MAX_PARTS = 16_384;
 
 /** Turns ordered packets into VP8 frames (RFC 7741). After a loss it returns nothing before the next key frame. */
 export class Vp8Depacketiser {
@@ -50,7 +52,7 @@ export class Vp8Depacketiser {
         this.#key = d.isKeyFrameStart;
       }
       this.#bytes += payload.length;
-      if (this.#bytes > MAX_FRAME_BYTES) this.gap();
+      if (this.#bytes > MAX_FRAME_BYTES || this.#parts.length >= MAX_PARTS) this.gap();
       if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
     }
     if (packet.marker) done = this.#complete() ?? done;

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { splitAnnexB, toAnnexB } from '../index.js';
+import { MAX_UNITS } from './annex-b.js';
 
 test('start codes of three and four bytes part the units, zeros around them belong to none', () => {
   const stream = Buffer.from([9, 9, 0, 0, 1, 0x67, 5, 0, 0, 0, 1, 0x68, 0, 0, 0, 0, 1, 0, 0, 1, 0x65, 7]);
@@ -20,6 +21,17 @@ test('what was joined comes apart the same', () => {
     }),
     { numRuns: fuzzRuns(2_000) },
   );
+});
+
+test('a stream that is full of start codes is taken apart into no more units than a picture has', () => {
+  const stream = Buffer.alloc(100_000);
+  for (let at = 0; at < stream.length; at += 4) stream.set([0, 0, 1, 0x61], at);
+  const nals = splitAnnexB(stream);
+  expect(nals).toHaveLength(MAX_UNITS);
+  expect(Buffer.concat(nals.slice(0, -1)).equals(Buffer.alloc(MAX_UNITS - 1, 0x61))).toBe(true);
+  expect(nals.at(-1)?.equals(stream.subarray(MAX_UNITS * 4 - 1))).toBe(true);
+  for (let at = 0; at + 3 < stream.length; at += 3) stream.set([0, 0, 1], at);
+  expect(splitAnnexB(stream)).toHaveLength(1);
 });
 
 test('garbage is taken apart without an error', () => {

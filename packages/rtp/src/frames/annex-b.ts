@@ -1,13 +1,16 @@
+/** Start codes of one stream: no picture has more, but one that is full of them would become millions of objects. */
+export const MAX_UNITS = 4_096;
+
 /**
  * Returns the NAL units of an Annex B byte stream without their start codes, in order, as views (ITU-T H.264 annex B). Empty
- * ones and bytes before the first start code are left out.
+ * ones and bytes before the first start code are left out; what follows `MAX_UNITS` stays in the last one.
  */
 export function splitAnnexB(stream: Buffer): Buffer[] {
   const nals: Buffer[] = [];
   let start = findStartCode(stream, 0);
-  while (start >= 0) {
+  for (let units = 1; start >= 0; units += 1) {
     const from = start + 3;
-    const next = findStartCode(stream, from);
+    const next = units < MAX_UNITS ? findStartCode(stream, from) : -1;
     let end = next < 0 ? stream.length : next;
     // The zero byte of a four-byte start code and trailing zeros belong to no NAL unit: one ends in a stop bit.
     while (end > from && stream[end - 1] === 0) end -= 1;

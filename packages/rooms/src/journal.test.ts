@@ -163,6 +163,8 @@ describe('the log of a room', () => {
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     node.media.emit.get('kitchen')?.({ type: 'bFrames', trackId: 't1' });
     expect((await lines()).at(-1)).toMatch(/^room\.track_b_frames peer_id=p1 track_id=t1 fix=.*bframes=0/);
+    for (let i = 2; i <= 100; i++) node.media.emit.get('kitchen')?.({ type: 'bFrames', trackId: `t${i}` });
+    expect((await lines()).filter((line) => line.startsWith('room.track_b_frames'))).toHaveLength(7);
   });
 
   test('has no line for each track, except with the level debug', async () => {

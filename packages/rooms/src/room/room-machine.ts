@@ -37,6 +37,8 @@ export class RoomMachine {
   readonly #requests: ClientRequests;
   readonly #journal: RoomJournal;
   #connections = 0;
+  /** Tracks with B-frames so far. */
+  #bFrames = 0;
   #ended = false;
   #view: RoomView | undefined;
 
@@ -261,6 +263,9 @@ export class RoomMachine {
       }
       case 'bFrames': {
         const { trackId } = event;
+        this.#bFrames += 1;
+        // The 1st, 2nd, 4th, 8th ... of them: a client can publish such tracks without end.
+        if ((this.#bFrames & (this.#bFrames - 1)) !== 0) return undefined;
         const fix = 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)';
         return this.#world.log.warn('room.track_b_frames', { peerId: this.#endpoints.ownerOf(trackId), trackId, fix });
       }

@@ -230,6 +230,8 @@ describe('streams', () => {
     await expect(collect('pcap', { room: room.id, peer: 'nobody' })).rejects.toMatchObject({ code: 'UNKNOWN_PEER' });
     await expect(collect('pcap', { room: 'hall', peer: 'x' })).rejects.toMatchObject({ code: 'UNKNOWN_ROOM' });
     const again = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 60_000 });
+    // It would take packets from the first one.
+    await expect(collect('pcap', { room: room.id, peer: peer.id })).rejects.toMatchObject({ code: 'BUSY' });
     await b.rooms.deleteRoom(room.id);
     const end = await again.stream.ended;
     expect(['complete', 'failed']).toContain(end.reason);

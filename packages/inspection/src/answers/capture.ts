@@ -11,11 +11,19 @@ const READ_EVERY_MS = 50;
 const NOWHERE = { address: '0.0.0.0', port: 0 };
 
 export function captureProducers({ rooms, self, log }: InspectionSources): Producers {
+  /** Peers with a capture, by room: a second one would take packets from the first, and end it. */
+  const captured = new Set<string>();
+
   return {
     pcap: async ({ room, peer, limit }, stream, { tool }) => {
       const media = rooms.media(room);
       if (media === undefined) throw new InspectionError('UNKNOWN_ROOM', `${self} has no room ${room}`);
-      if ((await media.capturePackets(peer)) === undefined) {
+      const key = JSON.stringify([room, peer]);
+      if (captured.has(key)) throw new InspectionError('BUSY', `packets of ${peer} are being captured already`);
+      captured.add(key);
+      const first = await media.capturePackets(peer).catch(() => undefined);
+      if (first === undefined) {
+        captured.delete(key);
         throw new InspectionError('UNKNOWN_PEER', `the room ${room} has no peer ${peer} with a transport`);
       }
       log.info('inspection.pcap', { tool, roomId: room, peerId: peer });
@@ -24,20 +32,20 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
       let dropped = 0;
 
       const read = async (): Promise<void> => {
-        const [captured, ends] = [await media.capturePackets(peer), await endsOf(media, peer)];
-        if (captured === undefined) {
+        const [taken, ends] = [await media.capturePackets(peer), await endsOf(media, peer)];
+        if (taken === undefined) {
           stream.end('complete', 'the transport of the peer has ended');
           return;
         }
         const pieces: Buffer[] = [];
-        for (const { atMs, direction, header, length } of readCapture(captured.notes)) {
+        for (const { atMs, direction, header, length } of readCapture(taken.notes)) {
           if (packets >= limit) break;
           packets++;
           const [from, to] = direction === 'in' ? [ends.remote, ends.local] : [ends.local, ends.remote];
           pieces.push(record({ atMs, from, to, shown: header, length }));
         }
-        stream.countDropped(captured.dropped - dropped);
-        dropped = captured.dropped;
+        stream.countDropped(taken.dropped - dropped);
+        dropped = taken.dropped;
         if (pieces.length > 0) await stream.write({ bytes: Buffer.concat(pieces) });
         if (packets >= limit) stream.end('limit');
       };
@@ -45,6 +53,7 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
 
       return () => {
         stop();
+        captured.delete(key);
         media.capturePackets(peer, true).catch(() => undefined);
       };
     },

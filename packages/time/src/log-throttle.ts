@@ -1,12 +1,13 @@
 import { systemClock, type Clock } from './clock.js';
 
 const PERIOD_MS = 60_000;
-/** Keys may come from outside, so only this many are remembered. */
+/** Keys may come from outside, and one attacker may have thousands: there are no more lines than this in a period. */
 const MAX_KEYS = 1_000;
 
 /** Allows one log line per key and minute, so that no remote party can fill the log. */
 export class LogThrottle {
   readonly #clock: Clock;
+  /** Keys of the last period, oldest first. */
   readonly #allowedAt = new Map<string, number>();
 
   constructor(clock: Clock = systemClock) {
@@ -15,10 +16,12 @@ export class LogThrottle {
 
   allows(key: string): boolean {
     const now = this.#clock.now();
-    const before = this.#allowedAt.get(key);
-    if (before !== undefined && now - before < PERIOD_MS) return false;
+    for (const [known, at] of this.#allowedAt) {
+      if (now - at < PERIOD_MS) break;
+      this.#allowedAt.delete(known);
+    }
+    if (this.#allowedAt.has(key) || this.#allowedAt.size >= MAX_KEYS) return false;
 
-    if (this.#allowedAt.size >= MAX_KEYS) this.#allowedAt.clear();
     this.#allowedAt.set(key, now);
     return true;
   }

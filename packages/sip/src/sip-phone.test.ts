@@ -4,12 +4,14 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CallEvent } from './calls/call.js';
 import type { RegistrationEvent } from './calls/registration.js';
 import { pcmAudio } from './testing/pcm-audio.js';
+import { SipHeaders } from './headers.js';
 import type { SipRequest } from './message.js';
 import { SipPhone, type SipPhoneOptions } from './sip-phone.js';
 import { ManualClock } from '@bloom/time/testing';
 import { challenge, titleOf } from './testing/test-agent.js';
 import { responseTo } from './transactions/transaction-layer.js';
 import { SipTransport } from './transport/sip-transport.js';
+import type { Target } from './transport/target.js';
 
 const here = '127.0.0.1';
 
@@ -20,6 +22,7 @@ class Provider {
   readonly #waiting: (() => void)[] = [];
   #transport!: SipTransport;
   #echo!: Socket;
+  #caller: Target | undefined;
   #heard = 0;
 
   static async open(): Promise<Provider> {
@@ -37,6 +40,7 @@ class Provider {
       onMessage: (message, source) => {
         if (message.kind !== 'request') return;
         provider.requests.push(message);
+        provider.#caller = source;
         if (message.method !== 'ACK') provider.#transport.send(provider.#answer(message), source);
         provider.#wake();
       },
@@ -51,6 +55,21 @@ class Provider {
 
   get heard(): number {
     return this.#heard;
+  }
+
+  /** Changes the direction of the sound of the call. */
+  offer(direction: string, sequence: number): void {
+    const invite = this.requests.find(({ method }) => method === 'INVITE') as SipRequest;
+    const headers = new SipHeaders([
+      ['Via', `SIP/2.0/UDP ${this.address};branch=z9hG4bK${sequence};rport`],
+      ['From', `${invite.headers.get('To')};tag=p`],
+      ['To', invite.headers.get('From') as string],
+      ['Call-ID', invite.headers.get('Call-ID') as string],
+      ['CSeq', `${sequence} UPDATE`],
+      ['Content-Type', 'application/sdp'],
+    ]);
+    const body = Buffer.from(`${this.#sdp()}a=${direction}\r\n`);
+    this.#transport.send({ kind: 'request', method: 'UPDATE', uri: 'sip:room@test', headers, body }, this.#caller!);
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -76,11 +95,13 @@ class Provider {
     response.headers.set('Contact', request.headers.get('Contact') ?? '<sip:p@127.0.0.1>');
     if (request.method === 'INVITE') {
       response.headers.set('Contact', `<sip:p@${this.address}>`);
-      response.body = Buffer.from(
-        `v=0\r\no=- 1 1 IN IP4 ${here}\r\ns=-\r\nc=IN IP4 ${here}\r\nt=0 0\r\nm=audio ${this.#echo.address().port} RTP/AVP 8\r\n`,
-      );
+      response.body = Buffer.from(this.#sdp());
     }
     return response;
+  }
+
+  #sdp(): string {
+    return `v=0\r\no=- 1 1 IN IP4 ${here}\r\ns=-\r\nc=IN IP4 ${here}\r\nt=0 0\r\nm=audio ${this.#echo.address().port} RTP/AVP 8\r\n`;
   }
 }
 
@@ -159,6 +180,42 @@ describe('the phone', () => {
     const call = await phone.dial('1', { audio: {}, mediaTimeoutMs: 30_000 });
     await provider.until(() => provider.requests.some((request) => request.method === 'ACK'));
     clock.advance(29_000);
+    expect(call.state).toBe('answered');
+    clock.advance(2000);
+    expect(await call.ended).toMatchObject({ reason: 'media_timeout' });
+    const stopping = phone.stop();
+    await provider.until(() => provider.requests.at(-1)?.headers.get('Expires') === '0');
+    await stopping;
+  });
+
+  test.each(['sendonly', 'inactive'])('waits for a phone that holds the call with %s', async (direction) => {
+    const clock = new ManualClock();
+    const { provider, phone } = await start({ clock });
+    provider.silent = true;
+    const held: boolean[] = [];
+    let told = (): void => {};
+    const call = await phone.dial('1', {
+      audio: {},
+      mediaTimeoutMs: 30_000,
+      onEvent: (event) => {
+        if (event.type !== 'held') return;
+        held.push(event.held);
+        told();
+      },
+    });
+    await provider.until(() => provider.requests.some((request) => request.method === 'ACK'));
+    const change = async (to: string, sequence: number): Promise<void> => {
+      const changed = new Promise<void>((done) => (told = done));
+      provider.offer(to, sequence);
+      await changed;
+    };
+    await change(direction, 1);
+    // Without music on hold, nothing comes.
+    for (let passedMs = 0; passedMs < 600_000; passedMs += 1000) clock.advance(1000);
+    expect(call.state).toBe('answered');
+    await change('sendrecv', 2);
+    expect(held).toEqual([true, false]);
+    for (let passedMs = 0; passedMs < 29_000; passedMs += 1000) clock.advance(1000);
     expect(call.state).toBe('answered');
     clock.advance(2000);
     expect(await call.ended).toMatchObject({ reason: 'media_timeout' });

@@ -272,7 +272,8 @@ export class SipPhone {
     const onEvent = (event: CallEvent) => {
       if (event.type === 'media') {
         media.configure(event.audio);
-        const comes = event.audio.direction === 'sendrecv' || event.audio.direction === 'recvonly';
+        // A phone that holds the call may play music, but most send nothing.
+        const comes = event.audio.direction === 'sendrecv';
         expectedSince = comes ? (expectedSince ?? this.#clock.now()) : undefined;
       } else if (event.type === 'answered') {
         expectedSince = this.#clock.now();

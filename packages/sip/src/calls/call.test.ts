@@ -290,6 +290,18 @@ describe('a call', () => {
     expect(agent.agent.activity.calls).toBe(0);
   });
 
+  test('ended by the other side before its answer is cancelled, and over even if no last response comes', () => {
+    const { agent, call, events } = dial('UDP');
+    const invite = agent.request('INVITE');
+    agent.answer(invite, 183, { headers: [contact] });
+    agent.receiveText(theirs(call, invite, { method: 'BYE', sequence: 1 }), tcp);
+    expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'remote_hung_up' });
+    expect(agent.titles()).toEqual(['200 BYE', 'CANCEL']);
+    agent.clock.advance(minutes);
+    expect(agent.agent.activity).toEqual({ transactions: 0, calls: 0 });
+    expect(agent.clock.pending).toBe(0);
+  });
+
   test('is put on hold and taken back by re-INVITE, and follows the other side to a new address', () => {
     const { agent, call, invite, events } = answered();
     agent.receiveText(

@@ -108,7 +108,7 @@ export class Call {
       negotiator: this.#negotiator,
       onChange: (audio) => this.#mediaChanged(audio),
       onTarget: (request) => this.#dialog?.refreshTarget(request),
-      onBye: () => this.#end('remote_hung_up'),
+      onBye: () => this.#hangUp('remote_hung_up'),
       onDigit: (digit) => this.#emit({ type: 'digit', digit }),
       onBroken: () => this.#hangUp('failed'),
     });
@@ -290,7 +290,7 @@ export class Call {
     this.#timer.stop();
     this.#end(reason, status, text);
     if (state === 'answered' && this.#dialog !== undefined) {
-      this.#bye(this.#dialog);
+      if (reason !== 'remote_hung_up') this.#bye(this.#dialog);
       return;
     }
     if (state === 'idle') {

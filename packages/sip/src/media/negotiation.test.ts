@@ -117,6 +117,11 @@ describe('an answer', () => {
     expect(ours.agreed).toMatchObject({ codec: { name: 'PCMA' }, sendType: 8, direction: 'recvonly' });
   });
 
+  test('has the profile of the offer', () => {
+    const text = negotiator().answer(description('m=audio 5000 RTP/AVPF 0')).toString();
+    expect(text).toContain('m=audio 40000 RTP/AVPF 0\r\n');
+  });
+
   test('to an offer of nothing we know changes nothing', () => {
     const ours = negotiator();
     ours.offer();

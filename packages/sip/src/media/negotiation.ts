@@ -54,7 +54,7 @@ export class AudioNegotiator {
   offer(): Buffer {
     const formats = this.#options.codecs.map((name) => formatOf(codecs[name]));
     formats.push(eventFormat(TELEPHONE_EVENT_TYPE));
-    return this.#write([this.#audio(formats, 'sendrecv')]);
+    return this.#write([this.#audio(formats, 'sendrecv', 'RTP/AVP')]);
   }
 
   /** Reads the answer to our offer. @throws SipError SDP_UNUSABLE */
@@ -73,10 +73,10 @@ export class AudioNegotiator {
     const formats = [formatOf(agreed.codec, agreed.sendType)];
     if (agreed.eventTypes.send !== undefined) formats.push(eventFormat(agreed.eventTypes.send));
     this.#agreed = agreed;
-    // One section for each of the offer, unwanted ones refused (RFC 3264 section 6).
+    // One section for each of the offer and of the same protocol, unwanted ones refused (RFC 3264 section 6).
     return this.#write(
       sdp.media.map((section, at) =>
-        at === index ? this.#audio(formats, agreed.direction) : { ...section, port: 0, formats: [] },
+        at === index ? this.#audio(formats, agreed.direction, section.protocol) : { ...section, port: 0, formats: [] },
       ),
     );
   }
@@ -117,11 +117,11 @@ export class AudioNegotiator {
       : undefined;
   }
 
-  #audio(formats: readonly SdpFormat[], direction: Direction): SdpMedia {
+  #audio(formats: readonly SdpFormat[], direction: Direction, protocol: string): SdpMedia {
     return {
       kind: 'audio',
       port: this.#options.port,
-      protocol: 'RTP/AVP',
+      protocol,
       formatList: formats.map((format) => format.payloadType).join(' '),
       address: undefined,
       direction,

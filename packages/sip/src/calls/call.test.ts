@@ -323,12 +323,15 @@ describe('a call', () => {
     expect(agent.request('BYE').uri).toBe('sip:moved@192.0.2.21:5064');
   });
 
-  test('an old-style hold to 0.0.0.0 is a hold', () => {
+  test.each(['0.0.0.0', '::', '0:0:0:0:0:0:0:0'])('an old-style hold to %s is a hold', (address) => {
     const { agent, call, invite, events } = answered();
-    const body = sdpAnswer({ address: '0.0.0.0' });
+    const body = sdpAnswer({ address });
     agent.receiveText(theirs(call, invite, { method: 'UPDATE', sequence: 1, body }), tcp);
     expect(agent.titles()).toEqual(['200 UPDATE']);
-    expect(events.at(-1)).toEqual({ type: 'held', held: true });
+    expect(events.slice(-2)).toMatchObject([
+      { type: 'media', audio: { remote: undefined, direction: 'inactive' } },
+      { type: 'held', held: true },
+    ]);
   });
 
   test('a re-INVITE without an offer gets ours, and its answer is in the ACK', () => {

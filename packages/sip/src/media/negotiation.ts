@@ -3,12 +3,13 @@ import { isIP } from 'node:net';
 import { SipError } from '../errors.js';
 import type { Codec, CodecName } from './codecs.js';
 import { codecs, TELEPHONE_EVENT_TYPE } from './codecs.js';
+import { plainAddress } from './rtp-source.js';
 import type { Direction, Sdp, SdpFormat, SdpMedia } from './sdp.js';
 import { parseSdp, writeSdp } from './sdp.js';
 
 /** The negotiated audio of a call. */
 export interface NegotiatedAudio {
-  /** Address and port of the other side; undefined for the 0.0.0.0 of an old-style hold. */
+  /** Address and port of the other side; undefined for the 0.0.0.0 or :: of an old-style hold. */
   remote: { address: string; port: number } | undefined;
   codec: Codec;
   /** Payload type to send. */
@@ -29,6 +30,9 @@ export interface AudioNegotiatorOptions {
   codecs: readonly CodecName[];
   sessionId: number;
 }
+
+/** Where nothing can be sent to: sockets take these addresses for this machine. */
+const UNSPECIFIED: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 const mirrored: Readonly<Record<Direction, Direction>> = {
   sendrecv: 'sendrecv',
@@ -85,7 +89,7 @@ export class AudioNegotiator {
     media: SdpMedia,
     own: { receiveTypes: Map<number, CodecName>; ownEventType: number | undefined },
   ): NegotiatedAudio {
-    const held = media.address === '0.0.0.0';
+    const held = UNSPECIFIED.has(plainAddress(media.address ?? ''));
     const theirs = held ? 'inactive' : media.direction;
     const receiveTypes = new Map(own.receiveTypes);
     let chosen: { codec: Codec; sendType: number } | undefined;

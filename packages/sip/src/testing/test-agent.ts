@@ -107,5 +107,7 @@ export const challenge = (nonce: string, more = ''): readonly [string, string] =
   `Digest realm="pbx.test", nonce="${nonce}", qop="auth"${more}`,
 ];
 
+const connection = (address = '192.0.2.20') => `IN ${address.includes(':') ? 'IP6' : 'IP4'} ${address}`;
+
 export const sdpAnswer = (options: { direction?: string; port?: number; formats?: string; address?: string } = {}) =>
-  `v=0\r\no=- 1 1 IN IP4 192.0.2.20\r\ns=-\r\nc=IN IP4 ${options.address ?? '192.0.2.20'}\r\nt=0 0\r\nm=audio ${options.port ?? 4000} RTP/AVP ${options.formats ?? '0'}\r\na=${options.direction ?? 'sendrecv'}\r\n`;
+  `v=0\r\no=- 1 1 IN IP4 192.0.2.20\r\ns=-\r\nc=${connection(options.address)}\r\nt=0 0\r\nm=audio ${options.port ?? 4000} RTP/AVP ${options.formats ?? '0'}\r\na=${options.direction ?? 'sendrecv'}\r\n`;

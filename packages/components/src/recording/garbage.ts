@@ -66,16 +66,17 @@ async function isObsolete(part: string, { isPending, clock }: GarbageOptions): P
   if (isPending(part)) return false;
   const files = await readdir(part).catch(() => undefined);
   if (files === undefined) return false;
+  // An empty one has its own time: a recording that has just begun has no file yet.
   const times = await Promise.all(
-    files.map((file) =>
+    (files.length === 0 ? ['.'] : files).map((file) =>
       stat(join(part, file)).then(
         ({ mtimeMs }) => mtimeMs,
-        () => 0,
+        () => Number.POSITIVE_INFINITY,
       ),
     ),
   );
 
-  return files.length === 0 || clock.wall() - Math.max(...times) > OBSOLETE_MS;
+  return clock.wall() - Math.max(...times) > OBSOLETE_MS;
 }
 
 /** Returns the names of the directories in a directory; none when it cannot be read. */

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,7 +12,6 @@ import { until } from '@bloom/time/testing';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
-import { collectGarbage, OBSOLETE_MS } from './garbage.js';
 import { type RecordedPart, Recorder } from './recorder.js';
 import { REPORT_FILE } from './report.js';
 import { MARK_FILE } from './part-mark.js';
@@ -441,49 +440,5 @@ describe('the options of a recording', () => {
     expect(await prepare({ s3 }, {})).toMatchObject({ properties: { subscribeMode: 'auto' }, subscribeMode: 'auto' });
     const taken = await prepare({}, { credentials: s3, pathPrefix: null, subscribeMode: 'manual' });
     expect(taken.properties).toEqual({ subscribeMode: 'manual' });
-  });
-});
-
-describe('garbage collection', () => {
-  test('takes what is old, unless its room lives or its upload is pending', async () => {
-    const old = (clock.wall() - OBSOLETE_MS - 1_000) / 1_000;
-    const fresh = (clock.wall() - OBSOLETE_MS + 1_000) / 1_000;
-    const put = async (path: string, seconds?: number): Promise<void> => {
-      await mkdir(join(base, path), { recursive: true });
-      if (seconds === undefined) return;
-      await writeFile(join(base, path, 'a.ogg'), 'x');
-      await utimes(join(base, path, 'a.ogg'), seconds, seconds);
-    };
-    await put('alive/part_old', old);
-    await put('alive/part_empty');
-    await put('gone/part_old', old);
-    await put('gone/part_empty');
-    await put('gone/part_fresh', fresh);
-    await put('gone/part_pending', old);
-    await put('forgotten/part_old', old);
-    await put('empty');
-    await writeFile(join(base, 'stray'), 'x');
-    await writeFile(join(base, 'gone', 'stray'), 'x');
-
-    await collectGarbage({
-      directory: base,
-      liveRooms: async () => new Set(['alive']),
-      isPending: (path) => path.endsWith('part_pending'),
-      log: silentLog,
-      clock,
-    });
-    expect((await readdir(base)).toSorted()).toEqual(['alive', 'gone', 'stray']);
-    expect((await readdir(join(base, 'alive'))).toSorted()).toEqual(['part_empty', 'part_old']);
-    expect((await readdir(join(base, 'gone'))).toSorted()).toEqual(['part_fresh', 'part_pending', 'stray']);
-  });
-
-  test('of a directory that is not there is no error', async () => {
-    await collectGarbage({
-      directory: join(base, 'nowhere'),
-      liveRooms: async () => new Set(),
-      isPending: () => false,
-      log: silentLog,
-      clock,
-    });
   });
 });

@@ -115,6 +115,21 @@ describe('a video file', () => {
     expect(container.length).toBe(95 * 3000);
   });
 
+  test('begins with the first key picture whose parameter sets fit into its header', () => {
+    const container = new H264Container();
+    for (const [sps, pps] of [
+      [SPS, Buffer.concat([PPS, Buffer.alloc(65_536, 1)])],
+      [Buffer.concat([SPS, Buffer.alloc(65_536, 1)]), PPS],
+    ] as const) {
+      const data = toAnnexB([sps, pps, idr()]);
+      expect(container.frame(frame({ codec: 'h264', timestamp: 0, key: true, data }))).toHaveLength(0);
+      expect(container.end()).toHaveLength(0);
+    }
+    const data = toAnnexB([SPS, PPS, idr()]);
+    const bytes = container.frame(frame({ codec: 'h264', timestamp: 3000, key: true, data }));
+    expect(bytes.toString('latin1', 4, 8)).toBe('ftyp');
+  });
+
   test('holds few bytes, however slowly the timestamps of its pictures advance', () => {
     const container = new H264Container();
     let held = 0;

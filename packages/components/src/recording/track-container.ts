@@ -15,6 +15,8 @@ const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
 /** Duration of a picture that arrives after its time. */
 const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
+/** Limit of a parameter set's length field in the header. */
+const MAX_PARAMETER_SET_BYTES = 0xffff;
 /** Limit of a sample's duration field: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
 /**
@@ -143,6 +145,7 @@ export class H264Container implements TrackContainer {
     const pps = nals.find((nal) => nalType(nal) === NalType.pps);
     const size = sps === undefined ? undefined : pictureSize(sps);
     if (!key || sps === undefined || pps === undefined || size === undefined) return Buffer.alloc(0);
+    if (Math.max(sps.length, pps.length) > MAX_PARAMETER_SET_BYTES) return Buffer.alloc(0);
     this.#begun = true;
     this.#last = { nals, key, timestamp };
 

@@ -12,7 +12,7 @@ export const MARK_FILE = '.upload.json';
 const MARK_DRAFT = `${MARK_FILE}.new`;
 const REPORT_DRAFT = `.${REPORT_FILE}.new`;
 export const BEAT_MS = 10_000;
-/** A part whose mark has not been touched for this long is orphaned. */
+/** A part whose mark stays the same for this long is orphaned. */
 export const ORPHAN_MS = 60_000;
 
 export interface PartMark {
@@ -59,10 +59,9 @@ export async function touchMark(directory: string, unixMs: number): Promise<void
   await utimes(join(directory, MARK_FILE), unixMs / 1_000, unixMs / 1_000).catch(() => undefined);
 }
 
-export async function isOrphan(directory: string, unixMs: number): Promise<boolean> {
-  const found = await stat(join(directory, MARK_FILE)).catch(() => undefined);
-
-  return found !== undefined && unixMs - found.mtimeMs > ORPHAN_MS;
+/** Returns when a node last touched the mark, by that node's clock, 0 after an orderly end; undefined without a mark. */
+export async function touchedAt(directory: string): Promise<number | undefined> {
+  return (await stat(join(directory, MARK_FILE)).catch(() => undefined))?.mtimeMs;
 }
 
 export async function removeMark(directory: string): Promise<void> {

@@ -10,7 +10,7 @@ import type { MediaRoom } from '@bloom/sfu';
 import { ManualClock, until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import { GARBAGE_INTERVAL_MS, OBSOLETE_MS } from './garbage.js';
-import { BEAT_MS, isOrphan, MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
+import { BEAT_MS, MARK_FILE, ORPHAN_MS, readMark, touchedAt, writeMark } from './part-mark.js';
 import { RecordingService } from './recording-service.js';
 
 const credentials = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'calls' };
@@ -65,13 +65,19 @@ async function leave(directory: string, unixMs: number): Promise<() => Promise<v
   const draft = { recording_id: 'kitchen', start_time: '', tracks: {} };
   await writeMark(directory, { bucket: 'calls', prefix: '', uploadingSince: null, draft });
   execFileSync('mkfifo', [file]);
-  for (const path of [file, join(directory, MARK_FILE)]) await utimes(path, unixMs / 1_000, unixMs / 1_000);
+  await utimes(file, unixMs / 1_000, unixMs / 1_000);
+  await utimes(join(directory, MARK_FILE), 0, 0);
 
   return async () => {
     const writer = await open(file, constants.O_RDWR | constants.O_NONBLOCK);
     await rm(file);
     await writer.close();
   };
+}
+
+/** Whether other nodes with the same directory see that it is worked on. */
+async function isMarked(directory: string, clock: ManualClock): Promise<boolean> {
+  return Math.abs(clock.wall() - (await touchedAt(directory))!) <= BEAT_MS;
 }
 
 /** Two timers: the pauses of garbage collection and of the look at what is left behind. */
@@ -84,8 +90,7 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     service.collectGarbage(async () => new Set(['kitchen']));
     await looked(clock);
     expect(await readMark(directory)).toMatchObject({ draft: { recording_id: 'kitchen' } });
-    // What other nodes with the same directory look at.
-    expect(await isOrphan(directory, clock.wall())).toBe(false);
+    expect(await isMarked(directory, clock)).toBe(true);
     await service.close({ timeoutMs: 0 });
   });
 
@@ -114,19 +119,37 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     try {
       service.collectGarbage(async () => new Set(['kitchen']));
       // Claimed.
-      await until(async () => !(await isOrphan(left, clock.wall())));
+      await until(() => isMarked(left, clock));
       for (let passedMs = 0; passedMs <= 2 * ORPHAN_MS; passedMs += BEAT_MS) {
         await looked(clock);
         clock.advance(BEAT_MS);
       }
       await looked(clock);
-      expect(await isOrphan(directory, clock.wall())).toBe(false);
-      expect(await isOrphan(left, clock.wall())).toBe(false);
+      expect(await isMarked(directory, clock)).toBe(true);
+      expect(await isMarked(left, clock)).toBe(true);
     } finally {
       await release();
     }
     await service.close({ timeoutMs: 0 });
   });
+});
+
+test('what a crash left behind is completed a minute after the start', async () => {
+  const clock = new ManualClock(Date.now());
+  const { service } = await start(clock);
+  const left = join(base, 'hall', 'part_left');
+  await mkdir(left, { recursive: true });
+  const draft = { recording_id: 'hall', start_time: '', tracks: {} };
+  await writeMark(left, { bucket: 'calls', prefix: '', uploadingSince: null, draft });
+  service.collectGarbage(async () => new Set(['kitchen']));
+  for (let passedMs = 0; passedMs < ORPHAN_MS; passedMs += BEAT_MS) {
+    await looked(clock);
+    expect(await readdir(join(base, 'hall'))).toHaveLength(1);
+    clock.advance(BEAT_MS);
+  }
+  // Without any media nothing is left of it.
+  await until(async () => (await readdir(join(base, 'hall'))).length === 0);
+  await service.close({ timeoutMs: 0 });
 });
 
 test('what a crash left behind is no garbage while it waits to be completed', async () => {

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink, utimes } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -9,7 +9,7 @@ import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
 import type { ObjectStore, S3Target } from '../s3/object-store.js';
-import { MARK_FILE, ORPHAN_MS, readMark } from './part-mark.js';
+import { ORPHAN_MS, readMark } from './part-mark.js';
 import { Recorder } from './recorder.js';
 import type { RecordingReport } from './report.js';
 import { Uploads } from './uploads.js';
@@ -81,11 +81,11 @@ async function record(...tracks: ReceivedTrack[]): Promise<string> {
   return join(base, 'kitchen', part()!);
 }
 
-/** What the node does that starts again a while later. */
+/** What the node does that starts again, in a while. */
 async function startAgain(directory: string, s3: S3Target | null = target): Promise<void> {
-  const at = (clock.wall() - 2 * ORPHAN_MS) / 1_000;
-  await utimes(join(directory, MARK_FILE), at, at);
   const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
+  await uploads.resume(base, s3);
+  clock.leap(ORPHAN_MS);
   await uploads.resume(base, s3);
   while (uploads.isPending(directory)) await new Promise((resolve) => setImmediate(resolve));
 }

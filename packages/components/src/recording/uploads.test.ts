@@ -62,6 +62,9 @@ async function age(directory: string, ms: number): Promise<void> {
   await utimes(join(directory, MARK_FILE), at, at);
 }
 
+/** As an orderly end leaves it. */
+const release = (directory: string): Promise<void> => utimes(join(directory, MARK_FILE), 0, 0);
+
 describe('uploads', () => {
   test('try until the store is back, and remove the local files only then', async () => {
     let failures = 3;
@@ -161,7 +164,7 @@ describe('uploads', () => {
     await former.close({ timeoutMs: 1_000 });
     await settled(former, one);
     expect(await readFile(join(one.directory, MARK_FILE), 'utf8')).not.toContain('key');
-    await age(one.directory, 2 * ORPHAN_MS);
+    await release(one.directory);
 
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(store, lost);
@@ -180,7 +183,7 @@ describe('uploads', () => {
     base = await mkdtemp('/var/tmp/bloom-uploads-');
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: null, draft: null });
-    await age(one.directory, 2 * ORPHAN_MS);
+    await release(one.directory);
     await mkdir(join(base, 'lost+found'), { mode: 0 });
     await chmod(base, 0o755);
     const uploads = uploadsTo(store);
@@ -199,7 +202,7 @@ describe('uploads', () => {
     const one = await part();
     const since = clock.wall() - GIVE_UP_MS + 1_000;
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: since, draft: null });
-    await age(one.directory, 2 * ORPHAN_MS);
+    await release(one.directory);
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(down, lost);
     await uploads.resume(base, target);
@@ -207,14 +210,31 @@ describe('uploads', () => {
     expect([lost.length, clock.now()]).toEqual([1, 0]);
   });
 
-  test('that another node works on are let alone, until it has shown no sign of life for a minute', async () => {
+  test('that another node works on are let alone, until they have shown no sign of life for a minute', async () => {
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
-    await age(one.directory, ORPHAN_MS - 1_000);
+    await age(one.directory, 0);
     const uploads = uploadsTo(store);
     await uploads.resume(base, target);
+    clock.leap(ORPHAN_MS / 2);
+    await uploads.resume(base, target);
     expect(uploads.isPending(one.directory)).toBe(false);
-    await age(one.directory, ORPHAN_MS + 1_000);
+    clock.leap(ORPHAN_MS / 2);
+    await uploads.resume(base, target);
+    expect(uploads.isPending(one.directory)).toBe(true);
+    await settled(uploads, one);
+  });
+
+  test('that another node works on are let alone, however far its clock is behind', async () => {
+    const one = await part();
+    await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
+    const uploads = uploadsTo(store);
+    for (let looks = 0; looks < 3; looks++) {
+      await age(one.directory, 5 * ORPHAN_MS);
+      await uploads.resume(base, target);
+      expect(uploads.isPending(one.directory)).toBe(false);
+      clock.leap(ORPHAN_MS);
+    }
     await uploads.resume(base, target);
     expect(uploads.isPending(one.directory)).toBe(true);
     await settled(uploads, one);

@@ -5,7 +5,7 @@ import { type Clock, sleep } from '@bloom/time';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
 import { directories } from './garbage.js';
-import { isOrphan, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
+import { BEAT_MS, ORPHAN_MS, readMark, removeMark, touchedAt, touchMark, writeMark } from './part-mark.js';
 import type { RecordedPart } from './recorder.js';
 import { recoverPart } from './recover-part.js';
 
@@ -33,6 +33,8 @@ export class Uploads {
   readonly #recovering = new Set<string>();
   /** Directories with an unfinished upload, for this run or the next. */
   readonly #marked = new Set<string>();
+  /** Times of the marks of others as they were found last, and since when by our clock. */
+  readonly #seen = new Map<string, { touchedMs: number; sinceMs: number }>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
   readonly #uploader: Uploader;
@@ -68,15 +70,18 @@ export class Uploads {
   }
 
   /**
-   * Resumes parts that an earlier run of this node left behind: completes recordings it was killed in, and uploads those for
+   * Resumes parts that an earlier run of this node left behind, called every `ORPHAN_MS`: completes recordings it was killed in, and uploads those for
    * the bucket of this node's configuration. Credentials that came with a request are gone with that run, so such files are
    * left to garbage collection. Parts that another node works on are left alone.
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
     const { log, clock } = this.#options;
-    for (const directory of await partsIn(rawRecordings)) {
+    const parts = await partsIn(rawRecordings);
+    const there = new Set(parts);
+    for (const directory of this.#seen.keys()) if (!there.has(directory)) this.#seen.delete(directory);
+    for (const directory of parts) {
       if (this.isPending(directory) || this.#ending.signal.aborted) continue;
-      if (!(await isOrphan(directory, clock.wall()))) continue;
+      if (!(await this.#isOrphan(directory))) continue;
       const mark = await readMark(directory);
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
       if (mark === undefined || (mark.draft === null && !isOurs)) continue;
@@ -101,6 +106,19 @@ export class Uploads {
         this.#recovering.delete(directory);
       }
     }
+  }
+
+  /** The clock of the node that touches the mark may differ from ours, so how old the mark looks says nothing. */
+  async #isOrphan(directory: string): Promise<boolean> {
+    const touchedMs = await touchedAt(directory);
+    if (touchedMs === undefined || touchedMs === 0) return touchedMs === 0;
+    const nowMs = this.#options.clock.now();
+    const seen = this.#seen.get(directory);
+    // Two looks are as far apart only roughly.
+    if (seen?.touchedMs === touchedMs) return nowMs - seen.sinceMs > ORPHAN_MS - BEAT_MS;
+    this.#seen.set(directory, { touchedMs, sinceMs: nowMs });
+
+    return false;
   }
 
   /** Waits for uploads in progress, but not for stores that are down; their files stay. Idempotent. */

@@ -102,6 +102,8 @@ export class Recorder implements Component {
       const mark = { ...destination, uploadingSince: null, draft: this.#report() };
       await writeMark(part.directory, mark).catch((error: unknown) => {
         host.log.warn('recording.draft_failed', { error });
+        // Removed, perhaps by a node that took this one for dead: what the open files still take is lost.
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#crash('recording.write_failed', error);
       });
     }
     // By the clock of the node: a file server dates what is written by its own, which may be minutes behind.

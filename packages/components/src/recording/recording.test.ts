@@ -267,6 +267,17 @@ describe('a recording', () => {
     expect(parts).toHaveLength(1);
   });
 
+  test('whose directory is gone crashes its component, though its open files take more', async () => {
+    const { recorder } = await record(received('mic', 'audio'));
+    for (let i = 0; i < 51; i++) await room.frame('mic', { timestamp: i * 960, data: opusPacket(i) });
+    await recorder.saveDraft();
+    expect(room.reports).toEqual([]);
+    await rm(join(base, 'kitchen'), { recursive: true });
+    await recorder.saveDraft();
+    expect(room.reports).toMatchObject([{ do: 'crashed', reason: expect.stringContaining('ENOENT') }]);
+    await recorder.close();
+  });
+
   withFfmpeg(
     'is taken by ffmpeg without an error, at any moment, with its duration and offset [needs ffmpeg]',
     async () => {

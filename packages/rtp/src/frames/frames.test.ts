@@ -97,7 +97,7 @@ describe('H.264', () => {
           const depacketiser = new H264Depacketiser();
           let unit: H264AccessUnit | undefined;
           payloads.forEach((payload, i) => {
-            unit = depacketiser.push({ sequence: i, timestamp: 7, marker: i === payloads.length - 1, payload });
+            [unit] = depacketiser.push({ sequence: i, timestamp: 7, marker: i === payloads.length - 1, payload });
           });
           expect(unit?.key).toBe(true);
           expect(unit && toAnnexB(unit.nals).equals(toAnnexB(nals))).toBe(true);
@@ -109,7 +109,7 @@ describe('H.264', () => {
 
   test('begins with a key picture and its parameter sets', () => {
     const depacketiser = new H264Depacketiser();
-    const run = (list: OrderedPacket[]) => list.map((p) => depacketiser.push(p)).findLast(Boolean);
+    const run = (list: OrderedPacket[]) => list.flatMap((p) => depacketiser.push(p)).at(-1);
     expect(run(packets([nal(NalType.slice, 50)], 1, 0))).toBeUndefined();
     expect(depacketiser.needsKeyFrame).toBe(true);
     expect(run(packets([nal(NalType.idr, 50)], 2, 1))).toBeUndefined();
@@ -123,9 +123,9 @@ describe('H.264', () => {
     const depacketiser = new H264Depacketiser();
     const start = packets([sps, pps, nal(NalType.idr, 20)], 1, 0);
     expect(start).toHaveLength(1);
-    expect(depacketiser.push(start[0] as OrderedPacket)?.key).toBe(true);
+    expect(depacketiser.push(start[0] as OrderedPacket)[0]?.key).toBe(true);
     const slice = Buffer.from([0x41, 0x85, 0x10]);
-    expect(depacketiser.push({ sequence: 1, timestamp: 2, marker: true, payload: slice })?.key).toBe(false);
+    expect(depacketiser.push({ sequence: 1, timestamp: 2, marker: true, payload: slice })[0]?.key).toBe(false);
   });
 
   test('after a loss nothing comes out before the next key picture', () => {
@@ -134,10 +134,10 @@ describe('H.264', () => {
     const broken = packets([nal(NalType.slice, 300)], 2, 10);
     depacketiser.push(broken[0] as OrderedPacket);
     depacketiser.gap();
-    expect(depacketiser.push(broken[2] as OrderedPacket)).toBeUndefined();
-    expect(depacketiser.push(packets([nal(NalType.slice, 50)], 3, 20)[0] as OrderedPacket)).toBeUndefined();
+    expect(depacketiser.push(broken[2] as OrderedPacket)).toEqual([]);
+    expect(depacketiser.push(packets([nal(NalType.slice, 50)], 3, 20)[0] as OrderedPacket)).toEqual([]);
     expect(depacketiser.needsKeyFrame).toBe(true);
-    const healed = packets([nal(NalType.idr, 50)], 4, 21).map((p) => depacketiser.push(p));
+    const healed = packets([nal(NalType.idr, 50)], 4, 21).flatMap((p) => depacketiser.push(p));
     expect(healed.at(-1)?.key).toBe(true);
   });
 
@@ -145,10 +145,10 @@ describe('H.264', () => {
     const depacketiser = new H264Depacketiser();
     const slices = [nal(NalType.idr, 60), nal(NalType.idr, 60, 0x40), nal(NalType.idr, 60, 0x20)];
     const complete = (timestamp: number, nals: readonly Buffer[]) =>
-      packets(nals, timestamp, timestamp * 10).map((p) => depacketiser.push(p));
+      packets(nals, timestamp, timestamp * 10).flatMap((p) => depacketiser.push(p));
     expect(complete(1, [sps, pps, ...slices]).at(-1)?.nals).toHaveLength(5);
     depacketiser.gap();
-    expect(complete(2, slices.slice(1))).toEqual([undefined, undefined]);
+    expect(complete(2, slices.slice(1))).toEqual([]);
     expect(depacketiser.needsKeyFrame).toBe(true);
     expect(complete(3, slices).at(-1)?.nals).toHaveLength(5);
   });
@@ -157,7 +157,15 @@ describe('H.264', () => {
     const depacketiser = new H264Depacketiser();
     for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) depacketiser.push(p);
     const parts = packets([nal(NalType.idr, 300)], 2, 5);
-    expect(depacketiser.push(parts.at(-1) as OrderedPacket)).toBeUndefined();
+    expect(depacketiser.push(parts.at(-1) as OrderedPacket)).toEqual([]);
+  });
+
+  test('a packet that ends two pictures, the one before without a marker, gives both', () => {
+    const depacketiser = new H264Depacketiser();
+    for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) depacketiser.push(p);
+    const [unmarked, marked] = [2, 3].flatMap((timestamp) => packets([nal(NalType.slice, 20)], timestamp, timestamp));
+    expect(depacketiser.push({ ...unmarked!, marker: false })).toEqual([]);
+    expect(depacketiser.push(marked!).map(({ timestamp }) => timestamp)).toEqual([2, 3]);
   });
 
   test('garbage never throws', () => {
@@ -199,20 +207,30 @@ describe('VP8', () => {
 
   test('joins the parts of a frame without their descriptors', () => {
     const vp8 = new Vp8Depacketiser();
-    expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toBeUndefined();
-    const frame = vp8.push(part(1, { marker: true }, 'cd')) as Vp8Frame;
+    expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toEqual([]);
+    const [frame] = vp8.push(part(1, { marker: true }, 'cd')) as [Vp8Frame];
     expect(frame.key).toBe(true);
     expect(frame.data).toEqual(Buffer.from('\x10abcd', 'latin1'));
   });
 
   test('waits for a key frame at the start and after a loss', () => {
     const vp8 = new Vp8Depacketiser();
-    expect(vp8.push(part(1, { start: true, marker: true }, 'x'))).toBeUndefined();
-    expect(vp8.push(part(2, { start: true, key: true, marker: true }, 'x'))?.key).toBe(true);
-    expect(vp8.push(part(3, { start: true, marker: true }, 'x'))?.key).toBe(false);
+    expect(vp8.push(part(1, { start: true, marker: true }, 'x'))).toEqual([]);
+    expect(vp8.push(part(2, { start: true, key: true, marker: true }, 'x'))[0]?.key).toBe(true);
+    expect(vp8.push(part(3, { start: true, marker: true }, 'x'))[0]?.key).toBe(false);
     vp8.gap();
-    expect(vp8.push(part(4, { start: true, marker: true }, 'x'))).toBeUndefined();
+    expect(vp8.push(part(4, { start: true, marker: true }, 'x'))).toEqual([]);
     expect(vp8.needsKeyFrame).toBe(true);
+  });
+
+  test('gives both frames that one packet ends, the one before without a marker', () => {
+    const vp8 = new Vp8Depacketiser();
+    expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toEqual([]);
+    const frames = vp8.push(part(2, { start: true, marker: true }, 'cd'));
+    expect(frames.map(({ timestamp, key }) => [timestamp, key])).toEqual([
+      [1, true],
+      [2, false],
+    ]);
   });
 });
 

@@ -61,18 +61,18 @@ export class H264Depacketiser {
     this.#waitsForKey = true;
   }
 
-  /** Returns the access unit that this packet completes, if any. Malformed payloads break their picture only. */
-  push(packet: OrderedPacket): H264AccessUnit | undefined {
-    let done: H264AccessUnit | undefined;
+  /** Returns the access units that this packet completes, two at most. Malformed payloads break their picture only. */
+  push(packet: OrderedPacket): H264AccessUnit[] {
+    const done: (H264AccessUnit | undefined)[] = [];
     if (packet.timestamp !== this.#timestamp) {
-      // The marker of the previous picture was lost or never set.
-      done = this.#complete();
+      // The previous picture had no marker.
+      done.push(this.#complete());
       this.#timestamp = packet.timestamp;
       this.#broken = false;
     }
     this.#add(packet.payload);
-    if (packet.marker) done = this.#complete() ?? done;
-    return done;
+    if (packet.marker) done.push(this.#complete());
+    return done.filter((unit) => unit !== undefined);
   }
 
   #add(payload: Buffer): void {

@@ -36,11 +36,12 @@ export class Vp8Depacketiser {
     this.#waitsForKey = true;
   }
 
-  push(packet: OrderedPacket): Vp8Frame | undefined {
-    let done: Vp8Frame | undefined;
+  /** Returns the frames that this packet completes, two at most. */
+  push(packet: OrderedPacket): Vp8Frame[] {
+    const done: (Vp8Frame | undefined)[] = [];
     if (packet.timestamp !== this.#timestamp) {
-      // The marker of the previous frame was lost or never set.
-      done = this.#complete();
+      // The previous frame had no marker.
+      done.push(this.#complete());
       this.#timestamp = packet.timestamp;
       this.#broken = true;
     }
@@ -55,8 +56,8 @@ export class Vp8Depacketiser {
       if (this.#bytes > MAX_FRAME_BYTES || this.#parts.length >= MAX_PARTS) this.gap();
       if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
     }
-    if (packet.marker) done = this.#complete() ?? done;
-    return done;
+    if (packet.marker) done.push(this.#complete());
+    return done.filter((frame) => frame !== undefined);
   }
 
   #complete(): Vp8Frame | undefined {

@@ -224,11 +224,10 @@ export class FrameTap implements TrackSubscriber {
     if (codec === 'opus') {
       this.#frame(packet.timestamp, true, packet.payload, packet.atMs);
     } else if (codec === 'h264') {
-      const unit = this.#h264.push(packet);
-      if (unit !== undefined) this.#frame(unit.timestamp, unit.key, toAnnexB(unit.nals), packet.atMs);
+      for (const unit of this.#h264.push(packet))
+        this.#frame(unit.timestamp, unit.key, toAnnexB(unit.nals), packet.atMs);
     } else {
-      const frame = this.#vp8.push(packet);
-      if (frame !== undefined) this.#frame(frame.timestamp, frame.key, frame.data, packet.atMs);
+      for (const frame of this.#vp8.push(packet)) this.#frame(frame.timestamp, frame.key, frame.data, packet.atMs);
     }
   }
 

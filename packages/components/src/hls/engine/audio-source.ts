@@ -12,9 +12,15 @@ export class AudioSource {
     this.#track = new OpusTrack(native);
   }
 
-  push({ data, timestamp }: EngineUnit, { mixPosition, position }: MixPlace): void {
+  /** `heard` is called with the decoded samples, -32768..32767; they are valid during the call only. */
+  push(
+    { data, timestamp }: EngineUnit,
+    { mixPosition, position }: MixPlace,
+    heard: (samples: Int16Array) => void,
+  ): void {
     let at = timestamp;
     this.#track.decode(Buffer.from(data.buffer, data.byteOffset, data.byteLength), (samples) => {
+      heard(samples);
       this.audio.write(at, samples, { mixPosition, position: position + at - timestamp });
       at += samples.length >> 1;
     });

@@ -9,6 +9,7 @@ import { AudioSource } from './audio-source.js';
 import { AudioEncoder, VideoEncoder } from './encoders.js';
 import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
 import { PartCutter } from './part-cutter.js';
+import { Speakers } from './speakers.js';
 import { type FarClock, PLAYOUT_MS, publisherClock, TrackTiming } from './timing.js';
 import { VideoSource } from './video-source.js';
 
@@ -37,6 +38,7 @@ export class Compositor {
   readonly #audios = new Map<string, AudioSource>();
   readonly #timings = new Map<string, TrackTiming>();
   readonly #clocks = new Map<string, FarClock>();
+  readonly #speakers = new Speakers(MAX_TILES);
   readonly #canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
   readonly #videoEncoder: VideoEncoder;
   readonly #audioEncoder: AudioEncoder;
@@ -45,6 +47,8 @@ export class Compositor {
   /** Number of frames made; the next is due at `nextFrameMs`. */
   #frames = 0;
   #layout = '';
+  /** Number of layouts so far. One that comes back finds an empty canvas, and is drawn anew. */
+  #layouts = 0;
   #hasPicture = false;
   #nextFrameMs: number | undefined;
 
@@ -71,6 +75,7 @@ export class Compositor {
       }
     }
     this.#setTimings(tracks);
+    this.#speakers.setTracks(tracks);
     for (const { id, kind } of tracks) {
       if (kind === 'audio' && !this.#audios.has(id)) this.#audios.set(id, new AudioSource(this.#options.native));
       if (kind === 'video' && !this.#videos.has(id)) this.#videos.set(id, this.#newVideo(id));
@@ -86,7 +91,10 @@ export class Compositor {
     if (unit.codec === 'opus') {
       const due = this.#frames * SAMPLES_PER_FRAME + (dueMs - this.#nextFrameMs) * SAMPLES_PER_MS;
       const position = due - OPUS_LOOKAHEAD;
-      this.#audios.get(unit.track)?.push(unit, { mixPosition: this.#mixPosition, position });
+      this.#audios.get(unit.track)?.push(unit, { mixPosition: this.#mixPosition, position }, (samples) => {
+        // Where everybody is shown it does not matter who speaks.
+        if (this.#videos.size > MAX_TILES) this.#speakers.heard(unit.track, samples, now);
+      });
     } else {
       // A picture is drawn on the frame nearest to its time.
       this.#videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
@@ -139,20 +147,22 @@ export class Compositor {
 
   #draw(now: number): void {
     const { clock } = this.#options;
-    const visible: [string, VideoSource][] = [];
+    const visible = new Map<string, VideoSource>();
     for (const [id, source] of this.#videos) {
       const untilMs = clock.now() + DECODE_MS / this.#videos.size;
       source.decodeDue(now, () => clock.now() < untilMs);
-      if (visible.length < MAX_TILES && source.visible(now)) visible.push([id, source]);
+      if (source.visible(now)) visible.set(id, source);
     }
-    const layout = visible.map(([id]) => id).join(' ');
+    const shown = this.#speakers.choose([...visible.keys()]);
+    const layout = shown.join(' ');
     if (layout !== this.#layout) {
       this.#layout = layout;
+      this.#layouts += 1;
       this.#canvas.clear();
     }
-    if (visible.length > 0) this.#hasPicture = true;
-    const tiles = gridLayout(visible.length, this.#canvas);
-    for (const [i, [, source]] of visible.entries()) source.draw(this.#canvas, tiles[i]!, layout);
+    if (shown.length > 0) this.#hasPicture = true;
+    const tiles = gridLayout(shown.length, this.#canvas);
+    for (const [i, id] of shown.entries()) visible.get(id)!.draw(this.#canvas, tiles[i]!, `${this.#layouts}`);
   }
 
   #mix(): Buffer[] {

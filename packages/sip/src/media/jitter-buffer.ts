@@ -88,6 +88,8 @@ export class JitterBuffer<T> {
     if (this.#filling) {
       if (this.#frames.size < this.#options.targetFrames) return undefined;
       this.#filling = false;
+      // What is missing before them has had its time: to wait for it would only add to the delay.
+      this.#next = this.#oldest() ?? this.#next;
     }
     const frame = this.#frames.get(this.#next);
     if (frame !== undefined) {
@@ -130,14 +132,19 @@ export class JitterBuffer<T> {
   }
 
   #dropOldest(): void {
-    let oldest: number | undefined;
-    for (const sequence of this.#frames.keys()) {
-      if (oldest === undefined || distance(oldest, sequence) < 0) oldest = sequence;
-    }
+    const oldest = this.#oldest();
     if (oldest === undefined) return;
     this.#frames.delete(oldest);
     this.stats.dropped += 1;
     this.#next = (oldest + 1) & 0xffff;
+  }
+
+  #oldest(): number | undefined {
+    let oldest: number | undefined;
+    for (const sequence of this.#frames.keys()) {
+      if (oldest === undefined || distance(oldest, sequence) < 0) oldest = sequence;
+    }
+    return oldest;
   }
 }
 

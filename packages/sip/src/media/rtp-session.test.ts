@@ -338,6 +338,20 @@ describe('a jitter buffer', () => {
     expect(buffer.stats).toMatchObject({ late: 4, dropped: 0 });
   });
 
+  test('after an outage it plays again as soon as at the start, and no later than before', () => {
+    const buffer = full();
+    const heard: (number | undefined)[] = [];
+    for (let sequence = 0; sequence < 200; sequence += 1) {
+      // Nothing of 600 ms arrives.
+      if (sequence < 100 || sequence >= 130) buffer.push(sequence, sequence);
+      heard.push(buffer.pop());
+    }
+    expect(heard.indexOf(98)).toBe(100);
+    expect(heard.slice(102, 134)).toEqual([...Array.from({ length: 30 }, () => undefined), 130, 131]);
+    expect(heard.at(-1)).toBe(197);
+    expect(buffer.depth).toBe(2);
+  });
+
   test('after a burst its delay comes down again', () => {
     const buffer = full();
     let sequence = 0;

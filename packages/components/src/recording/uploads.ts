@@ -70,9 +70,9 @@ export class Uploads {
   }
 
   /**
-   * Resumes parts that an earlier run of this node left behind, called every `ORPHAN_MS`: completes recordings it was killed in, and uploads those for
-   * the bucket of this node's configuration. Credentials that came with a request are gone with that run, so such files are
-   * left to garbage collection. Parts that another node works on are left alone.
+   * Resumes parts that an earlier run of this node left behind; called every `ORPHAN_MS`. Completes recordings it was killed in,
+   * and uploads those for the bucket of this node's configuration. Credentials that came with a request are gone with that run,
+   * so such files are left to garbage collection. Parts that another node works on are left alone.
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
     const { log, clock } = this.#options;

@@ -1,4 +1,5 @@
 /** H.264 between RTP payloads and access units, RFC 6184 in packetization-mode 1. */
+import { completed } from './completed.js';
 import type { OrderedPacket } from './reorder-buffer.js';
 
 export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
@@ -62,17 +63,16 @@ export class H264Depacketiser {
   }
 
   /** Returns the access units that this packet completes, two at most. Malformed payloads break their picture only. */
-  push(packet: OrderedPacket): H264AccessUnit[] {
-    const done: (H264AccessUnit | undefined)[] = [];
+  push(packet: OrderedPacket): readonly H264AccessUnit[] {
+    let unmarked: H264AccessUnit | undefined;
     if (packet.timestamp !== this.#timestamp) {
       // The previous picture had no marker.
-      done.push(this.#complete());
+      unmarked = this.#complete();
       this.#timestamp = packet.timestamp;
       this.#broken = false;
     }
     this.#add(packet.payload);
-    if (packet.marker) done.push(this.#complete());
-    return done.filter((unit) => unit !== undefined);
+    return completed(unmarked, packet.marker ? this.#complete() : undefined);
   }
 
   #add(payload: Buffer): void {

@@ -1,4 +1,5 @@
 import { Vp8Descriptor } from '../codecs/vp8.js';
+import { completed } from './completed.js';
 import type { OrderedPacket } from './reorder-buffer.js';
 
 /** One coded picture. */
@@ -37,11 +38,11 @@ export class Vp8Depacketiser {
   }
 
   /** Returns the frames that this packet completes, two at most. */
-  push(packet: OrderedPacket): Vp8Frame[] {
-    const done: (Vp8Frame | undefined)[] = [];
+  push(packet: OrderedPacket): readonly Vp8Frame[] {
+    let unmarked: Vp8Frame | undefined;
     if (packet.timestamp !== this.#timestamp) {
       // The previous frame had no marker.
-      done.push(this.#complete());
+      unmarked = this.#complete();
       this.#timestamp = packet.timestamp;
       this.#broken = true;
     }
@@ -56,8 +57,7 @@ export class Vp8Depacketiser {
       if (this.#bytes > MAX_FRAME_BYTES || this.#parts.length >= MAX_PARTS) this.gap();
       if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
     }
-    if (packet.marker) done.push(this.#complete());
-    return done.filter((frame) => frame !== undefined);
+    return completed(unmarked, packet.marker ? this.#complete() : undefined);
   }
 
   #complete(): Vp8Frame | undefined {

@@ -1,0 +1,8 @@
+/** The result for most packets: they complete nothing. */
+const NOTHING: readonly never[] = [];
+
+/** Returns the frames that one packet completes, without an allocation where there is none. */
+export function completed<T>(first: T | undefined, second: T | undefined): readonly T[] {
+  if (first === undefined) return second === undefined ? NOTHING : [second];
+  return second === undefined ? [first] : [first, second];
+}

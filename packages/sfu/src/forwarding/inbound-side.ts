@@ -14,6 +14,14 @@ const REPORT_BLOCKS = 31;
 /** Sources of one variant that the SDP does not name: this many per window of ms. */
 const MAX_LEARNT = 4;
 const LEARNT_WINDOW_MS = 1000;
+/** Sources of one client whose names are kept. */
+const MAX_NAMES = 256;
+
+/** What the first packets of a source say of it. */
+interface SourceName {
+  mid: string;
+  variant: Variant;
+}
 
 interface Route {
   track: PublishedTrack;
@@ -38,6 +46,11 @@ export class InboundSide implements TrackOwner {
   readonly #routes = new Map<number, Route>();
   /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
   readonly #pendingRtx = new Map<string, number>();
+  /**
+   * Sources that named themselves, the latest last. They outlive their tracks: browsers leave the name out once we have reported
+   * on a source, and go on with it when its track may be published again.
+   */
+  readonly #names = new Map<number, SourceName>();
   #accepted: Readonly<Record<TrackKind, boolean>> = { audio: true, video: true };
   /** Ids of tracks that are withheld from their subscribers. */
   readonly #blocked = new Set<string>();
@@ -190,13 +203,16 @@ export class InboundSide implements TrackOwner {
     else route.track.receive(route.stream, nowMs);
   }
 
-  /** Assigns an unknown SSRC by the mid and rid of its first packets. */
+  /** Assigns an unknown SSRC by the mid and rid of its first packets, which may have come for an earlier track. */
   #learn(view: RtpView, nowMs: number): Route | undefined {
-    const track = this.#trackByMid(view);
-    if (track === undefined) return undefined;
+    const name = this.#names.get(view.ssrc);
+    const mid = this.#midOf(view) ?? name?.mid;
+    const track = mid === undefined ? undefined : this.#byMid.get(mid);
+    if (mid === undefined || track === undefined) return undefined;
     const { codec, extensions, rids } = track.params;
+    const named = name?.mid === mid ? name.variant : undefined;
     if (view.payloadType === codec.payloadType) {
-      const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.rid);
+      const variant = rids.length === 0 ? 'h' : (view.textExtension(extensions.rid) ?? named);
       if (variant === undefined || !isVariant(variant)) return undefined;
       if (rids.length > 0 && !rids.includes(variant)) return undefined;
       // A new source costs a store of packets: two SSRCs that claim one variant must not make one per packet.
@@ -206,21 +222,30 @@ export class InboundSide implements TrackOwner {
       const route = this.#bind(track, variant, view.ssrc);
       route.stream.learnt = (recent?.learnt ?? 0) + 1;
       route.stream.learntSinceMs = recent?.learntSinceMs ?? nowMs;
+      this.#keepName(view.ssrc, { mid, variant });
       return route;
     }
     if (view.payloadType !== codec.rtxPayloadType) return undefined;
-    const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.repairedRid);
+    const variant = rids.length === 0 ? 'h' : (view.textExtension(extensions.repairedRid) ?? named);
     if (variant === undefined || !isVariant(variant)) return undefined;
     if (rids.length > 0 && !rids.includes(variant)) return undefined;
+    this.#keepName(view.ssrc, { mid, variant });
     return this.#bindRtx(track, variant, view.ssrc);
   }
 
-  #trackByMid(view: RtpView): PublishedTrack | undefined {
+  #midOf(view: RtpView): string | undefined {
     for (const id of this.#midIds) {
       const mid = view.textExtension(id);
-      if (mid !== undefined) return this.#byMid.get(mid);
+      if (mid !== undefined) return mid;
     }
     return undefined;
+  }
+
+  #keepName(ssrc: number, name: SourceName): void {
+    this.#names.delete(ssrc);
+    this.#names.set(ssrc, name);
+    if (this.#names.size <= MAX_NAMES) return;
+    for (const oldest of this.#names.keys()) return void this.#names.delete(oldest);
   }
 
   senderReport(reader: RtcpReader, nowMs: number): void {
@@ -349,6 +374,7 @@ export class InboundSide implements TrackOwner {
     this.#byMid.clear();
     this.#routes.clear();
     this.#pendingRtx.clear();
+    this.#names.clear();
     return tracks;
   }
 }

@@ -252,6 +252,39 @@ describe('permissions', () => {
     expect(sent()).toEqual([0xaaaa0001, 0xaaaa0001, 0xbbbb0001]);
   });
 
+  test('given back let simulcast return on its SSRCs, which browsers name until the first report only', () => {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
+    const repair = camera(0x40, { payloadType: 97, repairedRid: 'm' });
+    const play = (): number => {
+      viewer.packets.splice(0);
+      for (const source of sources) sendAll(publisher, source.vp8Frame({ key: true }));
+      return viewer.packets.length;
+    };
+    expect(play()).toBe(2);
+    publisher.send(repair.padding());
+    for (const { options } of [...sources, repair]) {
+      delete options.mid;
+      delete options.rid;
+      delete options.repairedRid;
+    }
+    expect(play()).toBe(2);
+    permit('pub', { video: false });
+    world.negotiate('pub', { inbound: [] });
+    expect(play()).toBe(0);
+    permit('pub', {});
+    world.negotiate('pub', { inbound: [inboundSimulcast('cam')] });
+    expect(play()).toBe(2);
+    publisher.send(repair.padding());
+    const inbound = world.stats().transports.find(({ peerId }) => peerId === 'pub')?.inbound;
+    expect(inbound?.map(({ ssrc, variant, rtx }) => [ssrc, variant, rtx.packets])).toEqual([
+      [0x30, 'l', 0],
+      [0x31, 'm', 1],
+      [0x32, 'h', 0],
+    ]);
+  });
+
   test('close the slots of one subscriber, in later answers too', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });

@@ -33,6 +33,18 @@ describe('a permission that is taken away', () => {
     expect(client.asked()).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ trackId: 'me:v' }] }]);
   });
 
+  test('leaves the client its encodings, for the time that it is given back', async () => {
+    const { sender } = client.publish('me:s', 'video', { rids: ['l', 'm', 'h'] });
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    for (const kinds of [['audio'], ['audio', 'video']] as const) {
+      client.input({ type: 'setPublishes', kinds });
+      await client.cycle();
+      expect(sender.encodings.map(({ rid }) => rid)).toEqual(['l', 'm', 'h']);
+    }
+    expect(client.negotiation.inbound.at(-1)).toMatchObject({ trackId: 'me:s', rids: ['l', 'm', 'h'] });
+  });
+
   test('starts no negotiation when nothing changes', () => {
     client.input({ type: 'setPublishes', kinds: ['video', 'audio'] });
     expect([client.heard(), client.asked()]).toEqual([[], []]);

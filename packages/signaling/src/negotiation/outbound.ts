@@ -74,7 +74,7 @@ export function answerMedia({ line, published, slot, codec }: PlannedMedia, cnam
     };
   }
   return {
-    role: { type: 'inactive' },
+    role: { type: 'inactive', rids: line.rids },
     codec: choosePublishedCodec(line, null),
     extensions: chooseExtensions(line, { audioLevel: true }),
   };

@@ -232,6 +232,7 @@ export class FakeConnection {
       if (!LEGAL[line.direction].includes(direction)) throw new Error(`${direction} answers ${line.direction}`);
       if (direction === 'sendonly' && !/a=msid:\S+ \S+\r/.test(section)) throw new Error('sendonly without msid');
       if (direction === 'sendonly' && !/a=ssrc:/.test(section)) throw new Error('sendonly without SSRC');
+      if (line.direction === 'sendonly') keepEncodings(transceiver.sender.encodings, section);
       const before = transceiver.currentDirection;
       transceiver.currentDirection = MIRRORED[direction];
       if (direction === 'sendonly' && before !== 'recvonly') {
@@ -256,6 +257,12 @@ const MIRRORED: Record<FakeDirection, FakeDirection> = {
   inactive: 'inactive',
   sendrecv: 'sendrecv',
 };
+
+/** Encodings that an answer leaves out are gone for good, all but the first (webrtc-pc section 4.4.1.5). */
+function keepEncodings(encodings: FakeEncoding[], answer: string): void {
+  const kept = encodings.filter(({ rid }, index) => index === 0 || answer.includes(`a=rid:${rid} recv\r\n`));
+  encodings.splice(0, encodings.length, ...kept);
+}
 
 function mediaSection(transceiver: FakeTransceiver, index: number, ufrag: string): string {
   const { sender, receiver, direction } = transceiver;

@@ -12,8 +12,11 @@ const MAX_FRAME_BYTES = 70 * 1_024;
 
 /** Role of one offered m-line in the answer. */
 export type AnswerRole =
-  /** Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. */
-  | { type: 'inactive' }
+  /**
+   * Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. `rids`: the encodings
+   * that may be sent later, since a browser gives up for good those that an answer leaves out.
+   */
+  | { type: 'inactive'; rids?: readonly string[] }
   /** The client sends; `rids` in offer order, empty without simulcast. */
   | { type: 'receive'; rids: readonly string[] }
   /** We send. The client's track event shows `streamId` and `trackId`. */
@@ -114,7 +117,7 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
     'a=rtcp-mux',
     ...(media.kind === 'video' ? ['a=rtcp-rsize'] : []),
     ...(codecs.length === 0 ? echoedCodecLines(fallback) : codecs.flatMap(codecLines)),
-    ...(role.type === 'receive' ? simulcastLines(role.rids) : []),
+    ...(role.type === 'send' ? [] : simulcastLines(role.rids ?? [])),
     ...(role.type === 'send' ? sourceLines(role, codecs[0]?.rtxPayloadType !== undefined) : []),
   ];
 }

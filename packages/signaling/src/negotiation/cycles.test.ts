@@ -359,6 +359,22 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
+  test('that comes when the cycle of the one before it has ended is made up for at once', async () => {
+    const client = new ScriptedClient().join(someone);
+    const late = await client.makeOffer();
+    client.input({ type: 'timer', name: 'offer' });
+    client.input({ type: 'timer', name: 'retry' });
+    const later = await client.makeOffer();
+    client.text(late);
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    client.connected();
+    client.heard();
+    client.text(later);
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
   test('with fewer m-lines than asked for leaves the rest for a later cycle, not at once', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v'), audioTrack('a:a')));
     client.editOffer = (sdp) => sdp.replace(/m=video[^]*/, '').replace('BUNDLE 0 1', 'BUNDLE 0');

@@ -75,7 +75,7 @@ export class Cycles {
     const wanted = this.#state === 'offering' || (this.#state === 'idle' && this.#stalled);
     if (this.#unanswered > 0) {
       this.#unanswered -= 1;
-      if (!wanted) this.#owed = true;
+      if (!wanted) this.request();
     }
     return wanted;
   }

@@ -21,6 +21,12 @@ test('a thousand events pass at once, and 200 each second after that', () => {
   expect(passed).toBe(200);
 });
 
+test('twenty repetitions count as one event', () => {
+  for (let i = 0; i < 20_000 - 20; i++) expect(rate.countRepetition()).toBe(0);
+  expect(rate.count(100)).toBeCloseTo(0);
+  expect(rate.countRepetition()).toBeCloseTo(5 / 20);
+});
+
 test('an event of 1 MiB counts as 257', () => {
   for (let i = 0; i < 3; i++) expect(rate.count(1024 * 1024)).toBe(0);
   expect(rate.count(1024 * 1024)).toBe(((4 * 257 - 1_000) * 1_000) / 200);

@@ -5,6 +5,8 @@ const BURST = 1_000;
 const PER_SECOND = 200;
 /** A large event counts as several. */
 const BYTES_PER_EVENT = 4 * 1024;
+/** Events that change nothing, and go no further than the socket, for one. */
+const REPETITIONS_PER_EVENT = 20;
 
 /** Bounds the rate of one client's media events, each of which may become an event for everyone else in the room. */
 export class EventRate {
@@ -19,10 +21,19 @@ export class EventRate {
 
   /** Counts an event. Returns the milliseconds for which no further one should be read: usually 0. */
   count(bytes: number): number {
+    return this.#take(1 + Math.floor(bytes / BYTES_PER_EVENT));
+  }
+
+  /** Counts a short event that repeats an earlier one. Returns the same as `count`. */
+  countRepetition(): number {
+    return this.#take(1 / REPETITIONS_PER_EVENT);
+  }
+
+  #take(events: number): number {
     const now = this.#clock.now();
     this.#left = Math.min(BURST, this.#left + ((now - this.#refilledAt) * PER_SECOND) / 1_000);
     this.#refilledAt = now;
-    this.#left -= 1 + Math.floor(bytes / BYTES_PER_EVENT);
+    this.#left -= events;
 
     return this.#left >= 0 ? 0 : (-this.#left * 1_000) / PER_SECOND;
   }

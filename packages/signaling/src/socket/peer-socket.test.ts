@@ -356,6 +356,17 @@ describe('an authenticated socket', () => {
     expect(rooms.detached).toBe(0);
   });
 
+  test('that disables the same encodings thousands of times, as the published SDKs do, is read on at once', async () => {
+    const client = await new Client().authenticate();
+    const events = ['l', 'h'].map((encoding) =>
+      JSON.stringify({ type: 'disableTrackEncoding', data: { trackId: 'me:1', encoding } }),
+    );
+    for (let i = 0; i < 8_192; i++) client.event(events[i % 2] ?? '');
+    client.event('offer');
+    await client.settled();
+    expect(rooms.received).toEqual([...events, 'offer']);
+  });
+
   test('that is closed while it floods ends at once', async () => {
     const client = await new Client().authenticate();
     for (let i = 0; i < 4_000; i++) client.event(`${i}`.padEnd(100));

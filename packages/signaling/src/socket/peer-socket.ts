@@ -11,6 +11,7 @@ import { RoomError, type AttachedPeer, type PeerSocket, type RoomService, type S
 import { systemClock, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
 import { EventRate } from './event-rate.js';
+import { RepeatedEvents } from './repeated-events.js';
 
 /** Time for a client to send its token. */
 export const AUTH_TIMEOUT_MS = 10_000;
@@ -78,6 +79,7 @@ class PeerConnection implements PeerSocket {
   /** The time limit of authentication, then the ping period. */
   readonly #timer: Timer;
   readonly #rate: EventRate;
+  readonly #repeated = new RepeatedEvents();
   /** Ends a pause in reading. */
   readonly #pause: Timer;
   #silentPeriods = 0;
@@ -211,6 +213,7 @@ class PeerConnection implements PeerSocket {
     if (this.#peer === undefined) return this.#ignore('a media event before authenticated');
     const bytes = Buffer.byteLength(text);
     if (bytes > MAX_MEDIA_EVENT_BYTES) return this.close(TOO_BIG, '');
+    if (this.#repeated.repeats(text)) return this.#slowDown(this.#rate.countRepetition());
     this.#slowDown(this.#rate.count(bytes));
     return this.#peer.receive(text);
   }

@@ -375,6 +375,34 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
+  test('is made up for however many came late: the client has set the last one', async () => {
+    const client = new ScriptedClient().join(someone);
+    const late = [await client.makeOffer()];
+    for (let i = 0; i < 3; i++) {
+      client.input({ type: 'timer', name: 'offer' });
+      client.input({ type: 'timer', name: 'retry' });
+      late.push(await client.makeOffer());
+    }
+    const answer = (offer: string): void => {
+      client.text(offer);
+      client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    };
+    answer(late[0] ?? '');
+    client.text(late[1] ?? '');
+    client.connected();
+    // The rest arrives behind the next `offerData`, and is taken for the answers to this one and the one after it.
+    const fifth = await client.makeOffer();
+    answer(late[2] ?? '');
+    client.text(late[3] ?? '');
+    client.connected();
+    const sixth = await client.makeOffer();
+    answer(fifth);
+    client.text(sixth);
+    client.heard();
+    client.connected();
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+  });
+
   test('with fewer m-lines than asked for leaves the rest for a later cycle, not at once', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v'), audioTrack('a:a')));
     client.editOffer = (sdp) => sdp.replace(/m=video[^]*/, '').replace('BUNDLE 0 1', 'BUNDLE 0');

@@ -149,7 +149,7 @@ export class Cycles {
     this.#stalled = false;
     this.#owed = false;
     this.#state = 'offering';
-    this.#unanswered = Math.min(this.#unanswered + 1, 2);
+    this.#unanswered += 1;
     this.#hooks.start();
     this.#hooks.setTimer('offer', OFFER_TIMEOUT_MS);
   }

@@ -270,6 +270,28 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:2']);
   });
 
+  test('are not reused while the client may have failed to apply the inactive answer', async () => {
+    const client = await receiving('a:1');
+    client.input(remove('a:1'));
+    const late = await client.makeOffer();
+    client.input({ type: 'timer', name: 'offer' });
+    client.input({ type: 'timer', name: 'retry' });
+    const crossing = await client.makeOffer();
+    client.text(late);
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    // The client has set this one: the answer is not to it, and fits only by chance.
+    client.text(crossing);
+    client.input(add('a:2'));
+    client.heard();
+    client.connected();
+    expect(client.heard()).toEqual(['tracksAdded a: a:2', 'offerData audio 0 video 2']);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'sendonly']);
+    client.input(add('a:3'));
+    await client.cycle();
+    expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:3', '1 a:2']);
+  });
+
   test('keep their mid, SSRCs and names for the life of their track', async () => {
     const client = await receiving('a:1');
     const { outbound } = client.negotiation;

@@ -37,6 +37,7 @@ export class Cycles {
   #stalled = false;
   /** Number of `offerData` without an offer so far. */
   #unanswered = 0;
+  #crossed = false;
   #generation = 0;
   /** First generation of the transport, which ends when DTLS is connected. */
   readonly #first: number;
@@ -77,7 +78,16 @@ export class Cycles {
       this.#unanswered -= 1;
       if (!wanted) this.request();
     }
+    if (wanted) this.#crossed = this.#unanswered > 0;
     return wanted;
+  }
+
+  /**
+   * The accepted offer came late, or an earlier `offerData` was never answered: the client may have set another offer meanwhile,
+   * which the answer does not fit, so that it cannot apply it.
+   */
+  get mayHaveCrossed(): boolean {
+    return this.#crossed;
   }
 
   /** The offer was valid. Returns the generation of this negotiation. */

@@ -347,13 +347,18 @@ class Session implements PeerSession {
   #settleSlots(plan: OfferPlan): void {
     const applying: RemoteTrack[] = [];
     for (const { slot } of plan.media) {
-      const track = slot?.track;
-      if (slot === undefined || track === undefined) continue;
+      if (slot === undefined) continue;
+      const { track } = slot;
+      if (track === undefined) {
+        slot.doubtful = false;
+        continue;
+      }
       const isNew = track.stage !== 'answered';
       track.stage = 'answered';
       if (track.gone) {
         track.applied = true;
         slot.track = undefined;
+        slot.doubtful = this.#membership.cycles.mayHaveCrossed;
       } else if (isNew) {
         applying.push(track);
         this.#membership.others.sendChanges(track);

@@ -9,6 +9,8 @@ export interface Slot {
   mid: string | undefined;
   /** Its track. A removed track stays until an answer has made the m-line inactive. */
   track: RemoteTrack | undefined;
+  /** The client may not have applied the answer that made the m-line inactive. */
+  doubtful: boolean;
   /** Its last track, for the map of mids. */
   lastTrackId: string | undefined;
   /**
@@ -43,9 +45,9 @@ export class Slots {
       msidTrackId: this.#identifiers.token(),
     };
     const { kind } = track.info;
-    const free = this.#slots.find((slot) => slot.kind === kind && slot.mid !== undefined && slot.track === undefined);
+    const free = this.#slots.find((slot) => slot.kind === kind && isFree(slot));
     if (free === undefined) {
-      this.#slots.push({ kind, mid: undefined, track, lastTrackId: track.trackId, ...identity });
+      this.#slots.push({ kind, mid: undefined, track, doubtful: false, lastTrackId: track.trackId, ...identity });
     } else {
       Object.assign(free, identity, { track, lastTrackId: track.trackId });
     }
@@ -68,4 +70,9 @@ export class Slots {
     if (slot !== undefined) slot.mid = mid;
     return slot;
   }
+}
+
+/** Without an inactive answer between two tracks a browser fires no track event for the second. */
+function isFree({ mid, track, doubtful }: Slot): boolean {
+  return mid !== undefined && track === undefined && !doubtful;
 }

@@ -50,6 +50,8 @@ export class BandwidthEstimator {
   /** Rate at the last congestion, until clearly more has been delivered or two probes have found more; 0 = none. */
   #congestedBps = 0;
   #roundTripMs = 100;
+  /** Rate up to which the estimate grows without being delivered, for want of probes. */
+  #reachBps = 0;
 
   readonly #bucketBytes = new Float64Array(BUCKETS);
   #bucket = -1;
@@ -86,6 +88,14 @@ export class BandwidthEstimator {
   /** Bits per second; undefined while no feedback has come. */
   get estimateBps(): number | undefined {
     return this.#measured ? Math.round(Math.min(this.#delayBps, this.#lossBps)) : undefined;
+  }
+
+  /**
+   * Lets the estimate grow to this rate although less is delivered; 0 = no. For a client that cannot be probed: what is sent
+   * at the end shows whether it was right.
+   */
+  reachFor(bps: number): void {
+    this.#reachBps = bps;
   }
 
   /** True while the delay grows. */
@@ -231,7 +241,7 @@ export class BandwidthEstimator {
       return;
     }
     // Only probing may go beyond one and a half times the delivered rate.
-    const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000);
+    const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000, this.#reachBps);
     if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
     if (this.#capacityBps > 0 && this.#delayBps > 0.7 * this.#capacityBps && this.#delayBps < 1.3 * this.#capacityBps) {

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { RtcpReader, RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
+import type { OutboundSlot } from '../media-engine.js';
 import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
-import { inboundSimulcast, RECEIVER_EXTENSIONS, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
+import { inboundSimulcast, RECEIVER_EXTENSIONS, SyntheticSource, videoSlot, VP8 } from '../testing/synthetic-media.js';
 
 let world: MemoryWorld;
 beforeEach(() => {
@@ -62,6 +63,7 @@ describe('a client on a link of its own width', () => {
     capacityBps: number,
     rates: Record<'l' | 'm' | 'h', number> = announced,
     bitratesBps: Record<'l' | 'm' | 'h', number> = announced,
+    slot: Partial<OutboundSlot> = {},
   ): {
     play(seconds: number): void;
     publish(trackId: string): void;
@@ -80,7 +82,7 @@ describe('a client on a link of its own width', () => {
       });
     };
     publish('cam');
-    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam', slot)] });
     const link = new NarrowClient(viewer, capacityBps);
     world.setTargetVariant('sub', 'cam', 'h');
     const show = (...trackIds: string[]): void => {
@@ -167,6 +169,20 @@ describe('a client on a link of its own width', () => {
     play(15);
     expect(current()).toBe('h');
     expect(world.switches('sub')).toContain('cam l low_bandwidth');
+  });
+
+  test('without retransmission streams, so without probes: tries for more now and then, and gets it on a wider link', () => {
+    const { name, payloadType, clockRate, feedback } = VP8;
+    const codec = { name, payloadType, clockRate, feedback };
+    const { play, link, current } = start(400_000, announced, announced, { codec });
+    play(10);
+    expect(current()).toBe('l');
+    const before = world.switches('sub').length;
+    play(120);
+    expect(world.switches('sub').length - before).toBeLessThan(10);
+    link.capacityBps = 20_000_000;
+    play(150);
+    expect(current()).toBe('h');
   });
 
   test('that is filled by more than the publisher announced: goes down to what fits', () => {

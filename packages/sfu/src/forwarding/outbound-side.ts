@@ -372,6 +372,7 @@ export class OutboundSide implements SlotReceiver {
         each?.selectionChanged();
       }
     }
+    this.#estimator!.reachFor(probeBps === undefined || this.#probes.canProbe ? 0 : probeBps);
     const confirming = this.#estimator!.wantsConfirmation;
     if (probeBps !== undefined && this.#probes.mayStart(nowMs, confirming) && this.#estimator!.startProbe(nowMs)) {
       this.#probes.start(probeBps, estimateBps, nowMs);

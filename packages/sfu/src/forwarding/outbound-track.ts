@@ -289,6 +289,11 @@ export class OutboundTrack implements TrackSubscriber {
     if (this.track !== undefined) this.#repair.resend(this.track, this.#stream, sequence16, nowMs);
   }
 
+  /** True when the slot may send padding now. */
+  get canPad(): boolean {
+    return this.live && !this.selection.paused && this.#repair.canPad;
+  }
+
   /** Sends one padding packet of a probe. Returns the bytes sent, 0 when the slot cannot. */
   sendPadding(nowMs: number): number {
     return this.live && !this.selection.paused ? this.#repair.sendPadding(nowMs) : 0;

@@ -33,6 +33,12 @@ export class ProbeSender {
     return !this.active && nowMs - this.#startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
   }
 
+  /** False when no slot has a stream for padding: the probe would be the media alone. */
+  get canProbe(): boolean {
+    for (const slot of this.#slots.values()) if (slot.canPad) return true;
+    return false;
+  }
+
   start(bps: number, estimateBps: number, nowMs: number): void {
     this.active = true;
     this.#bps = Math.min(bps, Math.max(estimateBps + REACH_BPS, estimateBps * REACH_FACTOR));

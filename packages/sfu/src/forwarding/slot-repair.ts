@@ -95,6 +95,11 @@ export class SlotRepair {
     sealer.end();
   }
 
+  /** False without a retransmission stream. */
+  get canPad(): boolean {
+    return this.#headers.rtx !== undefined;
+  }
+
   /** Sends one padding packet on the retransmission stream. Returns the bytes sent, 0 when there is no such stream. */
   sendPadding(nowMs: number): number {
     const { rtx } = this.#headers;

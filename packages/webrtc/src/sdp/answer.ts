@@ -14,7 +14,7 @@ const MAX_FRAME_BYTES = 70 * 1_024;
 export type AnswerRole =
   /**
    * Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. `rids`: the encodings
-   * that may be sent later, since a browser gives up for good those that an answer leaves out.
+   * that may be sent later: a browser permanently drops those that an answer leaves out.
    */
   | { type: 'inactive'; rids?: readonly string[] }
   /** The client sends; `rids` in offer order, empty without simulcast. */

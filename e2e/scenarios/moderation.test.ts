@@ -101,6 +101,22 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.call('awaitFrames', red, 10);
   });
 
+  test('simulcast whose permission is taken and given back is there again in all its variants', async () => {
+    const { ann, bob, ask } = await call();
+    const red = await ann.addSimulcast({ colour: 'red' });
+    await bob.plays(red, 'red');
+    await bob.until('the middle variant plays', () => bob.track(red).width === 480);
+    await ask('PATCH', `/peer/${ann.id}`, { permissions: { publish: ['audio'] } });
+    await bob.removed(red);
+
+    bob.mark();
+    await ask('PATCH', `/peer/${ann.id}`, { permissions: { publish: true } });
+    await bob.next('trackReady', ({ track }) => track.trackId === red);
+    await bob.call('awaitFrames', red, 10);
+    await bob.call('setTarget', red, 'h');
+    await bob.until('the high variant plays', () => bob.track(red).width === 960, 40_000);
+  });
+
   test('a track that is removed stays away, and another may come', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });

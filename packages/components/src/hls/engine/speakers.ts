@@ -7,7 +7,7 @@ const SILENT = 127;
 export class Speakers {
   readonly #most: number;
   /** By track. */
-  readonly #voices = new Map<string, { origin: string; activity: VoiceActivity }>();
+  readonly #voices = new Map<string, VoiceActivity>();
   /** By publisher: the pictures of one are other tracks than the voice. */
   readonly #spokeAtMs = new Map<string, number>();
   readonly #origins = new Map<string, string>();
@@ -32,9 +32,9 @@ export class Speakers {
     const origin = this.#origins.get(track);
     if (origin === undefined || samples.length === 0) return;
     let voice = this.#voices.get(track);
-    if (voice === undefined) this.#voices.set(track, (voice = { origin, activity: new VoiceActivity() }));
-    voice.activity.level(levelOf(samples), nowMs);
-    if (voice.activity.status === 'speech') this.#spokeAtMs.set(origin, nowMs);
+    if (voice === undefined) this.#voices.set(track, (voice = new VoiceActivity()));
+    voice.level(levelOf(samples), nowMs);
+    if (voice.status === 'speech') this.#spokeAtMs.set(origin, nowMs);
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { sleep } from '@bloom/time';
+import { isPowerOfTwo, sleep } from '@bloom/time';
 import { WebhookError, type PostWebhook } from './webhook-post.js';
 
 /** Number of events, and their bytes, that may wait for one receiver. */
@@ -109,7 +109,7 @@ export class WebhookQueue {
         if (last) {
           this.#failed += 1;
           // The 1st, 2nd, 4th, 8th ... of them: clients can cause any number of events.
-          if ((this.#failed & (this.#failed - 1)) === 0)
+          if (isPowerOfTwo(this.#failed))
             log.warn('webhook.failed', { attempt: attempt + 1, cause, events: this.#failed });
           metrics?.webhookFailed();
           return;

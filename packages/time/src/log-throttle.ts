@@ -4,6 +4,14 @@ const PERIOD_MS = 60_000;
 /** Keys may come from outside, and one attacker may have thousands: there are no more lines than this in a period. */
 const MAX_KEYS = 1_000;
 
+/**
+ * Returns whether the event of this number, counted from 1, is one to log: the 1st, 2nd, 4th, 8th and so on. For events that a
+ * remote party can repeat at any rate.
+ */
+export function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
+}
+
 /** Allows one log line per key and minute, so that no remote party can fill the log. */
 export class LogThrottle {
   readonly #clock: Clock;

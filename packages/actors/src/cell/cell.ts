@@ -8,7 +8,7 @@ import {
   type FaultDecision,
   type StopReason,
 } from '../behaviour.js';
-import { inTime, type Clock } from '@bloom/time';
+import { inTime, isPowerOfTwo, type Clock } from '@bloom/time';
 import { callCrashed, MailboxFull, noProcess, unknownMessage } from '../errors.js';
 import type { Counters, LastError } from '../observation/inspection.js';
 import { RequestLog } from '../observation/request.js';
@@ -207,7 +207,7 @@ export class Cell implements ContextOwner, TurnOwner {
   #overflow(message: Message, reply: Reply | undefined): void {
     const count = ++this.counters.overflowed;
     // At 1, 2, 4, 8, ...: a flood of messages must not flood the log.
-    if ((count & (count - 1)) === 0) {
+    if (isPowerOfTwo(count)) {
       this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
     }
     reply?.reject(new MailboxFull(this.ref, this.limit));

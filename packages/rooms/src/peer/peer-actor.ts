@@ -1,5 +1,6 @@
 import type { ActorContext, Behaviour } from '@bloom/actors';
 import type { MediaRoom, RelayCredentials, TrackKind } from '@bloom/sfu';
+import { isPowerOfTwo } from '@bloom/time';
 import type { VideoCodec } from '../room-service.js';
 import { MetadataGate, TICK_MS } from './metadata-gate.js';
 import { Outbox, RETRY_MS } from './outbox.js';
@@ -156,7 +157,7 @@ function request(options: PeerActorOptions, state: PeerState, context: Context, 
   const before = metadata.dropped;
   const admitted = metadata.admit(wanted);
   // A client may go on for ever: the log gets the 1st, 2nd, 4th, 8th ... of it.
-  if (metadata.dropped > before && (metadata.dropped & (metadata.dropped - 1)) === 0) {
+  if (metadata.dropped > before && isPowerOfTwo(metadata.dropped)) {
     context.log.warn('peer.metadata_too_large', { dropped: metadata.dropped });
   }
   if (admitted !== undefined) options.toRoom(context, connection.number, admitted);

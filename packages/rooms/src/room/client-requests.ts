@@ -1,3 +1,4 @@
+import { isPowerOfTwo } from '@bloom/time';
 import { jsonEqual } from '../json-equal.js';
 import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
@@ -95,7 +96,7 @@ export class ClientRequests {
   /** Logs the 1st, 2nd, 4th, 8th ... of the room: a client can offer the ids of others at any rate. */
   #idTaken(peerId: string): void {
     this.#idsTaken += 1;
-    if ((this.#idsTaken & (this.#idsTaken - 1)) === 0) this.#world.log.warn('peer.track_id_taken', { peerId });
+    if (isPowerOfTwo(this.#idsTaken)) this.#world.log.warn('peer.track_id_taken', { peerId });
   }
 
   #setTrackMetadata(peer: PeerRecord, trackId: string, metadata: unknown): void {

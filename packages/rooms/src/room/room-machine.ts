@@ -1,4 +1,5 @@
 import type { MediaRoomEvent } from '@bloom/sfu';
+import { isPowerOfTwo } from '@bloom/time';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
 import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
@@ -265,7 +266,7 @@ export class RoomMachine {
         const { trackId } = event;
         this.#bFrames += 1;
         // The 1st, 2nd, 4th, 8th ... of them: a client can publish such tracks without end.
-        if ((this.#bFrames & (this.#bFrames - 1)) !== 0) return undefined;
+        if (!isPowerOfTwo(this.#bFrames)) return undefined;
         const fix = 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)';
         return this.#world.log.warn('room.track_b_frames', { peerId: this.#endpoints.ownerOf(trackId), trackId, fix });
       }

@@ -8,6 +8,7 @@ import {
   type SessionInput,
 } from '@bloom/rooms';
 import type { TrackKind } from '@bloom/sfu';
+import { isPowerOfTwo } from '@bloom/time';
 import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
 import { serverEvent } from '../events/server-event.js';
@@ -424,14 +425,14 @@ class Session implements PeerSession {
   /** Logs the 1st, 2nd, 4th, 8th ... ignored event: a client can send garbage at any rate. */
   #ignore(reason: string): void {
     this.#ignored += 1;
-    if ((this.#ignored & (this.#ignored - 1)) !== 0) return;
+    if (!isPowerOfTwo(this.#ignored)) return;
     this.#warn('media_event.ignored', `${reason} (${this.#ignored} ignored so far)`);
   }
 
   /** Logs the 1st, 2nd, 4th, 8th ... offer with tracks that the client may not publish: most clients repeat them. */
   #deny(tracks: number): void {
     this.#denied += 1;
-    if ((this.#denied & (this.#denied - 1)) !== 0) return;
+    if (!isPowerOfTwo(this.#denied)) return;
     this.#warn('peer.track_denied', `${tracks} in an offer (${this.#denied} such offers so far)`);
   }
 

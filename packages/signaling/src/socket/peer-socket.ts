@@ -8,7 +8,7 @@ import {
   type UnknownContent,
 } from '@bloom/protocol';
 import { RoomError, type AttachedPeer, type PeerSocket, type RoomService, type SocketEnd } from '@bloom/rooms';
-import { systemClock, Timer, type Clock } from '@bloom/time';
+import { isPowerOfTwo, systemClock, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
 import { EventRate } from './event-rate.js';
 import { RepeatedEvents } from './repeated-events.js';
@@ -290,7 +290,7 @@ class PeerConnection implements PeerSocket {
   /** Logs the 1st, 2nd, 4th, 8th ... ignored frame: a client can send garbage at any rate. */
   #ignore(what: string): void {
     this.#ignored += 1;
-    if ((this.#ignored & (this.#ignored - 1)) !== 0) return;
+    if (!isPowerOfTwo(this.#ignored)) return;
     if (!this.#host.mayLog(`ignored ${this.#ignored}`)) return;
     this.#log.warn('peer_socket.ignored', { what, ignored: this.#ignored });
   }

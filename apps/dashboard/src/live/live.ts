@@ -145,9 +145,7 @@ export class Live {
 
   #lost(socket: WebSocket | undefined): void {
     if (socket === undefined || this.#socket !== socket) return;
-    this.#socket = undefined;
-    socket.close();
-    this.#change({ connected: false });
+    this.#disconnect();
     // Says why, and asks again with each attempt.
     void this.refresh();
     this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++, { maxDelayMs: MAX_RETRY_MS }));
@@ -163,12 +161,16 @@ export class Live {
   /** Connects again: the server may have closed the connection while this machine slept or had no network, unnoticed. */
   readonly #anew = (): void => {
     clearTimeout(this.#retry);
+    this.#disconnect();
+    this.#connect();
+  };
+
+  #disconnect(): void {
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.close();
     this.#change({ connected: false });
-    this.#connect();
-  };
+  }
 
   #received(socket: WebSocket, frame: ServerFrame): void {
     if (frame.type === 'authenticated') return socket.send(subscribeRequest());

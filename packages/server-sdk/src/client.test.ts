@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
@@ -188,10 +190,12 @@ describe('no answer', () => {
   test('because nobody listens or the connection breaks is one with the reason', async () => {
     const client = await clientOf((response) => response.destroy());
     await expect(client.health()).rejects.toThrow(BloomConnectionError);
-    await server.close();
-    await expect(client.health()).rejects.toThrow(/ECONNREFUSED/);
-    // For the closing after each test.
-    server = await serve(() => undefined);
+    // The own port of an open connection refuses, and no other server can take it.
+    const held = connect(Number(new URL(server.url).port), '127.0.0.1');
+    await once(held, 'connect');
+    const refused = new BloomClient({ url: `http://127.0.0.1:${held.localPort}`, token: 't' });
+    await expect(refused.health()).rejects.toThrow(/ECONNREFUSED/);
+    held.destroy();
   });
 });
 

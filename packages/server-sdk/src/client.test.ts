@@ -1,10 +1,8 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
-import { serve, type TestServer } from './testing/server.js';
+import { refuse, serve, type TestServer } from './testing/server.js';
 
 let server: TestServer;
 let requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
@@ -190,23 +188,23 @@ describe('no answer', () => {
   test('because nobody listens or the connection breaks is one with the reason', async () => {
     const client = await clientOf((response) => response.destroy());
     await expect(client.health()).rejects.toThrow(BloomConnectionError);
-    // The own port of an open connection refuses, and no other server can take it.
-    const held = connect(Number(new URL(server.url).port), '127.0.0.1');
-    await once(held, 'connect');
-    const refused = new BloomClient({ url: `http://127.0.0.1:${held.localPort}`, token: 't' });
+    await server.close();
+    server = await refuse();
+    const refused = new BloomClient({ url: server.url, token: 't' });
     await expect(refused.health()).rejects.toThrow(/ECONNREFUSED/);
-    held.destroy();
   });
 });
 
 describe('several nodes', () => {
   /** Two nodes, of which the first one answers nothing any more. */
-  async function pair(): Promise<{ client: BloomClient; gone: TestServer; asked: string[] }> {
+  async function pair(first?: TestServer): Promise<{ client: BloomClient; gone: TestServer; asked: string[] }> {
     const asked: string[] = [];
-    const gone = await serve(({ method = '' }, response) => {
-      asked.push(`a ${method}`);
-      response.destroy();
-    });
+    const gone =
+      first ??
+      (await serve(({ method = '' }, response) => {
+        asked.push(`a ${method}`);
+        response.destroy();
+      }));
     server = await serve(({ method = '' }, response) => {
       asked.push(`b ${method}`);
       json(200, { data: [] })(response);
@@ -232,18 +230,18 @@ describe('several nodes', () => {
   });
 
   test('a change goes to the next node when one cannot be reached', async () => {
-    const { client, gone, asked } = await pair();
-    await gone.close();
+    const { client, gone, asked } = await pair(await refuse());
     await client.deleteRoom('r');
     expect(asked).toEqual(['b DELETE']);
+    await gone.close();
   });
 
   test('all unreachable is the failure of the last one; none at all is a mistake', async () => {
-    const { client, gone } = await pair();
-    await gone.close();
-    await server.close();
+    const gone = await refuse();
+    server = await refuse();
+    const client = new BloomClient({ url: [gone.url, server.url], token: 't' });
     await expect(client.listRooms()).rejects.toThrow(/ECONNREFUSED/);
     expect(() => new BloomClient({ url: [], token: 't' })).toThrow(TypeError);
-    server = await serve(() => undefined);
+    await gone.close();
   });
 });

@@ -1,6 +1,7 @@
 /** A server with the shape of the API and scripted answers: the SDK is tested over real sockets only. */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 
@@ -28,6 +29,21 @@ export async function serve(
       for (const client of sockets.clients) client.terminate();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Refuses every connection: the own port of an open connection, which no server can take as it could the port of a closed one. */
+export async function refuse(): Promise<TestServer> {
+  const server = await serve(() => undefined);
+  const held = connect(Number(new URL(server.url).port), '127.0.0.1');
+  await once(held, 'connect');
+
+  return {
+    url: `http://127.0.0.1:${held.localPort}`,
+    close: async () => {
+      held.destroy();
+      await server.close();
     },
   };
 }

@@ -5,7 +5,7 @@ import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@b
 import { WebSocket } from 'ws';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
-import { serve, subscribing, type TestServer } from './testing/server.js';
+import { refuse, serve, subscribing, type TestServer } from './testing/server.js';
 import type { Notification } from './types.js';
 import { parseWebhook } from './webhook.js';
 
@@ -173,9 +173,9 @@ describe('notifications', () => {
       await expect(client.notifications().next()).rejects.toThrow(reason);
       await server.close();
     }
+    server = await refuse();
     const nobody = new BloomClient({ url: server.url, token: 'x' });
     await expect(nobody.notifications().next()).rejects.toThrow(/ECONNREFUSED/);
-    server = await serve(() => undefined);
   });
 
   describe('of a silent server', () => {

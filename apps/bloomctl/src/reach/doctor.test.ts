@@ -12,6 +12,8 @@ import { runProgram } from '../program.js';
 import { testWorld } from '../testing/world.js';
 
 const COOKIE = 'a-cookie-of-this-test';
+/** A port below those a server is given, as another test could be given the port of a closed one. */
+const REFUSING = 1;
 
 let mapper: PortMapperServer;
 const nodes: DistributionNode[] = [];
@@ -128,9 +130,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
   });
 
   test('no port mapper', async () => {
-    const { port } = mapper;
-    await mapper.close();
-    const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
+    const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(REFUSING)]);
     expect(exit).toBe(69);
     expect(lines).toEqual([
       OK.resolve,
@@ -164,9 +164,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
   });
 
   test('nobody listens on the port', async () => {
-    const port = await listen(() => {});
-    servers.splice(0).forEach((server) => server.close());
-    await register('b', port);
+    await register('b', REFUSING);
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(69);
     expect(lines.slice(0, 5)).toEqual([

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { root } from '../setup.mjs';
 
 let folder: string;
@@ -41,7 +42,8 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s leaves neither files nor processes
   run.end(signal);
   expect(await run.ended).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
   expect(readdirSync(folder)).toEqual([]);
-  expect(processes(`sleep ${mark}`)).toBe(false);
+  // Killed is not gone yet: on a busy machine a process dies when it is next given the processor.
+  await until(() => !processes(`sleep ${mark}`));
 });
 
 test('what a killed run left is removed by the next one', async () => {

@@ -116,6 +116,23 @@ describe('a stranger without the cookie', () => {
     await until(() => (a.node.counters.handshakes.rate ?? 0) > 0);
   });
 
+  test('is dropped before one of an address that nodes come from, which has more handshakes under way', async () => {
+    const port = await mapper();
+    const a = await start('a', port, { limits: { maxPending: 4 } });
+    const b = await start('b', port, { listen: false });
+    await b.node.connect(a.node.name);
+    const shake = async (name: string, address: string): Promise<Socket> => {
+      const claimed = await claim(a.node.port, name, address);
+      await until(() => claimed.heard.includes('sok'));
+      return claimed.socket;
+    };
+    const known = [await shake('c@127.0.0.1', '127.0.0.1'), await shake('d@127.0.0.1', '127.0.0.1')];
+    const strangers = [await shake('x@127.0.0.2', '127.0.0.2'), await shake('y@127.0.0.3', '127.0.0.3')];
+    await shake('z@127.0.0.4', '127.0.0.4');
+    await until(() => strangers[0]?.closed);
+    expect([...known, strangers[1]].map((socket) => socket?.closed)).toEqual([false, false, false]);
+  });
+
   test('that sends a byte now and then has the time of one step', async () => {
     const clock = new ManualClock();
     const server = await bindServer({});

@@ -158,6 +158,8 @@ export class TransactionLayer {
     this.#servers.set(key, transaction);
     if (method !== request.method) {
       transaction.respond(responseTo(request, 400, 'CSeq Does Not Match The Method'));
+      // Stateless (section 8.2.7): anybody can send these.
+      transaction.abandon();
       return;
     }
     this.#port.onRequest(request, transaction, source);

@@ -253,4 +253,17 @@ describe('a server transaction', () => {
       layer.receive(incoming('OPTIONS', `SIP/2.0/UDP 192.0.2.10;branch=z9hG4bK${count}`), at('UDP'));
     expect(requests).toHaveLength(1000);
   });
+
+  test('is not kept for a request whose CSeq has another method', () => {
+    const { requests, sent, layer } = setUp();
+    for (let count = 0; count < 1000; count += 1) {
+      const request = requestOf('OPTIONS');
+      request.headers.set('Via', `SIP/2.0/UDP 192.0.2.66;branch=z9hG4bK${count}`);
+      request.headers.set('CSeq', '1 INFO');
+      layer.receive(parseMessage(writeMessage(request)), at('UDP'));
+    }
+    expect(sent).toHaveLength(1000);
+    layer.receive(incoming('BYE'), at('UDP'));
+    expect(requests).toHaveLength(1);
+  });
 });

@@ -3,12 +3,14 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import { ConnectionShares, networkOf } from '@bloom/net';
-import { LogThrottle, systemClock } from '@bloom/time';
+import { type Clock, LogThrottle, systemClock } from '@bloom/time';
 
 /** Limit of all connections, which leaves descriptors for media. */
 const MAX_CONNECTIONS = 16_384;
 /** Above this share of them, connections that only wait for a next request are closed: their clients connect again. */
 const CROWDED = 0.9;
+/** Time for the header of a request, and then for its body, while connections are that scarce. */
+export const CROWDED_TIMEOUT_MS = 5_000;
 const SWEEP_PAUSE_MS = 1_000;
 /** Limit of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
@@ -16,10 +18,17 @@ export const MAX_UNSERVED_PER_NETWORK = 256;
 /** Requests of one connection that are being answered: Node parses and starts all that one read of 64 KiB brings. */
 export const MAX_PIPELINED = 32;
 
+export interface ConnectionsOptions {
+  /** Connections of all kinds. */
+  limit?: number | undefined;
+  clock?: Clock;
+}
+
 /** The connections of a listener, from accept to close: the server itself forgets those that are upgraded. */
 export class Connections {
   readonly #log: Log;
   readonly #server: Server;
+  readonly #clock: Clock;
   readonly #crowdedAt: number;
   #sweptMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
@@ -33,21 +42,31 @@ export class Connections {
   });
   readonly #served = new WeakSet<Duplex>();
   readonly #answers = new WeakMap<Duplex, number>();
+  /** The last request of each connection on which one is being answered. */
+  readonly #requests = new Map<Socket, IncomingMessage>();
   readonly #whenAnswered = new WeakMap<Duplex, () => void>();
   /** Connections that wait for a next request, with the bytes that they had received when they began to. */
   readonly #idle = new Map<Socket, number>();
+  /** When a sweep first found the request of a connection incomplete. */
+  readonly #partialSinceMs = new WeakMap<Socket, number>();
 
-  constructor(server: Server, log: Log, limit = MAX_CONNECTIONS) {
+  constructor(server: Server, log: Log, { limit = MAX_CONNECTIONS, clock = systemClock }: ConnectionsOptions = {}) {
     this.#log = log;
     this.#server = server;
+    this.#clock = clock;
     this.#crowdedAt = limit * CROWDED;
     server.maxConnections = limit;
     // That of Node ends connections whose last response is written but still on its way. Closing the server calls it as well.
     server.closeIdleConnections = () => this.#endIdle();
-    server.on('drop', () => this.#refused('any', 'connections', limit));
+    server.on('drop', () => {
+      this.#refused('any', 'connections', limit);
+      this.#makeRoom();
+    });
     server.on('connection', (socket: Socket) => this.#add(socket));
-    server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      const { socket } = request;
       this.served(socket);
+      this.#requests.set(socket, request);
       const answers = (this.#answers.get(socket) ?? 0) + 1;
       this.#answers.set(socket, answers);
       response.once('close', () => this.#answered(socket));
@@ -71,6 +90,7 @@ export class Connections {
   /** Records that a request of the connection has arrived. */
   served(socket: Socket): void {
     this.#idle.delete(socket);
+    this.#partialSinceMs.delete(socket);
     if (this.#served.has(socket)) return;
     this.#served.add(socket);
     this.#forget(keyOf(socket));
@@ -86,7 +106,7 @@ export class Connections {
     if (this.#open.has(socket)) return;
     const key = keyOf(socket);
     this.#open.add(socket);
-    if (this.#open.size > this.#crowdedAt) this.#closeIdle();
+    if (this.#open.size > this.#crowdedAt) this.#makeRoom();
     this.#shares.add(key, socket.remoteAddress ?? '');
     this.#unserved.set(key, socket);
     socket.once('close', () => {
@@ -106,11 +126,20 @@ export class Connections {
     socket?.destroy();
   }
 
-  #closeIdle(): void {
-    const now = systemClock.now();
+  #makeRoom(): void {
+    const now = this.#clock.now();
     if (now - this.#sweptMs < SWEEP_PAUSE_MS) return;
     this.#sweptMs = now;
     this.#server.closeIdleConnections();
+    for (const [socket, received] of this.#idle) if (socket.bytesRead !== received) this.#hurry(socket, now);
+    for (const [socket, { complete }] of this.#requests) if (!complete) this.#hurry(socket, now);
+  }
+
+  /** Closes a connection whose request has been incomplete for too long. */
+  #hurry(socket: Socket, now: number): void {
+    const since = this.#partialSinceMs.get(socket);
+    if (since === undefined) this.#partialSinceMs.set(socket, now);
+    else if (now - since >= CROWDED_TIMEOUT_MS) socket.destroy();
   }
 
   #endIdle(): void {
@@ -129,6 +158,8 @@ export class Connections {
     const left = (this.#answers.get(socket) ?? 1) - 1;
     this.#answers.set(socket, left);
     if (left > 0) return;
+    this.#requests.delete(socket);
+    this.#partialSinceMs.delete(socket);
     if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
     const run = this.#whenAnswered.get(socket);
     this.#whenAnswered.delete(socket);

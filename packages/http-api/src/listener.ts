@@ -80,7 +80,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       ? createHttpServer(TIME_LIMITS)
       : createHttpsServer({ key: tls.key, cert: tls.cert, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
   server.timeout = options.stalledMs ?? STALLED_MS;
-  const connections = new Connections(server, options.log, options.maxConnections);
+  const connections = new Connections(server, options.log, { limit: options.maxConnections });
   server.on('request', (request, response) => {
     // The parser finishes its buffer even if the limit on pipelined requests has ended the connection.
     if (!request.socket.destroyed) handler(request, response);

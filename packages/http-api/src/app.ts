@@ -6,7 +6,7 @@ import type { RoomService } from '@bloom/rooms';
 import { WhipService } from '@bloom/whip';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { sendAnswer } from './answers.js';
-import { bearerToken, createAuthenticator } from './auth.js';
+import { bearerToken, createAuthenticator, createPeerAuthenticator } from './auth.js';
 import type { ClusterView } from './cluster-operations.js';
 import { directRoute } from './direct-route.js';
 import { serveDocsPage } from './docs-page.js';
@@ -59,7 +59,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   const app = express();
   const authenticate = createAuthenticator(settings.apiToken);
   const whip = new WhipService(options.rooms);
-  const authenticatePeer = (request: IncomingMessage) => whip.peerOf(bearerToken(request));
+  const authenticatePeer = createPeerAuthenticator((token) => whip.peerOf(token));
   const operations = createOperations({
     ...options,
     streams: options.streams ?? noLiveStreams,
@@ -105,9 +105,9 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   };
 }
 
-function guard(authenticate: (request: IncomingMessage) => unknown): RequestHandler {
-  return (request, _response, next) => {
-    authenticate(request);
+function guard(authenticate: (request: IncomingMessage, response: ServerResponse) => void): RequestHandler {
+  return (request, response, next) => {
+    authenticate(request, response);
     next();
   };
 }

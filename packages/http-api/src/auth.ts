@@ -1,7 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpError } from './errors.js';
 
+/** Requests of one peer that are in progress: each of them holds a connection and memory for its body. */
+export const MAX_REQUESTS_PER_PEER = 32;
 const NAME = 'authorization';
 const SCHEME = 'Bearer ';
 
@@ -19,6 +21,32 @@ export function createAuthenticator(token: string): (request: IncomingMessage) =
     // Node shows each byte as a character. Beyond ASCII most clients send UTF-8, browsers Latin-1 where they can.
     if (!isToken(Buffer.from(given, 'latin1')) && !isToken(Buffer.from(given)))
       throw new HttpError(401, 'Invalid token');
+  };
+}
+
+/**
+ * Accepts requests with the token of a peer, `MAX_REQUESTS_PER_PEER` of each peer at once.
+ * @param peerOf reads the token
+ * @throws HttpError 401 and 429 for others
+ */
+export function createPeerAuthenticator(
+  peerOf: (token: string) => { roomId: string; peerId: string },
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const inProgress = new Map<string, number>();
+
+  return (request, response) => {
+    const { roomId, peerId } = peerOf(bearerToken(request));
+    const key = `${roomId} ${peerId}`;
+    const count = inProgress.get(key) ?? 0;
+    if (count >= MAX_REQUESTS_PER_PEER) {
+      throw new HttpError(429, `The peer has ${MAX_REQUESTS_PER_PEER} requests in progress`);
+    }
+    inProgress.set(key, count + 1);
+    response.once('close', () => {
+      const left = (inProgress.get(key) ?? 1) - 1;
+      if (left === 0) inProgress.delete(key);
+      else inProgress.set(key, left);
+    });
   };
 }
 

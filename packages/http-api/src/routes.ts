@@ -94,7 +94,7 @@ function sessionRoutes<Name extends 'whip' | 'whep'>(
         ...notFound,
         406: { description: 'The SDP offer has no codec that the room allows', body: ErrorBody },
         409: { description: 'The peer is connected by websocket', body: ErrorBody },
-        429: { description: 'The peer connects too often', body: ErrorBody },
+        429: { description: 'The peer connects too often, or has too many requests in progress', body: ErrorBody },
         ...unavailable,
       },
     },
@@ -111,7 +111,10 @@ function sessionRoutes<Name extends 'whip' | 'whep'>(
         ...notFound,
         412: { description: '`If-Match` names former credentials', body: ErrorBody },
         428: { description: '`If-Match` is missing', body: ErrorBody },
-        429: { description: 'ICE was restarted less than a second ago', body: ErrorBody },
+        429: {
+          description: 'ICE was restarted less than a second ago, or the peer has too many requests in progress',
+          body: ErrorBody,
+        },
         ...unavailable,
       },
     },
@@ -120,7 +123,12 @@ function sessionRoutes<Name extends 'whip' | 'whep'>(
       id: `delete_${name}`,
       method: 'delete',
       summary: 'Ends the session: its peer is disconnected',
-      answers: { 200: { description: 'Ended', body: 'empty' }, ...notFound, ...unavailable },
+      answers: {
+        200: { description: 'Ended', body: 'empty' },
+        ...notFound,
+        429: { description: 'The peer has too many requests in progress', body: ErrorBody },
+        ...unavailable,
+      },
     },
   ];
 }

@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
+import { connect } from 'node:net';
 import { defaultRoomConfig } from '@bloom/rooms';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { MAX_REQUESTS_PER_PEER } from './auth.js';
 import { CERT, KEY } from './testing/certificate.js';
 import { TestApi, TOKEN } from './testing/api.js';
 
@@ -29,6 +32,7 @@ const WATCH = OFFER.replaceAll('a=sendonly', 'a=recvonly');
 const RESTART = 'a=ice-ufrag:efgh\r\na=ice-pwd:abcdefabcdefabcdefabcd\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n';
 
 let api: TestApi;
+let room: string;
 let token: string;
 
 beforeAll(async () => {
@@ -36,9 +40,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 beforeEach(async () => {
-  const room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
-  token = (await api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' } })).body.data.token;
+  room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
+  token = await tokenOfPeer();
 });
+
+async function tokenOfPeer(): Promise<string> {
+  return (await api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' } })).body.data.token;
+}
 
 interface Given {
   body?: string;
@@ -197,4 +205,26 @@ test('a viewer names one source', async () => {
   await opened('/whep?peer=ann', WATCH);
   await opened('/whep?track=t1', WATCH);
   expect((await send('POST', '/whep?peer=ann&track=t1', { body: WATCH })).status).toBe(400);
+});
+
+test('a peer has its share of the requests in progress', async () => {
+  const other = await tokenOfPeer();
+  const halves = await Promise.all(
+    Array.from({ length: MAX_REQUESTS_PER_PEER }, async () => {
+      const socket = connect(api.port, '127.0.0.1');
+      socket.write(
+        `POST /whip HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\nexpect: 100-continue\r\n` +
+          'content-type: application/sdp\r\ncontent-length: 65536\r\n\r\nv=0\r\n',
+      );
+      expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+      return socket;
+    }),
+  );
+  const refused = await send('POST', '/whip', { body: OFFER });
+  expect([refused.status, JSON.parse(refused.body)]).toEqual([429, { errors: 'The peer has 32 requests in progress' }]);
+  expect((await send('POST', '/whip', { body: OFFER, bearer: other })).status).toBe(201);
+
+  for (const socket of halves) socket.destroy();
+  while ((await send('DELETE', '/whip/none')).status === 429);
+  expect((await send('POST', '/whip', { body: OFFER })).status).toBe(201);
 });

@@ -108,12 +108,16 @@ describe('a player that waits for a position', () => {
     expect(await pending(stage.at(3, 0))).toBe(true);
   });
 
-  test('is refused when too many wait already', async () => {
+  test('takes the place of the one that waits longest when too many do', async () => {
     const stage = new Stage().parts(6);
-    const waiting = Array.from({ length: MAX_WAITING }, () => stage.at(1, 0));
-    await expect(stage.at(1, 0)).rejects.toMatchObject({ code: 'TOO_BUSY' });
+    const [oldest, ...others] = Array.from({ length: MAX_WAITING }, () => stage.at(3, 0));
+    expect(await pending(oldest!)).toBe(true);
+    const next = stage.at(1, 0);
+    await expect(oldest).rejects.toMatchObject({ code: 'TOO_BUSY' });
     stage.parts(1);
-    await Promise.all(waiting);
+    expect(await next).toContain(partOf(1, 0));
+    stage.parts(12);
+    await Promise.all(others);
     expect(stage.clock.pending).toBe(0);
   });
 

@@ -3,10 +3,13 @@ import { HlsError } from './errors.js';
 
 interface Waiter {
   check(): boolean;
-  wake(): void;
+  end(error?: HlsError): void;
 }
 
-/** Limit for one stream: with public files any stranger may send such requests. */
+/**
+ * Limit for one stream: with public files any stranger may send such requests. A new one takes the place of the oldest, since a
+ * player asks for what comes next and has it soon.
+ */
 export const MAX_WAITING = 10_000;
 
 /** Requests that wait until a condition holds. */
@@ -22,17 +25,18 @@ export class Waiters {
 
   /** Checks the conditions again. */
   wake(): void {
-    for (const waiter of this.#waiting) if (waiter.check()) waiter.wake();
+    for (const waiter of this.#waiting) if (waiter.check()) waiter.end();
   }
 
   /**
    * Resolves when `check` holds.
-   * @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` beyond `MAX_WAITING`, `NOT_FOUND` when the signal is aborted
+   * @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` as the oldest of `MAX_WAITING`, `NOT_FOUND` when the signal is aborted
    */
   until(check: () => boolean, name: string, signal: AbortSignal): Promise<void> {
     if (check()) return Promise.resolve();
     if (this.#waiting.size >= MAX_WAITING) {
-      return Promise.reject(new HlsError('TOO_BUSY', `${MAX_WAITING} requests wait for this stream already`));
+      const [oldest] = this.#waiting;
+      oldest?.end(new HlsError('TOO_BUSY', `${MAX_WAITING} other requests wait for this stream`));
     }
 
     return new Promise((resolve, reject) => {
@@ -45,7 +49,7 @@ export class Waiters {
         else reject(error);
       };
       const aborted = (): void => done(new HlsError('NOT_FOUND', `The client that waited for ${name} is gone`));
-      const waiter: Waiter = { check, wake: () => done() };
+      const waiter: Waiter = { check, end: done };
       if (signal.aborted) return aborted();
       limit.start(this.#limitMs, () =>
         done(new HlsError('WAITED_TOO_LONG', `${name} has not come within ${this.#limitMs} ms`)),

@@ -1,90 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type ActorSystem, createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { RoomError } from '@bloom/rooms';
 import { ManualClock, until } from '@bloom/time/testing';
-import { MediaFileError } from './errors.js';
-import type { LiveStreams, StreamRequest } from './stores.js';
-import { BytesFile, type ServedFile } from './served-file.js';
-import { LocalRecordings } from './local-recordings.js';
 import { ClusterRecordings } from './cluster-recordings.js';
 import { ClusterStreams } from './cluster-streams.js';
-import { fileBehaviour } from './file-actor.js';
 import { CHUNK_BYTES, FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
-
-/** A stream of one room: what its tests put there, and requests that wait. */
-class TestStream implements LiveStreams {
-  readonly files = new Map<string, Buffer>();
-  readonly asked: string[] = [];
-  readonly aborted: string[] = [];
-  readonly closed: string[] = [];
-  readonly #waiting = new Map<string, () => void>();
-
-  async open({ fileName, blocking, signal }: StreamRequest): Promise<ServedFile> {
-    this.asked.push(fileName);
-    if (blocking !== undefined) {
-      await new Promise<void>((resolve, reject) => {
-        this.#waiting.set(fileName, resolve);
-        signal.addEventListener('abort', () => {
-          this.aborted.push(fileName);
-          reject(new MediaFileError('NOT_FOUND', `Nobody waits for ${fileName} any more`));
-        });
-      });
-    }
-    const bytes = this.files.get(fileName);
-    if (bytes === undefined) throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
-    const file = new BytesFile(fileName, bytes);
-    file.close = async () => void this.closed.push(fileName);
-
-    return file;
-  }
-
-  release(fileName: string): void {
-    this.#waiting.get(fileName)?.();
-  }
-}
-
-class TestNode {
-  readonly stream = new TestStream();
-  readonly system: ActorSystem = createActorSystem({ log: silentLog });
-  readonly live = new Set<string>();
-  frozen = false;
-  recordings!: LocalRecordings;
-  #directory = '';
-
-  constructor(readonly name: string) {}
-
-  async open(maxOpen = 1_000): Promise<this> {
-    this.#directory = await mkdtemp(join(tmpdir(), 'bloom-cluster-files-'));
-    this.recordings = new LocalRecordings({ directory: this.#directory, isLive: (id) => this.live.has(id) });
-    const actor = this.system.spawn(fileBehaviour({ streams: this.stream, recordings: this.recordings, maxOpen }));
-    this.system.register(FILES_ACTOR, actor);
-    return this;
-  }
-
-  async record(id: string, fileName: string, content: string | Buffer): Promise<void> {
-    await mkdir(join(this.#directory, id), { recursive: true });
-    await writeFile(join(this.#directory, id, fileName), content);
-  }
-
-  /** A finished recording whose first segment is of that time. */
-  async finish(id: string, startedAt: string, content = ''): Promise<void> {
-    await this.record(id, 'main.m3u8', `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${startedAt}\n${content}\n#EXT-X-ENDLIST\n`);
-  }
-
-  async ids(): Promise<string[]> {
-    return (await this.recordings.ids()).toSorted();
-  }
-
-  async close(): Promise<void> {
-    await this.system.close();
-    await rm(this.#directory, { recursive: true, force: true });
-  }
-}
+import type { ServedFile } from './served-file.js';
+import type { StreamRequest } from './stores.js';
+import { bytesOf, TestNode } from './testing/test-node.js';
 
 /** Node `a` of the cluster `a`, `b`, `c`, as its clients see it. */
 class Cluster {
@@ -155,7 +79,6 @@ class Cluster {
 }
 
 const { signal } = new AbortController();
-const bytesOf = (size: number): Buffer => Buffer.alloc(size, Buffer.from('0123456789abcdefg'));
 
 async function contentOf(file: ServedFile, range = { start: 0, end: file.size - 1 }): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -290,40 +213,6 @@ describe('a stream of a room on another node', () => {
     cluster.node('a').stream.files.set('index.m3u8', Buffer.from('mine'));
     expect((await contentOf(await cluster.ask('index.m3u8').file)).toString()).toBe('mine');
     expect(cluster.calls).toEqual([]);
-  });
-});
-
-describe('what a node opens for others', () => {
-  test('is bounded, and counts what is waited for', async () => {
-    const owner = await new TestNode('d').open(2);
-    try {
-      owner.stream.files.set('x', Buffer.from('x')).set('big', bytesOf(HEAD_BYTES + 1));
-      const ask = (request: string, fileName: string, blocking?: { segment: number; part: number }) =>
-        owner.system.call<FilesProtocol, 'open'>(FILES_ACTOR, {
-          type: 'open',
-          request,
-          file: { kind: 'stream', roomId: 'r', fileName, ...(blocking === undefined ? {} : { blocking }) },
-        });
-      expect(await ask('1', 'big')).toMatchObject({ ok: true, value: { size: HEAD_BYTES + 1 } });
-      const waiting = ask('2', 'x', { segment: 0, part: 0 });
-      await owner.system.idle();
-      expect(await ask('3', 'x')).toMatchObject({ ok: false, code: 'TOO_BUSY' });
-      owner.system.cast<FilesProtocol>(FILES_ACTOR, { type: 'close', request: '2' });
-      expect(await waiting).toMatchObject({ ok: false, code: 'NOT_FOUND' });
-      expect(await ask('4', 'x')).toMatchObject({ ok: true });
-      owner.system.cast<FilesProtocol>(FILES_ACTOR, { type: 'close', request: '1' });
-      expect(
-        await owner.system.call<FilesProtocol, 'read'>(FILES_ACTOR, {
-          type: 'read',
-          request: '1',
-          start: 0,
-          length: 9,
-        }),
-      ).toMatchObject({ ok: false, code: 'NOT_FOUND' });
-      expect(owner.stream.closed).toEqual(['x', 'big']);
-    } finally {
-      await owner.close();
-    }
   });
 });
 

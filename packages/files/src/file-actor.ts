@@ -9,7 +9,7 @@ export interface FileActorOptions {
   /** Streams of this node. */
   streams: LiveStreams;
   recordings: LocalRecordings;
-  /** Limit of files opened or waited for by other nodes. */
+  /** Limit of files opened or waited for by other nodes; beyond it the least recently read one is closed. */
   maxOpen?: number;
 }
 
@@ -20,6 +20,7 @@ interface Entry {
   reading: number;
 }
 
+/** By request; the last one to be read from is the last entry. */
 type State = Map<string, Entry>;
 
 const MAX_OPEN = 1_000;
@@ -27,6 +28,7 @@ const MAX_OPEN = 1_000;
 const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
 
+type ReadMessage = Parameters<FilesProtocol['read']>[0];
 type Protocol = FilesProtocol & { sweep: (message: object) => void };
 
 /**
@@ -39,7 +41,7 @@ export function fileBehaviour({
   maxOpen = MAX_OPEN,
 }: FileActorOptions): Behaviour<Protocol, State> {
   const open = async (state: State, request: string, address: FileAddress, now: () => number) => {
-    if (state.size >= maxOpen) {
+    if (state.size >= maxOpen && !dropIdle(state)) {
       throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are open for other nodes already`);
     }
     const entry: Entry = { abort: new AbortController(), file: undefined, usedAt: now(), reading: 1 };
@@ -67,9 +69,12 @@ export function fileBehaviour({
     return streams.open({ roomId, fileName, blocking, signal });
   };
 
-  const read = async (entry: Entry | undefined, start: number, length: number, now: () => number) => {
+  const read = async (state: State, { request, start, length }: ReadMessage, now: () => number) => {
+    const entry = state.get(request);
     const file = entry?.file;
     if (entry === undefined || file === undefined) throw new MediaFileError('NOT_FOUND', 'The file is no longer open');
+    state.delete(request);
+    state.set(request, entry);
     const end = Math.min(start + Math.min(length, CHUNK_BYTES), file.size) - 1;
     entry.reading += 1;
     try {
@@ -96,10 +101,10 @@ export function fileBehaviour({
             MediaFileError,
           ),
         ),
-      read: (state, { request, start, length }, context) =>
+      read: (state, message, context) =>
         later(
           outcomeOf(
-            read(state.get(request), start, length, () => context.now()),
+            read(state, message, () => context.now()),
             MediaFileError,
           ),
         ),
@@ -157,6 +162,16 @@ export function fileBehaviour({
 
 function sweepLater(context: ActorContext<Protocol>): void {
   context.setTimer('sweep', SWEEP_MS, { type: 'sweep' });
+}
+
+/** Closes the least recently read file. Returns false when all are being waited for or read. */
+function dropIdle(state: State): boolean {
+  for (const [request, entry] of state) {
+    if (entry.reading > 0) continue;
+    drop(state, request, entry);
+    return true;
+  }
+  return false;
 }
 
 function drop(state: State, request: string, entry: Entry): void {

@@ -1,8 +1,11 @@
 import { expect } from '@jest/globals';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Attack, Ground } from '../harness/attack.js';
-import { many } from '../harness/raw-socket.js';
+import { many, rawConnection } from '../harness/raw-socket.js';
 
 const DURATION_MS = 3_000;
+/** Requests of one peer that a node keeps (docs/reference/limits.md). */
+const IN_PROGRESS = 32;
 
 const OFFER = [
   'v=0',
@@ -130,6 +133,29 @@ export const whip: readonly Attack[] = [
         const answer = await send(ground, method, path, { token: rival, type, body: credentials(1) });
         expect(answer.status).toBe(404);
       }
+    },
+  },
+  {
+    title: 'a participant who begins hundreds of WHIP requests and keeps back the offers',
+    async run(ground) {
+      const token = await ground.newToken();
+      let refused = 0;
+      const opened = await many(300, async () => {
+        const socket = await rawConnection({ host: ground.host });
+        socket.once('data', (data: Buffer) => {
+          if (data.toString('latin1').startsWith('HTTP/1.1 429 ')) refused += 1;
+        });
+        socket.write(
+          `POST /whip HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/sdp\r\n` +
+            `Content-Length: 65536\r\n\r\n${'x'.repeat(60_000)}`,
+        );
+        return socket;
+      });
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      for (let waited = 0; waited < 50 && refused < 300 - IN_PROGRESS; waited += 1) await pause(100);
+      expect(refused).toBe(300 - IN_PROGRESS);
+      const other = await ground.newToken();
+      await send(ground, 'DELETE', await open(ground, other), { token: other });
     },
   },
 ];

@@ -227,7 +227,7 @@ function failure(log: Log): ErrorRequestHandler {
   return (error: unknown, request: Request, response: Response, _next) => {
     const requestLog = (response.locals['log'] as Log | undefined) ?? log;
 
-    if (response.headersSent) {
+    if (response.headersSent || response.destroyed) {
       // The response was interrupted, usually because the client went away.
       requestLog.debug('http.answer_broken', { path: pathOf(request), error });
       response.destroy();

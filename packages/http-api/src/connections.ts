@@ -15,7 +15,7 @@ const SWEEP_PAUSE_MS = 1_000;
 /** Limit of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
 export const MAX_UNSERVED_PER_NETWORK = 256;
-/** Requests of one connection that are being answered: Node parses and starts all that one read of 64 KiB brings. */
+/** Requests of one connection without a complete response: Node parses all that one read of 64 KiB brings. */
 export const MAX_PIPELINED = 32;
 
 export interface ConnectionsOptions {
@@ -94,7 +94,10 @@ export class Connections {
     if (this.#served.has(socket)) return;
     this.#served.add(socket);
     this.#forget(keyOf(socket));
-    socket.once('close', () => this.#idle.delete(socket));
+    socket.once('close', () => {
+      this.#idle.delete(socket);
+      this.#requests.delete(socket);
+    });
   }
 
   destroy(): void {

@@ -207,11 +207,52 @@ describe('other requests', () => {
     expect(JSON.parse(body)).toEqual({ errors });
   });
 
-  test('that are pipelined without an end are cut off before all of them are started', async () => {
+  test('that are pipelined are answered one after another', async () => {
+    const waiting: (() => void)[] = [];
+    let started = 0;
+    await start({
+      handler: (request, response) => {
+        started += 1;
+        waiting.push(() => request.pipe(response));
+      },
+    });
+    const answers = exchange(
+      ['first', 'second', 'third!']
+        .map((body) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+        .join('') + 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
+    for (let count = 1; count <= 4; count += 1) {
+      while (waiting.length === 0) await new Promise(setImmediate);
+      expect(started).toBe(count);
+      waiting.pop()?.();
+    }
+    expect(await answers).toMatch(/\r\nfirst\r\n.*\r\nsecond\r\n.*\r\nthird!\r\n/s);
+  });
+
+  test('that are pipelined are not begun when their connection ends before', async () => {
+    const started: (string | undefined)[] = [];
+    let closed: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => (closed = resolve));
+    await start({
+      handler: ({ url }, response) => {
+        started.push(url);
+        response.once('close', closed);
+      },
+    });
+    const socket = tcpConnect(listener?.port ?? 0, '127.0.0.1');
+    socket.write(['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+    while (started.length === 0) await new Promise(setImmediate);
+    socket.destroy();
+    await ended;
+    await new Promise(setImmediate);
+    expect(started).toEqual(['/1']);
+  });
+
+  test('that are pipelined without an end are cut off', async () => {
     let started = 0;
     await start({ handler: () => (started += 1) });
-    await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)).catch(() => '');
-    expect(started).toBe(MAX_PIPELINED);
+    await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_PIPELINED + 1)).catch(() => '');
+    expect(started).toBe(1);
   });
 
   test('that turn into nonsense while they are answered are cut off without a second answer', async () => {

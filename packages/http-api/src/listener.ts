@@ -82,8 +82,13 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   server.timeout = options.stalledMs ?? STALLED_MS;
   const connections = new Connections(server, options.log, { limit: options.maxConnections });
   server.on('request', (request, response) => {
-    // The parser finishes its buffer even if the limit on pipelined requests has ended the connection.
-    if (!request.socket.destroyed) handler(request, response);
+    const begin = (): void => {
+      if (!request.socket.destroyed) handler(request, response);
+    };
+    // A pipelined request waits for its turn and holds nothing until then. When the connection is lost, Node ends only the
+    // response on its way: files of further ones would stay open.
+    if (response.socket === null) response.once('socket', begin);
+    else begin();
   });
   answerBrokenRequests(server, connections);
   const originsRefused = new LogThrottle();

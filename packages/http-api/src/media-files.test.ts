@@ -1,12 +1,15 @@
+import { connect } from 'node:net';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
 import { fuzzRuns } from '@bloom/time/testing';
 import { BytesFile, type LiveStreams, LocalRecordings, MediaFileError, type StreamRequest } from '@bloom/files';
 import fc from 'fast-check';
 import { parseRange } from './file-answer.js';
-import { TestApi } from './testing/api.js';
+import { TestApi, TOKEN } from './testing/api.js';
 
 let base: string;
 let directory: string;
@@ -301,4 +304,33 @@ describe('GET /hls/:room_id/:file', () => {
     await closed;
     api = await TestApi.start();
   });
+
+  test('a client that goes away before the first byte leaves no error in the log', async () => {
+    const log = createLogger({ sink: () => undefined, level: 'debug' });
+    const body = new PassThrough();
+    let begun = false;
+    const stream = (): PassThrough => {
+      begun = true;
+      return body;
+    };
+    await api.close();
+    api = await TestApi.start({
+      log,
+      streams: {
+        open: async () => ({ name: 'a.m4s', size: 9, read: unused, stream, close: unused }),
+      },
+    });
+    const socket = connect(api.port, '127.0.0.1');
+    socket.write(`GET /hls/r1/a.m4s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
+    while (!begun) await new Promise(setImmediate);
+    socket.destroy();
+    const last = () => log.recent.last().map(({ level, event }) => `${level} ${event}`);
+    while (last().length < 2) await new Promise(setImmediate);
+    expect(last()).toEqual(['debug http.request', 'debug http.answer_broken']);
+    expect(body.destroyed).toBe(true);
+  });
 });
+
+const unused = (): never => {
+  throw new Error('not to be called');
+};

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import type { Attack, Ground } from '../harness/attack.js';
@@ -32,7 +33,10 @@ async function nextSegment(ground: Ground, path: string): Promise<number> {
   return first + (text.match(/#EXTINF/g)?.length ?? 0);
 }
 
-/** These need a node that serves media files without a token, and `red.h264` to play. */
+/** A recording and a large file of it; `playlists.test.ts` makes it. */
+export const RECORDING = { id: 'hostile', fileName: 'large.m4s', size: 20_000_000 } as const;
+
+/** These need a node that serves media files without a token, `red.h264` to play and the recording. */
 export const playlists: readonly Attack[] = [
   {
     title: `${HOLDERS} strangers who wait for the next part of a public stream, and ask again`,
@@ -70,6 +74,23 @@ export const playlists: readonly Attack[] = [
       });
       ground.after(() => opened.forEach((socket) => socket.destroy()));
       await pause(1_000);
+    },
+  },
+  {
+    title: 'strangers who order a recording twenty times over one connection, and leave',
+    async run(ground) {
+      const request = `GET /recording/${RECORDING.id}/${RECORDING.fileName} HTTP/1.1\r\nHost: x\r\n\r\n`;
+      for (let round = 0; round < 5; round += 1) {
+        const opened = await many(20, () => rawConnection({ host: ground.host }));
+        const begun = await Promise.all(
+          opened.map(async (socket) => {
+            socket.write(request.repeat(20));
+            return String((await once(socket, 'data'))[0]).split('\r\n', 1)[0];
+          }),
+        );
+        for (const socket of opened) socket.destroy();
+        expect(new Set(begun)).toEqual(new Set(['HTTP/1.1 200 OK']));
+      }
     },
   },
 ];

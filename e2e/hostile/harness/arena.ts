@@ -1,5 +1,5 @@
 // One node, a room with intruders, a room without, and a call in Chromium in each. The calls must not notice anything.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { once } from 'node:events';
@@ -23,6 +23,10 @@ const MAX_HEALTH_MS = 2_000;
 const MAX_GROWTH_MB = 120;
 /** After an attack, for what it leaves behind to show. */
 const SETTLE_MS = 500;
+/** Descriptors that an attack may leave with the node, sockets of clients that are still missed for instance. */
+const MAX_LASTING_DESCRIPTORS = 100;
+/** Time for the node to close the others. */
+const CLOSED_MS = 10_000;
 /** Lines of the node that no client may cause. */
 const ALARMS =
   /media\.worker_|room\.crashed|RoomCrashed|node\.killed|\[error\]|MaxListenersExceeded|heap out of memory/;
@@ -103,11 +107,17 @@ export class Arena {
     return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
   }
 
+  /** Open descriptors of the node. */
+  #descriptors(): number {
+    return readdirSync(`/proc/${this.#stage.node.pid}/fd`).length;
+  }
+
   /** Runs the attack and returns the harm that it did, a sentence each. */
   async endure(attack: Attack, random: Random): Promise<string[]> {
     const releases: (() => void | Promise<void>)[] = [];
     const bystanders: Intruder[] = [];
     const from = this.#stage.node.log().length;
+    const allowed = this.#descriptors() + MAX_LASTING_DESCRIPTORS;
     const harm: string[] = [];
     const hurt = (error: unknown): void => {
       harm.push(error instanceof Error ? (error.stack ?? error.message).slice(0, 2_000) : String(error));
@@ -128,6 +138,9 @@ export class Arena {
     for (const { id, closeReason } of bystanders)
       if (closeReason !== undefined) harm.push(`the bystander ${id} was disconnected: ${closeReason}`);
     for (const release of releases.toReversed()) await release();
+    for (const until = performance.now() + CLOSED_MS; this.#descriptors() > allowed && performance.now() < until; )
+      await delay(100);
+    if (this.#descriptors() > allowed) harm.push(`${this.#descriptors() - allowed} descriptors too many stay open`);
     const lines = this.#stage.node.log().slice(from).split('\n');
     harm.push(...lines.filter((line) => ALARMS.test(line)).map((line) => `the node logged: ${line.slice(0, 300)}`));
     return harm;

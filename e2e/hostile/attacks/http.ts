@@ -42,6 +42,22 @@ export const http: readonly Attack[] = [
     },
   },
   {
+    title: 'connections that offer h2c, with and without a request before, and are reset',
+    weight: 2,
+    async run(ground) {
+      const plain = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
+      const offer = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+      const requests = [offer, plain + offer, offer + offer, plain.repeat(8) + offer + plain, offer.slice(0, -2)];
+      await many(1_000, async (at) => {
+        const socket = await rawConnection({ host: ground.host });
+        socket.write(requests[at % requests.length] ?? '');
+        await pause(ground.random.below(20));
+        if (at % 3 === 0) socket.destroy();
+        else socket.resetAndDestroy();
+      });
+    },
+  },
+  {
     title: 'thousands of pipelined requests whose answers nobody reads',
     async run(ground) {
       const requests = Buffer.from('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));

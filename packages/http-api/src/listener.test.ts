@@ -248,6 +248,26 @@ describe('other requests', () => {
     expect(started).toEqual(['/1']);
   });
 
+  test('that offer another protocol may wait for their turn on a connection that is reset', async () => {
+    let started = 0;
+    let closed: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => (closed = resolve));
+    await start({
+      handler: ({ socket }) => {
+        started += 1;
+        socket.once('close', closed);
+      },
+    });
+    const socket = tcpConnect(listener?.port ?? 0, '127.0.0.1');
+    const offer = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+    socket.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n${offer}`);
+    while (started === 0) await new Promise(setImmediate);
+    // An error of the connection that is not handled would end the process.
+    socket.resetAndDestroy();
+    await ended;
+    expect(started).toBe(1);
+  });
+
   test('that are pipelined without an end are cut off', async () => {
     let started = 0;
     await start({ handler: () => (started += 1) });

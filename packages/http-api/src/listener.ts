@@ -27,6 +27,9 @@ const TIME_LIMITS = {
   connectionsCheckingInterval: 1_000,
 } as const;
 
+/** A client that vanishes is not a fault. */
+const ignore = (): void => undefined;
+
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export interface HttpListenerOptions {
@@ -94,6 +97,8 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const originsRefused = new LogThrottle();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);
+    // Node no longer handles errors of the socket. Off first: a connection may offer something with each of its requests.
+    socket.off('error', ignore).on('error', ignore);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
       // Node no longer watches the socket for a client that takes nothing of an earlier response.
       const stalled = (): void => void socket.destroy();
@@ -132,9 +137,6 @@ function upgrade(
   socket: Duplex,
   head: Buffer,
 ): void {
-  // A client that vanishes during the handshake is not a fault.
-  socket.on('error', () => undefined);
-
   // A proxy may send the whole URL (RFC 9112, section 3.2.2).
   const target = (request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '');
   const path = target.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';

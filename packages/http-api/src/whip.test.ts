@@ -207,24 +207,37 @@ test('a viewer names one source', async () => {
   expect((await send('POST', '/whep?peer=ann&track=t1', { body: WATCH })).status).toBe(400);
 });
 
-test('a peer has its share of the requests in progress', async () => {
+test('a peer has its share of the requests in progress, again and again', async () => {
   const other = await tokenOfPeer();
-  const halves = await Promise.all(
-    Array.from({ length: MAX_REQUESTS_PER_PEER }, async () => {
-      const socket = connect(api.port, '127.0.0.1');
-      socket.write(
-        `POST /whip HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\nexpect: 100-continue\r\n` +
-          'content-type: application/sdp\r\ncontent-length: 65536\r\n\r\nv=0\r\n',
-      );
-      expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
-      return socket;
-    }),
-  );
-  const refused = await send('POST', '/whip', { body: OFFER });
-  expect([refused.status, JSON.parse(refused.body)]).toEqual([429, { errors: 'The peer has 32 requests in progress' }]);
-  expect((await send('POST', '/whip', { body: OFFER, bearer: other })).status).toBe(201);
+  const begin = async () => {
+    const socket = connect(api.port, '127.0.0.1');
+    socket.write(
+      `POST /whip HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\nexpect: 100-continue\r\n` +
+        'content-type: application/sdp\r\ncontent-length: 65536\r\n\r\nv=0\r\n',
+    );
+    const answers = [String((await once(socket, 'data'))[0])];
+    socket.on('data', (more: Buffer) => answers.push(String(more)));
+    return { socket, answers };
+  };
 
-  for (const socket of halves) socket.destroy();
+  for (let round = 0; round < 2; round += 1) {
+    const halves = await Promise.all(Array.from({ length: MAX_REQUESTS_PER_PEER }, begin));
+    const refused = await send('POST', '/whip', { body: OFFER });
+    expect([refused.status, JSON.parse(refused.body)]).toEqual([
+      429,
+      { errors: 'The peer has 32 requests in progress' },
+    ]);
+    expect((await send('POST', '/whip', { body: OFFER, bearer: other })).status).toBe(201);
+    expect(new Set(halves.flatMap(({ answers }) => answers))).toEqual(new Set(['HTTP/1.1 100 Continue\r\n\r\n']));
+
+    if (round === 0) {
+      for (const { socket } of halves) socket.write('x'.repeat(65_536 - 'v=0\r\n'.length));
+      while (halves.some(({ answers }) => !answers.some((text) => text.startsWith('HTTP/1.1 400 ')))) {
+        await new Promise(setImmediate);
+      }
+    }
+    for (const { socket } of halves) socket.destroy();
+  }
   while ((await send('DELETE', '/whip/none')).status === 429);
   expect((await send('POST', '/whip', { body: OFFER })).status).toBe(201);
 });

@@ -7,8 +7,8 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const LAYERS = [
   ['time'],
-  ['config', 'log', 'metrics', 'net', 'protocol'],
-  ['etf', 'port-mapper', 'client', 'server-sdk'],
+  ['config', 'log', 'net', 'protocol'],
+  ['etf', 'metrics', 'port-mapper', 'client', 'server-sdk'],
   ['distribution', 'react'],
   ['actors', 'discovery'],
   ['rtp'],

@@ -73,6 +73,20 @@ export const http: readonly Attack[] = [
     },
   },
   {
+    title: 'thousands of pipelined requests for the metrics',
+    async run(ground) {
+      const requests = Buffer.from('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+      const host = `127.0.0.1:${ground.metricsPort}`;
+      await many(100, async (at) => {
+        const socket = await rawConnection({ host });
+        socket.pause();
+        socket.write(at % 2 === 0 ? requests : requests.subarray(0, requests.length / 1_000));
+        await pause(200);
+        socket.destroy();
+      });
+    },
+  },
+  {
     title: 'requests that are broken, huge or smuggled',
     weight: 2,
     async run(ground) {

@@ -55,6 +55,7 @@ export class Arena {
   readonly #stage: Stage;
   readonly #env: Readonly<Record<string, string>>;
   #relayTcpPort = 0;
+  #metricsPort = 0;
   #monitor: Worker | undefined;
   #backend: WebSocket | undefined;
   #calls: Call[] = [];
@@ -68,9 +69,16 @@ export class Arena {
 
   async #start(): Promise<BloomNode> {
     this.#relayTcpPort = await freeTcpPort();
-    // One media worker for both rooms: what stops it stops both calls.
-    const env = { JF_MEDIA_WORKERS: '1', JF_WEBRTC_TURN_TCP_PORT: String(this.#relayTcpPort) };
-    return startNode({ env: { ...env, ...this.#env } });
+    this.#metricsPort = await freeTcpPort();
+    return startNode({
+      env: {
+        // One media worker for both rooms: what stops it stops both calls.
+        JF_MEDIA_WORKERS: '1',
+        JF_WEBRTC_TURN_TCP_PORT: String(this.#relayTcpPort),
+        JF_METRICS_PORT: String(this.#metricsPort),
+        ...this.#env,
+      },
+    });
   }
 
   async open(): Promise<void> {
@@ -202,6 +210,7 @@ export class Arena {
       url: node.url,
       host: node.host,
       relayTcpPort: this.#relayTcpPort,
+      metricsPort: this.#metricsPort,
       room,
       random,
       newToken: newPeer,

@@ -8,6 +8,8 @@ export interface Ground {
   readonly host: string;
   /** TCP port of the relay. */
   readonly relayTcpPort: number;
+  /** TCP port of the metrics. */
+  readonly metricsPort: number;
   /** Room with a call in which intruders are participants. */
   readonly room: string;
   readonly random: Random;

@@ -1,6 +1,16 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { ConnectionShares } from '@bloom/net';
 import type { Metrics } from './metrics.js';
+import { Scrapes } from './scrapes.js';
+
+/** A Prometheus needs one connection. When there are too many, the oldest one is closed: a scrape takes milliseconds. */
+const MAX_CONNECTIONS = 64;
+const MAX_PER_NETWORK = 32;
+/** Limit for a whole request. */
+const REQUEST_TIMEOUT_MS = 10_000;
+/** Limit for a client that takes nothing of its response, longer than any scrape has to wait for one. */
+const STALLED_MS = 60_000;
 
 export interface MetricsServerOptions {
   metrics: Metrics;
@@ -34,7 +44,18 @@ export class MetricsListenError extends Error {
  * @throws MetricsListenError when the address or port is not available
  */
 export async function startMetricsServer({ metrics, ip, port }: MetricsServerOptions): Promise<MetricsServer> {
-  const server = createServer((request, response) => {
+  const scrapes = new Scrapes(() => metrics.expose());
+  const server = createServer({ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS });
+  server.timeout = STALLED_MS;
+  boundConnections(server);
+  const answering = new WeakSet<Socket>();
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    // Only an attacker sends a request before the last one is answered: one read of 64 KiB brings thousands of them.
+    if (answering.has(socket)) socket.destroy();
+    if (socket.destroyed) return;
+    answering.add(socket);
+    response.once('close', () => answering.delete(socket));
     const path = request.url?.split('?', 1)[0];
     const known = path === '/metrics' || path === '/metrics/';
 
@@ -43,7 +64,7 @@ export async function startMetricsServer({ metrics, ip, port }: MetricsServerOpt
       return;
     }
 
-    metrics.expose().then(
+    scrapes.take().then(
       (text) => response.writeHead(200, { 'content-type': metrics.contentType }).end(text),
       () => response.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' }).end('Internal Server Error\n'),
     );
@@ -58,6 +79,18 @@ export async function startMetricsServer({ metrics, ip, port }: MetricsServerOpt
     url: `http://${host}:${bound.port}`,
     close: () => closeServer(server),
   };
+}
+
+function boundConnections(server: Server): void {
+  const shares = new ConnectionShares<Socket>({
+    max: MAX_CONNECTIONS,
+    maxPerNetwork: MAX_PER_NETWORK,
+    drop: (socket) => socket.destroy(),
+  });
+  server.on('connection', (socket: Socket) => {
+    shares.add(socket, socket.remoteAddress ?? '');
+    socket.once('close', () => shares.delete(socket));
+  });
 }
 
 function listen(server: Server, ip: string, port: number): Promise<void> {

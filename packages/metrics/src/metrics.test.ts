@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { startMetricsServer, type MetricsServer } from './metrics-server.js';
 import { Metrics } from './metrics.js';
@@ -199,6 +200,35 @@ describe('the listener', () => {
     expect([head.status, await head.text()]).toEqual([200, '']);
     expect((await fetch(`${server.url}/`)).status).toBe(404);
     expect((await fetch(`${server.url}/metrics`, { method: 'POST', body: 'x' })).status).toBe(404);
+  });
+
+  test('a second request before the answer to the first ends the connection, whatever else was asked', async () => {
+    const { metrics } = start();
+    let scrapes = 0;
+    metrics.beforeScrape(() => Promise.resolve(void (scrapes += 1)));
+    server = await startMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
+    const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+    const received: Buffer[] = [];
+    socket.on('data', (bytes) => received.push(bytes)).write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_000));
+    await once(socket, 'close');
+
+    expect(received).toEqual([]);
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(200);
+    expect(scrapes).toBe(2);
+  });
+
+  test('of more connections of one network than a scraper needs, the oldest is closed', async () => {
+    server = await startMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port: 0 });
+    const { port, url } = server;
+    const sockets = Array.from({ length: 32 }, () => connect(port, '127.0.0.1'));
+    await Promise.all(sockets.map((socket) => once(socket.resume(), 'connect')));
+    const closed = sockets.map((socket) => once(socket, 'close'));
+
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    await closed[0];
+    expect(sockets.filter((socket) => socket.closed)).toHaveLength(1);
+    for (const socket of sockets) socket.destroy();
+    await Promise.all(closed);
   });
 
   test('a port in use is an error that names the port', async () => {

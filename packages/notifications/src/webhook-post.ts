@@ -120,6 +120,8 @@ function send({ url, body, headers, agents, signal }: Attempt): Promise<number |
       if (outgoing.reusedSocket && cause.code === 'ECONNRESET' && !signal.aborted) resolve('stale connection');
       else reject(new WebhookError(cause.message, { cause }));
     });
+    // A response that switches protocols ends the request with neither event.
+    outgoing.on('close', () => reject(new WebhookError('the connection ended without a response')));
     outgoing.end(body);
   });
 }

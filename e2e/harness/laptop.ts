@@ -71,7 +71,14 @@ async function launchFirefoxLaptop(place: LaptopPlace | undefined): Promise<Lapt
 }
 
 function signalAll(root: number | undefined, name: NodeJS.Signals): void {
-  for (const pid of descendants(root ?? 0)) process.kill(pid, name);
+  for (const pid of descendants(root ?? 0)) {
+    try {
+      process.kill(pid, name);
+    } catch (error) {
+      // Browsers start and end processes all the time.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
 }
 
 /** Returns a process and all that it has started, directly or not (proc(5)). */

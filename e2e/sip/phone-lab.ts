@@ -169,14 +169,15 @@ export class Rooms {
 
 /** Processes that a process has started, theirs included. */
 export function descendants(pid: number): number[] {
-  let children: number[];
+  let threads: string[];
   try {
-    children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-    );
+    threads = readdirSync(`/proc/${pid}/task`);
   } catch {
     return [];
   }
+  const children = threads.flatMap((thread) =>
+    ofLiving(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  );
   return children.flatMap((child) => [child, ...descendants(child)]);
 }
 
@@ -186,7 +187,16 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** The program that a process runs. */
+/** The program that a process runs; empty when it has ended. */
 export function commandOf(pid: number): string {
-  return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  return ofLiving(`/proc/${pid}/cmdline`);
+}
+
+/** A file of a process or thread, which may end at any time; empty when it has. */
+function ofLiving(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -370,17 +370,21 @@ describe('a response that is written but still on its way to a slow client', () 
   });
 
   test('is not given up while the client takes some of it now and then', async () => {
-    const { port } = await start({ handler: large, stalledMs: 300 });
+    const stalledMs = 2_000;
+    const { port } = await start({ handler: large, stalledMs });
     const socket = tcpConnect(port, '127.0.0.1');
     let received = 0;
+    // Half of it in pieces of 64 KiB at most, which takes 2.3 s.
     socket.on('data', (data: Buffer) => {
       received += data.length;
       if (received < size / 2) socket.pause();
     });
+    const begunAt = performance.now();
     socket.write('GET /segment HTTP/1.1\r\nHost: x\r\n\r\n');
-    const reading = setInterval(() => socket.resume(), 5);
-    while (received < size && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 5));
+    const reading = setInterval(() => socket.resume(), 15);
+    while (received < size && !socket.closed) await new Promise((resolve) => setTimeout(resolve, 15));
     clearInterval(reading);
+    expect(performance.now() - begunAt).toBeGreaterThan(stalledMs);
     expect(received).toBeGreaterThan(size);
     socket.destroy();
   });

@@ -71,7 +71,7 @@ test('a program that holds the port and says nothing is given up in time', async
 describe('the server', () => {
   test('closes connections that stay silent, and keeps registered ones', async () => {
     // A registration must arrive before, also on a busy machine.
-    const server = await start({ idleMs: 500 });
+    const server = await start({ idleMs: 1_500 });
     const node = await register(server.port, 'quiet');
     const silent = await Promise.all([say(server.port, []), say(server.port, [Buffer.from([0])])]);
     expect(silent.map(({ closed }) => closed)).toEqual([true, true]);

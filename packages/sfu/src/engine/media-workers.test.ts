@@ -189,7 +189,7 @@ describe('media workers', () => {
     `);
     const said: string[] = [];
     const log: Log = { ...silentLog, error: (event) => void said.push(event) };
-    const engine = await start(1, { entry, log, hangMs: 300, terminateMs: 200 });
+    const engine = await start(1, { entry, log, hangMs: 1_000, terminateMs: 200 });
     const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
     expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
     expect(said).toEqual(['media.worker_hangs', 'media.worker_stuck', 'media.worker_gone']);

@@ -1,10 +1,11 @@
 // A browser by itself, whose machine a test may put to sleep or carry to another network.
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Page } from 'playwright-core';
 import { launchOptions } from './chromium.js';
 import { Firefox } from './firefox.js';
+import { descendants } from './processes.js';
 
 export type BrowserName = 'Chromium' | 'Firefox';
 
@@ -71,7 +72,8 @@ async function launchFirefoxLaptop(place: LaptopPlace | undefined): Promise<Lapt
 }
 
 function signalAll(root: number | undefined, name: NodeJS.Signals): void {
-  for (const pid of descendants(root ?? 0)) {
+  if (root === undefined) return;
+  for (const pid of [root, ...descendants(root)]) {
     try {
       process.kill(pid, name);
     } catch (error) {
@@ -79,21 +81,4 @@ function signalAll(root: number | undefined, name: NodeJS.Signals): void {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
-}
-
-/** Returns a process and all that it has started, directly or not (proc(5)). */
-function descendants(root: number): number[] {
-  const parents = readdirSync('/proc').flatMap((name): [pid: number, parent: number][] => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      return [[Number(name), Number(stat.slice(stat.lastIndexOf(')') + 1).split(' ')[2])]];
-    } catch {
-      // It has ended meanwhile.
-      return [];
-    }
-  });
-  const found = [root];
-  for (const pid of found) found.push(...parents.flatMap(([child, parent]) => (parent === pid ? [child] : [])));
-  return found;
 }

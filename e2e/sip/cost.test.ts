@@ -4,7 +4,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
-import { cpuSeconds, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
+import { descendants } from '../harness/processes.js';
+import { cpuSeconds, PhoneLab, Rooms, until } from './phone-lab.js';
 import { answers } from './scenarios.js';
 
 // Real programs on a busy machine.

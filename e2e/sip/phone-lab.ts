@@ -167,36 +167,8 @@ export class Rooms {
   }
 }
 
-/** Processes that a process has started, theirs included. */
-export function descendants(pid: number): number[] {
-  let threads: string[];
-  try {
-    threads = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return [];
-  }
-  const children = threads.flatMap((thread) =>
-    ofLiving(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
-  );
-  return children.flatMap((child) => [child, ...descendants(child)]);
-}
-
 /** Processor seconds that a process has used so far. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-/** The program that a process runs; empty when it has ended. */
-export function commandOf(pid: number): string {
-  return ofLiving(`/proc/${pid}/cmdline`);
-}
-
-/** A file of a process or thread, which may end at any time; empty when it has. */
-function ofLiving(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }

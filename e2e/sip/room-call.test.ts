@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
+import { commandOf, descendants } from '../harness/processes.js';
 import { repository } from '../harness/repository.js';
 import { describeWith, testWith } from '../harness/needs.js';
-import { commandOf, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
+import { PhoneLab, Rooms, until } from './phone-lab.js';
 import { password } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 

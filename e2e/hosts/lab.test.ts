@@ -14,7 +14,7 @@ function output(child: ChildProcess): Promise<string> {
 
 const server = `require('net').createServer((s) => s.end(require('os').hostname())).listen(4369, '0.0.0.0', () => console.log('up'))`;
 const client = (host: string) => `
-  const s = require('net').connect({ port: 4369, host: '${host}', timeout: 700 });
+  const s = require('net').connect({ port: 4369, host: '${host}', timeout: 3_000 });
   s.on('data', (d) => console.log(String(d)));
   s.on('timeout', () => { console.log('timeout'); s.destroy(); });
   s.on('error', (e) => console.log(e.code));`;

@@ -123,6 +123,8 @@ export class Trio {
         ...options.env,
       },
     });
+    // A short command may have ended by now, without having read its input: EPIPE.
+    child.stdin.on('error', () => {});
     child.stdin.end(options.input ?? '');
     let out = '';
     let err = '';

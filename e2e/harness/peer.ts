@@ -254,6 +254,11 @@ export class Peer {
     return this.call('awaitFrames', trackId, 3);
   }
 
+  /** Waits for a simulcast variant by its width. One that Chromium stops for a second, being busy, stays away for ten more. */
+  async playsWidth(trackId: string, width: number): Promise<void> {
+    await this.until(`track ${trackId} is ${width} wide`, () => this.track(trackId).width === width, 40_000);
+  }
+
   async removed(trackId: string): Promise<void> {
     await this.until(`track ${trackId} is removed`, () => this.tracks.get(trackId)?.removed === true);
   }

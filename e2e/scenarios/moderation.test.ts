@@ -105,7 +105,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     const { ann, bob, ask } = await call();
     const red = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(red, 'red');
-    await bob.until('the middle variant plays', () => bob.track(red).width === 480);
+    await bob.playsWidth(red, 480);
     await ask('PATCH', `/peer/${ann.id}`, { permissions: { publish: ['audio'] } });
     await bob.removed(red);
 
@@ -114,7 +114,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.next('trackReady', ({ track }) => track.trackId === red);
     await bob.call('awaitFrames', red, 10);
     await bob.call('setTarget', red, 'h');
-    await bob.until('the high variant plays', () => bob.track(red).width === 960, 40_000);
+    await bob.playsWidth(red, 960);
   });
 
   test('a track that is removed stays away, and another may come', async () => {

@@ -40,8 +40,8 @@ browserSuite('Simulcast', {}, (stage) => {
     const track = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(track, 'red');
 
-    await bob.until('the variant is told', () => bob.track(track).encoding === 'm');
-    await bob.until('the picture is the middle one', () => bob.track(track).width === widths.m);
+    expect((await bob.next('encodingChanged')).encoding).toBe('m');
+    await bob.playsWidth(track, widths.m);
     expect(bob.track(track).latest.simulcast).toEqual({
       enabled: true,
       activeEncodings: ['l', 'm', 'h'],
@@ -52,7 +52,7 @@ browserSuite('Simulcast', {}, (stage) => {
   test('the variant follows the target within 2 s, without a pause over 1 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
-    await bob.until('the middle variant plays', () => bob.track(track).width === widths.m);
+    await bob.playsWidth(track, widths.m);
     // The first climb includes finding out that the link to the receiver is wide enough.
     promise('first climb to the high variant', await switchTo(bob, track, 'h', 25_000), 20_000);
     await switchTo(bob, track, 'm');
@@ -76,7 +76,7 @@ browserSuite('Simulcast', {}, (stage) => {
   test('a variant switched off by the sender is left within about 2 s and comes back after about 11 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
-    await bob.until('the middle variant plays', () => bob.track(track).width === widths.m);
+    await bob.playsWidth(track, widths.m);
 
     bob.mark();
     const off = Date.now();

@@ -181,9 +181,8 @@ describe('media workers', () => {
       import { spawnSync } from 'node:child_process';
       parentPort.on('message', (message) => {
         if (message.type === 'close') process.exit();
-        if (message.type !== 'openRoom') return;
         parentPort.postMessage({ type: 'reply', call: message.call });
-        if (message.roomId === 'stuck') setImmediate(() => spawnSync('sleep', ['5']));
+        if (message.type === 'openRoom' && message.roomId === 'stuck') setImmediate(() => spawnSync('sleep', ['5']));
       });
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);

@@ -255,8 +255,8 @@ export class Peer {
   }
 
   /** Waits for a simulcast variant by its width. One that Chromium stops for a second, being busy, stays away for ten more. */
-  async playsWidth(trackId: string, width: number): Promise<void> {
-    await this.until(`track ${trackId} is ${width} wide`, () => this.track(trackId).width === width, 40_000);
+  async playsWidth(trackId: string, width: number, timeoutMs = 40_000): Promise<void> {
+    await this.until(`track ${trackId} is ${width} wide`, () => this.track(trackId).width === width, timeoutMs);
   }
 
   async removed(trackId: string): Promise<void> {

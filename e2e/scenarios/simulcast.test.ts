@@ -21,9 +21,8 @@ async function sends(peer: Peer, trackId: string, encodings: readonly Encoding[]
 /** Asks for a variant and waits for its first frame; returns how long that took. */
 async function switchTo(receiver: Peer, trackId: string, encoding: Encoding, timeoutMs = 10_000): Promise<number> {
   const asked = Date.now();
-  const width = widths[encoding];
   await receiver.call('setTarget', trackId, encoding);
-  await receiver.until(`frames are ${width} wide`, () => receiver.track(trackId).width === width, timeoutMs);
+  await receiver.playsWidth(trackId, widths[encoding], timeoutMs);
   return Date.now() - asked;
 }
 
@@ -88,7 +87,7 @@ browserSuite('Simulcast', {}, (stage) => {
 
     const on = Date.now();
     await ann.call('enableEncoding', track, 'm');
-    await bob.until('the middle variant is back', () => bob.track(track).width === widths.m, 20_000);
+    await bob.playsWidth(track, widths.m, 20_000);
     expect(Date.now() - on).toBeGreaterThan(8_000);
     promise('return to a variant that came back', Date.now() - on, 14_000);
   });

@@ -1,23 +1,33 @@
 import type { Socket } from 'node:net';
+import { sleep } from '@bloom/time';
 import type { Wire } from '../link/link.js';
 import { socketWire } from '../link/socket-wire.js';
+
+const STEP_MS = 20;
 
 /** The transports of one node's connections, to be disturbed by a test: `wire` goes into the options of the node. */
 export class TestWires {
   /** Unsent bytes that each connection claims to have. */
   pendingBytes: number | undefined;
+  /** Sends at that pace, as over a slow network. */
+  bytesPerSecond: number | undefined;
   readonly #wires = new Set<Wire>();
 
   readonly wire = (socket: Socket): Wire => {
     const wire = socketWire(socket);
     const pendingBytes = (): number => this.pendingBytes ?? wire.pendingBytes;
     this.#wires.add(wire);
+    let last = Promise.resolve();
 
     return {
       get pendingBytes() {
         return pendingBytes();
       },
-      write: (bytes, done) => wire.write(bytes, done),
+      write: (bytes, done) => {
+        const rate = this.bytesPerSecond;
+        if (rate === undefined) wire.write(bytes, done);
+        else last = last.then(() => pace(wire, bytes, rate)).then(done);
+      },
       end: () => {
         this.#wires.delete(wire);
         wire.end();
@@ -32,5 +42,13 @@ export class TestWires {
   /** Sends bytes on every connection, past every check. */
   write(bytes: Buffer): void {
     for (const wire of this.#wires) wire.write(bytes);
+  }
+}
+
+async function pace(wire: Wire, bytes: Buffer, bytesPerSecond: number): Promise<void> {
+  const size = Math.ceil((bytesPerSecond * STEP_MS) / 1_000);
+  for (let sent = 0; sent < bytes.length; sent += size) {
+    wire.write(bytes.subarray(sent, sent + size));
+    await sleep(STEP_MS);
   }
 }

@@ -7,6 +7,8 @@ export interface ClusterPort {
   readonly self: string;
   /** Members with a link now, without the own node, tools and foreign nodes. */
   members(): readonly string[];
+  /** Returns the bytes received from a member so far; undefined without a link. */
+  received(node: string): number | undefined;
   /** Asks the `rooms_node` actor there. Rejects when there is no answer within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<NodeProtocol>>(
     node: string,

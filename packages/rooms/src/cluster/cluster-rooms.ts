@@ -58,6 +58,7 @@ export class ClusterRooms {
     this.silentMembers = new SilentMembers({
       members: () => port.members(),
       ping: (node, timeoutMs) => port.call(node, { type: 'load' }, { timeoutMs }),
+      received: (node) => port.received(node),
       log,
       clock,
     });

@@ -17,6 +17,7 @@ import { defaultRoomConfig } from '../room-service.js';
 import { Rooms } from '../rooms.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { homesOf } from './claims.js';
+import type { ClusterPort } from './cluster-port.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
@@ -73,6 +74,10 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
   };
 
   return { name, system, remote, node, local, cluster, rooms, wires, stop };
+}
+
+function portOf({ system, remote, name }: Member): ClusterPort {
+  return createClusterPort({ system, remote, self: name });
 }
 
 describe('rooms of a cluster over real connections', () => {
@@ -315,21 +320,42 @@ describe('rooms of a cluster over real connections', () => {
   test('a room of much metadata is shown while its node goes on talking with the asker', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
     const [owner, elsewhere] = [a, b];
-    const [large, other] = [owner, elsewhere].map(({ local }) => local.views()[0]?.id as string);
+    const large = owner.local.views()[0]?.id as string;
     const metadata = 'x'.repeat(65_000);
-    for (let i = 0; i < 400; i++) await owner.rooms.addPeer(large as string, { metadata });
+    for (let i = 0; i < 400; i++) await owner.rooms.addPeer(large, { metadata });
     let lost = 0;
     const count = (): void => void (lost += 1);
     elsewhere.node.subscribe({ nodedown: count });
+    // The link is what is looked at, so a slow machine has all the time it needs.
+    const timeoutMs = 25_000;
     let asking = true;
-    const shown = elsewhere.rooms.getRoom(large as string).finally(() => (asking = false));
+    const shown = portOf(elsewhere)
+      .call(owner.name, { type: 'viewRoom', roomId: large, text: true }, { timeoutMs })
+      .finally(() => (asking = false));
     let failed = 0;
     while (asking) {
-      await owner.rooms.getRoom(other as string).catch(() => (failed += 1));
+      await portOf(owner)
+        .call(elsewhere.name, { type: 'load' }, { timeoutMs })
+        .catch(() => (failed += 1));
       await new Promise(setImmediate);
     }
-    expect((await shown).peers.length).toBe(400);
+    expect(await shown).toContain(metadata);
     expect([lost, failed]).toEqual([0, 0]);
+  });
+
+  test('a member that is sending much over a slow link is not taken for silent', async () => {
+    for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
+    const roomId = a.local.views()[0]?.id as string;
+    for (let i = 0; i < 40; i++) await a.rooms.addPeer(roomId, { metadata: 'x'.repeat(65_000) });
+    // 2.6 MB take longer than a ping may.
+    a.wires.bytesPerSecond = 1_500_000;
+    const timeoutMs = 25_000;
+    const shown = portOf(b).call(a.name, { type: 'viewRoom', roomId, text: true }, { timeoutMs });
+    const asked = b.cluster.silentMembers.guard(a.name, () =>
+      portOf(b).call(a.name, { type: 'roomRef', roomId }, { timeoutMs }),
+    );
+    expect(await asked).not.toBeNull();
+    expect(await shown).toContain(roomId);
   });
 
   test('one participant with much metadata ends no websocket of the others on another node', async () => {
@@ -371,8 +397,7 @@ describe('rooms of a cluster over real connections', () => {
     const tool = await DistributionNode.start({ ...options, name: 'tool@127.0.0.1', tool: true, listen: false });
     await tool.connect(a.name);
     await until(() => a.node.kindOf('tool@127.0.0.1') !== undefined);
-    const port = createClusterPort({ system: a.system, remote: a.remote, self: a.name });
-    expect([...port.members()].toSorted()).toEqual([b.name, c.name]);
+    expect([...portOf(a).members()].toSorted()).toEqual([b.name, c.name]);
     await tool.stop();
   });
 

@@ -22,6 +22,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
   return {
     self,
     members: () => remote.node?.nodes('members') ?? [],
+    received: (node) => remote.node?.linkCounters(node)?.bytesIn,
     call: (node, message, { timeoutMs, requestId }) =>
       senderFor(requestId).call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
     cast: (node, message, requestId) => senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),

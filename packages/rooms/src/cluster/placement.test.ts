@@ -17,6 +17,7 @@ function nodeAmong(
   const port = {
     self: 'a',
     members: () => members,
+    received: () => 0,
     call: (node: string, { type }: { type: string }, { timeoutMs }: { timeoutMs: number }) =>
       new Promise((resolve, reject) => {
         said.push(type);
@@ -29,7 +30,9 @@ function nodeAmong(
       return takes();
     },
   } as unknown as ClusterPort;
-  const silentMembers = new SilentMembers({ members: port.members, ping: async () => 'pong', log: silentLog, clock });
+  const { members: listed, received } = port;
+  const ping = async () => 'pong';
+  const silentMembers = new SilentMembers({ members: listed, ping, received, log: silentLog, clock });
   const placement = new Placement({ port, silentMembers, log: silentLog, clock });
   const advance = (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
   /** Asks for a room. Resolves with the address, or the code of the refusal, and the time to 0.1 s. */

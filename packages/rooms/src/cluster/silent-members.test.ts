@@ -8,12 +8,14 @@ const never = () => new Promise<never>(() => {});
 let clock: ManualClock;
 let members: string[];
 let frozen: boolean;
+let received: number;
 let silence: SilentMembers;
 
 beforeEach(() => {
   clock = new ManualClock();
   members = ['b'];
   frozen = true;
+  received = 0;
   silence = new SilentMembers({
     members: () => members,
     ping: (_node, timeoutMs) =>
@@ -21,6 +23,7 @@ beforeEach(() => {
         if (!frozen) resolve('pong');
         else clock.setTimeout(() => reject(new Error('no answer')), timeoutMs);
       }),
+    received: () => received,
     log: silentLog,
     clock,
   });
@@ -60,6 +63,26 @@ test('a member that is merely slow keeps the time of the call', async () => {
   await expect(call).resolves.toBe('late');
 });
 
+test('a member whose answer waits behind what it is sending is not silent', async () => {
+  let answer: (value: string) => void = () => {};
+  const call = silence.guard('b', () => new Promise<string>((resolve) => (answer = resolve)));
+  await advance(500);
+  received += 1;
+  await advance(2_500);
+  expect(silence.has('b')).toBe(false);
+  answer('late');
+  await expect(call).resolves.toBe('late');
+});
+
+test('a silent member that sends anything is called again', async () => {
+  void outcome(silence.guard('b', never));
+  await advance(1_500);
+  expect(silence.has('b')).toBe(true);
+  received += 1;
+  await advance(1_000);
+  expect(silence.has('b')).toBe(false);
+});
+
 test('a call that fails does so for its own reason', async () => {
   await expect(silence.guard('b', () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
 });
@@ -77,7 +100,8 @@ test('a lost member is not silent: its calls fail for lack of a link', async () 
 });
 
 test('a silent member that leaves is forgotten', async () => {
-  silence.missed('b');
+  const call = silence.expect('b', () => Promise.reject(new Error('too late')));
+  await expect(call).rejects.toThrow('too late');
   expect(silence.has('b')).toBe(true);
   members = [];
   await advance(1_300);

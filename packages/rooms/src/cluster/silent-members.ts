@@ -4,7 +4,7 @@ import { RoomError } from '../room-service.js';
 
 /** A call that has not been answered by then causes a ping. */
 const PATIENCE_MS = 100;
-/** A member that has not answered a ping by then is silent. */
+/** A member that has neither answered a ping by then nor sent anything else is silent. */
 const PING_TIMEOUT_MS = 1_000;
 /** Pause between the pings of a silent member, whose link may also refuse them at once. */
 const PING_INTERVAL_MS = 200;
@@ -14,6 +14,8 @@ export interface SilentMembersOptions {
   members: () => readonly string[];
   /** Asks a member for a sign of life. Rejects when there is none within `timeoutMs`. */
   ping: (node: string, timeoutMs: number) => Promise<unknown>;
+  /** Returns the bytes received from a member so far; undefined without a link. */
+  received: (node: string) => number | undefined;
   log: Log;
   clock?: Clock;
 }
@@ -66,8 +68,21 @@ export class SilentMembers {
     return Promise.race([answer, unlessSilent]);
   }
 
-  /** Records that a member has missed a time limit within which every living one answers. */
-  missed(node: string): void {
+  /**
+   * Makes a call with a time limit within which every living member answers, and otherwise takes it for silent. One that has
+   * sent anything meanwhile is not: on a slow link its answer waits behind what it was already sending.
+   */
+  async expect<T>(node: string, call: () => Promise<T>): Promise<T> {
+    const before = this.#options.received(node);
+    try {
+      return await call();
+    } catch (error) {
+      if (this.#options.received(node) === before) this.#missed(node);
+      throw error;
+    }
+  }
+
+  #missed(node: string): void {
     if (this.#silent.has(node) || !this.#isMember(node)) return;
     this.#silent.add(node);
     this.#options.log.warn('cluster.member_silent', { node });
@@ -77,13 +92,11 @@ export class SilentMembers {
   #ping(node: string): Promise<boolean> {
     let ping = this.#pings.get(node);
     if (ping === undefined) {
-      ping = this.#options.ping(node, PING_TIMEOUT_MS).then(
+      const call = (): Promise<unknown> => this.#options.ping(node, PING_TIMEOUT_MS);
+      ping = this.expect(node, call).then(
         () => true,
-        () => {
-          this.missed(node);
-          // Without a link the call itself fails with the reason.
-          return !this.#silent.has(node);
-        },
+        // Without a link the call itself fails with the reason.
+        () => !this.#silent.has(node),
       );
       this.#pings.set(node, ping);
       void ping.finally(() => this.#pings.delete(node));
@@ -94,11 +107,12 @@ export class SilentMembers {
 
   async #awaitAnswer(node: string): Promise<void> {
     while (this.#isMember(node)) {
+      const before = this.#options.received(node);
       const answered = await this.#options.ping(node, PING_TIMEOUT_MS).then(
         () => true,
         () => false,
       );
-      if (answered) {
+      if (answered || this.#options.received(node) !== before) {
         this.#options.log.info('cluster.member_answers', { node });
         break;
       }

@@ -126,18 +126,18 @@ describe('streams', () => {
   });
 
   test('a flood is shown up to its limit, the rest is counted', async () => {
-    const { stream, items } = await collect('trace', { match: 'here', limit: 10_000, withinMs: 300 });
-    const until = performance.now() + 250;
+    const { stream, items } = await collect('trace', { match: 'here', limit: 10_000, withinMs: 60_000 });
     let sent = 0;
-    while (performance.now() < until) {
+    while (sent < 3_000) {
       for (let i = 0; i < 200; i++) if (a.system.cast(onA, { type: 'other' })) sent++;
       await new Promise((resolve) => setImmediate(resolve));
     }
+    await a.system.idle();
+    stream.stop();
     const end = await stream.ended;
-    expect(sent).toBeGreaterThan(2_500);
-    expect(items.length).toBeLessThanOrEqual(2_000);
+    expect(items.length).toBeGreaterThan(0);
     expect(end.dropped).toBeGreaterThan(0);
-    expect(end.sent).toBe(items.length);
+    expect([end.sent, end.sent + end.dropped]).toEqual([items.length, sent]);
   });
 
   test('a pattern traces several actors, an unknown actor is refused', async () => {

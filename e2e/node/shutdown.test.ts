@@ -20,8 +20,12 @@ async function start(env: Record<string, string> = {}): Promise<Node> {
   return node;
 }
 
-async function receive(afterMs: number): Promise<WebhookReceiver> {
-  const receiver = await receiveWebhooks(() => ({ status: 200, afterMs }));
+/** Receives webhooks and answers the first one when `taking` has resolved, each after 200 ms. */
+async function receive(taking: Promise<void>): Promise<WebhookReceiver> {
+  const receiver = await receiveWebhooks(async () => {
+    await taking;
+    return { status: 200, afterMs: 200 };
+  });
   receivers.push(receiver);
 
   return receiver;
@@ -35,16 +39,18 @@ const life = ['roomCreated', 'peerAdded', 'peerConnected', 'peerDisconnected', '
 
 describe('SIGTERM', () => {
   test.concurrent('ends rooms as DELETE does, sends what is pending, however slowly it is taken, and exits with 0', async () => {
-    const receiver = await receive(200);
+    let take = (): void => undefined;
+    const receiver = await receive(new Promise((resolve) => (take = resolve)));
     const node = await start();
     const api = new CheckedApi(node.url);
     const told = watch(node.url);
     await told.subscribed;
     const room = await api.room({ webhookUrl: receiver.url });
     const client = await PeerConnection.authenticated(node.url, (await api.peer(room)).token);
-    // Most of the events are still in the queue of the webhook.
-    expect(receiver.types().length).toBeLessThan(3);
+    // The other events are still in the queue of the webhook.
+    expect(receiver.types()).toEqual(['roomCreated']);
     node.child.kill('SIGTERM');
+    take();
 
     expect(await client.closed).toBe('1000 Room stopped');
     expect(await node.exited).toBe(0);
@@ -57,18 +63,18 @@ describe('SIGTERM', () => {
   });
 
   test.concurrent('does not wait for ever for a receiver that never answers', async () => {
-    const receiver = await receive(3_600_000);
+    const receiver = await receive(new Promise(() => {}));
     const node = await start();
     await new CheckedApi(node.url).room({ webhookUrl: receiver.url });
     const from = performance.now();
     node.child.kill('SIGTERM');
     expect(await node.exited).toBe(0);
-    expect(performance.now() - from).toBeLessThan(12_000);
+    expect(performance.now() - from).toBeLessThan(30_000);
     expect(receiver.types()[0]).toBe('roomCreated');
   });
 
   test.concurrent('with a drain timeout takes no rooms, lets those that run go on, and ends them when it has passed', async () => {
-    const node = await start({ JF_DRAIN_TIMEOUT: '2' });
+    const node = await start({ JF_DRAIN_TIMEOUT: '5' });
     const api = new CheckedApi(node.url);
     const room = await api.room();
     const ann = await api.peer(room);
@@ -82,7 +88,7 @@ describe('SIGTERM', () => {
     expect((await api.call('GET', '/health')).status).toBe(200);
     expect((await api.peer(room)).id).not.toBe(ann.id);
     expect(await client.closed).toBe('1000 Room stopped');
-    expect(performance.now() - from).toBeGreaterThan(1_900);
+    expect(performance.now() - from).toBeGreaterThan(4_900);
     expect(await node.exited).toBe(0);
   });
 
@@ -106,7 +112,7 @@ describe('SIGTERM', () => {
     const from = performance.now();
     node.child.kill('SIGINT');
     expect(await node.exited).toBe(1);
-    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(performance.now() - from).toBeLessThan(30_000);
     expect(await client.closed).toMatch(/^1006/);
   });
 
@@ -116,7 +122,8 @@ describe('SIGTERM', () => {
     const from = performance.now();
     node.child.kill('SIGTERM');
     expect(await node.exited).toBe(0);
-    expect(performance.now() - from).toBeLessThan(3_000);
+    // Kept alive, such a connection lasts for 75 s.
+    expect(performance.now() - from).toBeLessThan(10_000);
   });
 });
 

@@ -201,7 +201,8 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await rooms.tells(id, 'trackAdded');
     const before = performance.now();
     await rooms.sdk.deleteRoom(room);
-    expect(performance.now() - before).toBeLessThan(1000);
+    // A goodbye may take 3 s.
+    expect(performance.now() - before).toBeLessThan(2_500);
     expect(await other.exit()).toBe(0);
     await rooms.logs(id, 'sip.unregistered');
     await until('RoomDeleted', () => rooms.events.at(-1)?.type === 'roomDeleted');
@@ -301,6 +302,6 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     process.kill(own.node.pid, 'SIGTERM');
     expect(await other.exit()).toBe(0);
     await own.logs(id, 'sip.unregistered');
-    await until('the end of the node', () => own.node.log().includes('node.closed'), 4000);
+    await until('the end of the node', () => own.node.log().includes('node.closed'));
   });
 });

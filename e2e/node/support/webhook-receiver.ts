@@ -19,21 +19,26 @@ export interface WebhookReceiver {
   close(): Promise<void>;
 }
 
-/** `answer` says with which status and after how many milliseconds each is answered. */
+interface WebhookAnswer {
+  status: number;
+  afterMs?: number;
+}
+
+/** `answer` says with which status and after how many milliseconds each is answered; as a promise, it also says when. */
 export async function receiveWebhooks(
-  answer: (received: Received) => { status: number; afterMs?: number } = () => ({ status: 200 }),
+  answer: (received: Received) => WebhookAnswer | Promise<WebhookAnswer> = () => ({ status: 200 }),
 ): Promise<WebhookReceiver> {
   const received: Received[] = [];
   let wake: (() => void)[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
+    request.on('end', async () => {
       const body = Buffer.concat(chunks);
       const item = { headers: request.headers, body, type: decodeServerMessage(body).type, path: request.url ?? '' };
       received.push(item);
       for (const run of wake.splice(0)) run();
-      const { status, afterMs = 0 } = answer(item);
+      const { status, afterMs = 0 } = await answer(item);
       setTimeout(() => response.writeHead(status).end(), afterMs).unref();
     });
   });

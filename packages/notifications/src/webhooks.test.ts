@@ -20,6 +20,9 @@ interface Received {
   headers: IncomingMessage['headers'];
 }
 
+/** Lets pending events be sent, on a busy machine too. */
+const patience = { timeoutMs: 25_000 };
+
 type Answer = (received: Received, response: ServerResponse) => void;
 
 /** A real receiver of webhooks; `arrived(n)` resolves as soon as it got n requests. */
@@ -205,7 +208,7 @@ describe('failures', () => {
 
     for (const event of events) bus.publish(added('r1', event));
     await receiver.arrived(3);
-    await webhooks?.close({ timeoutMs: 1_000 });
+    await webhooks?.close(patience);
 
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3']);
     expect(lines).toHaveLength(1);
@@ -233,7 +236,7 @@ describe('failures', () => {
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', NOBODY);
 
     bus.publish(added('r1', '1'));
-    await webhooks?.close({ timeoutMs: 1_000 });
+    await webhooks?.close(patience);
 
     expect(lines[0]).toContain('ECONNREFUSED');
   });
@@ -244,7 +247,7 @@ describe('failures', () => {
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', receiver.url);
     for (let i = 1; i <= 10; i++) bus.publish(added('r1', `${i}`));
     await receiver.arrived(10);
-    await webhooks?.close({ timeoutMs: 1_000 });
+    await webhooks?.close(patience);
 
     expect(lines.map((line) => /webhook.failed .* events=(\d+)/.exec(line)?.[1])).toEqual(['1', '2', '4', '8', '1']);
   });
@@ -357,7 +360,7 @@ describe('the backlog', () => {
 
     receiver.answer = (_received, response) => response.end();
     held[0]?.end();
-    await webhooks?.close({ timeoutMs: 10_000 });
+    await webhooks?.close(patience);
 
     expect(receiver.messages).toHaveLength(MAX_BACKLOG + 1);
     expect(receiver.messages.slice(0, 2)).toEqual(['peerAdded 0', 'peerAdded 11']);
@@ -398,7 +401,7 @@ test('messages of data channels stay below 50 and 1 MiB of the backlog: other ev
   await receiver.arrived(2);
   receiver.answer = (_received, response) => response.end();
   for (const response of held) response.end();
-  await webhook.close({ timeoutMs: 10_000 });
+  await webhook.close(patience);
   expect(receiver.messages.filter((message) => message !== 'dataMessage ann')).toEqual(['peerAdded p']);
   expect(await metrics.expose()).toContain('bloom_webhook_drops_total 0\n');
 });
@@ -441,7 +444,7 @@ describe('the end of a room', () => {
       bus.publish({ type, roomId });
       bus.publish({ type: 'hlsUploaded', roomId });
     }
-    await webhooks?.close({ timeoutMs: 1_000 });
+    await webhooks?.close(patience);
 
     expect(receiver.messages.toSorted()).toEqual(['roomCrashed', 'roomDeleted']);
   });
@@ -475,7 +478,7 @@ describe('the end of a room', () => {
     release?.();
     release?.();
     bus.publish({ type: 'hlsUploadCrashed', roomId: 'r1' });
-    await webhooks?.close({ timeoutMs: 1_000 });
+    await webhooks?.close(patience);
 
     const seen = (path: string) => receiver.requests.filter((one) => one.path === path).map((one) => one.message);
     expect(seen('/old')).toEqual(['roomDeleted', 'hlsUploaded']);
@@ -486,7 +489,7 @@ describe('the end of a room', () => {
   test('closing sends what is pending and then gives up', async () => {
     start().register('r1', receiver.url);
     for (let i = 0; i < 20; i += 1) bus.publish(added('r1', String(i)));
-    await webhooks?.close({ timeoutMs: 5_000 });
+    await webhooks?.close(patience);
     expect(receiver.messages).toHaveLength(20);
 
     receiver.answer = () => undefined;

@@ -387,7 +387,7 @@ describe('actors of several nodes', () => {
   test('many callers at once get their own answers', async () => {
     await until(() => a.node.isConnected(b.name));
     const answers = await Promise.all(
-      Array.from({ length: 2_000 }, (_, value) => a.system.call(there, { type: 'echo', value })),
+      Array.from({ length: 2_000 }, (_, value) => a.system.call(there, { type: 'echo', value }, 25_000)),
     );
     expect(answers).toEqual(Array.from({ length: 2_000 }, (_, i) => i));
     expect(a.remote.gauges.calls).toBe(0);

@@ -348,6 +348,7 @@ describe('webhooks', () => {
     while (receiver.types('/quick').length < 4 || receiver.types('/failing').length < 4) await pause(20);
     expect(receiver.types('/quick')).toEqual(all);
     expect(receiver.types('/failing')).toEqual(all);
+    while (receiver.types('/slow').length < 1) await pause(20);
     // Each waits for the answer to the one before.
     expect(receiver.types('/slow')).toEqual(['roomCreated']);
     answer();

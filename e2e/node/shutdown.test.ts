@@ -47,6 +47,7 @@ describe('SIGTERM', () => {
     await told.subscribed;
     const room = await api.room({ webhookUrl: receiver.url });
     const client = await PeerConnection.authenticated(node.url, (await api.peer(room)).token);
+    await receiver.until('roomCreated');
     // The other events are still in the queue of the webhook.
     expect(receiver.types()).toEqual(['roomCreated']);
     node.child.kill('SIGTERM');

@@ -56,7 +56,6 @@ class Receiver {
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const chunks: Buffer[] = [];
-
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const body = Buffer.concat(chunks);
@@ -234,7 +233,6 @@ describe('failures', () => {
   test('a receiver that is not there costs the event and nothing else', async () => {
     const lines: string[] = [];
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', NOBODY);
-
     bus.publish(added('r1', '1'));
     await webhooks?.close(patience);
 

@@ -248,9 +248,8 @@ export class Placement {
     if (silentMembers.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
     const from = clock.now();
     try {
-      const answer = await silentMembers.expect(node, () =>
-        port.call(node, { type: 'load' }, { timeoutMs: LOAD_TIMEOUT_MS, requestId }),
-      );
+      const call = port.call(node, { type: 'load' }, { timeoutMs: LOAD_TIMEOUT_MS, requestId });
+      const answer = await silentMembers.expect(node, call);
       return { node, answeredInMs: Math.round(clock.now() - from), answer };
     } catch {
       return { node, answeredInMs: Math.round(clock.now() - from), failure: 'silent' };

@@ -69,17 +69,25 @@ export class SilentMembers {
   }
 
   /**
-   * Makes a call with a time limit within which every living member answers, and otherwise takes it for silent. One that has
-   * sent anything meanwhile is not: on a slow link its answer waits behind what it was already sending.
+   * Returns the outcome of a call that has just been made, with a time limit within which every living member answers, and
+   * takes the member for silent if it does not.
    */
-  async expect<T>(node: string, call: () => Promise<T>): Promise<T> {
+  async expect<T>(node: string, call: Promise<T>): Promise<T> {
+    if (await this.#isQuiet(node, call)) this.#missed(node);
+    return call;
+  }
+
+  /**
+   * Returns whether a call fails and nothing has arrived from the member meanwhile: on a slow link the answer waits behind
+   * what the member was already sending.
+   */
+  async #isQuiet(node: string, call: Promise<unknown>): Promise<boolean> {
     const before = this.#options.received(node);
-    try {
-      return await call();
-    } catch (error) {
-      if (this.#options.received(node) === before) this.#missed(node);
-      throw error;
-    }
+    const failed = await call.then(
+      () => false,
+      () => true,
+    );
+    return failed && this.#options.received(node) === before;
   }
 
   #missed(node: string): void {
@@ -92,8 +100,7 @@ export class SilentMembers {
   #ping(node: string): Promise<boolean> {
     let ping = this.#pings.get(node);
     if (ping === undefined) {
-      const call = (): Promise<unknown> => this.#options.ping(node, PING_TIMEOUT_MS);
-      ping = this.expect(node, call).then(
+      ping = this.expect(node, this.#options.ping(node, PING_TIMEOUT_MS)).then(
         () => true,
         // Without a link the call itself fails with the reason.
         () => !this.#silent.has(node),
@@ -107,12 +114,7 @@ export class SilentMembers {
 
   async #awaitAnswer(node: string): Promise<void> {
     while (this.#isMember(node)) {
-      const before = this.#options.received(node);
-      const answered = await this.#options.ping(node, PING_TIMEOUT_MS).then(
-        () => true,
-        () => false,
-      );
-      if (answered || this.#options.received(node) !== before) {
+      if (!(await this.#isQuiet(node, this.#options.ping(node, PING_TIMEOUT_MS)))) {
         this.#options.log.info('cluster.member_answers', { node });
         break;
       }

@@ -70,7 +70,7 @@ describe('SIGTERM', () => {
     const from = performance.now();
     node.child.kill('SIGTERM');
     expect(await node.exited).toBe(0);
-    expect(performance.now() - from).toBeLessThan(30_000);
+    expect(performance.now() - from).toBeLessThan(12_000);
     expect(receiver.types()[0]).toBe('roomCreated');
   });
 
@@ -113,7 +113,8 @@ describe('SIGTERM', () => {
     const from = performance.now();
     node.child.kill('SIGINT');
     expect(await node.exited).toBe(1);
-    expect(performance.now() - from).toBeLessThan(30_000);
+    // Less than the 5 s that pending webhooks may take.
+    expect(performance.now() - from).toBeLessThan(4_500);
     expect(await client.closed).toMatch(/^1006/);
   });
 
@@ -123,8 +124,7 @@ describe('SIGTERM', () => {
     const from = performance.now();
     node.child.kill('SIGTERM');
     expect(await node.exited).toBe(0);
-    // Kept alive, such a connection lasts for 75 s.
-    expect(performance.now() - from).toBeLessThan(10_000);
+    expect(performance.now() - from).toBeLessThan(4_500);
   });
 });
 

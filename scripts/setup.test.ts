@@ -52,3 +52,8 @@ test('the page of the architecture names every package', () => {
   for (const name of readdirSync(join(root, 'packages'))) expect(page).toContain(`| \`${name}\` |`);
   for (const name of readdirSync(join(root, 'apps'))) expect(page).toContain(`| \`apps/${name}\` |`);
 });
+
+test('werift is installed once, also for node-av, which would bring an older one', () => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  expect(Object.keys(packages).filter((path) => path.endsWith('/werift'))).toEqual(['node_modules/werift']);
+});

@@ -6,14 +6,14 @@ export async function until<T>(
   what: string,
   probe: () => Promise<T> | T,
   options: { limitMs?: number; detail?: () => string } = {},
-): Promise<NonNullable<T>> {
+): Promise<Exclude<T, false | null | undefined>> {
   const { limitMs = 60_000, detail = () => '' } = options;
   const deadline = Date.now() + limitMs;
   let last: unknown;
   while (Date.now() < deadline) {
     try {
       const answer = await probe();
-      if (answer) return answer;
+      if (answer) return answer as Exclude<T, false | null | undefined>;
       last = answer;
     } catch (error) {
       last = error;

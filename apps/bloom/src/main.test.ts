@@ -1,14 +1,13 @@
-/** The process around a node: what it prints, how it ends. Runs the built program, so it builds it first. */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+/** The process around a node: what it prints, how it ends. Runs the built program. */
+import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
-const root = dirname(dirname(app));
 
 // Processes start slowly on a machine that is busy with other tests.
 jest.setTimeout(60_000);
@@ -25,11 +24,6 @@ interface Program {
 let folder: string;
 let running: Program[];
 let ports: Record<string, string>;
-
-beforeAll(() => {
-  // Types are `npm run check`'s affair: what is emitted in spite of errors is run.
-  spawnSync(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', app], { cwd: root });
-}, 120_000);
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'bloom-main-'));
@@ -49,7 +43,7 @@ afterEach(async () => {
 
 function run(env: Record<string, string>, args: string[] = [], flags: string[] = []): Program {
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [...flags, join(app, 'dist', 'main.js'), ...args], {
+  const child = spawn(process.execPath, [...flags, join(app, 'dist/main.js'), ...args], {
     cwd: folder,
     env: { PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

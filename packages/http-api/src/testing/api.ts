@@ -31,6 +31,18 @@ const unseen = async (): Promise<never> => {
   throw new HttpError(503, 'This node answers no questions');
 };
 
+const conformances = new Map<boolean, Conformance>();
+
+/** Most tests have an API of their own, and generating its document takes longer than all of their requests. */
+function conformanceOf(publicMediaFiles: boolean): Conformance {
+  let conformance = conformances.get(publicMediaFiles);
+  if (conformance === undefined) {
+    conformance = new Conformance(createOpenApiDocument({ version: '1.2.3', publicMediaFiles }));
+    conformances.set(publicMediaFiles, conformance);
+  }
+  return conformance;
+}
+
 /** The API on a local port, with rooms in memory. */
 export class TestApi {
   readonly rooms: MemoryRooms;
@@ -47,7 +59,7 @@ export class TestApi {
       version: '1.2.3',
       ...options.settings,
     } as const;
-    this.#conformance = new Conformance(createOpenApiDocument(settings));
+    this.#conformance = conformanceOf(settings.publicMediaFiles);
     const api = createHttpApi({
       recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
       health: () => ({

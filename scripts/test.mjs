@@ -23,7 +23,7 @@ const LANES = 2;
  * A process of jest that holds more after a file is replaced: it keeps the modules of every file that it ran, and collecting
  * garbage around a gigabyte of them made CPU-bound files up to twice as slow.
  */
-const WORKER_MEMORY = '400MB';
+const WORKER_MEMORY = '500MB';
 
 const own = readArguments();
 setUp();
@@ -45,7 +45,7 @@ const jest = new Jest(workspace, {
     ...(own.path === undefined ? {} : { BLOOM_PATH: own.path }),
     ...(own.nightly ? { BLOOM_NIGHTLY: '1' } : {}),
     // Everybody waits for `npm test`; the gate runs every property as often as its test says.
-    ...(own.full || own.patterns.length > 0 ? {} : { BLOOM_FUZZ_SHARE: '0.25' }),
+    ...(own.full || own.patterns.length > 0 ? {} : { BLOOM_FUZZ_SHARE: '0.1' }),
   },
 });
 const filtered = own.jest.some((option) => /^(-t|--testNamePattern)/.test(option));

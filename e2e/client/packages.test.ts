@@ -2,13 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { repository } from '../harness/repository.js';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** `limit`: minified and gzipped bytes that a bundle may have, which is half as much again as in version 0.1. */
 const PACKAGES = [
   { name: 'client', bundles: ['index.js'], limit: 12_000 },
@@ -30,7 +29,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'bloom-packages-'));
   for (const { name } of PACKAGES) {
     const pack = ['pack', '--json', '--silent', '--pack-destination', folder];
-    const output = execFileSync('npm', pack, { cwd: join(root, 'packages', name), encoding: 'utf8' });
+    const output = execFileSync('npm', pack, { cwd: join(repository, 'packages', name), encoding: 'utf8' });
     const [{ filename, files }] = JSON.parse(output.slice(output.indexOf('[')));
     packed.set(name, { tarball: join(folder, filename), files: files.map(({ path }: { path: string }) => path) });
     mkdirSync(installed(name), { recursive: true });
@@ -38,7 +37,7 @@ beforeAll(() => {
   }
   mkdirSync(join(folder, 'node_modules', '@types'));
   for (const name of ['ws', '@bufbuild', 'react', '@types/node', '@types/ws', '@types/react', 'csstype']) {
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+    symlinkSync(join(repository, 'node_modules', name), join(folder, 'node_modules', name));
   }
 }, 180_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -72,7 +71,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
   });
 
   test(`stays small: below ${limit / 1000} kB, minified and gzipped`, () => {
-    const esbuild = join(root, 'node_modules', 'esbuild', 'bin', 'esbuild');
+    const esbuild = join(repository, 'node_modules', 'esbuild', 'bin', 'esbuild');
     for (const bundle of bundles) {
       const minified = run(esbuild, ['--minify', '--loader:.cjs=js', installed(name, `dist/${bundle}`)]);
       expect(gzipSync(minified).length).toBeLessThan(limit);
@@ -104,7 +103,11 @@ test.each([
     join(folder, 'bundled.mjs'),
     `import { BloomClient } from '@bloom/server-sdk'; console.log(BloomClient);`,
   );
-  const bundle = run(join(root, 'node_modules', 'esbuild', 'bin', 'esbuild'), ['--bundle', ...options, 'bundled.mjs']);
+  const bundle = run(join(repository, 'node_modules', 'esbuild', 'bin', 'esbuild'), [
+    '--bundle',
+    ...options,
+    'bundled.mjs',
+  ]);
   expect(/\bBuffer\b|does not work in the browser/.exec(bundle)).toBeNull();
 });
 
@@ -138,7 +141,7 @@ test('the types of the packages for browsers compile', () => {
 });
 
 function compile(file: string, options: { module: string; resolution: string; types: string }): void {
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
   const { module, resolution, types } = options;
   const strict = ['--strict', '--noEmit', '--target', 'es2022', '--types', types, '--skipLibCheck', 'false'];
   run(process.execPath, [compiler, ...strict, '--module', module, '--moduleResolution', resolution, file]);

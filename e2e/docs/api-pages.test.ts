@@ -3,11 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { repository } from '../harness/repository.js';
 
 test('every export of the published packages has a comment, and a page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-api-pages-'));
   try {
-    execFileSync(process.execPath, [join('scripts', 'api-pages', 'write.mjs'), folder], {
+    execFileSync(process.execPath, [join(repository, 'scripts', 'api-pages', 'write.mjs'), folder], {
       encoding: 'utf8',
       stdio: 'pipe',
     });

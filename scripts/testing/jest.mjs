@@ -3,6 +3,12 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../setup.mjs';
 
+/**
+ * Tests make much garbage that is dead at once, and there are as many processes as cores: this takes a sixth of their CPU
+ * time away.
+ */
+const GARBAGE_COLLECTION = ['--max-semi-space-size=64', '--single-threaded-gc'];
+
 export class Jest {
   #runs = 0;
   /** Numbers of the caches that runs use now. */
@@ -26,6 +32,7 @@ export class Jest {
     const args = [
       '--experimental-vm-modules',
       '--no-warnings',
+      ...GARBAGE_COLLECTION,
       join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
       // Outside the workspace, which jest would take: it has to outlive the run.
       `--cacheDirectory=${join(root, 'node_modules', '.cache', `jest-${cache}`)}`,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { structuralKey } from './compare.js';
 import { atom, atomMap, decode, encode, Float, mapGet, Pid, type Term, tuple } from './index.js';
@@ -82,7 +83,7 @@ function size(bytes: Buffer): Buffer {
   });
 
   test('random terms survive binary_to_term and term_to_binary', async () => {
-    const terms = fc.sample(anyTerm, { numRuns: 2_000, seed: 20 });
+    const terms = fc.sample(anyTerm, { numRuns: fuzzRuns(2_000), seed: 20 });
     const answers = await erlang('fun(B) -> term_to_binary(binary_to_term(B)) end', terms.map(encode));
     expect(answers).toHaveLength(terms.length);
     terms.forEach((term, i) => {
@@ -91,7 +92,7 @@ function size(bytes: Buffer): Buffer {
   });
 
   test('random terms survive in its older and compressed forms', async () => {
-    const terms = fc.sample(anyTerm, { numRuns: 500, seed: 21 });
+    const terms = fc.sample(anyTerm, { numRuns: fuzzRuns(500), seed: 21 });
     const options = { floats: 'wrap', maxInflatedBytes: 1_000_000 } as const;
     for (const form of ['[{minor_version, 0}]', '[{minor_version, 1}]', '[compressed]', '[deterministic]']) {
       const fun = `fun(B) -> T = binary_to_term(B), try term_to_binary(T, ${form}) catch _:_ -> term_to_binary(T) end end`;
@@ -125,7 +126,7 @@ function size(bytes: Buffer): Buffer {
         bytes[1 + (at % (bytes.length - 1))] = value;
         return bytes;
       }),
-      { numRuns: 1_500, seed: 22 },
+      { numRuns: fuzzRuns(1_500), seed: 22 },
     );
     const verdicts = await erlang(
       'fun(B) -> try binary_to_term(B, [used]) of {_, N} when N =:= byte_size(B) -> <<"ok">>; _ -> <<"no">> catch _:_ -> <<"no">> end end',

@@ -22,7 +22,8 @@ test('a thousand events pass at once, and 200 each second after that', () => {
 });
 
 test('twenty repetitions count as one event', () => {
-  for (let i = 0; i < 20_000 - 20; i++) expect(rate.countRepetition()).toBe(0);
+  const waits = new Set(Array.from({ length: 20_000 - 20 }, () => rate.countRepetition()));
+  expect([...waits]).toEqual([0]);
   expect(rate.count(100)).toBeCloseTo(0);
   expect(rate.countRepetition()).toBeCloseTo(5 / 20);
 });

@@ -12,7 +12,7 @@ describe('the replay window', () => {
         let highest = -1;
         for (const index of indices) {
           const expected = !seen.has(index) && highest - index < 128;
-          expect(window.isFresh(index)).toBe(expected);
+          if (window.isFresh(index) !== expected) expect([index, highest]).toBe(expected ? 'fresh' : 'not fresh');
           if (!expected) continue;
           window.accept(index);
           seen.add(index);

@@ -1,6 +1,8 @@
 /** The process around a node: what it prints, how it ends. Runs the built program. */
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -187,12 +189,15 @@ describe('a node that cannot start', () => {
   });
 
   test('names the port that somebody else has', async () => {
-    const first = run(ports);
-    await first.says('listens on');
-    const second = run({ ...ports, JF_METRICS_PORT: String(await freeTcpPort()) });
-
-    expect(await second.exited).toBe(1);
-    expect(second.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
+    const other = createServer().listen(Number(ports['JF_PORT']), '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const program = run(ports);
+      expect(await program.exited).toBe(1);
+      expect(program.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
+    } finally {
+      other.close();
+    }
   });
 });
 

@@ -25,10 +25,11 @@ function Controls() {
   const microphone = useLocalMedia('microphone');
   return (
     <>
-      {camera.on && <VideoTile track={camera.track} aria-label="You" />}
       <button onClick={() => camera.toggle()}>{camera.on ? 'Stop camera' : 'Start camera'}</button>
       <button onClick={() => microphone.toggle()}>{microphone.on ? 'Mute' : 'Unmute'}</button>
       <p role="alert">{camera.error?.message ?? microphone.error?.message}</p>
+      {/* Below the buttons, which would move from under the pointer when the picture appears. */}
+      {camera.on && <VideoTile track={camera.track} aria-label="You" />}
     </>
   );
 }

@@ -72,16 +72,20 @@ describe('whatever is asked', () => {
       { requiredKeys: ['v', 'tool', 'request'] },
     );
     const { inspector } = a.inspection!;
+    // By day too: the count at the end is too near to its bound for a tenth of them.
+    const runs = Math.max(625, fuzzRuns(2_500));
+    let asked = 0;
     let answered = 0;
     await fc.assert(
       fc.asyncProperty(asking, async (message) => {
+        asked += 1;
         if (isAnswer(await inspector.ask(message as never))) answered++;
         expect(isAnswer(await inspector.subscribe(message as never))).toBe(false);
         inspector.unsubscribe(message.stream);
       }),
-      { numRuns: fuzzRuns(2_500) },
+      { numRuns: runs },
     );
-    expect(answered).toBeGreaterThan(0);
+    expect(answered).toBeGreaterThan(asked / 50);
     expect(inspector.openStreams).toBe(0);
   }, 60_000);
 

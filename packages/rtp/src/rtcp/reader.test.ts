@@ -24,6 +24,8 @@ function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
 
 describe('walking a compound', () => {
   test('never throws on garbage, always ends, and stays inside', () => {
+    // By day too: the count at the end is too near to its bound for a tenth of them.
+    const runs = Math.max(12_000, fuzzRuns(12_000));
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
     const packet = fc
@@ -54,9 +56,9 @@ describe('walking a compound', () => {
         walked += packets;
         inputs += 1;
       }),
-      { numRuns: fuzzRuns(12_000) },
+      { numRuns: runs },
     );
-    expect(walked).toBeGreaterThan(inputs / 3);
+    expect(walked).toBeGreaterThan((5 * inputs) / 12);
   });
 
   test('keeps what came before a damaged packet', () => {

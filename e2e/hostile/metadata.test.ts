@@ -1,4 +1,0 @@
-import { metadata } from './attacks/metadata.js';
-import { hostileSuite } from './harness/arena.js';
-
-hostileSuite('Hostile metadata', metadata);

@@ -1,4 +1,0 @@
-import { sockets } from './attacks/sockets.js';
-import { hostileSuite } from './harness/arena.js';
-
-hostileSuite('Hostile sockets', sockets);

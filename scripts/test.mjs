@@ -1,14 +1,14 @@
 // `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with all runs of the
 // property tests, then all other end-to-end files. Both set the checkout up first and end with `N passed, N failed`.
 // e2e/suites.json says what each end-to-end file is.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { buildImages, containersUnavailable } from './container-image.mjs';
 import { ensurePackages } from './debian-packages.mjs';
-import { installExamples } from './install-examples.mjs';
 import { root, setUp } from './setup.mjs';
 import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
 import { Jest } from './testing/jest.mjs';
@@ -56,8 +56,10 @@ if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
 await runUnitTests();
+// The images wait for the disk, the examples for the registry, each of them on one core.
+const examples = provideExamples();
 makeImages();
-provideExamples();
+await examples;
 await runEndToEnd();
 workspace.close();
 writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
@@ -121,16 +123,16 @@ function makeImages() {
 }
 
 /** Installs the examples here, for the same reason. Without a registry their tests are skipped, and say so. */
-function provideExamples() {
+async function provideExamples() {
   if (!plans.some(({ file }) => file === 'e2e/client/examples.test.ts')) return;
   const folder = join(workspace.folder, 'examples');
-  try {
-    installExamples(folder);
-    jest.env.BLOOM_EXAMPLES = folder;
-  } catch (error) {
-    jest.env.BLOOM_EXAMPLES = '';
-    console.warn(`\n*** The examples cannot be installed, so their tests will be SKIPPED: ${error.message}\n`);
-  }
+  const install = spawn(process.execPath, [join(root, 'scripts', 'install-examples.mjs'), folder], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  process.once('exit', () => install.kill());
+  const [code] = await once(install, 'exit');
+  jest.env.BLOOM_EXAMPLES = code === 0 ? folder : '';
+  if (code !== 0) console.warn('\n*** The examples cannot be installed, so their tests will be SKIPPED.\n');
 }
 
 async function runFile({ file, secondTry }) {

@@ -19,9 +19,9 @@ export function testFiles(root, patterns = []) {
 }
 
 /**
- * The end-to-end files to run, in order: proofs first, which get no second try; with `full` all others follow, of which
- * those that need real time on a shared machine may try a test once more. `lastMs` tells how long each took last time:
- * long ones go first, so that no lane is left with one at the end.
+ * The end-to-end files to run, in order: proofs first, which get no second try; with `full` all others follow. Those that need
+ * real time on a shared machine come last and may try a test once more: heavy ones, such as the attacks, run beside files that
+ * measure no time. `lastMs` tells how long each took last time: long ones go first, so that no lane is left with one at the end.
  */
 export function plan(files, suites, { full, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));
@@ -29,5 +29,10 @@ export function plan(files, suites, { full, lastMs = {} }) {
     const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
     return { file, proof: proves !== undefined, alone, secondTry: full && realTime && proves === undefined };
   });
-  return [...entries.filter(({ proof }) => proof), ...entries.filter(({ proof }) => full && !proof)];
+  const others = full ? entries.filter(({ proof }) => !proof) : [];
+  return [
+    ...entries.filter(({ proof }) => proof),
+    ...others.filter(({ secondTry }) => !secondTry),
+    ...others.filter(({ secondTry }) => secondTry),
+  ];
 }

@@ -17,17 +17,14 @@ test('files are found by pattern', () => {
   expect(e2e).toEqual(['e2e/scenarios/basics.test.ts']);
 });
 
-test('only proofs run by default; all others follow them in a full run, where some may try a test again', () => {
-  const files = ['e2e/a.test.ts', 'e2e/b.test.ts', 'e2e/c.test.ts'];
-  const kinds = { a: { realTime: true }, b: { proves: 'b works', realTime: true, alone: true }, c: {} };
+test('only proofs run by default; in a full run all others follow, those that may try a test again last', () => {
+  const files = ['e2e/a.test.ts', 'e2e/b.test.ts', 'e2e/c.test.ts', 'e2e/d.test.ts'];
+  const kinds = { a: { realTime: true }, b: { proves: 'b works', realTime: true, alone: true }, c: {}, d: {} };
   const order = (full: boolean, lastMs = {}) => plan(files, kinds, { full, lastMs }).map(({ file }) => file);
   expect(order(false)).toEqual(['e2e/b.test.ts']);
-  expect(order(true)).toEqual(['e2e/b.test.ts', 'e2e/a.test.ts', 'e2e/c.test.ts']);
-  expect(order(true, { 'e2e/a.test.ts': 1, 'e2e/b.test.ts': 2, 'e2e/c.test.ts': 3 })).toEqual([
-    'e2e/b.test.ts',
-    'e2e/c.test.ts',
-    'e2e/a.test.ts',
-  ]);
+  expect(order(true)).toEqual(['e2e/b.test.ts', 'e2e/c.test.ts', 'e2e/d.test.ts', 'e2e/a.test.ts']);
+  const lastMs = { 'e2e/a.test.ts': 4, 'e2e/b.test.ts': 1, 'e2e/c.test.ts': 2, 'e2e/d.test.ts': 3 };
+  expect(order(true, lastMs)).toEqual(['e2e/b.test.ts', 'e2e/d.test.ts', 'e2e/c.test.ts', 'e2e/a.test.ts']);
   expect(plan(files, kinds, { full: true }).filter(({ secondTry }) => secondTry)).toMatchObject([{ file: files[0] }]);
   expect(plan(files, kinds, { full: true }).filter(({ alone }) => alone)).toMatchObject([{ file: files[1] }]);
 });

@@ -40,8 +40,8 @@ LABEL org.opencontainers.image.title="Bloom" \
       org.opencontainers.image.licenses="Apache-2.0"
 WORKDIR /app
 COPY LICENSE NOTICE ./
-COPY docker/entrypoint.sh /usr/local/bin/bloom-entrypoint
-COPY docker/healthcheck.mjs /usr/local/lib/bloom-healthcheck.mjs
+COPY deploy/docker/entrypoint.sh /usr/local/bin/bloom-entrypoint
+COPY deploy/docker/healthcheck.mjs /usr/local/lib/bloom-healthcheck.mjs
 # Open to all, as /tmp is, so that the image works under any user id; at a start as root the entry point owns it.
 RUN mkdir -p bloom_resources/file_component_sources && chown -R node:node bloom_resources && chmod 1777 bloom_resources \
     && ln -s /app/apps/bloomctl/bin/bloomctl.js /usr/local/bin/bloomctl

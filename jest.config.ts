@@ -36,8 +36,8 @@ const config: Config = {
     {
       ...shared,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.{ts,tsx}'],
-      setupFiles: ['<rootDir>/scripts/unit-setup.cjs'],
+      testMatch: ['<rootDir>/{packages,apps,scripts}/**/*.test.{ts,tsx}'],
+      setupFiles: ['<rootDir>/scripts/testing/unit-setup.cjs'],
       setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs'],
     },
     {

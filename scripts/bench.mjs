@@ -1,10 +1,10 @@
-// `npm run bench:<name> -- [options]`: sets everything up, then runs bench/dist/<name>/main.js; its first comment has the options.
+// `npm run bench:<name> -- [options]`: sets everything up, then runs apps/bench/dist/<name>/main.js; its first comment has the options.
 import { join } from 'node:path';
-import { ensurePackages } from './debian-packages.mjs';
+import { ensurePackages } from './testing/debian-packages.mjs';
 import { root, run, setUp } from './setup.mjs';
 
 const [name, ...args] = process.argv.slice(2);
 setUp();
 if (args.some((arg) => arg.includes('janus'))) ensurePackages(['janus']);
 if (name === 'hls') ensurePackages(['ffmpeg']);
-run(process.execPath, ['--max-semi-space-size=64', join(root, 'bench', 'dist', name, 'main.js'), ...args]);
+run(process.execPath, ['--max-semi-space-size=64', join(root, 'apps', 'bench', 'dist', name, 'main.js'), ...args]);

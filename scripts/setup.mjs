@@ -73,7 +73,7 @@ export function projects(folder) {
 function build() {
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects(root)]);
   for (const bundle of ['bundle-bloomctl.mjs', 'bundle-sdks.mjs', 'bundle-docs-page.mjs', 'bundle-node.mjs'])
-    run(process.execPath, [join(root, 'scripts', bundle)]);
+    run(process.execPath, [join(root, 'scripts', 'build', bundle)]);
   const page = join(root, 'apps', 'dashboard');
   if (!existsSync(join(page, 'index.html'))) return;
   const stamp = join(page, 'dist', '.built-from');

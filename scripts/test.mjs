@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
-import { buildImages, containersUnavailable } from './container-image.mjs';
-import { ensurePackages } from './debian-packages.mjs';
+import { buildImages, containersUnavailable } from './deploy/container-image.mjs';
+import { ensurePackages } from './testing/debian-packages.mjs';
 import { root, setUp } from './setup.mjs';
 import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
 import { Jest } from './testing/jest.mjs';
@@ -126,7 +126,7 @@ function makeImages() {
 async function provideExamples() {
   if (!plans.some(({ file }) => file === 'e2e/client/examples.test.ts')) return;
   const folder = join(workspace.folder, 'examples');
-  const install = spawn(process.execPath, [join(root, 'scripts', 'install-examples.mjs'), folder], {
+  const install = spawn(process.execPath, [join(root, 'scripts', 'docs', 'install-examples.mjs'), folder], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   process.once('exit', () => install.kill());

@@ -9,7 +9,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
-import { installExamples } from '../../scripts/install-examples.mjs';
+import { installExamples } from '../../scripts/docs/install-examples.mjs';
 import { apiToken } from '../harness/bloom-node.js';
 import { testWith } from '../harness/needs.js';
 import { repository } from '../harness/repository.js';

@@ -1,11 +1,11 @@
-// Nodes on hosts of their own: the deployments that scripts/deployments.mjs describes, and variants of them. Every host
+// Nodes on hosts of their own: the deployments that scripts/deploy/deployments.mjs describes, and variants of them. Every host
 // has its own address and port mapper; the node gets the settings that the container image gives it.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deployments, interpolate } from '../../scripts/deployments.mjs';
+import { deployments, interpolate } from '../../scripts/deploy/deployments.mjs';
 import { repository } from '../harness/repository.js';
 import { type Host, Lab } from '../hosts/lab.js';
 import { Cluster, ClusterNode } from './cluster-node.js';

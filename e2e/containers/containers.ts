@@ -10,8 +10,8 @@ import {
   IMAGES,
   podman as podmanNow,
   PODMAN_OPTIONS,
-} from '../../scripts/container-image.mjs';
-import { type Deployment, environmentOf, interpolate, type Service } from '../../scripts/deployments.mjs';
+} from '../../scripts/deploy/container-image.mjs';
+import { type Deployment, environmentOf, interpolate, type Service } from '../../scripts/deploy/deployments.mjs';
 import { Cluster, ClusterNode } from '../cluster/cluster-node.js';
 import { until } from '../cluster/until.js';
 import { apiToken } from '../harness/bloom-node.js';

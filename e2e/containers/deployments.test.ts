@@ -1,6 +1,6 @@
 // The shipped deployments, in containers of the real image, as they are written into deploy/compose*.yml.
 import { expect, test } from '@jest/globals';
-import { deployments } from '../../scripts/deployments.mjs';
+import { deployments } from '../../scripts/deploy/deployments.mjs';
 import { referenceScenarios } from '../cluster/reference-scenarios.js';
 import { browserSuite } from '../harness/stage.js';
 import { ContainerCluster, useContainers } from './containers.js';

@@ -1,6 +1,6 @@
 // What happens to containers: killed, paused, cut off from their network, upgraded.
 import { beforeEach, expect, test } from '@jest/globals';
-import { deployments } from '../../scripts/deployments.mjs';
+import { deployments } from '../../scripts/deploy/deployments.mjs';
 import { until } from '../cluster/until.js';
 import type { Peer } from '../harness/peer.js';
 import { browserSuite } from '../harness/stage.js';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
-import { IMAGES, podman } from '../../scripts/container-image.mjs';
+import { IMAGES, podman } from '../../scripts/deploy/container-image.mjs';
 import { until } from '../cluster/until.js';
 import { apiToken } from '../harness/bloom-node.js';
 import { describeWith } from '../harness/needs.js';

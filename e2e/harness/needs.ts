@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { describe, test } from '@jest/globals';
-import { containersUnavailable } from '../../scripts/container-image.mjs';
+import { containersUnavailable } from '../../scripts/deploy/container-image.mjs';
 import { labUnavailable } from '../hosts/lab.js';
 
 export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { freeUdpRange } from '@bloom/net/testing';
-import type { LinkOptions } from '../../bench/src/network/link.js';
-import { startUdpRelay, type UdpRelay } from '../../bench/src/network/udp-relay.js';
+import type { LinkOptions } from '../../apps/bench/src/network/link.js';
+import { startUdpRelay, type UdpRelay } from '../../apps/bench/src/network/udp-relay.js';
 import type { Stage } from '../harness/stage.js';
 import { browserSuite } from '../harness/stage.js';
 

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
-import { iceServers, Publisher } from '../../bench/src/sfu/client.js';
-import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
+import { iceServers, Publisher } from '../../apps/bench/src/sfu/client.js';
+import { signal } from '../../apps/bench/src/sfu/servers/bloom-clients.js';
 import { repository } from '../harness/repository.js';
 
 const token = 'development';

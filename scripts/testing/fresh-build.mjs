@@ -2,7 +2,7 @@
 // everything end to end) would test something else, and refuse (test-setup.mjs). `npm test` has built already.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { isFresh } from '../bundling.mjs';
+import { isFresh } from '../build/bundling.mjs';
 import { root } from '../setup.mjs';
 
 const BUNDLES = ['apps/bloom/dist', 'apps/bloomctl/dist', 'apps/port-mapper/dist'];

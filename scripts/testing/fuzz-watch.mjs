@@ -1,4 +1,4 @@
-// Measures the property tests of a file for scripts/fuzz.mjs: runs, the longest one, and the heap after collecting garbage.
+// Measures the property tests of a file for scripts/testing/fuzz.mjs: runs, the longest one, and the heap after collecting garbage.
 import { appendFileSync } from 'node:fs';
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';

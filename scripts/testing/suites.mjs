@@ -15,7 +15,7 @@ function* walk(root, folder) {
 export function testFiles(root, patterns = []) {
   const matches = (path) => patterns.length === 0 || patterns.some((pattern) => new RegExp(pattern).test(path));
   const below = (...folders) => folders.flatMap((folder) => [...walk(root, folder)].filter(matches).toSorted());
-  return { unit: below('packages', 'apps', 'bench', 'scripts'), e2e: below('e2e') };
+  return { unit: below('packages', 'apps', 'scripts'), e2e: below('e2e') };
 }
 
 /**

@@ -9,7 +9,7 @@ if (process.env.BLOOM_STALE_BUILD && (testPath.includes('/e2e/') || source.inclu
   throw new Error('this test runs dist/, which is older than the sources: run `npm run build` first');
 }
 
-// The seed of the run, which `npm test -- --seed N` sets, and the report that scripts/fuzz.mjs wants.
+// The seed of the run, which `npm test -- --seed N` sets, and the report that scripts/testing/fuzz.mjs wants.
 const { BLOOM_SEED: seed, BLOOM_PATH: path, BLOOM_FUZZ_REPORT: report, BLOOM_FUZZ_LIMIT_MS: limitMs } = process.env;
 if (source.includes(`'fast-check'`)) {
   const { configureGlobal } = await import('fast-check');

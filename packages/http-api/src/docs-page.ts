@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Express, Response } from 'express';
 
-/** Swagger UI, compressed: scripts/bundle-docs-page.mjs writes it. */
+/** Swagger UI, compressed: scripts/build/bundle-docs-page.mjs writes it. */
 const FOLDER = fileURLToPath(new URL('../dist/docs-page/', import.meta.url));
 
 const SCRIPT = 'application/javascript; charset=utf-8';

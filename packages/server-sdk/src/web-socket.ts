@@ -21,7 +21,8 @@ export function openSocket(url: URL, events: SocketEvents): EventSocket {
     socket.close();
   };
   return {
-    send: (data) => socket.send(data),
+    // The DOM's types want bytes that are not shared between threads; what protobuf writes never is.
+    send: (data) => socket.send(data as Uint8Array<ArrayBuffer>),
     pause: () => {
       close();
       events.failed(new BloomConnectionError(`${MAX_WAITING} messages of ${url.href} wait: they are not read in time`));

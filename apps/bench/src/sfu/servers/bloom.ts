@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RTCPeerConnection } from 'werift';
+import type { Kind } from '../client.js';
+import { address } from '../private-network.js';
+import { freePort } from '../../free-port.js';
+import { ServerProcess } from '../process.js';
+import { BloomClients, type Signalling, token } from './bloom-clients.js';
+import type { Server, ServerKind } from './server.js';
+
+const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../bloom/dist/main.js');
+
+export interface BloomOptions {
+  /** Media workers of the node. */
+  workers: number;
+  /** Flags of Node.js for the node process. */
+  nodeFlags: readonly string[];
+  /** The compiled `main.js` of another build, to compare with. */
+  main?: string;
+  signalling?: Signalling;
+}
+
+export interface BloomServer extends Server {
+  readonly port: number;
+  /** Room of clients that connect now. */
+  room(): string;
+  /** Lets later clients connect to a new room. */
+  nextRoom(): Promise<void>;
+  /** Connects a receiver; the returned function removes it from the room. */
+  visit(pc: RTCPeerConnection): Promise<() => Promise<void>>;
+}
+
+export interface BloomKind extends ServerKind {
+  start(kind: Kind): Promise<BloomServer>;
+}
+
+export function bloom(options: BloomOptions): BloomKind {
+  const { signalling } = options;
+  const plain = signalling === 'http' ? 'bloom by WHIP and WHEP' : 'bloom';
+  const name = options.main === undefined ? plain : `${plain} (${options.main})`;
+  return {
+    name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
+    unavailable: () => undefined,
+    async start() {
+      const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
+      const port = await freePort(address);
+      const metricsPort = await freePort(address);
+      const server = new ServerProcess(process.execPath, [...options.nodeFlags, options.main ?? main], {
+        env: {
+          PATH: process.env.PATH,
+          JF_IP: address,
+          JF_PORT: String(port),
+          JF_METRICS_PORT: String(metricsPort),
+          JF_WEBRTC_TURN_IP: address,
+          JF_WEBRTC_TURN_LISTEN_IP: address,
+          JF_SERVER_API_TOKEN: token,
+          JF_RESOURCES_BASE_PATH: resources,
+          JF_MEDIA_WORKERS: String(options.workers),
+        },
+      });
+      await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
+      const clients = new BloomClients(port, signalling);
+      let roomId = await clients.openRoom();
+
+      return {
+        name: this.name,
+        pid: server.pid,
+        port,
+        room: () => roomId,
+        publish: async (pc, publisher) => void (await clients.join(roomId, pc, publisher)),
+        subscribe: async (pc) => void (await clients.join(roomId, pc)),
+        visit: (pc) => clients.join(roomId, pc),
+        nextRoom: async () => {
+          roomId = await clients.openRoom();
+        },
+        close: async () => {
+          clients.close();
+          await server.stop();
+          rmSync(resources, { recursive: true, force: true });
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,30 @@
+// Puts `bloomctl` and everything it needs into one file, with the full-screen view as a chunk of its own: loading some
+// hundred small modules takes longer than asking a cluster. Part of every build; does nothing when nothing has changed.
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { bundle, isFresh } from './bundling.mjs';
+import { root } from '../setup.mjs';
+
+const dist = 'apps/bloomctl/dist';
+const entry = `${dist}/modules/main.js`;
+
+async function bundleBloomctl() {
+  if (!existsSync(join(root, entry)) || isFresh(dist)) return;
+  rmSync(join(root, dist, 'chunks'), { recursive: true, force: true });
+  await bundle({
+    script: import.meta.url,
+    entryPoints: { bloomctl: entry },
+    outdir: dist,
+    chunkNames: 'chunks/[name]-[hash]',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    keepNames: true,
+    legalComments: 'linked',
+    define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
+    // A debugger of React that ink asks for in development only.
+    external: ['react-devtools-core'],
+  });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await bundleBloomctl();

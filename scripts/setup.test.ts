@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -56,4 +57,21 @@ test('the page of the architecture names every package', () => {
 test('werift is installed once, also for node-av, which would bring an older one', () => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   expect(Object.keys(packages).filter((path) => path.endsWith('/werift'))).toEqual(['node_modules/werift']);
+});
+
+test('no package runs a script when it is installed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-install-'));
+  try {
+    mkdirSync(join(folder, 'package'));
+    const manifest = { name: 'hijacked', version: '1.0.0', scripts: { postinstall: 'echo ran > ../../ran' } };
+    writeFileSync(join(folder, 'package', 'package.json'), JSON.stringify(manifest));
+    cpSync(join(root, '.npmrc'), join(folder, '.npmrc'));
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'checkout', private: true }));
+    execFileSync('npm', ['pack', './package', '--silent'], { cwd: folder });
+    execFileSync('npm', ['install', './hijacked-1.0.0.tgz', '--offline', '--silent'], { cwd: folder });
+    expect(existsSync(join(folder, 'node_modules', 'hijacked'))).toBe(true);
+    expect(existsSync(join(folder, 'ran'))).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

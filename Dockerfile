@@ -49,7 +49,7 @@ RUN mkdir -p bloom_resources/file_component_sources && chown -R node:node bloom_
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["node", "/usr/local/lib/bloom-healthcheck.mjs"]
 ENTRYPOINT ["bloom-entrypoint"]
-CMD ["node", "--max-semi-space-size=64", "--single-threaded-gc", "--enable-source-maps", "apps/bloom/dist/main.js"]
+CMD ["node", "--max-semi-space-size=64", "--single-threaded-gc", "apps/bloom/dist/main.js"]
 
 FROM runtime AS bloom-gpl
 LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-3.0-or-later"

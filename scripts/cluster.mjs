@@ -159,7 +159,7 @@ const running = new Set();
 for (const node of nodes) {
   const main = join(root, 'apps', 'bloom', 'dist', 'main.js');
   // A session of its own, so that Ctrl-C reaches the nodes through us and only once.
-  const child = spawn(process.execPath, ['--enable-source-maps', main], {
+  const child = spawn(process.execPath, [main], {
     env: node.env,
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -8,7 +8,7 @@ setUp();
 
 // A young generation of 64 MB keeps the garbage collector out of the packet path, and its helper threads cost more than
 // they save on so small a heap: a fifth of the CPU per forwarded packet.
-const flags = ['--max-semi-space-size=64', '--single-threaded-gc', '--enable-source-maps'];
+const flags = ['--max-semi-space-size=64', '--single-threaded-gc'];
 const node = spawn(
   process.execPath,
   [...flags, join(root, 'apps', 'bloom', 'dist', 'main.js'), ...process.argv.slice(2)],

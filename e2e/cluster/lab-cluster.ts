@@ -52,7 +52,7 @@ export class LabNode extends ClusterNode {
     if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
     const { address } = this.host;
     this.#folder ??= mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
-    const child = this.host.start(process.execPath, ['--enable-source-maps', main], {
+    const child = this.host.start(process.execPath, [main], {
       cwd: this.#folder,
       env: {
         JF_HOST: this.address,

@@ -55,7 +55,7 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const logFile = join(folder, 'node.log');
   const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_|^XDG_RUNTIME_DIR$/.test(name));
 
-  const child = spawn(process.execPath, ['--enable-source-maps', ...(options.nodeFlags ?? []), main], {
+  const child = spawn(process.execPath, [...(options.nodeFlags ?? []), main], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

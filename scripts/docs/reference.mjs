@@ -163,6 +163,9 @@ A line of the log is an event with fields. Most loggers also add ids: \`roomId\`
 where the line belongs to one. \`JF_LOG_LEVEL\` sets the lowest level that is written, \`JF_STRUCTURED_LOGGING=true\` writes
 JSON. The lines that a node logs when it starts are sentences and not events; see [getting started](../guide/getting-started.md).
 
+Stack traces name lines of the program as it was built, each below a comment with its source file. \`NODE_OPTIONS=--enable-source-maps\`
+makes them name lines of the sources; the first error of each thread then stops it for up to half a second.
+
 Names, levels and fields are generated from the sources (\`npm run generate:reference\`).
 
 ${sections.join('\n')}`;

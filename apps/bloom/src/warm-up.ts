@@ -1,7 +1,7 @@
 import { createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { defaultRoomConfig, LocalRooms, Rooms, type PeerSocket } from '@bloom/rooms';
-import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
+import { emptyEngineStats, type MediaEngine, type MediaRoom, type MediaRoomEvent } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 
 const ROOMS = 4;
@@ -72,29 +72,39 @@ export async function warmUpRooms(): Promise<number> {
   return joined;
 }
 
-/** A media engine that connects every peer at once. */
+/** A media engine without media, in which every peer is connected at once. */
 function idleEngine(): MediaEngine {
-  const openRoom = (roomId: string, emit: (event: MediaRoomEvent) => void): Promise<MediaRoom> =>
-    Promise.resolve({
-      roomId,
-      endpoint: { address: '192.0.2.1', port: 1, fingerprint: { algorithm: 'sha-256', value: '00' } },
-      openTransport: () => undefined,
-      negotiate: (peerId: string, { generation }: { generation: number }) => {
-        setImmediate(() => {
-          emit({ type: 'iceConnected', peerId, generation });
-          emit({ type: 'dtlsConnected', peerId });
-        });
-        return Promise.resolve();
-      },
-      closeTransport: () => Promise.resolve(undefined),
-      isCurrent: () => true,
-      setTargetVariant: () => undefined,
-      setTrackBitrates: () => undefined,
-      setTrackMuted: () => undefined,
-      close: () => Promise.resolve(),
-    } as unknown as MediaRoom);
+  return {
+    takesRooms: true,
+    workerRestarts: 0,
+    workersBusy: () => [],
+    openRoom: async (roomId, emit) => idleRoom(roomId, emit),
+    stats: async () => emptyEngineStats(),
+    profileWorker: async () => undefined,
+    close: async () => undefined,
+  };
+}
 
-  return { openRoom } as MediaEngine;
+function idleRoom(roomId: string, emit: (event: MediaRoomEvent) => void): MediaRoom {
+  return {
+    roomId,
+    endpoint: { address: '192.0.2.1', port: 1, fingerprint: { algorithm: 'sha-256', value: '00' } },
+    openTransport: () => undefined,
+    negotiate: async (peerId, { generation }) => {
+      setImmediate(() => {
+        emit({ type: 'iceConnected', peerId, generation });
+        emit({ type: 'dtlsConnected', peerId });
+      });
+    },
+    closeTransport: async () => undefined,
+    isCurrent: () => true,
+    do: () => undefined,
+    openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => undefined }),
+    openTap: ({ trackId }) => ({ trackId, requestKeyFrame: () => undefined, close: async () => undefined }),
+    stats: async () => ({ roomId, transports: [] }),
+    capturePackets: async () => undefined,
+    close: async () => undefined,
+  };
 }
 
 /** An offer with one video m-line, as browsers write it. */

@@ -222,12 +222,12 @@ describe('the media plane', () => {
 
     expect(heard(ann)).toEqual([]);
     expect(heard(bob)).toEqual([
-      { type: 'iceConnected', generation: 2 },
-      { type: 'dtlsConnected' },
-      { type: 'encodingSwitched', trackId: 't1', encoding: 'l', reason: 'low_bandwidth' },
-      { type: 'bandwidthEstimation', estimationBps: 5 },
+      { type: 'iceConnected', peerId: 'p2', generation: 2 },
+      { type: 'dtlsConnected', peerId: 'p2' },
+      { type: 'encodingSwitched', peerId: 'p2', trackId: 't1', variant: 'l', reason: 'low_bandwidth' },
+      { type: 'bandwidthEstimation', peerId: 'p2', estimationBps: 5 },
       { type: 'voiceActivity', trackId: 't1', status: 'speech' },
-      { type: 'voiceActivity', trackId: 't1', status: 'silence' },
+      { type: 'voiceActivity', peerId: 'p2', trackId: 't1', status: 'silence' },
     ]);
     expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
   });
@@ -255,9 +255,9 @@ describe('the media plane', () => {
   test('is told what sessions want of it', async () => {
     const ann = await node.join('kitchen');
     await ann.act(
-      { type: 'setTargetVariant', trackId: 't9', variant: 'l' },
-      { type: 'setTrackBitrates', trackId: 't9', bitratesBps: { h: 1 } },
-      { type: 'setTrackMuted', trackId: 't9', muted: true },
+      { type: 'media', command: { type: 'setTargetVariant', peerId: 'p1', trackId: 't9', variant: 'l' } },
+      { type: 'media', command: { type: 'setTrackBitrates', peerId: 'p1', trackId: 't9', bitratesBps: { h: 1 } } },
+      { type: 'media', command: { type: 'setTrackMuted', peerId: 'p1', trackId: 't9', muted: true } },
       { type: 'warn', event: 'session.odd', detail: 'nothing' },
     );
 

@@ -35,10 +35,10 @@ describe('creating rooms', () => {
     const openRoom = node.media.openRoom.bind(node.media);
     node.media.openRoom = async (...given) => {
       const media = await openRoom(...given);
-      const setDataEvents = (): void => {
+      const fail = (): void => {
         throw new Error('a bug');
       };
-      return { ...media, setDataEvents };
+      return { ...media, do: fail };
     };
     const broken = node.rooms.createRoom({ ...kitchen, dataEvents: ['chat'] });
     await expect(broken).rejects.toMatchObject({ code: 'ROOM_FAILED' });

@@ -85,32 +85,36 @@ export type DataCloseReason = 'too_large' | 'too_many' | 'bad_label' | 'backlog'
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
 
-/** Events of a room's media plane. Those of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
-export type MediaRoomEvent = RoomNews & { transport?: number };
-
-type RoomNews =
+/** Events of one client's media, which reach its session as they are. */
+export type ClientMediaEvent =
   /** The pair was nominated with the credentials of this generation. */
   | { type: 'iceConnected'; peerId: string; generation: number }
   | { type: 'dtlsConnected'; peerId: string }
+  | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
+  /** The state of an audio track changed, for everybody; with `peerId` the current state, for this new subscriber only. */
+  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
+  /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
+  | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
+  /** The server has closed a channel of this client because of a limit. */
+  | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason };
+
+/** Events that the room acts upon. */
+type RoomEvent =
   /** Fatal for this transport alone: fingerprint mismatch, DTLS alert, internal fault. `reason` is fit for a close frame. */
   | { type: 'transportFailed'; peerId: string; reason: string }
   /** No authenticated STUN check for 30 s, or media back after that. */
   | { type: 'transportSilent'; peerId: string }
-  | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
-  /** The state of an audio track changed; with `peerId` the present state, for this new subscriber only. */
-  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
   /** The H.264 track has B-frames, which receivers show in the wrong order; reported once. */
   | { type: 'bFrames'; trackId: string }
-  /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
-  | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
-  /** The server has closed a channel of this client because of a limit. */
-  | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason }
   /** The client takes, or no longer takes, messages of the backend on a data channel. */
   | { type: 'messageChannel'; peerId: string; open: boolean }
   /** The client has sent a message on a label of `setDataEvents`. `to` is empty for everybody. */
   | { type: 'dataMessage'; peerId: string; label: string; to: string[]; data: string | Uint8Array }
   /** The worker of the room is gone: everything in it is lost. */
   | { type: 'roomFailed'; reason: string };
+
+/** Events of a room's media plane. Those of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
+export type MediaRoomEvent = (ClientMediaEvent | RoomEvent) & { transport?: number };
 
 /** Where clients reach the room's worker: both the relay address announced for UDP and the host candidate. */
 export interface MediaEndpoint {
@@ -140,6 +144,32 @@ export interface MediaPermissions {
   data: boolean;
   subscribe: boolean;
 }
+
+/**
+ * What the control plane orders of a room's media. Commands run in order and have no answer; one for a peer or track that is
+ * gone lost a race and is ignored.
+ */
+export type MediaCommand =
+  /** `peerId` is the subscriber. */
+  | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
+  /** Stops a track on its way to this subscriber, or lets it flow again, a picture from its next keyframe on. */
+  | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
+  /** `peerId` is the publisher, here and below. */
+  | { type: 'setTrackBitrates'; peerId: string; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
+  | { type: 'setTrackMuted'; peerId: string; trackId: string; muted: boolean }
+  /**
+   * Takes effect with the next packet, on this and all later transports of the peer. Tracks that it may not publish any more are
+   * removed; granted again, they return with the next negotiation. Everything is permitted until the first command.
+   */
+  | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
+  /** Withholds a track of the peer's current transport from all its subscribers, or lets it flow again. */
+  | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
+  /** Removes a track of the peer's current transport, which cannot publish under this id again. */
+  | { type: 'removeTrack'; peerId: string; trackId: string }
+  /** Sets the labels of data channels whose messages are reported as `dataMessage`; none at first. */
+  | { type: 'setDataEvents'; labels: readonly string[] }
+  /** Sends a message of the backend to a client that reported `messageChannel`; dropped when the channel is gone. */
+  | { type: 'sendMessage'; peerId: string; text: string };
 
 /** Counters of one stream; all rise monotonically. */
 export interface StreamStats {
@@ -263,8 +293,8 @@ export function emptyEngineStats(): EngineTotals {
 }
 
 /**
- * The media of one room. Calls are commands and run in order; a call for a peer or track that is gone lost a race and is
- * ignored, except where a promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.
+ * The media of one room. Calls run in order; one for a peer or track that is gone lost a race and is ignored, except where a
+ * promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.
  */
 export interface MediaRoom {
   readonly roomId: string;
@@ -280,25 +310,7 @@ export interface MediaRoom {
    * mailboxes; the peer they name may have a new connection by then.
    */
   isCurrent(event: MediaRoomEvent): boolean;
-  setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
-  /** Stops a track on its way to this subscriber, or lets it flow again, a picture from its next keyframe on. */
-  setTrackPaused(peerId: string, trackId: string, paused: boolean): void;
-  /** Both concern a track that this peer publishes. */
-  setTrackBitrates(peerId: string, trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
-  setTrackMuted(peerId: string, trackId: string, muted: boolean): void;
-  /**
-   * Takes effect with the next packet, on all transports of the peer from now on. Tracks that it may not publish any more are
-   * removed; granted again, they return with the next negotiation. Everything is permitted until the first call.
-   */
-  setPermissions(peerId: string, permissions: MediaPermissions): void;
-  /** Withholds a track of the peer's present transport from all its subscribers, or lets it flow again. */
-  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
-  /** Removes a track of the peer's present transport, which cannot publish under this id again. */
-  removeTrack(peerId: string, trackId: string): void;
-  /** Sets the labels of data channels whose messages are reported as `dataMessage`; none at first. */
-  setDataEvents(labels: readonly string[]): void;
-  /** Sends a message of the backend to a client that reported `messageChannel`; dropped when the channel is gone. */
-  sendMessage(peerId: string, text: string): void;
+  do(command: MediaCommand): void;
   /** Publishes a track of a component. An id that is taken keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
   /** Delivers a track to a component. */

@@ -203,7 +203,10 @@ describe('a viewer', () => {
   test('gets the best variant that fits', () => {
     const bob = { ...participant('bob'), tracks: [track('v', 'video', { encodings: ['l', 'm', 'h'] })] };
     watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);
-    expect(actions).toContainEqual({ type: 'setTargetVariant', trackId: 'v', variant: 'h' });
+    expect(actions).toContainEqual({
+      type: 'media',
+      command: { type: 'setTargetVariant', peerId: 'ann', trackId: 'v', variant: 'h' },
+    });
   });
 
   test('follows who speaks on the same SSRCs, at most every 2 s', () => {

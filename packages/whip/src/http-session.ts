@@ -142,7 +142,9 @@ class HttpSession implements PeerSession {
     this.#generation += 1;
     const generation = this.#generation;
     if (answer !== undefined) this.#answers.push({ generation, make: answer });
-    for (const target of targets) this.#act({ type: 'setTargetVariant', ...target });
+    const { peerId } = this.#options;
+    for (const target of targets)
+      this.#act({ type: 'media', command: { type: 'setTargetVariant', peerId, ...target } });
     const { fingerprint } = open.offer.transport;
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
     // The media plane first: no track may be announced that it does not know.

@@ -221,21 +221,13 @@ function carryOut(
   context: Context,
   action: SessionAction,
 ): void {
-  const { media, peerId } = options;
-
   switch (action.type) {
     case 'send':
       return send(connection, context, action.text);
     case 'negotiate':
       return negotiate(options, connection, context, action);
-    case 'setTargetVariant':
-      return media.setTargetVariant(peerId, action.trackId, action.variant);
-    case 'setTrackPaused':
-      return media.setTrackPaused(peerId, action.trackId, action.paused);
-    case 'setTrackBitrates':
-      return media.setTrackBitrates(peerId, action.trackId, action.bitratesBps);
-    case 'setTrackMuted':
-      return media.setTrackMuted(peerId, action.trackId, action.muted);
+    case 'media':
+      return options.media.do(action.command);
     case 'setTimer':
       connection.timers.add(action.name);
       return context.setTimer(action.name, action.ms, {

@@ -6,13 +6,13 @@
  * between the session, the room actor, the media room, the websocket and its timers.
  */
 import type {
-  DataCloseReason,
+  ClientMediaEvent,
+  MediaCommand,
   MediaEndpoint,
   RelayCredentials,
   TransportNegotiation,
   TrackKind,
   Variant,
-  SwitchReason,
 } from '@bloom/sfu';
 import type { EndpointType, RoomMessage, VideoCodec } from '../room-service.js';
 
@@ -65,20 +65,14 @@ export type SessionInput =
   | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
   /** The media plane has applied the negotiation of this generation: the answer may be sent. */
   | { type: 'negotiated'; generation: number }
-  | { type: 'iceConnected'; generation: number }
-  | { type: 'dtlsConnected' }
-  | { type: 'encodingSwitched'; trackId: string; encoding: Variant; reason: SwitchReason }
-  /** May come before the client receives the track; it is notified when it does. */
-  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
-  | { type: 'bandwidthEstimation'; estimationBps: number }
+  /** Voice activity may come before the client receives the track; the client is notified when it does. */
+  | ClientMediaEvent
   /** Replaces the kinds of tracks that the client may publish. May come before the client connects. */
   | { type: 'setPublishes'; kinds: readonly TrackKind[] }
   /** The backend has muted or unmuted a track of this client. */
   | { type: 'trackMutedByServer'; trackId: string; muted: boolean }
   /** The backend has removed a track of this client, which it may not publish again under this id. */
   | { type: 'trackRemovedByServer'; trackId: string }
-  /** The server has closed a data channel of this client. */
-  | { type: 'dataChannelClosed'; label: string; reason: DataCloseReason }
   /** A message of the backend for the client. */
   | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };
@@ -109,10 +103,7 @@ export type SessionAction =
   /** JSON text of one media event for the client. */
   | { type: 'send'; text: string }
   | { type: 'negotiate'; negotiation: TransportNegotiation }
-  | { type: 'setTargetVariant'; trackId: string; variant: Variant }
-  | { type: 'setTrackPaused'; trackId: string; paused: boolean }
-  | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
-  | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  | { type: 'media'; command: MediaCommand }
   /** Starts or restarts a timer; it comes back as the input `timer`. */
   | { type: 'setTimer'; name: SessionTimer; ms: number }
   | { type: 'clearTimer'; name: SessionTimer }

@@ -88,7 +88,7 @@ export class ClientRequests {
     for (const { trackId } of permitted) {
       if (peer.tracks.has(trackId)) continue;
       this.#idTaken(peer.id);
-      this.#world.removeTrack(peer.id, trackId);
+      this.#world.media({ type: 'removeTrack', peerId: peer.id, trackId });
       this.#world.sendToPeer(peer.ref, { type: 'trackRemovedByServer', trackId });
     }
   }

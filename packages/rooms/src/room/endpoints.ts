@@ -1,4 +1,5 @@
 import type { TrackOwner } from '@bloom/protocol';
+import type { ClientMediaEvent } from '@bloom/sfu';
 import { jsonEqual } from '../json-equal.js';
 import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { Endpoint, EndpointTrack, SessionInput } from '../peer/peer-session.js';
@@ -67,11 +68,12 @@ export class Endpoints {
   }
 
   /** Takes a change of the voice activity of a track. */
-  voiceChanged(trackId: string, status: 'speech' | 'silence'): void {
+  voiceChanged(event: ClientMediaEvent & { type: 'voiceActivity' }): void {
+    const { trackId, status } = event;
     const owner = this.ownerOf(trackId);
     this.#speaking.delete(trackId);
     if (status === 'speech' && owner !== undefined) this.#speaking.add(trackId);
-    this.sendToOthers(owner, { type: 'voiceActivity', trackId, status });
+    this.sendToOthers(owner, event);
   }
 
   /** Returns all endpoints but this peer's own, as it may see them. */
@@ -158,7 +160,8 @@ export class Endpoints {
   #forget({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
     for (const { trackId } of tracks) {
       this.#speaking.delete(trackId);
-      if (moderated.get(trackId) === true) this.#world.setTrackBlocked(id, trackId, false);
+      if (moderated.get(trackId) === true)
+        this.#world.media({ type: 'setTrackBlocked', peerId: id, trackId, blocked: false });
       moderated.delete(trackId);
     }
   }

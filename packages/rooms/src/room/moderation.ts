@@ -49,7 +49,7 @@ export class Moderation {
     if (track === undefined) return refusals.trackNotFound(trackId);
 
     if ((peer.moderated.get(trackId) ?? false) !== muted) {
-      this.#world.setTrackBlocked(peerId, trackId, muted);
+      this.#world.media({ type: 'setTrackBlocked', peerId, trackId, blocked: muted });
       this.#endpoints.sendIfJoined(peerId, { type: 'trackMutedByServer', trackId, muted });
     }
     peer.moderated.set(trackId, muted);
@@ -63,7 +63,7 @@ export class Moderation {
     if (peer === undefined) return refusals.peerNotFound(peerId);
     if (!peer.tracks.has(trackId)) return refusals.trackNotFound(trackId);
 
-    this.#world.removeTrack(peerId, trackId);
+    this.#world.media({ type: 'removeTrack', peerId, trackId });
     this.#endpoints.takeTracks(peer, { peerId }, [trackId]);
     this.#endpoints.sendIfJoined(peerId, { type: 'trackRemovedByServer', trackId });
 

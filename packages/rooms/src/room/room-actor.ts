@@ -204,19 +204,21 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     traffic: (peerId) => traffic.take(peerId),
     setPermissions: ({ id, ref }, permissions) => {
       const kinds = (['audio', 'video'] as const).filter((kind) => mayPublish(permissions, kind));
-      media.setPermissions(id, {
-        audio: kinds.includes('audio'),
-        video: kinds.includes('video'),
-        data: mayPublish(permissions, 'data'),
-        subscribe: permissions.subscribe,
+      media.do({
+        type: 'setPermissions',
+        peerId: id,
+        permissions: {
+          audio: kinds.includes('audio'),
+          video: kinds.includes('video'),
+          data: mayPublish(permissions, 'data'),
+          subscribe: permissions.subscribe,
+        },
       });
       context.cast(ref, { type: 'setPublishes', kinds });
     },
-    setTrackBlocked: (peerId, trackId, blocked) => media.setTrackBlocked(peerId, trackId, blocked),
-    removeTrack: (peerId, trackId) => media.removeTrack(peerId, trackId),
-    setDataEvents: (labels) => media.setDataEvents(labels),
+    media: (command) => media.do(command),
     deliver: ({ id, ref }, message, over) => {
-      if (over === 'data') media.sendMessage(id, JSON.stringify(message));
+      if (over === 'data') media.do({ type: 'sendMessage', peerId: id, text: JSON.stringify(message) });
       else context.cast(ref, { type: 'deliver', message });
     },
     isCurrent: (event) => media.isCurrent(event),

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog, type Log } from '@bloom/log';
+import type { MediaCommand } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import { videoTrack } from '../testing/index.js';
@@ -56,12 +57,8 @@ class RecordedWorld implements RoomWorld {
     this.effects.push(`permissions ${id}`);
   }
 
-  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void {
-    this.effects.push(`blocked ${peerId} ${trackId} ${blocked}`);
-  }
-
-  removeTrack(peerId: string, trackId: string): void {
-    this.effects.push(`removeTrack ${peerId} ${trackId}`);
+  media({ type, ...fields }: MediaCommand): void {
+    this.effects.push([type, ...Object.values(fields).flat()].join(' '));
   }
 
   deliver({ id }: { id: string }, { topic }: { topic: string }, over: string): void {
@@ -75,10 +72,6 @@ class RecordedWorld implements RoomWorld {
   endComponent(): void {}
 
   routeTracks(): void {}
-
-  setDataEvents(labels: readonly string[]): void {
-    this.effects.push(`dataEvents ${labels.join(' ')}`);
-  }
 
   setTimer(timer: Parameters<RoomWorld['setTimer']>[0], ms: number): void {
     this.timers.set(JSON.stringify(timer), ms);
@@ -323,7 +316,7 @@ describe('a change of the configuration', () => {
 describe('messages of data channels for the backend', () => {
   test('are asked for by label as the room starts and changes, and shown while there are any', () => {
     open({ dataEvents: ['chat', 'game'] });
-    expect(world.read()).toEqual(['notify roomCreated', 'dataEvents chat game']);
+    expect(world.read()).toEqual(['notify roomCreated', 'setDataEvents chat game']);
     machine.update({ maxPeers: 2 });
     expect(world.read()).toEqual([]);
     expect(machine.update({ dataEvents: ['poll'] })).toMatchObject({ value: { config: { dataEvents: ['poll'] } } });
@@ -331,8 +324,8 @@ describe('messages of data channels for the backend', () => {
       machine.update({ dataEvents: ['poll'] });
       expect(machine.update({ dataEvents })).not.toHaveProperty('value.config.dataEvents');
     }
-    const none = 'dataEvents ';
-    expect(world.read()).toEqual(['dataEvents poll', 'dataEvents poll', none, 'dataEvents poll', none]);
+    const none = 'setDataEvents';
+    expect(world.read()).toEqual(['setDataEvents poll', 'setDataEvents poll', none, 'setDataEvents poll', none]);
   });
 
   test('are notified', () => {

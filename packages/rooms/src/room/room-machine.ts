@@ -1,4 +1,4 @@
-import type { MediaRoomEvent } from '@bloom/sfu';
+import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
@@ -103,7 +103,7 @@ export class RoomMachine {
 
   start(): void {
     this.#world.notify({ type: 'roomCreated', roomId: this.roomId });
-    if (this.#config.dataEvents !== undefined) this.#world.setDataEvents(this.#config.dataEvents);
+    if (this.#config.dataEvents !== undefined) this.#setDataEvents(this.#config.dataEvents);
     this.#restartPeerlessTimer();
   }
 
@@ -116,7 +116,7 @@ export class RoomMachine {
       ...(dataEvents === undefined || dataEvents === null || dataEvents.length === 0 ? {} : { dataEvents }),
       ...(metadata === undefined || metadata === null ? {} : { metadata }),
     };
-    if (changes.dataEvents !== undefined) this.#world.setDataEvents(changes.dataEvents ?? []);
+    if (changes.dataEvents !== undefined) this.#setDataEvents(changes.dataEvents ?? []);
     if (this.#config.peerlessPurgeTimeout !== peerlessPurgeTimeout) {
       this.#world.clearTimer('peerless');
       this.#restartPeerlessTimer();
@@ -223,29 +223,6 @@ export class RoomMachine {
   fromMedia(event: MediaRoomEvent): void {
     if (!this.#world.isCurrent(event)) return;
     switch (event.type) {
-      case 'iceConnected':
-        return this.#endpoints.sendIfJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
-      case 'dtlsConnected':
-        this.#journal.mediaUp(event.peerId);
-        return this.#endpoints.sendIfJoined(event.peerId, { type: 'dtlsConnected' });
-      case 'encodingSwitched': {
-        const { trackId, variant, reason } = event;
-        return this.#endpoints.sendIfJoined(event.peerId, {
-          type: 'encodingSwitched',
-          trackId,
-          encoding: variant,
-          reason,
-        });
-      }
-      case 'bandwidthEstimation':
-        return this.#endpoints.sendIfJoined(event.peerId, {
-          type: 'bandwidthEstimation',
-          estimationBps: event.estimationBps,
-        });
-      case 'dataChannelClosed': {
-        const { peerId, label, reason } = event;
-        return this.#endpoints.sendIfJoined(peerId, { type: 'dataChannelClosed', label, reason });
-      }
       case 'dataMessage': {
         const { peerId, label, to, data } = event;
         return this.#world.notify({ type: 'dataMessage', roomId: this.roomId, peerId, label, to, data });
@@ -254,13 +231,6 @@ export class RoomMachine {
         const peer = this.#endpoints.peers.get(event.peerId);
         if (peer !== undefined) peer.messageChannel = event.open ? event : undefined;
         return undefined;
-      }
-      case 'voiceActivity': {
-        const { trackId, status, peerId } = event;
-        // The state at the time of subscribing concerns the new subscriber alone.
-        return peerId === undefined
-          ? this.#endpoints.voiceChanged(trackId, status)
-          : this.#endpoints.sendIfJoined(peerId, { type: 'voiceActivity', trackId, status });
       }
       case 'bFrames': {
         const { trackId } = event;
@@ -277,7 +247,19 @@ export class RoomMachine {
       case 'roomFailed':
         this.#world.log.warn('room.media_failed', { reason: event.reason });
         return this.crash();
+      default:
+        return this.#fromClientMedia(event);
     }
+  }
+
+  #fromClientMedia(event: ClientMediaEvent): void {
+    if (event.type === 'dtlsConnected') this.#journal.mediaUp(event.peerId);
+    if (event.type === 'voiceActivity' && event.peerId === undefined) return this.#endpoints.voiceChanged(event);
+    if (event.peerId !== undefined) this.#endpoints.sendIfJoined(event.peerId, event);
+  }
+
+  #setDataEvents(labels: readonly string[]): void {
+    this.#world.media({ type: 'setDataEvents', labels });
   }
 
   /** A client with a websocket shows there that it lives; any other is lost with its media path. */

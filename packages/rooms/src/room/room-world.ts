@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import type { MediaRoomEvent } from '@bloom/sfu';
+import type { MediaCommand, MediaRoomEvent } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRecord } from '../peer/peer-record.js';
 import type { Traffic } from '../peer/peer-traffic.js';
@@ -26,11 +26,7 @@ export interface RoomWorld {
   closeTransport(peerId: string): void;
   /** Puts the permissions into force in the media plane, then in the peer's session. */
   setPermissions(peer: PeerRecord, permissions: PeerPermissions): void;
-  /** Withholds a track from everyone, or lets it flow again. */
-  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
-  /** Ends a track in the media plane. */
-  removeTrack(peerId: string, trackId: string): void;
-  setDataEvents(labels: readonly string[]): void;
+  media(command: MediaCommand): void;
   /** Delivers a message of the backend to the client of this peer, on its data channel or its websocket. */
   deliver(peer: PeerRecord, message: RoomMessage, over: 'data' | 'websocket'): void;
   /** Returns false for an event of a transport that the peer no longer has. */

@@ -7,6 +7,7 @@ import {
   emptyEngineStats,
   MediaError,
   type MediaEngine,
+  type MediaCommand,
   type MediaRoom,
   type MediaRoomEvent,
   type TransportNegotiation,
@@ -87,16 +88,7 @@ export class TestMedia implements MediaEngine {
         say(`closeTransport ${peerId}`);
         return transports.delete(peerId) ? (this.lastStats ?? idleTransport(peerId)) : undefined;
       },
-      setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
-      setTrackPaused: (peerId, trackId, paused) => say(`paused ${peerId} ${trackId} ${paused}`),
-      setTrackBitrates: (_peerId, trackId) => say(`bitrates ${trackId}`),
-      setTrackMuted: (_peerId, trackId, muted) => say(`muted ${trackId} ${muted}`),
-      setPermissions: (peerId, { audio, video, data, subscribe }) =>
-        say(`permissions ${peerId} audio ${audio} video ${video} data ${data} subscribe ${subscribe}`),
-      setTrackBlocked: (peerId, trackId, blocked) => say(`blocked ${peerId} ${trackId} ${blocked}`),
-      setDataEvents: (labels) => say(`dataEvents ${labels.join(' ')}`),
-      sendMessage: (peerId, text) => say(`message ${peerId} ${text}`),
-      removeTrack: (peerId, trackId) => say(`removeTrack ${peerId} ${trackId}`),
+      do: (command) => say(describeCommand(command)),
       openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),
       openTap: ({ trackId }) => ({
         trackId,
@@ -327,4 +319,29 @@ export function negotiation(generation: number): TransportNegotiation {
     inbound: [],
     outbound: [],
   };
+}
+
+function describeCommand(command: MediaCommand): string {
+  switch (command.type) {
+    case 'setTargetVariant':
+      return `target ${command.peerId} ${command.trackId} ${command.variant}`;
+    case 'setTrackPaused':
+      return `paused ${command.peerId} ${command.trackId} ${command.paused}`;
+    case 'setTrackBitrates':
+      return `bitrates ${command.trackId}`;
+    case 'setTrackMuted':
+      return `muted ${command.trackId} ${command.muted}`;
+    case 'setPermissions': {
+      const { audio, video, data, subscribe } = command.permissions;
+      return `permissions ${command.peerId} audio ${audio} video ${video} data ${data} subscribe ${subscribe}`;
+    }
+    case 'setTrackBlocked':
+      return `blocked ${command.peerId} ${command.trackId} ${command.blocked}`;
+    case 'setDataEvents':
+      return `dataEvents ${command.labels.join(' ')}`;
+    case 'sendMessage':
+      return `message ${command.peerId} ${command.text}`;
+    default:
+      return Object.values(command).join(' ');
+  }
 }

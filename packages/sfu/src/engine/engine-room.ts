@@ -1,16 +1,15 @@
 import type { Log } from '@bloom/log';
-import type { RoomReport } from '../media-command.js';
+import type { RoomReport } from '../room-command.js';
 import type {
   CapturedPackets,
+  MediaCommand,
   MediaEndpoint,
-  MediaPermissions,
   MediaRoom,
   MediaRoomEvent,
   RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
   TransportStats,
-  Variant,
 } from '../media-engine.js';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
 import { TapDelivery } from './tap-delivery.js';
@@ -111,40 +110,8 @@ export class EngineRoom implements MediaRoom {
     return this.#transports.get(event.peerId)?.number === event.transport;
   }
 
-  setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
-    this.#port.post({ type: 'setTargetVariant', peerId, trackId, variant });
-  }
-
-  setTrackPaused(peerId: string, trackId: string, paused: boolean): void {
-    this.#port.post({ type: 'setTrackPaused', peerId, trackId, paused });
-  }
-
-  setTrackBitrates(peerId: string, trackId: string, bitratesBps: Partial<Record<Variant, number>>): void {
-    this.#port.post({ type: 'setTrackBitrates', peerId, trackId, bitratesBps });
-  }
-
-  setTrackMuted(peerId: string, trackId: string, muted: boolean): void {
-    this.#port.post({ type: 'setTrackMuted', peerId, trackId, muted });
-  }
-
-  setPermissions(peerId: string, permissions: MediaPermissions): void {
-    this.#port.post({ type: 'setPermissions', peerId, permissions });
-  }
-
-  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void {
-    this.#port.post({ type: 'setTrackBlocked', peerId, trackId, blocked });
-  }
-
-  removeTrack(peerId: string, trackId: string): void {
-    this.#port.post({ type: 'removeTrack', peerId, trackId });
-  }
-
-  setDataEvents(labels: readonly string[]): void {
-    this.#port.post({ type: 'setDataEvents', labels });
-  }
-
-  sendMessage(peerId: string, text: string): void {
-    this.#port.post({ type: 'sendMessage', peerId, text });
+  do(command: MediaCommand): void {
+    this.#port.post(command);
   }
 
   openFeed({ onKeyFrameWanted, ...options }: FeedOptions): MediaFeed {

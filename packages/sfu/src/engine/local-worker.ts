@@ -1,5 +1,5 @@
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
-import type { MediaAnswer, MediaCall } from '../media-command.js';
+import type { MediaAnswer, MediaCall } from '../room-command.js';
 import type { EngineStats } from '../media-engine.js';
 import type { EngineRoom } from './engine-room.js';
 import type { MediaCore } from './media-core.js';

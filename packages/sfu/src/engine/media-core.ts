@@ -4,7 +4,7 @@ import { epochNow } from '@bloom/time';
 import { createPacketSealer, type DtlsCertificate, type MediaPort, openMediaPort } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
-import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
+import type { MediaAnswer, RoomCommand, RoomReport } from '../room-command.js';
 import type { EngineStats } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 
@@ -64,7 +64,7 @@ export class MediaCore {
   }
 
   /** Carries out a command; one for a room that is gone lost a race and is ignored. Never throws. */
-  post(number: number, command: MediaCommand): void {
+  post(number: number, command: RoomCommand): void {
     try {
       this.#rooms.get(number)?.apply(command);
     } catch (error) {
@@ -73,7 +73,7 @@ export class MediaCore {
   }
 
   /** Carries out a command and returns its answer. @throws MediaError CLOSED when the room is gone */
-  call(number: number, command: MediaCommand): MediaAnswer {
+  call(number: number, command: RoomCommand): MediaAnswer {
     const room = this.#rooms.get(number);
     if (room === undefined) throw new MediaError('CLOSED', 'the room is closed');
     return room.apply(command);

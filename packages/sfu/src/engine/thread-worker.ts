@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '@bloom/log';
 import { type Clock, Timer } from '@bloom/time';
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
-import type { MediaAnswer, MediaCall } from '../media-command.js';
+import type { MediaAnswer, MediaCall } from '../room-command.js';
 import type { EngineStats, ProfileAction } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { EngineRoom } from './engine-room.js';

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Log, LogFields } from '@bloom/log';
 import { type RelayStream, warmUpJoins } from '@bloom/webrtc';
-import type { RoomReport } from '../media-command.js';
+import type { RoomReport } from '../room-command.js';
 import { MediaCore } from './media-core.js';
 import { ThreadProfile } from './thread-profile.js';
 import { warmUp } from './warm-up.js';

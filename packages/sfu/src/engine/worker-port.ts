@@ -1,8 +1,8 @@
-import type { FeedFrameCommand, MediaAnswer, MediaCall, MediaCommand } from '../media-command.js';
+import type { FeedFrameCommand, MediaAnswer, MediaCall, RoomCommand } from '../room-command.js';
 
 /** How a room reaches its `ForwardingRoom`. Commands for a room that is closed or lost are ignored. */
 export interface WorkerPort {
-  post(command: MediaCommand): void;
+  post(command: RoomCommand): void;
   /** Same as `post`; the frame's memory belongs to the worker from now on. */
   give(command: FeedFrameCommand): void;
   /** Rejects with `MediaError` code `CLOSED` when the room or its worker is gone. */

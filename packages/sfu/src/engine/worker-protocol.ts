@@ -1,7 +1,7 @@
 /** Messages between the main thread and a media worker. Plain data: everything here survives a structured clone. */
 import type { LogFields } from '@bloom/log';
 import type { DtlsCertificate } from '@bloom/webrtc';
-import type { MediaCommand, RoomReport } from '../media-command.js';
+import type { RoomCommand, RoomReport } from '../room-command.js';
 import type { ProfileAction } from '../media-engine.js';
 import { MediaError, type MediaErrorCode } from '../media-error.js';
 
@@ -19,14 +19,14 @@ export interface WorkerSettings {
 export type WorkerCall =
   | { type: 'openRoom'; room: number; roomId: string }
   | { type: 'closeRoom'; room: number }
-  | { type: 'room'; room: number; command: MediaCommand }
+  | { type: 'room'; room: number; command: RoomCommand }
   /** Answered with `EngineStats`; also the watchdog's ping. */
   | { type: 'stats' }
   | { type: 'profile'; action: ProfileAction };
 
 /** Messages without an answer. */
 export type WorkerPost =
-  | { type: 'room'; room: number; command: MediaCommand }
+  | { type: 'room'; room: number; command: RoomCommand }
   | { type: 'relayOpen'; stream: number; address: string; port: number }
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
   | { type: 'relayClosed'; stream: number }

@@ -1,4 +1,4 @@
-import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
+import type { MediaAnswer, RoomCommand, RoomReport } from '../room-command.js';
 import type {
   MediaPermissions,
   MediaRoomEvent,
@@ -59,7 +59,7 @@ export class ForwardingRoom {
    * Carries out one command. A command for a peer, track, feed or tap that is gone lost a race and is ignored.
    * @throws MediaError NO_TRANSPORT when a peer without a transport negotiates
    */
-  apply(command: MediaCommand): MediaAnswer {
+  apply(command: RoomCommand): MediaAnswer {
     switch (command.type) {
       case 'openTransport':
         return this.#openTransport(command.peerId, command.relay, command.transport);

@@ -1,6 +1,6 @@
 /** What the control plane relies on, without any packet; run on the real engine and on what stands in for it in tests. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '../media-engine.js';
+import type { MediaCommand, MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '../media-engine.js';
 
 const relay = (password: string) => ({ username: `1900000000:${password}`, password });
 
@@ -110,14 +110,22 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
 
     test('commands for peers and tracks that are gone are ignored', async () => {
       const room = await openRoom('kitchen');
-      room.setTargetVariant('ann', 'cam', 'h');
-      room.setTrackPaused('ann', 'cam', true);
-      room.setTrackBitrates('ann', 'cam', { h: 1 });
-      room.setTrackMuted('ann', 'cam', true);
-      room.setPermissions('ann', { audio: false, video: false, data: false, subscribe: false });
-      room.setTrackBlocked('ann', 'cam', true);
-      room.removeTrack('ann', 'cam');
-      room.setDataEvents(['chat']);
+      const commands: MediaCommand[] = [
+        { type: 'setTargetVariant', peerId: 'ann', trackId: 'cam', variant: 'h' },
+        { type: 'setTrackPaused', peerId: 'ann', trackId: 'cam', paused: true },
+        { type: 'setTrackBitrates', peerId: 'ann', trackId: 'cam', bitratesBps: { h: 1 } },
+        { type: 'setTrackMuted', peerId: 'ann', trackId: 'cam', muted: true },
+        {
+          type: 'setPermissions',
+          peerId: 'ann',
+          permissions: { audio: false, video: false, data: false, subscribe: false },
+        },
+        { type: 'setTrackBlocked', peerId: 'ann', trackId: 'cam', blocked: true },
+        { type: 'removeTrack', peerId: 'ann', trackId: 'cam' },
+        { type: 'setDataEvents', labels: ['chat'] },
+        { type: 'sendMessage', peerId: 'ann', text: 'hello' },
+      ];
+      for (const command of commands) room.do(command);
       expect(await room.capturePackets('ann')).toBeUndefined();
       expect((await room.stats()).transports).toEqual([]);
     });

@@ -133,13 +133,21 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       };
       await play();
       expect(sentBySound()).toBe(1);
-      room.setTrackBlocked('pub', 'mic', true);
+      room.do({ type: 'setTrackBlocked', peerId: 'pub', trackId: 'mic', blocked: true });
       await play();
-      room.setTrackBlocked('pub', 'mic', false);
-      room.setPermissions('pub', { audio: false, video: true, data: true, subscribe: true });
+      room.do({ type: 'setTrackBlocked', peerId: 'pub', trackId: 'mic', blocked: false });
+      room.do({
+        type: 'setPermissions',
+        peerId: 'pub',
+        permissions: { audio: false, video: true, data: true, subscribe: true },
+      });
       await play();
-      room.setPermissions('pub', { audio: true, video: true, data: true, subscribe: true });
-      room.removeTrack('pub', 'mic');
+      room.do({
+        type: 'setPermissions',
+        peerId: 'pub',
+        permissions: { audio: true, video: true, data: true, subscribe: true },
+      });
+      room.do({ type: 'removeTrack', peerId: 'pub', trackId: 'mic' });
       await publisher.cycle({ inbound: [inboundAudio('mic'), inboundVideo('cam')] });
       await play();
       expect(sentBySound()).toBe(1);
@@ -297,9 +305,9 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       };
       play(true);
       await event('encodingSwitched');
-      room.setTargetVariant('sub', 'cam', 'h');
-      room.setTargetVariant('nobody', 'cam', 'h');
-      room.setTargetVariant('sub', 'nothing', 'h');
+      room.do({ type: 'setTargetVariant', peerId: 'sub', trackId: 'cam', variant: 'h' });
+      room.do({ type: 'setTargetVariant', peerId: 'nobody', trackId: 'cam', variant: 'h' });
+      room.do({ type: 'setTargetVariant', peerId: 'sub', trackId: 'nothing', variant: 'h' });
       // Until a keyframe comes the old variant goes on.
       await viewer.until(() => {
         play(true);
@@ -321,7 +329,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         protocol: 'udp',
         outbound: [{ trackId: 'cam', variant: 'h', target: 'h', reason: 'other' }],
       });
-      room.setTrackPaused('sub', 'cam', true);
+      room.do({ type: 'setTrackPaused', peerId: 'sub', trackId: 'cam', paused: true });
       const paused = (await room.stats()).transports.find(({ peerId }) => peerId === 'sub');
       expect(paused?.outbound).toMatchObject([{ trackId: 'cam', paused: true }]);
     });
@@ -348,8 +356,8 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await publisher.cycle({ inbound: [inboundVideo('cam')] });
       room.closeTransport('pub');
       room.closeTransport('pub');
-      room.setTrackMuted('pub', 'cam', true);
-      room.setTrackBitrates('pub', 'cam', { h: 1 });
+      room.do({ type: 'setTrackMuted', peerId: 'pub', trackId: 'cam', muted: true });
+      room.do({ type: 'setTrackBitrates', peerId: 'pub', trackId: 'cam', bitratesBps: { h: 1 } });
       await expect(publisher.negotiate()).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
       await room.close();
       await room.close();

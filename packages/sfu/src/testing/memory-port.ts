@@ -12,7 +12,7 @@ import {
 } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
-import type { MediaCommand, RoomReport } from '../media-command.js';
+import type { RoomCommand, RoomReport } from '../room-command.js';
 import type { InboundTrack, MediaRoomEvent, OutboundSlot, RoomMediaStats, Variant } from '../media-engine.js';
 
 const TICK_MS = 20;
@@ -223,7 +223,7 @@ export class MemoryWorld {
     this.apply({ type: 'negotiate', peerId, negotiation });
   }
 
-  apply(command: MediaCommand): unknown {
+  apply(command: RoomCommand): unknown {
     return this.room.apply(command);
   }
 

@@ -41,7 +41,7 @@ describe('a removed track', () => {
     await client.sendOffer();
     client.input({ type: 'negotiated', generation: client.negotiation.generation });
     // Chromium may begin the checks of a restart before the answer arrives.
-    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: client.negotiation.generation });
     client.heard();
     client.input(remove('a:w'));
     expect(client.heard()).toEqual([]);
@@ -56,13 +56,13 @@ describe('a removed track', () => {
     add('a:w');
     await client.sendOffer();
     await client.negotiated();
-    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: client.negotiation.generation });
     add('a:x');
     client.input(remove('a:w'));
     client.heard();
     await client.sendOffer();
     await client.negotiated();
-    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: client.negotiation.generation });
     expect(client.heard().slice(-2)).toEqual(['tracksRemoved a: a:w', 'offerData audio 0 video 3']);
   });
 

@@ -239,9 +239,9 @@ describe('the end of a cycle', () => {
     await client.sendOffer();
     await client.negotiated();
     client.heard();
-    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: client.negotiation.generation });
     expect(client.heard()).toEqual([]);
-    client.input({ type: 'dtlsConnected' });
+    client.input({ type: 'dtlsConnected', peerId: 'me' });
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
@@ -253,10 +253,10 @@ describe('the end of a cycle', () => {
     await client.sendOffer();
     await client.negotiated();
     client.heard();
-    client.input({ type: 'iceConnected', generation: old });
-    client.input({ type: 'dtlsConnected' });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: old });
+    client.input({ type: 'dtlsConnected', peerId: 'me' });
     expect(client.heard()).toEqual([]);
-    client.input({ type: 'iceConnected', generation: old + 1 });
+    client.input({ type: 'iceConnected', peerId: 'me', generation: old + 1 });
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { parseOffer } from '@bloom/webrtc';
 import { Identifiers } from './identifiers.js';
 import { Publications } from './publications.js';
-import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+import { audioTrack, media, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 
 /** Joined, and `offerData` is outstanding. */
 function publisher(options: ConstructorParameters<typeof ScriptedClient>[0] = {}): ScriptedClient {
@@ -393,8 +393,8 @@ describe('changes without a cycle', () => {
     client.event('muteTrack', { trackId: 'me:s' });
     client.event('unmuteTrack', { trackId: 'me:s' });
     expect(client.asked()).toEqual([
-      { type: 'setTrackMuted', trackId: 'me:s', muted: true },
-      { type: 'setTrackMuted', trackId: 'me:s', muted: false },
+      media({ type: 'setTrackMuted', peerId: 'me', trackId: 'me:s', muted: true }),
+      media({ type: 'setTrackMuted', peerId: 'me', trackId: 'me:s', muted: false }),
     ]);
   });
 
@@ -403,8 +403,8 @@ describe('changes without a cycle', () => {
     client.custom('trackVariantBitrates', { trackId: 'me:s', variantBitrates: { l: 1000, q: 5, m: 'x' } });
     client.custom('trackVariantBitrates', { trackId: 'me:s', variantBitrates: 9000 });
     expect(client.asked()).toEqual([
-      { type: 'setTrackBitrates', trackId: 'me:s', bitratesBps: { l: 1000 } },
-      { type: 'setTrackBitrates', trackId: 'me:s', bitratesBps: { h: 9000 } },
+      media({ type: 'setTrackBitrates', peerId: 'me', trackId: 'me:s', bitratesBps: { l: 1000 } }),
+      media({ type: 'setTrackBitrates', peerId: 'me', trackId: 'me:s', bitratesBps: { h: 9000 } }),
     ]);
     await publish(client);
     expect(client.negotiation.inbound[0]?.bitratesBps).toEqual({ l: 1000, m: 500_000, h: 9000 });

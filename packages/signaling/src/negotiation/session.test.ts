@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+import { audioTrack, media, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 
 const someone = peerEndpoint('a', videoTrack('a:v'));
 
@@ -225,7 +225,7 @@ describe('events about media', () => {
     client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: 2 });
     client.input({ type: 'encodingChanged', endpointId: 'a', trackId: 'a:v', encoding: 'l', enabled: true });
     client.input({ type: 'encodingChanged', endpointId: 'a', trackId: 'a:v', encoding: 'm', enabled: false });
-    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'm', reason: 'other' });
+    client.input({ type: 'encodingSwitched', peerId: 'me', trackId: 'a:v', variant: 'm', reason: 'other' });
     client.input({ type: 'voiceActivity', trackId: 'a:a', status: 'silence' });
     client.input({ type: 'voiceActivity', trackId: 'a:a', status: 'speech' });
     await client.sendOffer();
@@ -243,9 +243,9 @@ describe('events about media', () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
     await client.cycle();
     client.heard();
-    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'm', reason: 'encoding_inactive' });
+    client.input({ type: 'encodingSwitched', peerId: 'me', trackId: 'a:v', variant: 'm', reason: 'encoding_inactive' });
     client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: { x: 1 } });
-    client.input({ type: 'bandwidthEstimation', estimationBps: 1_000_000 });
+    client.input({ type: 'bandwidthEstimation', peerId: 'me', estimationBps: 1_000_000 });
     expect(client.takeEvents()).toEqual([
       {
         type: 'encodingSwitched',
@@ -261,7 +261,7 @@ describe('events about media', () => {
     await client.cycle();
     client.input({ type: 'tracksRemoved', endpointId: 'a', trackIds: ['a:v'] });
     client.heard();
-    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'h', reason: 'other' });
+    client.input({ type: 'encodingSwitched', peerId: 'me', trackId: 'a:v', variant: 'h', reason: 'other' });
     client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: 1 });
     client.input({ type: 'voiceActivity', trackId: 'nothing', status: 'speech' });
     await client.cycle();
@@ -274,9 +274,11 @@ describe('events about media', () => {
     client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'l' });
     expect(client.asked()).toEqual([]);
     await client.cycle();
-    expect(client.asked().slice(1)).toEqual([{ type: 'setTargetVariant', trackId: 'a:v', variant: 'l' }]);
+    expect(client.asked().slice(1)).toEqual([
+      media({ type: 'setTargetVariant', peerId: 'me', trackId: 'a:v', variant: 'l' }),
+    ]);
     client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'h' });
-    expect(client.asked()).toEqual([{ type: 'setTargetVariant', trackId: 'a:v', variant: 'h' }]);
+    expect(client.asked()).toEqual([media({ type: 'setTargetVariant', peerId: 'me', trackId: 'a:v', variant: 'h' })]);
   });
 
   test('a target of a track that the client was not told of is ignored', () => {
@@ -332,9 +334,11 @@ describe('additions to the protocol', () => {
     for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: true });
     expect(client.asked()).toEqual([]);
     await client.cycle();
-    expect(client.asked().slice(1)).toEqual([{ type: 'setTrackPaused', trackId: 'a:v', paused: true }]);
+    expect(client.asked().slice(1)).toEqual([
+      media({ type: 'setTrackPaused', peerId: 'me', trackId: 'a:v', paused: true }),
+    ]);
     for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: false });
-    expect(client.asked()).toEqual([{ type: 'setTrackPaused', trackId: 'a:v', paused: false }]);
+    expect(client.asked()).toEqual([media({ type: 'setTrackPaused', peerId: 'me', trackId: 'a:v', paused: false })]);
   });
 
   test.each([

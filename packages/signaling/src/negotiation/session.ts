@@ -7,7 +7,7 @@ import {
   type SessionAction,
   type SessionInput,
 } from '@bloom/rooms';
-import type { TrackKind } from '@bloom/sfu';
+import type { MediaCommand, TrackKind } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
 import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
@@ -118,7 +118,7 @@ class Session implements PeerSession {
       case 'encodingSwitched': {
         const track = others.findTrack(input.trackId);
         if (track?.stage !== 'answered') return undefined;
-        return this.#send(serverEvent.encodingSwitched(track.endpointId, track.trackId, input.encoding, input.reason));
+        return this.#send(serverEvent.encodingSwitched(track.endpointId, track.trackId, input.variant, input.reason));
       }
       case 'bandwidthEstimation':
         return this.#send(serverEvent.bandwidthEstimation(input.estimationBps));
@@ -192,12 +192,13 @@ class Session implements PeerSession {
         if (publication === undefined) return this.#ignore('muting of an unknown track');
         if (publication.muted === muted) return undefined;
         publication.muted = muted;
-        return this.#act({ type: 'setTrackMuted', trackId, muted });
+        return this.#media({ type: 'setTrackMuted', peerId: this.#options.peerId, trackId, muted });
       }
       case 'trackVariantBitrates': {
         const bitratesBps = publications.mergeBitrates(event.trackId, event.bitrates);
         if (bitratesBps === undefined) return this.#ignore('bitrates of an unknown track');
-        return this.#act({ type: 'setTrackBitrates', trackId: event.trackId, bitratesBps });
+        const { peerId } = this.#options;
+        return this.#media({ type: 'setTrackBitrates', peerId, trackId: event.trackId, bitratesBps });
       }
       case 'setTargetTrackVariant': {
         const track = others.findTrack(event.trackId);
@@ -377,11 +378,12 @@ class Session implements PeerSession {
   }
 
   #setTarget({ trackId, target }: RemoteTrack): void {
-    if (target !== undefined) this.#act({ type: 'setTargetVariant', trackId, variant: target });
+    const { peerId } = this.#options;
+    if (target !== undefined) this.#media({ type: 'setTargetVariant', peerId, trackId, variant: target });
   }
 
   #setPaused({ trackId, paused }: RemoteTrack): void {
-    this.#act({ type: 'setTrackPaused', trackId, paused });
+    this.#media({ type: 'setTrackPaused', peerId: this.#options.peerId, trackId, paused });
   }
 
   #createMembership(metadata: unknown, lastGeneration: number): Membership {
@@ -442,6 +444,10 @@ class Session implements PeerSession {
 
   #send(text: string): void {
     this.#act({ type: 'send', text });
+  }
+
+  #media(command: MediaCommand): void {
+    this.#act({ type: 'media', command });
   }
 
   #act(action: SessionAction): void {

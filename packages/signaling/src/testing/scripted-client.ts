@@ -7,7 +7,7 @@ import type {
   SessionAction,
   SessionInput,
 } from '@bloom/rooms';
-import type { TransportNegotiation } from '@bloom/sfu';
+import type { MediaCommand, TransportNegotiation } from '@bloom/sfu';
 import { createPeerSession } from '../negotiation/session.js';
 import { FakeConnection, type FakeTransceiver } from './fake-connection.js';
 import { chooser } from './lanes.js';
@@ -170,8 +170,8 @@ export class ScriptedClient {
   /** The client has had the time to apply the answer, and its connection is established. */
   connected(): void {
     this.input({ type: 'timer', name: 'apply' });
-    this.input({ type: 'iceConnected', generation: this.negotiation.generation });
-    this.input({ type: 'dtlsConnected' });
+    this.input({ type: 'iceConnected', peerId: 'me', generation: this.negotiation.generation });
+    this.input({ type: 'dtlsConnected', peerId: 'me' });
   }
 
   /** Everything from the offer to ICE. */
@@ -255,4 +255,8 @@ function inShort({ type, data }: Json): string {
     default:
       return type;
   }
+}
+
+export function media(command: MediaCommand): SessionAction {
+  return { type: 'media', command };
 }

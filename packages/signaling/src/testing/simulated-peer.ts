@@ -155,7 +155,8 @@ export class SimulatedPeer {
         return this.#later('media', () => {
           this.#handle({ type: 'negotiated', generation });
           // Chromium may begin the checks of a restart before it has our answer.
-          if (this.#dtlsConnected && this.#options.choose(2) === 0) this.#handle({ type: 'iceConnected', generation });
+          if (this.#dtlsConnected && this.#options.choose(2) === 0)
+            this.#handle({ type: 'iceConnected', peerId: this.#options.id, generation });
         });
       }
       case 'fail':
@@ -194,11 +195,13 @@ export class SimulatedPeer {
       // The transport of an earlier membership is closed.
       if (membership !== this.#joins || membership !== this.#connects) return;
       if (this.timers.delete('apply')) this.#handle({ type: 'timer', name: 'apply' });
-      this.#handle({ type: 'iceConnected', generation });
-      if (!this.#dtlsConnected) this.#handle({ type: 'dtlsConnected' });
+      this.#handle({ type: 'iceConnected', peerId: this.#options.id, generation });
+      if (!this.#dtlsConnected) this.#handle({ type: 'dtlsConnected', peerId: this.#options.id });
       this.#dtlsConnected = true;
       for (const trackId of this.#outbound) {
-        this.#later('media', () => this.#handle({ type: 'encodingSwitched', trackId, encoding: 'h', reason: 'other' }));
+        this.#later('media', () =>
+          this.#handle({ type: 'encodingSwitched', peerId: this.#options.id, trackId, variant: 'h', reason: 'other' }),
+        );
         this.#later('media', () => this.#handle({ type: 'voiceActivity', trackId, status: 'speech' }));
       }
     });

@@ -4,30 +4,21 @@
  */
 import type {
   CapturedPackets,
-  MediaPermissions,
+  MediaCommand,
   MediaRoomEvent,
   RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
   TransportStats,
-  Variant,
 } from './media-engine.js';
 import type { FeedFrame, FeedOptions, TapEvent } from './media-frames.js';
 
-/** Commands arrive in order. `transport`, `feed` and `tap` are numbers that the room has not used before. */
-export type MediaCommand =
+/** Everything that a `ForwardingRoom` takes. `transport`, `feed` and `tap` are numbers that the room has not used before. */
+export type RoomCommand =
+  | MediaCommand
   | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials }
   | { type: 'negotiate'; peerId: string; negotiation: TransportNegotiation }
   | { type: 'closeTransport'; peerId: string }
-  | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
-  | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
-  | { type: 'setTrackBitrates'; peerId: string; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
-  | { type: 'setTrackMuted'; peerId: string; trackId: string; muted: boolean }
-  | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
-  | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
-  | { type: 'removeTrack'; peerId: string; trackId: string }
-  | { type: 'setDataEvents'; labels: readonly string[] }
-  | { type: 'sendMessage'; peerId: string; text: string }
   | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
   | FeedFrameCommand
   | { type: 'closeFeed'; feed: number }
@@ -55,7 +46,7 @@ interface MediaAnswers {
   stats: RoomMediaStats;
 }
 
-export type MediaCall = Extract<MediaCommand, { type: keyof MediaAnswers }>;
+export type MediaCall = Extract<RoomCommand, { type: keyof MediaAnswers }>;
 export type MediaAnswer<C extends MediaCall = MediaCall> = MediaAnswers[C['type']];
 
 /** What a `ForwardingRoom` reports back, in order. */

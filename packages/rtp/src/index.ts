@@ -21,6 +21,7 @@ export { RtcpWriter } from './rtcp/writer.js';
 export { ReceiveStatistics } from './rtcp/receive-stats.js';
 export { RoundTripClock, SenderClock, toNtp } from './rtcp/sender-clock.js';
 export { TransportCcFeedback, TransportCcRecorder } from './rtcp/transport-cc.js';
+export { PART_BYTES } from './frames/completed.js';
 export { findStartCode, splitAnnexB } from './frames/annex-b.js';
 export { H264Depacketiser, NalType, nalType, packetiseH264, toAnnexB } from './frames/h264.js';
 export { opusSamples } from './frames/opus.js';

@@ -1,3 +1,9 @@
+/**
+ * Bytes that the objects of a stored packet or of a part of a picture take besides its payload. Without them packets of some bytes
+ * would count next to nothing.
+ */
+export const PART_BYTES = 256;
+
 /** The result for most packets: they complete nothing. */
 const NOTHING: readonly never[] = [];
 

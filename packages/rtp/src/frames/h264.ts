@@ -1,5 +1,5 @@
 /** H.264 between RTP payloads and access units, RFC 6184 in packetization-mode 1. */
-import { completed } from './completed.js';
+import { completed, PART_BYTES } from './completed.js';
 import type { OrderedPacket } from './reorder-buffer.js';
 
 export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
@@ -53,6 +53,11 @@ export class H264Depacketiser {
     return this.#waitsForKey;
   }
 
+  /** Bytes of the incomplete picture, `PART_BYTES` for each part included. */
+  get heldBytes(): number {
+    return this.#bytes + (this.#nals.length + this.#fragments.length) * PART_BYTES;
+  }
+
   /** Reports that packets are missing before the next one. */
   gap(): void {
     this.#nals = [];
@@ -98,6 +103,7 @@ export class H264Depacketiser {
   }
 
   #fragment(payload: Buffer): void {
+    if (this.#broken) return;
     const header = payload[1] as number;
     const starts = (header & 0x80) !== 0;
     const ends = (header & 0x40) !== 0;
@@ -121,14 +127,16 @@ export class H264Depacketiser {
   }
 
   #nal(nal: Buffer): void {
+    const type = nalType(nal);
+    if (type === NalType.sps) this.#sps = Buffer.from(nal);
+    if (type === NalType.pps) this.#pps = Buffer.from(nal);
+    // The rest of a broken picture is of no use.
+    if (this.#broken) return;
     this.#bytes += nal.length;
     if (this.#bytes > MAX_ACCESS_UNIT_BYTES || this.#nals.length >= MAX_NALS) {
       this.gap();
       return;
     }
-    const type = nalType(nal);
-    if (type === NalType.sps) this.#sps = Buffer.from(nal);
-    if (type === NalType.pps) this.#pps = Buffer.from(nal);
     if (type !== NalType.aud) this.#nals.push(Buffer.from(nal));
   }
 

@@ -1,3 +1,5 @@
+import { PART_BYTES } from './completed.js';
+
 /** One packet to be ordered. Callers that reuse the buffer must copy the payload. */
 export interface OrderedPacket {
   /** Unwrapped sequence number. */
@@ -24,6 +26,7 @@ export class ReorderBuffer {
   readonly #maxPackets: number;
   readonly #waiting = new Map<number, { packet: OrderedPacket; atMs: number }>();
   #next = -1;
+  #bytes = 0;
 
   constructor(options: ReorderBufferOptions = {}) {
     this.#maxDelayMs = options.maxDelayMs ?? 150;
@@ -35,11 +38,17 @@ export class ReorderBuffer {
     return this.#waiting.size;
   }
 
+  /** Bytes held back, `PART_BYTES` for each packet included. */
+  get heldBytes(): number {
+    return this.#bytes + this.#waiting.size * PART_BYTES;
+  }
+
   push(packet: OrderedPacket, nowMs: number): void {
     if (this.#next < 0) this.#next = packet.sequence;
     // Given up before, or a duplicate.
     if (packet.sequence < this.#next || this.#waiting.has(packet.sequence)) return;
     this.#waiting.set(packet.sequence, { packet, atMs: nowMs });
+    this.#bytes += packet.payload.length;
   }
 
   /**
@@ -51,6 +60,7 @@ export class ReorderBuffer {
       const head = this.#waiting.get(this.#next);
       if (head !== undefined) {
         this.#waiting.delete(this.#next);
+        this.#bytes -= head.packet.payload.length;
         this.#next += 1;
         out.packet(head.packet);
         continue;

@@ -1,5 +1,5 @@
 import { Vp8Descriptor } from '../codecs/vp8.js';
-import { completed } from './completed.js';
+import { completed, PART_BYTES } from './completed.js';
 import type { OrderedPacket } from './reorder-buffer.js';
 
 /** One coded picture. */
@@ -29,6 +29,11 @@ export class Vp8Depacketiser {
     return this.#waitsForKey;
   }
 
+  /** Bytes of the incomplete picture, `PART_BYTES` for each part included. */
+  get heldBytes(): number {
+    return this.#bytes + this.#parts.length * PART_BYTES;
+  }
+
   /** Reports that packets are missing before the next one. */
   gap(): void {
     this.#parts = [];
@@ -53,11 +58,15 @@ export class Vp8Depacketiser {
         this.#broken = false;
         this.#key = d.isKeyFrameStart;
       }
-      this.#bytes += payload.length;
-      if (this.#bytes > MAX_FRAME_BYTES || this.#parts.length >= MAX_PARTS) this.gap();
-      if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
+      if (!this.#broken) this.#add(payload.subarray(d.length));
     }
     return completed(unmarked, packet.marker ? this.#complete() : undefined);
+  }
+
+  #add(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes > MAX_FRAME_BYTES || this.#parts.length >= MAX_PARTS) this.gap();
+    else this.#parts.push(Buffer.from(part));
   }
 
   #complete(): Vp8Frame | undefined {

@@ -9,6 +9,7 @@ import {
   Vp8Descriptor,
 } from '@bloom/rtp';
 import type { MediaPort, PacketSealer } from '@bloom/webrtc';
+import { Backlog } from './backlog.js';
 
 /** Bytes of an RTCP compound; below any path's MTU. */
 const MAX_COMPOUND = 1150;
@@ -61,6 +62,8 @@ export class MediaContext {
     data_backlog: 0,
   };
 
+  /** Media that wait in the feeds and taps of all rooms. */
+  readonly backlog = new Backlog();
   /** The packet being received. */
   readonly view = new RtpView();
   readonly vp8 = new Vp8Descriptor();

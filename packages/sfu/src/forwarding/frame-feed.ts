@@ -1,14 +1,15 @@
-import { NalType, nalType, packetiseH264, splitAnnexB, toNtp } from '@bloom/rtp';
+import { NalType, nalType, packetiseH264, splitAnnexB, PART_BYTES, toNtp } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent } from '../media-engine.js';
 import type { FeedFrame, FeedOptions } from '../media-frames.js';
+import { Backlog, BacklogShare } from './backlog.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
-import { PublishedTrack, type TrackOwner } from './published-track.js';
+import { PACKET_OVERHEAD, PublishedTrack, type TrackOwner } from './published-track.js';
 
 const HEADER_BYTES = 12;
 /** Packets of a feed that are sent at once; the rest of a large picture follows on the ticks, so that no queue overflows. */
 const PACKETS_PER_TURN = 32;
-/** Queue bound: a component that exceeds it feeds faster than any room takes. */
+/** Packets that wait, besides the bytes of the backlog: a component that exceeds either feeds faster than any room takes. */
 const MAX_QUEUED = 4096;
 /** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
@@ -31,12 +32,15 @@ export class FrameFeed implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: FrameFeedOptions;
   readonly track: PublishedTrack;
+  readonly backlog: Backlog;
+  readonly #share: BacklogShare;
   readonly #stream: InboundStream;
   readonly #queue: Packet[] = [];
   #sequence: number;
   readonly #firstTimestamp: number;
   #sentThisTurn = 0;
   #overrun = false;
+  #isDropLogged = false;
   #anchor: { timestamp: number; atMs: number } | undefined;
   #lateSinceMs: number | undefined;
   #closed = false;
@@ -44,6 +48,8 @@ export class FrameFeed implements TrackOwner {
   constructor(context: MediaContext, options: FrameFeedOptions) {
     this.#context = context;
     this.#options = options;
+    this.backlog = new Backlog(context.backlog);
+    this.#share = new BacklogShare(this.backlog);
     const { random } = context.world;
     this.#sequence = random() & 0x7fff;
     this.#firstTimestamp = random();
@@ -77,27 +83,50 @@ export class FrameFeed implements TrackOwner {
   send({ timestamp, dueMs, data }: FeedFrame): void {
     if (this.#closed) return;
     const frame = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    const payloads = this.#options.codec === 'h264' ? this.#payloadsOf(frame) : frame.length === 0 ? [] : [frame];
+    const payloads = this.#options.codec === 'h264' ? this.#picture(frame) : this.#sound(frame);
     const rtpTimestamp = Math.round(this.#firstTimestamp + Math.max(0, timestamp)) % 4294967296;
     this.#keepTime(timestamp, rtpTimestamp, dueMs);
     for (const [i, payload] of payloads.entries()) {
       const isLast = i === payloads.length - 1;
-      this.#queue.push({ bytes: this.#packet(payload, this.#options.kind === 'video' && isLast, rtpTimestamp) });
+      const bytes = this.#packet(payload, this.#options.kind === 'video' && isLast, rtpTimestamp);
+      this.#queue.push({ bytes });
+      this.#share.add(bytes.length + PART_BYTES);
     }
     this.#run();
   }
 
-  /** Drops a picture that does not fit as a whole; sending resumes with a key picture. */
-  #payloadsOf(frame: Buffer): Buffer[] {
-    const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
-    if (this.#overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.#drop();
-    const payloads = packetiseH264(nals);
-    this.#overrun = this.#queue.length + payloads.length > MAX_QUEUED;
-    return this.#overrun ? this.#drop() : payloads;
+  #sound(frame: Buffer): Buffer[] {
+    if (frame.length === 0) return [];
+    // No client could be sent it.
+    if (frame.length + PACKET_OVERHEAD > this.#context.sealer.maxPacketBytes) return this.#drop('oversized');
+    return this.#fits(frame.length, 1) ? [frame] : this.#drop('feed_overrun');
   }
 
-  #drop(): Buffer[] {
-    this.#context.dropped.feed_overrun++;
+  /** Drops a picture that does not fit as a whole; sending resumes with a key picture. */
+  #picture(frame: Buffer): Buffer[] {
+    // Before any work on it.
+    if (!this.#fits(frame.length, 1)) {
+      this.#overrun = true;
+      return this.#drop('feed_overrun');
+    }
+    const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
+    if (this.#overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.#drop('feed_overrun');
+    const payloads = packetiseH264(nals);
+    this.#overrun = !this.#fits(frame.length, payloads.length);
+    return this.#overrun ? this.#drop('feed_overrun') : payloads;
+  }
+
+  #fits(bytes: number, packets: number): boolean {
+    return (
+      this.#queue.length + packets <= MAX_QUEUED && this.#share.fits(bytes + packets * (HEADER_BYTES + PART_BYTES))
+    );
+  }
+
+  #drop(reason: 'feed_overrun' | 'oversized'): Buffer[] {
+    const { dropped, world } = this.#context;
+    dropped[reason]++;
+    if (!this.#isDropLogged) world.log.warn('media.feed_dropped', { trackId: this.track.trackId, reason });
+    this.#isDropLogged = true;
     return [];
   }
 
@@ -146,6 +175,7 @@ export class FrameFeed implements TrackOwner {
     const { view, world } = this.#context;
     while (this.#queue.length > 0 && this.#sentThisTurn < PACKETS_PER_TURN) {
       const { bytes } = this.#queue.shift()!;
+      this.#share.add(-bytes.length - PART_BYTES);
       this.#sentThisTurn++;
       if (view.parse(bytes, 0, bytes.length)) this.track.receive(this.#stream, world.now());
     }
@@ -160,5 +190,6 @@ export class FrameFeed implements TrackOwner {
   close(): void {
     this.#closed = true;
     this.#queue.length = 0;
+    this.#share.set(0);
   }
 }

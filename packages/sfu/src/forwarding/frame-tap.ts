@@ -1,6 +1,7 @@
 import {
   H264Depacketiser,
   type OrderedPacket,
+  PART_BYTES,
   ReorderBuffer,
   type RtpView,
   TimestampUnwrapper,
@@ -10,6 +11,7 @@ import {
 } from '@bloom/rtp';
 import { TAP_LIMITS, type FrameCodec, type TapEvent, type TappedFrame } from '../media-frames.js';
 import { VariantSelection } from '../variants/variant-selection.js';
+import { BacklogShare } from './backlog.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
@@ -40,6 +42,8 @@ export class FrameTap implements TrackSubscriber {
   #timestamps = new TimestampUnwrapper();
   #h264 = new H264Depacketiser();
   #vp8 = new Vp8Depacketiser();
+  /** All that the tap holds, from the packets that wait for others to the frames of its consumer. */
+  readonly #share: BacklogShare;
   readonly #arrivals = new Map<number, number>();
   readonly #outbox: TapEvent[] = [];
   /** Added to unwrapped RTP timestamps of the current source. */
@@ -53,6 +57,7 @@ export class FrameTap implements TrackSubscriber {
   #heldFrames = 0;
   #heldBytes = 0;
   #dropping = false;
+  #isDropLogged = false;
   #closed = false;
 
   constructor(
@@ -62,6 +67,7 @@ export class FrameTap implements TrackSubscriber {
   ) {
     this.#context = context;
     this.#emit = emit;
+    this.#share = new BacklogShare(context.backlog);
     this.selection.setTarget('h');
   }
 
@@ -72,6 +78,7 @@ export class FrameTap implements TrackSubscriber {
   attach(track: PublishedTrack): void {
     if (this.#closed || this.#track === track) return;
     this.#track = track;
+    this.#share.moveTo(track.owner.backlog);
     track.addSlot(this);
   }
 
@@ -79,6 +86,7 @@ export class FrameTap implements TrackSubscriber {
   consumed(frames: number, bytes: number): void {
     this.#heldFrames = Math.max(0, this.#heldFrames - frames);
     this.#heldBytes = Math.max(0, this.#heldBytes - bytes);
+    this.#settle();
   }
 
   requestKeyFrame(): void {
@@ -111,10 +119,24 @@ export class FrameTap implements TrackSubscriber {
 
   forward(view: RtpView, _vp8: unknown, sequence: number, _audioLevel: number, nowMs: number): void {
     const timestamp = this.#timestamps.unwrap(view.timestamp);
+    const bytes = view.payloadLength + PART_BYTES;
+    if (!this.#share.fits(bytes)) return this.#refuse();
+    this.#share.add(bytes);
     const payload = Buffer.from(view.buffer.subarray(view.payloadStart, view.payloadEnd));
     this.#packetAtMs = nowMs;
     const packet: TapPacket = { sequence, timestamp, marker: view.marker, payload, atMs: nowMs };
     this.#reorder.push(packet, nowMs);
+  }
+
+  /** Drops the picture in progress and all that follow up to a key picture: held, they would keep the backlog full. */
+  #refuse(): void {
+    this.#reorder = new ReorderBuffer();
+    this.#h264.gap();
+    this.#vp8.gap();
+    this.#settle();
+    if (this.#dropping) return;
+    this.#dropping = true;
+    this.#dropped();
   }
 
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
@@ -176,6 +198,7 @@ export class FrameTap implements TrackSubscriber {
     this.#source = undefined;
     this.#track?.removeSlot(this);
     this.#track = undefined;
+    this.#share.set(0);
   }
 
   /** Returns true only once the source has begun: before that the selection asks. */
@@ -188,7 +211,8 @@ export class FrameTap implements TrackSubscriber {
 
   /** Without room for more than a frame or two a key frame would be dropped as well. */
   get #hasRoom(): boolean {
-    return this.#heldFrames < TAP_LIMITS.frames / 2 && this.#heldBytes < TAP_LIMITS.bytes / 2;
+    if (this.#heldFrames >= TAP_LIMITS.frames / 2 || this.#heldBytes >= TAP_LIMITS.bytes / 2) return false;
+    return this.#share.fitsPicture;
   }
 
   #flush(): void {
@@ -202,6 +226,12 @@ export class FrameTap implements TrackSubscriber {
 
   #drain(nowMs: number): void {
     this.#reorder.drain(nowMs, this.#sorted);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const pictures = this.#h264.heldBytes + this.#vp8.heldBytes;
+    this.#share.set(this.#reorder.heldBytes + pictures + this.#heldBytes + this.#heldFrames * PART_BYTES);
   }
 
   readonly #sorted = {
@@ -235,8 +265,7 @@ export class FrameTap implements TrackSubscriber {
     const arrivalMs = this.#arrivals.get(rtpTimestamp) ?? nowMs;
     this.#arrivals.delete(rtpTimestamp);
     if (!this.#mayHold(key, data.length)) {
-      this.#droppedFrames++;
-      this.#context.dropped.tap_overrun++;
+      this.#dropped();
       return;
     }
     const timestamp = rtpTimestamp + this.#offset;
@@ -270,6 +299,13 @@ export class FrameTap implements TrackSubscriber {
     if (full) this.#dropping = true;
     else if (this.#dropping && key) this.#dropping = false;
     return !this.#dropping;
+  }
+
+  #dropped(): void {
+    this.#droppedFrames++;
+    this.#context.dropped.tap_overrun++;
+    if (!this.#isDropLogged) this.#context.world.log.warn('media.tap_dropped', { trackId: this.trackId });
+    this.#isDropLogged = true;
   }
 
   #senderTime(rtpTimestamp: number): number | undefined {

@@ -2,6 +2,7 @@ import { emptyReportBlock, type ReportBlock, type RtcpReader, type RtpView, Tran
 import type { InboundTrack, InboundTrackStats, MediaRoomEvent, Variant } from '../media-engine.js';
 import { isVariant, VARIANTS } from '../variants/variants.js';
 import type { TrackKind } from '../media-frames.js';
+import { Backlog } from './backlog.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
@@ -41,6 +42,7 @@ interface InboundSideOptions {
 export class InboundSide implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: InboundSideOptions;
+  readonly backlog: Backlog;
   readonly tracks = new Map<string, PublishedTrack>();
   readonly #byMid = new Map<string, PublishedTrack>();
   readonly #routes = new Map<number, Route>();
@@ -65,6 +67,7 @@ export class InboundSide implements TrackOwner {
 
   constructor(context: MediaContext, options: InboundSideOptions) {
     this.#context = context;
+    this.backlog = new Backlog(context.backlog);
     this.#options = options;
   }
 

@@ -2,6 +2,7 @@ import { hasH264ParameterSet, isH264KeyFrame, restoreRtx, VoiceActivity } from '
 import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
 import { VariantActivity } from '../variants/variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
+import type { Backlog } from './backlog.js';
 import type { MediaContext } from './context.js';
 import { InboundStream, type TrackSubscriber } from './inbound-stream.js';
 
@@ -11,11 +12,13 @@ const SETTLE_MS = 500;
 const MEASURE_MS = 1000;
 
 /** Room for the longest header and the SRTP tag. */
-const PACKET_OVERHEAD = 64;
+export const PACKET_OVERHEAD = 64;
 
 /** The transport of a published track, as the track uses it. */
 export interface TrackOwner {
   readonly peerId: string;
+  /** Bounds what waits of the tracks of this owner. */
+  readonly backlog: Backlog;
   requestKeyframe(track: PublishedTrack, stream: InboundStream): void;
   emit(event: MediaRoomEvent): void;
 }

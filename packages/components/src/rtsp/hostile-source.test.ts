@@ -1,12 +1,11 @@
 // The real process against servers on the loopback interface that are no cameras.
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { systemClock } from '@bloom/time';
 import { until } from '@bloom/time/testing';
 import { nativeInstalled } from '../av/native.js';
 import { TestRoom } from '../testing/room.js';
+import { broadcast, closeServers, described, reply, serve, session } from '../testing/rtsp-server.js';
 import { pullerInput } from './puller-input.js';
 import type { RtspComponent } from './rtsp-component.js';
 import { rtspKind } from './rtsp-kind.js';
@@ -22,38 +21,12 @@ interface Inspection {
   lostReason: string | null;
 }
 
-const servers = new Set<Server>();
-const sockets = new Set<Socket>();
 const components = new Set<RtspComponent>();
 afterEach(async () => {
   await Promise.all([...components].map((component) => component.close()));
   components.clear();
-  for (const socket of sockets) socket.destroy();
-  for (const server of servers) server.close();
-  sockets.clear();
-  servers.clear();
+  closeServers();
 });
-
-/** A server that answers each request with what `answer` returns; `heard` collects what it was sent. */
-async function serve(
-  answer: (request: string, cseq: string) => string | Buffer,
-): Promise<{ port: number; heard: string[] }> {
-  const heard: string[] = [];
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.on('data', (bytes) => {
-      const request = bytes.toString('latin1');
-      heard.push(request);
-      const cseq = /^CSeq: (\d+)/im.exec(request)?.[1] ?? '0';
-      socket.write(answer(request, cseq));
-    });
-  }).listen(0, '127.0.0.1');
-  servers.add(server);
-  await once(server, 'listening');
-
-  return { port: (server.address() as AddressInfo).port, heard };
-}
 
 async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Inspection }> {
   const room = new TestRoom(systemClock);
@@ -64,11 +37,6 @@ async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Ins
 
   return { room, inspect: () => started.inspect() as Inspection };
 }
-
-const reply = (status: string, cseq: string, rest = ''): string => `RTSP/1.0 ${status}\r\nCSeq: ${cseq}\r\n${rest}\r\n`;
-const described = (sdp: string, cseq: string): string =>
-  reply('200 OK', cseq, `Content-Type: application/sdp\r\nContent-Length: ${sdp.length}\r\n`) + sdp;
-const session = 'v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n';
 
 pulling('a source that is no camera [needs node-av]', () => {
   test('is lost: it redirects to files and other protocols, which are never opened', async () => {
@@ -151,7 +119,7 @@ pulling('a source that is left [needs node-av]', () => {
     const sending = setInterval(() => {
       packet.writeUInt16BE(packet.readUInt16BE(6) + 1, 6);
       packet.writeUInt32BE(packet.readUInt32BE(8) + 1_800, 8);
-      if (heard.some((request) => request.startsWith('PLAY'))) for (const socket of sockets) socket.write(packet);
+      if (heard.some((request) => request.startsWith('PLAY'))) broadcast(packet);
     }, 20);
     try {
       await pull(`rtsp://127.0.0.1:${port}/`);
@@ -171,7 +139,7 @@ describe('what the native library is asked for', () => {
     const asked = ['rtsp://c/', 'rtsps://c/', 'srt://c:1', 'rtmp://c/a', 'rtmps://c/a'].map(input);
     expect(asked.map(({ format, options }) => [format, options['protocol_whitelist']])).toEqual([
       ['rtsp', 'rtsp,tcp,udp,rtp'],
-      ['rtsp', 'rtsps,tls,tcp,udp,rtp'],
+      ['rtsp', 'rtsps,tls,tcp'],
       ['mpegts', 'srt'],
       ['flv', 'rtmp,tcp'],
       ['flv', 'rtmps,tls,tcp'],
@@ -179,13 +147,18 @@ describe('what the native library is asked for', () => {
   });
 
   test('prefers TCP, unless the address decides', () => {
-    expect(input('rtsp://c/').options).toMatchObject({ rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp' });
+    expect(input('rtsp://c/').options).toMatchObject({
+      rtsp_transport: 'tcp+udp',
+      rtsp_flags: 'prefer_tcp+filter_src',
+    });
     expect(input('rtsp://c/?a=b&udp').options).toMatchObject({
       rtsp_transport: 'udp',
+      rtsp_flags: 'filter_src',
       min_port: '20000',
       max_port: '20003',
     });
     expect(input('rtsp://c/?tcp').options).toMatchObject({ rtsp_transport: 'tcp' });
+    expect(input('rtsps://c/').options).toMatchObject({ rtsp_transport: 'tcp' });
   });
 
   test('has room for four ports', () => {

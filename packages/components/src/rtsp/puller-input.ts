@@ -10,7 +10,7 @@ const IO_TIMEOUT = '5000000';
  */
 const SOURCES: Readonly<Record<SourceScheme, { format: PullerInput['format']; protocols: string; formats: string }>> = {
   rtsp: { format: 'rtsp', protocols: 'rtsp,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
-  rtsps: { format: 'rtsp', protocols: 'rtsps,tls,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
+  rtsps: { format: 'rtsp', protocols: 'rtsps,tls,tcp', formats: 'rtsp,rtp,mpegts' },
   srt: { format: 'mpegts', protocols: 'srt', formats: 'mpegts' },
   rtmp: { format: 'flv', protocols: 'rtmp,tcp', formats: 'flv' },
   rtmps: { format: 'flv', protocols: 'rtmps,tls,tcp', formats: 'flv' },
@@ -22,7 +22,8 @@ export function pullerInput({ scheme, secret, transport, srt }: SourceUri, rtpPo
   const common = { protocol_whitelist: protocols, format_whitelist: formats, fflags: 'nobuffer' };
   const options =
     format === 'rtsp'
-      ? { ...common, ...rtspOptions(rtpPort, transport) }
+      ? // Nothing encrypts RTP over UDP.
+        { ...common, ...rtspOptions(rtpPort, scheme === 'rtsps' ? 'tcp' : transport) }
       : format === 'flv'
         ? { ...common, rw_timeout: IO_TIMEOUT, rtmp_live: 'live' }
         : { ...common, ...srt, mode: 'caller', timeout: IO_TIMEOUT, connect_timeout: '5000' };
@@ -37,10 +38,10 @@ function rtspOptions(rtpPort: number, transport: SourceUri['transport']): Record
   const minPort = Math.min(rtpPort, 65_535 - PORTS);
 
   return {
-    // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP.
+    // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP, from the camera's address only.
     ...(transport === undefined
-      ? { rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp' }
-      : { rtsp_transport: transport }),
+      ? { rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp+filter_src' }
+      : { rtsp_transport: transport, rtsp_flags: 'filter_src' }),
     timeout: IO_TIMEOUT,
     min_port: String(minPort),
     max_port: String(minPort + PORTS),

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { toAnnexB } from '@bloom/rtp';
 import { type Clock, inTime, Timer } from '@bloom/time';
 import type { BitStreamFilterContext, FormatContext, Packet, Stream } from 'node-av/lib';
@@ -20,6 +21,9 @@ const CHECK_MS = 1_000;
 const LEAVE_MS = 300;
 /** Frames within this time are released together. */
 const RELEASE_MS = 20;
+
+/** The library's error for a source that takes none of the transports of RTP that it was asked for. */
+const REFUSED_TRANSPORT = -constants.errno.EPROTONOSUPPORT;
 
 interface Frame {
   kind: 'audio' | 'video';
@@ -92,6 +96,9 @@ export class Puller {
     this.#format = source;
     const given = lib.Dictionary.fromObject(options);
     const opened = await source.openInput(uri, lib.InputFormat.findInputFormat(format), given);
+    if (opened === REFUSED_TRANSPORT && uri.startsWith('rtsps:')) {
+      return this.#lose('it refuses RTP over TCP, and RTP over UDP is not encrypted: let it send by TCP, or use rtsp');
+    }
     if (opened < 0) return this.#lose(lib.FFmpegError.strerror(opened));
     const packet = new lib.Packet();
     packet.alloc();

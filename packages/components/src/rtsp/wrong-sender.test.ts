@@ -1,0 +1,149 @@
+// The real process against cameras on the loopback interface, and strangers who send to its ports.
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freeUdpRange } from '@bloom/net/testing';
+import { systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
+import { nativeInstalled } from '../av/native.js';
+import { TestRoom } from '../testing/room.js';
+import { closeServers, described, described264, reply, serve } from '../testing/rtsp-server.js';
+import type { RtspComponent } from './rtsp-component.js';
+import { rtspKind } from './rtsp-kind.js';
+
+const entry = new URL('../../dist/rtsp/engine/puller-main.js', import.meta.url);
+const pulling = nativeInstalled() ? describe : describe.skip;
+if (!nativeInstalled()) process.stderr.write('*** node-av is not installed, so tests of sources are SKIPPED. ***\n');
+
+const udpSockets = new Set<Socket>();
+let component: RtspComponent | undefined;
+afterEach(async () => {
+  await component?.close();
+  closeServers();
+  for (const socket of udpSockets) socket.close();
+  udpSockets.clear();
+});
+
+async function udpSocket(address: string): Promise<Socket> {
+  const socket = createSocket('udp4').bind(0, address);
+  udpSockets.add(socket);
+  await once(socket, 'listening');
+
+  return socket;
+}
+
+function certificate(): { key: Buffer; cert: Buffer } {
+  const folder = mkdtempSync(join(tmpdir(), 'camera-'));
+  try {
+    const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
+    const request = `req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=camera -keyout ${files.key} -out ${files.cert}`;
+    execFileSync('openssl', request.split(' '), { stdio: 'pipe' });
+
+    return { key: readFileSync(files.key), cert: readFileSync(files.cert) };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const CAMERA = 0xca;
+const STRANGER = 0xee;
+
+/** RTP packet with a key picture of one slice that is filled with `mark`. */
+function keyPicture(mark: number, sequence: number): Buffer {
+  const packet = Buffer.alloc(100, mark);
+  packet.writeUInt16BE(0x80e0, 0);
+  packet.writeUInt16BE(sequence, 2);
+  packet.writeUInt32BE(sequence * 3_600, 4);
+  packet.writeUInt32BE(mark, 8);
+  packet.write('65b800', 12, 'hex');
+
+  return packet;
+}
+
+/** Starts a camera that takes UDP only, and a component that pulls it. */
+async function pullByUdp(query: string): Promise<{ room: TestRoom; camera: Socket; port: number }> {
+  const camera = await udpSocket('127.0.0.1');
+  const { first: rtpPort } = await freeUdpRange(4);
+  let isPlaying = false;
+  const { port } = await serve((request, cseq) => {
+    if (request.startsWith('DESCRIBE')) return described(described264, cseq);
+    if (!request.startsWith('SETUP')) {
+      isPlaying ||= request.startsWith('PLAY');
+
+      return reply('200 OK', cseq, 'Session: 1\r\n');
+    }
+    const [ports] = /client_port=\d+-\d+/.exec(request) ?? [];
+    if (ports === undefined) return reply('461 Unsupported Transport', cseq);
+    const serverPort = camera.address().port;
+    const transport = `Transport: RTP/AVP;unicast;${ports};server_port=${serverPort}-${serverPort + 1}\r\n`;
+
+    return reply('200 OK', cseq, `${transport}Session: 1\r\n`);
+  });
+  const room = new TestRoom(systemClock);
+  const options = { sourceUri: `rtsp://127.0.0.1:${port}/${query}`, rtpPort };
+  const prepared = await rtspKind({ entry, hangMs: 10_000 }).prepare(options, {
+    roomId: 'kitchen',
+    videoCodec: 'h264',
+  });
+  component = prepared.start(room.host) as RtspComponent;
+  await until(() => isPlaying, 20_000);
+
+  return { room, camera, port: rtpPort };
+}
+
+pulling('RTP over UDP [needs node-av]', () => {
+  test.each([
+    ['that the address of the camera asks for', '?udp'],
+    ['that the camera asks for by refusing TCP', ''],
+  ])(
+    '%s is taken from the camera only',
+    async (_title, query) => {
+      const { room, camera, port } = await pullByUdp(query);
+      const stranger = await udpSocket('127.0.0.2');
+      let sequence = 0;
+      const sending = setInterval(() => {
+        sequence += 1;
+        stranger.send(keyPicture(STRANGER, sequence), port, '127.0.0.1');
+        camera.send(keyPicture(CAMERA, sequence), port, '127.0.0.1');
+      }, 10);
+      try {
+        await until(() => room.sent.length >= 30, 20_000);
+      } finally {
+        clearInterval(sending);
+      }
+      const senders = new Set(room.sent.map(({ data }) => data.at(-1)));
+      expect(senders).toEqual(new Set([CAMERA]));
+    },
+    60_000,
+  );
+});
+
+pulling('a camera with RTSP over TLS [needs node-av, openssl]', () => {
+  test.each(['', '?udp'])(
+    'that refuses RTP over TCP is not asked for UDP, which nothing encrypts: "%s"',
+    async (query) => {
+      const { port, heard } = await serve((request, cseq) => {
+        if (request.startsWith('DESCRIBE')) return described(described264, cseq);
+
+        return request.startsWith('SETUP') ? reply('461 Unsupported Transport', cseq) : reply('200 OK', cseq);
+      }, certificate());
+      const room = new TestRoom(systemClock);
+      const options = { sourceUri: `rtsps://127.0.0.1:${port}/${query}` };
+      const prepared = await rtspKind({ entry, hangMs: 10_000 }).prepare(options, {
+        roomId: 'kitchen',
+        videoCodec: 'h264',
+      });
+      const started = prepared.start(room.host) as RtspComponent;
+      component = started;
+      await until(() => (started.inspect() as { state: string }).state === 'waiting', 20_000);
+      expect(started.inspect()).toMatchObject({ lostReason: expect.stringContaining('not encrypted') });
+      expect(heard.join('')).toContain('RTP/AVP/TCP');
+      expect(heard.join('')).not.toContain('client_port');
+    },
+    60_000,
+  );
+});

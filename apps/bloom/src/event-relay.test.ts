@@ -48,6 +48,14 @@ test('a member is interested until it is gone', async () => {
   expect(relay.metricsWanted).toBe(false);
 });
 
+test('malformed messages of a member do not end the relay', async () => {
+  for (let i = 0; i < 10; i += 1) {
+    system.cast('events_node', { type: 'metrics', report: '{' } as never);
+    await system.idle();
+  }
+  expect(system.whereis('events_node')).toBeDefined();
+});
+
 test('a member that goes while its interest waits for its turn is not', async () => {
   declare('b@x');
   members = [];

@@ -86,7 +86,11 @@ export class EventRelay {
       },
       inspect: () => ({ metricsWantedBy: [...interested.metrics], dataWantedBy: [...interested.data] }),
     };
-    const actor = system.spawn(behaviour, { name: EVENTS_ACTOR, mailbox: { essential: ['notification', 'interest'] } });
+    const actor = system.spawn(behaviour, {
+      name: EVENTS_ACTOR,
+      mailbox: { essential: ['notification', 'interest'] },
+      permanent: true,
+    });
     system.register(EVENTS_ACTOR, actor);
     this.#timers = [
       setInterval(() => this.#declareInterest(), INTEREST_INTERVAL_MS).unref(),

@@ -1,3 +1,4 @@
+import type { ActorSystem } from '@bloom/actors';
 import type { NodeControl } from '@bloom/http-api';
 import type { LocalRooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
@@ -6,6 +7,8 @@ import type { Ask } from './cluster-view.js';
 export interface NodeControlOptions {
   rooms: LocalRooms;
   engine: Pick<MediaEngine, 'takesRooms'>;
+  /** Holds the services of the node, such as the one that answers other nodes. */
+  system: Pick<ActorSystem, 'failedServices'>;
   /** False until the node is completely open. */
   started: () => boolean;
   /** Asks the other nodes. */
@@ -13,14 +16,15 @@ export interface NodeControlOptions {
 }
 
 /** Adapts the rooms and the media plane to what operators ask of a node. */
-export function nodeControl({ rooms, engine, started, ask }: NodeControlOptions): NodeControl {
+export function nodeControl({ rooms, engine, system, started, ask }: NodeControlOptions): NodeControl {
   const by = 'HTTP API';
 
   return {
     notReady: () => {
       if (!started()) return 'starting';
       if (rooms.draining) return 'draining';
-      return engine.takesRooms ? undefined : 'no_media_worker';
+      if (!engine.takesRooms) return 'no_media_worker';
+      return system.failedServices().length === 0 ? undefined : 'service_failed';
     },
     drain: async (node, deadlineMs) => {
       if (node !== null) return (await ask('drain', { deadlineMs }, node)).rooms;

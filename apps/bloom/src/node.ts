@@ -143,7 +143,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   let started = false;
   let inspection: Inspection | undefined;
   const ask = asking(() => inspection);
-  const control = nodeControl({ rooms: local, engine, started: () => started, ask });
+  const control = nodeControl({ rooms: local, engine, system, started: () => started, ask });
   metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: local.draining }));
   const health = healthOf(settings, () => cluster, local);
   const own = { streams: liveStreams(hls), recordings };

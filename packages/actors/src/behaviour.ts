@@ -59,6 +59,8 @@ export interface SpawnOptions<P extends Protocol> {
   /** More restarts than this within `restartWindowMs` stop the actor. Default 3 in 60 s. */
   maxRestarts?: number;
   restartWindowMs?: number;
+  /** Never ended by a fault: it is restarted instead, and pauses after more restarts than that. Overrides `supervise`. */
+  permanent?: boolean;
 }
 
 /** Gives an actor's code access to its system. Valid for one incarnation: after a restart `init` gets a new one. */

@@ -2,7 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './testing/counter.js';
-import { createActorSystem, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+
+type Fragile = { fail: (message: object) => void };
 
 let clock: ManualClock;
 let system: ActorSystem;
@@ -68,6 +70,89 @@ describe('faults', () => {
     expect(system.isAlive(ref)).toBe(true);
     await fail();
     expect(system.isAlive(ref)).toBe(false);
+  });
+
+  describe('a permanent actor', () => {
+    const spawnService = (): ActorRef<CounterProtocol> => {
+      const ref = system.spawn(counter(), { permanent: true, maxRestarts: 1, restartWindowMs: 60_000 });
+      system.register('service', ref);
+      return ref;
+    };
+    const fail = (): Promise<void> => {
+      system.cast<CounterProtocol>('service', { type: 'fail', why: 'again' });
+      return system.idle();
+    };
+
+    test('pauses instead of ending, twice as long each time, and is reported meanwhile', async () => {
+      spawnService();
+      await fail();
+      expect(system.failedServices()).toEqual([]);
+      await fail();
+      expect(system.failedServices()).toEqual(['service']);
+      await clock.advanceAsync(999, () => system.idle());
+      expect(system.failedServices()).toEqual(['service']);
+      await clock.advanceAsync(1, () => system.idle());
+      expect(system.failedServices()).toEqual([]);
+      await fail();
+      await clock.advanceAsync(1_999, () => system.idle());
+      expect(system.failedServices()).toEqual(['service']);
+      await clock.advanceAsync(1, () => system.idle());
+      expect(system.failedServices()).toEqual([]);
+    });
+
+    test('handles after the pause what arrived in it', async () => {
+      spawnService();
+      await fail();
+      await fail();
+      const answer = system.call<CounterProtocol, 'read'>('service', { type: 'read' });
+      system.cast<CounterProtocol>('service', { type: 'add', by: 3 });
+      await clock.advanceAsync(1_000, () => system.idle());
+      expect(await answer).toBe(0);
+      expect(await system.call<CounterProtocol, 'read'>('service', { type: 'read' })).toBe(3);
+    });
+
+    test('tries again when its first state cannot be made', async () => {
+      let broken = false;
+      const behaviour: Behaviour<Fragile, null> = {
+        kind: 'fragile',
+        init: () => {
+          if (broken) throw new Error('not yet');
+          return null;
+        },
+        handlers: {
+          fail: () => {
+            throw new Error('broken');
+          },
+        },
+      };
+      system.register('fragile', system.spawn(behaviour, { permanent: true }));
+      broken = true;
+      system.cast<Fragile>('fragile', { type: 'fail' });
+      await system.idle();
+      await clock.advanceAsync(1_000, () => system.idle());
+      expect(system.failedServices()).toEqual(['fragile']);
+      broken = false;
+      await clock.advanceAsync(2_000, () => system.idle());
+      expect(system.failedServices()).toEqual([]);
+    });
+
+    test('ends when it is stopped in a pause, and is no longer reported', async () => {
+      const ref = spawnService();
+      await fail();
+      await fail();
+      await system.stop(ref);
+      expect(system.failedServices()).toEqual([]);
+      expect(clock.pending).toBe(0);
+    });
+  });
+
+  test('a name whose actor crashed is reported until another one has it', async () => {
+    system.register('service', system.spawn(counter()));
+    system.cast<CounterProtocol>('service', { type: 'fail', why: 'for good' });
+    await system.idle();
+    expect(system.failedServices()).toEqual(['service']);
+    system.register('service', system.spawn(counter()));
+    expect(system.failedServices()).toEqual([]);
   });
 
   test('an escalated fault becomes the fault of the parent', async () => {

@@ -68,6 +68,8 @@ export interface ActorSystem extends Sender {
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;
   whereis(name: string): AnyRef | undefined;
+  /** Returns the registered names whose actor has crashed, and those whose permanent actor pauses between restarts. */
+  failedServices(): string[];
   /** True for a living actor; for one on another node, while that node is connected. */
   isAlive(ref: AnyRef): boolean;
   /** Ends an actor and its children after its current message. The actor itself must not await it. */
@@ -140,6 +142,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   readonly #cells = new Map<string, Cell>();
   readonly #top = new Map<string, Cell>();
   readonly #names = new Map<string, Cell>();
+  /** Registered names of actors that have crashed. */
+  readonly #crashed = new Set<string>();
   readonly #suspensions: Suspensions;
   #serial = 0;
   #active = 0;
@@ -291,16 +295,24 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const holder = this.#names.get(name);
     if (holder !== undefined && holder !== cell && holder.ending === undefined) throw nameTaken(`the name ${name}`);
     this.#names.set(name, cell);
+    this.#crashed.delete(name);
     cell.names.add(name);
   }
 
   unregister(name: string): void {
     this.#names.get(name)?.names.delete(name);
     this.#names.delete(name);
+    this.#crashed.delete(name);
   }
 
   whereis(name: string): AnyRef | undefined {
     return this.find(name)?.ref;
+  }
+
+  failedServices(): string[] {
+    const pausing = [...this.#names].filter(([, cell]) => cell.isPausing).map(([name]) => name);
+
+    return [...this.#crashed, ...pausing].toSorted();
   }
 
   isAlive(ref: AnyRef): boolean {
@@ -411,7 +423,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     this.#suspensions.clear(cell.ref);
     this.#cells.delete(cell.ref.key);
     if (this.#top.get(cell.name) === cell) this.#top.delete(cell.name);
-    for (const name of cell.names) if (this.#names.get(name) === cell) this.#names.delete(name);
+    for (const name of cell.names) {
+      if (this.#names.get(name) !== cell) continue;
+      this.#names.delete(name);
+      if (cell.ending?.reason === 'crashed') this.#crashed.add(name);
+    }
   }
 
   async #close(): Promise<void> {

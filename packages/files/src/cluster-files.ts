@@ -41,7 +41,7 @@ export interface ClusterFiles {
 export function offerFiles(system: ActorSystem, own: OwnFiles): void {
   // Senders bound what is queued. Other nodes rely on close and read to release files, and on began to keep ids unique.
   const mailbox = { essential: ['began', 'close', 'read'] } as const;
-  const actor = system.spawn(fileBehaviour(own), { name: FILES_ACTOR, mailbox });
+  const actor = system.spawn(fileBehaviour(own), { name: FILES_ACTOR, mailbox, permanent: true });
   system.register(FILES_ACTOR, actor);
 }
 

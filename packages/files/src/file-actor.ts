@@ -86,12 +86,15 @@ export function fileBehaviour({
     }
   };
 
+  // Outlives restarts of the actor, so that no file stays open for ever.
+  const files: State = new Map();
+
   return {
     kind: 'files-node',
     init: (context) => {
       sweepLater(context);
 
-      return new Map();
+      return files;
     },
     handlers: {
       open: (state, { request, file }, context) =>

@@ -25,7 +25,7 @@ describe('probes', () => {
     }
   });
 
-  test.each(['starting', 'draining', 'no_media_worker'] as const)(
+  test.each(['starting', 'draining', 'no_media_worker', 'service_failed'] as const)(
     'say why the node is not ready: %s',
     async (reason) => {
       await start({ notReady: () => reason });

@@ -130,7 +130,7 @@ describe('whatever is asked', () => {
   });
 
   test('an address that somebody made up takes no items', async () => {
-    const rooms = a.system.whereis('rooms')!;
+    const rooms = a.system.at('/rooms')!;
     const sink = { path: rooms.path, key: rooms.key } as SinkRef;
     const request = { kind: 'log-tail' };
     const opening = { v: 1, tool: 't', node: null, request, stream: 'a-stream-name', sink } as const;

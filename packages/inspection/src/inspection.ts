@@ -69,7 +69,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
   const actor = system.spawn(behaviour(inspector), {
     name: INSPECTION_ACTOR,
     mailbox: { limit: MAX_WAITING },
-    supervise: 'restart',
+    permanent: true,
   });
   system.register(INSPECTION_ACTOR, actor);
   let closed: Promise<void> | undefined;

@@ -101,7 +101,10 @@ interface Entry {
   subscriptions: number;
 }
 
-/** Supervises the rooms. It does nothing but start them, so that a fault in one room never affects another. */
+/**
+ * Supervises the rooms. It does nothing but start them, so that a fault in one room never affects another. It has no
+ * registered name, so that no other node can reach it: its end would be the end of all rooms.
+ */
 type OwnerProtocol = {
   create: (message: {
     behaviour: Behaviour<RoomProtocol, RoomState>;
@@ -166,8 +169,7 @@ export class LocalRooms {
     });
     this.#newId = options.newId ?? (() => randomUUID());
     this.#sessions = new RequestSessions({ system, clock: this.#clock, sockets: this.sockets });
-    this.#owner = system.spawn(owner, { name: 'rooms' });
-    system.register('rooms', this.#owner);
+    this.#owner = system.spawn(owner, { name: 'rooms', permanent: true });
   }
 
   load(): RoomsLoad {

@@ -78,6 +78,8 @@ export class Cell implements ContextOwner, TurnOwner {
   #traced = false;
   #killed: { error: unknown } | undefined;
   #stopRequested = false;
+  /** Timer of the pause after too many restarts. */
+  #pause: unknown;
   #stopped: Promise<void> | undefined;
 
   constructor(
@@ -102,6 +104,11 @@ export class Cell implements ContextOwner, TurnOwner {
 
   get isLiving(): boolean {
     return this.ending === undefined;
+  }
+
+  /** True while a permanent actor pauses between restarts. */
+  get isPausing(): boolean {
+    return this.#pause !== undefined && this.ending === undefined;
   }
 
   /** Type of the message in hand. */
@@ -306,7 +313,7 @@ export class Cell implements ContextOwner, TurnOwner {
 
   /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
   kill(error: unknown): void {
-    if (this.ending !== undefined || this.turns.abort(error)) return;
+    if (this.ending !== undefined || this.isPausing || this.turns.abort(error)) return;
     if (this.#current !== undefined) this.#killed = { error };
     else this.crashed(error);
   }
@@ -337,7 +344,8 @@ export class Cell implements ContextOwner, TurnOwner {
   }
 
   #decide(error: unknown, messageType: string): FaultDecision {
-    const { supervise = 'stop' } = this.options;
+    const { supervise = 'stop', permanent = false } = this.options;
+    if (permanent) return 'restart';
     if (typeof supervise === 'string') return supervise;
 
     const fault: Fault = { ref: this.ref, error, messageType, restarts: this.counters.restarts };
@@ -350,8 +358,10 @@ export class Cell implements ContextOwner, TurnOwner {
   }
 
   #restart(): boolean {
-    if (!this.restarts.take()) {
-      const { max: maxRestarts, windowMs: restartWindowMs } = this.restarts;
+    const { max: maxRestarts, windowMs: restartWindowMs } = this.restarts;
+    const { permanent = false } = this.options;
+    const inTime = this.restarts.take();
+    if (!inTime && !permanent) {
       this.log.error('actor.too_many_restarts', { maxRestarts, restartWindowMs });
       return false;
     }
@@ -360,6 +370,13 @@ export class Cell implements ContextOwner, TurnOwner {
     this.#stopRequested = false;
     this.#releaseOwned();
     for (const child of this.children.values()) void child.stop();
+    if (inTime && this.#startAnew()) return true;
+    if (permanent) this.#startAfterPause();
+
+    return permanent;
+  }
+
+  #startAnew(): boolean {
     this.#context = new Context(this, ++this.#incarnation);
     try {
       this.start();
@@ -368,6 +385,19 @@ export class Cell implements ContextOwner, TurnOwner {
       this.log.error('actor.restart_failed', { error });
       return false;
     }
+  }
+
+  /** Messages wait meanwhile. */
+  #startAfterPause(): void {
+    const pauseMs = this.restarts.takeWithPause();
+    this.log.error('actor.restart_paused', { pauseMs, restarts: this.counters.restarts });
+    this.turns.suspend();
+    this.#pause = this.clock.setTimeout(() => {
+      this.#pause = undefined;
+      if (this.ending !== undefined) return;
+      if (this.#startAnew()) this.turns.resume();
+      else this.#startAfterPause();
+    }, pauseMs);
   }
 
   // --- the end
@@ -440,6 +470,8 @@ export class Cell implements ContextOwner, TurnOwner {
   }
 
   #releaseOwned(): void {
+    this.clock.clearTimeout(this.#pause);
+    this.#pause = undefined;
     this.timers.clearAll();
     for (const demonitor of this.watching) demonitor();
     this.watching.clear();

@@ -2,6 +2,9 @@ import type { Clock } from '@bloom/time';
 
 const DEFAULT_MAX = 3;
 const DEFAULT_WINDOW_MS = 60_000;
+/** Pause of a permanent actor that was restarted too often; doubles each time. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
 
 /** Limits how often an actor is restarted within a window of time. */
 export class Restarts {
@@ -9,6 +12,7 @@ export class Restarts {
   readonly windowMs: number;
   readonly #clock: Clock;
   #times: number[] = [];
+  #pauseMs = FIRST_PAUSE_MS;
 
   constructor(options: { maxRestarts?: number; restartWindowMs?: number }, clock: Clock) {
     this.max = options.maxRestarts ?? DEFAULT_MAX;
@@ -27,9 +31,20 @@ export class Restarts {
   take(): boolean {
     const now = this.#clock.now();
     this.#times = this.#times.filter((at) => now - at < this.windowMs);
+    if (this.#times.length === 0) this.#pauseMs = FIRST_PAUSE_MS;
     if (this.#times.length >= this.max) return false;
     this.#times.push(now);
 
     return true;
+  }
+
+  /** Counts the restart of a permanent actor that was one too many, and returns its pause in milliseconds. */
+  takeWithPause(): number {
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    this.#times.shift();
+    this.#times.push(this.#clock.now());
+
+    return pauseMs;
   }
 }

@@ -35,7 +35,7 @@ export function infoOf(cell: Cell): ActorInfo {
 }
 
 export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetails {
-  const { supervise = 'stop', mailbox } = cell.options;
+  const { permanent = false, supervise = permanent ? 'restart' : 'stop', mailbox } = cell.options;
   const essential = mailbox?.essential ?? [];
 
   return {

@@ -38,7 +38,7 @@ export const RecordingListing = z
 export const Up = z.strictObject({ status: z.literal('UP') }).meta({ id: 'Up', description: 'The node is up' });
 
 /** Why a node takes no new rooms. */
-const NotReadyReason = z.enum(['starting', 'draining', 'no_media_worker']);
+const NotReadyReason = z.enum(['starting', 'draining', 'no_media_worker', 'service_failed']);
 export type NotReadyReason = z.infer<typeof NotReadyReason>;
 
 export const NotReady = z

@@ -88,7 +88,7 @@ export class ClusterRooms {
           if (created !== undefined) this.#report([this.directory.add(node, created)]);
         },
       }),
-      { name: NODE_ACTOR, mailbox: { essential: 'all' }, supervise: 'restart' },
+      { name: NODE_ACTOR, mailbox: { essential: 'all' }, permanent: true },
     );
     system.register(NODE_ACTOR, actor);
   }

@@ -126,6 +126,21 @@ describe('rooms of a cluster over real connections', () => {
     }
   });
 
+  test('a malformed message of a member ends neither the rooms of a node nor its services', async () => {
+    await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+    const owner = members.find(({ local }) => local.roomRef('kitchen') !== undefined) ?? a;
+    const asker = owner === a ? b : a;
+    const { counters } = owner.remote;
+    for (let i = 0; i < 5; i += 1) {
+      asker.system.cast(asker.remote.remote(owner.name, 'rooms'), { type: 'create' } as never);
+      asker.system.cast(asker.remote.remote(owner.name, NODE_ACTOR), { type: 'reserve' } as never);
+    }
+    await until(() => counters.castsIn + counters.deadLetters >= 10);
+    await owner.system.idle();
+    expect(owner.local.view('kitchen')).toMatchObject({ id: 'kitchen' });
+    expect(owner.system.whereis(NODE_ACTOR)).toBeDefined();
+  });
+
   test('a request is known by its id on every node that does something for it', async () => {
     for (let i = 0; i < 3; i++) {
       await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `room-${i}` }, `create-${i}`);

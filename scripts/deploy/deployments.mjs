@@ -9,6 +9,9 @@ const TURN_TCP_PORT = 3478;
 const MEDIA_PORTS = 16;
 const FIRST_MEDIA_PORT = 50_000;
 
+/** Container networks get their addresses from these. */
+const PRIVATE_NETWORKS = '10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fd00::/8';
+
 const DRAIN = {
   // A stopped node takes no new rooms and ends when its last room has, after an hour at the latest.
   JF_DRAIN_TIMEOUT: '${BLOOM_DRAIN_TIMEOUT:-3600}',
@@ -84,6 +87,8 @@ export const deployments = {
           JF_HOST: '${BLOOM_DOMAIN:?is the name that clients use, such as media.example.com}',
           JF_CHECK_ORIGIN: '${BLOOM_ORIGINS:-true}',
           JF_STRUCTURED_LOGGING: 'true',
+          // Caddy: nobody else in the container network reaches the HTTP port.
+          JF_TRUSTED_PROXIES: PRIVATE_NETWORKS,
           ...media(0, TURN_TCP_PORT),
           JF_WEBRTC_TURN_IP: '${BLOOM_PUBLIC_IP:?is the address that clients send media to}',
           ...DRAIN,

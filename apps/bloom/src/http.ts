@@ -12,6 +12,7 @@ import {
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import { TrustedProxies } from '@bloom/net';
 import type { ServerSocket } from '@bloom/notifications';
 import type { RoomService } from '@bloom/rooms';
 import { createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
@@ -66,14 +67,16 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
   const listener = await startHttpListener({
     handler,
     upgrades: {
-      [PEER_SOCKET_PATH]: (request, socket, head) => peerSockets.handleUpgrade(request, socket, head),
-      [SERVER_SOCKET_PATH]: (request, socket, head) => serverSocket.handleUpgrade(request, socket, head),
+      [PEER_SOCKET_PATH]: (...upgrade) => peerSockets.handleUpgrade(...upgrade),
+      [SERVER_SOCKET_PATH]: (...upgrade) => serverSocket.handleUpgrade(...upgrade),
     },
     ip: http.ip,
     port: http.port,
     tls: http.tls,
     checkOrigin: http.checkOrigin,
     publicHost: http.host,
+    trusted: new TrustedProxies(http.trustedProxies),
+    proxyProtocol: http.proxyProtocol,
     log,
   }).catch((error: unknown) => {
     peerSockets.close();

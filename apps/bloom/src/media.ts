@@ -1,6 +1,7 @@
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import { TrustedProxies } from '@bloom/net';
 import { createMediaEngine, emptyEngineStats, type EngineStats, type MediaEngine } from '@bloom/sfu';
 import { Certificate } from './certificate.js';
 
@@ -29,7 +30,7 @@ export async function openEngine({ settings, workers, log }: EngineParts): Promi
 }
 
 function engineOptions({ settings, workers, log }: EngineParts, certificate: Certificate | undefined) {
-  const { webrtc } = settings;
+  const { webrtc, http } = settings;
   if (webrtc === null) {
     const portRange = { min: 0, max: 0 };
     return { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log };
@@ -45,6 +46,7 @@ function engineOptions({ settings, workers, log }: EngineParts, certificate: Cer
     ...(turnTlsPort === null || certificate === undefined
       ? {}
       : { tls: { port: turnTlsPort, host, context: () => certificate.context } }),
+    ...(http.proxyProtocol ? { proxies: new TrustedProxies(http.trustedProxies) } : {}),
     workers,
     log,
   };

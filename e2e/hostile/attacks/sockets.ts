@@ -1,7 +1,9 @@
 import { expect } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
-import { encodePeerMessage } from '@bloom/protocol';
-import type { Attack } from '../harness/attack.js';
+import type { Socket } from 'node:net';
+import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import { WebSocket } from 'ws';
+import type { Attack, Ground } from '../harness/attack.js';
 import { Intruder } from '../harness/intruder.js';
 import {
   frame,
@@ -21,6 +23,52 @@ const FLOOD_MS = 3_000;
 const bigFrame = Buffer.concat([frame({ opcode: Opcode.binary, announced: MIB }), Buffer.alloc(MIB - 10, 1)]);
 const ping = frame({ opcode: Opcode.ping, payload: Buffer.alloc(125) });
 const pings = Buffer.concat(Array.from({ length: 500 }, () => ping));
+
+const FLOOD_PER_S = 700;
+const NEWCOMERS = 20;
+/** Of a client on another continent. */
+const ROUND_TRIP_MS = 200;
+
+/** Opens websockets from the address of the honest clients, and says nothing on them. */
+function silentWebsockets(host: string): { readonly opened: number; stop(): void } {
+  const live = new Set<Socket>();
+  const from = performance.now();
+  let opened = 0;
+  const timer = setInterval(() => {
+    const due = ((performance.now() - from) / 1_000) * FLOOD_PER_S;
+    for (; opened < due && live.size < 3_000; opened++) {
+      void rawWebsocket({ host, from: '127.0.0.1' }).then((socket) => {
+        live.add(socket);
+        socket.resume().once('close', () => live.delete(socket));
+      });
+    }
+  }, 5);
+
+  return {
+    get opened() {
+      return opened;
+    },
+    stop() {
+      clearInterval(timer);
+      for (const socket of live) socket.destroy();
+    },
+  };
+}
+
+/** Joins as a client does whose packets take long. Resolves with the type of the first answer, or why there was none. */
+async function slowJoin(ground: Ground): Promise<string> {
+  const token = await ground.newToken();
+  const socket = new WebSocket(`ws://${ground.host}${PEER_PATH}`);
+  ground.after(() => socket.terminate());
+  return new Promise((resolve) => {
+    socket.once('error', (error) => resolve(error.message));
+    socket.once('close', (code) => resolve(`closed with ${code}`));
+    socket.once('message', (bytes: Buffer) => resolve(decodePeerMessage(bytes).type));
+    socket.once('open', () => {
+      setTimeout(() => socket.send(encodePeerMessage({ type: 'authRequest', token })), ROUND_TRIP_MS);
+    });
+  });
+}
 
 export const sockets: readonly Attack[] = [
   {
@@ -46,6 +94,21 @@ export const sockets: readonly Attack[] = [
       const backend = await rawWebsocket({ host: ground.host, path: SERVER_PATH, from: '127.0.0.1' });
       ground.after(() => void backend.destroy());
       expect(backend.readable).toBe(true);
+    },
+  },
+  {
+    title: `${FLOOD_PER_S} silent websockets a second behind the address from which ${NEWCOMERS} clients join`,
+    async run(ground) {
+      const flood = silentWebsockets(ground.host);
+      ground.after(() => flood.stop());
+      await pause(2_000);
+      const refused: string[] = [];
+      for (let at = 0; at < NEWCOMERS; at++) {
+        const answer = await slowJoin(ground);
+        if (answer !== 'authenticated') refused.push(answer);
+      }
+      expect(refused).toEqual([]);
+      expect(flood.opened).toBeGreaterThan(1_000);
     },
   },
   {

@@ -51,6 +51,19 @@ export const ipOfEachFamily: Grammar<readonly string[]> = {
   },
 };
 
+/** An address or a CIDR range. */
+export const network: Grammar<string> = {
+  name: 'ip or CIDR range',
+  expected: 'a literal IPv4 or IPv6 address or a CIDR range such as `10.0.0.0/8`',
+  emptyIsUnset: true,
+  parse: (text) => {
+    const match = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text);
+    const family = isIP(match?.[1] ?? '');
+
+    return family === 0 || Number(match?.[2] ?? 0) > (family === 4 ? 32 : 128) ? undefined : text;
+  },
+};
+
 const HOST_NAME =
   /^(?=.{1,253}$)(?!.*\.\d+$)[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?(?:\.[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?)*$/i;
 

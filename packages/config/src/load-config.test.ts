@@ -25,6 +25,8 @@ describe('without any variable', () => {
         secretKeyBase: Buffer.alloc(48, 7).toString('base64'),
         checkOrigin: { kind: 'any' },
         publicMediaFiles: false,
+        trustedProxies: [],
+        proxyProtocol: false,
         tls: null,
       },
       logging: { structured: false, level: 'info' },
@@ -96,6 +98,24 @@ describe('grammars', () => {
         },
       ]);
     }
+  });
+
+  test('JF_TRUSTED_PROXIES is a list of addresses and CIDR ranges', () => {
+    const JF_TRUSTED_PROXIES = '10.0.0.0/8 192.0.2.1 fd00::/8 2001:db8::1/128';
+    expect(settings({ JF_TRUSTED_PROXIES }).http.trustedProxies).toEqual(JF_TRUSTED_PROXIES.split(' '));
+    rejects('JF_TRUSTED_PROXIES', [
+      'proxy.example',
+      '10.0.0.0/33',
+      '10.0.0.0/',
+      '/8',
+      '10.0.0.1,10.0.0.2',
+      'fe80::1%eth0',
+    ]);
+  });
+
+  test('JF_PROXY_PROTOCOL needs to know the proxies', () => {
+    expect(failure({ JF_PROXY_PROTOCOL: 'true' }).variable).toBe('JF_TRUSTED_PROXIES');
+    expect(settings({ JF_PROXY_PROTOCOL: 'true', JF_TRUSTED_PROXIES: '10.0.0.1' }).http.proxyProtocol).toBe(true);
   });
 
   test('JF_S3_PATH_PREFIX leads out of nothing', () => {

@@ -120,12 +120,26 @@ function loadHttp(reader: Reader, world: World): HttpSettings {
     secretKeyBase,
     checkOrigin: reader.get('checkOrigin'),
     publicMediaFiles: reader.get('publicMediaFiles'),
+    ...loadProxies(reader),
     tls: loadTls({
       keyPath: inCwd(reader.read('sslKeyPath')),
       certPath: inCwd(reader.read('sslCertPath')),
       readFile,
     }),
   };
+}
+
+function loadProxies(reader: Reader): Pick<HttpSettings, 'trustedProxies' | 'proxyProtocol'> {
+  const trustedProxies = reader.read('trustedProxies') ?? [];
+  const proxyProtocol = reader.get('proxyProtocol');
+  if (proxyProtocol && trustedProxies.length === 0) {
+    throw new ConfigError(
+      'JF_TRUSTED_PROXIES',
+      'JF_TRUSTED_PROXIES is not set: with JF_PROXY_PROTOCOL=true connections are taken from these proxies only',
+    );
+  }
+
+  return { trustedProxies, proxyProtocol };
 }
 
 function loadLevel(reader: Reader, warnings: ConfigWarning[]): Settings['logging']['level'] {

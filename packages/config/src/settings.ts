@@ -38,6 +38,9 @@ export interface HttpSettings {
   secretKeyBase: string;
   checkOrigin: OriginRule;
   publicMediaFiles: boolean;
+  /** Addresses and CIDR ranges. */
+  trustedProxies: readonly string[];
+  proxyProtocol: boolean;
   /** PEM; null = plain HTTP. */
   tls: TlsSettings | null;
 }

@@ -50,8 +50,16 @@ export interface HttpApiOptions {
   onStep?: OnStep;
 }
 
-/** A listener for `http.createServer`. */
-export type HttpApi = (request: IncomingMessage, response: ServerResponse) => void;
+/** The connection of a request, as its listener sees it. */
+export interface RequestClient {
+  /** Records that the request shows a valid token. */
+  authenticated(): void;
+  /** Counts a request that needs none. Returns false when there are too many. */
+  admit(): boolean;
+}
+
+/** A listener for `http.createServer`; without `client` nothing is counted. */
+export type HttpApi = (request: IncomingMessage, response: ServerResponse, client?: RequestClient) => void;
 
 /** Creates the HTTP API (docs/reference/http-api.md): requests pass the calls in here in their order. */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
@@ -75,7 +83,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     const open = route.auth === 'none' || (route.auth === 'file' && settings.publicMediaFiles);
 
     return [
-      ...(open ? [] : [guard(route.auth === 'peer' ? authenticatePeer : authenticate)]),
+      open ? admit : guard(route.auth === 'peer' ? authenticatePeer : authenticate),
       ...(route.textBody === undefined ? [] : [parseText(route.textBody)]),
       ...(route.body !== undefined ? [parseBody] : []),
       run(route, operations[route.id], options),
@@ -86,7 +94,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   for (const route of ROUTES) app[route.method](route.path, ...stepsOf(route));
   for (const path of SESSION_PATHS) app.all(path, wrongMethod(path));
   if (settings.describe) serveDescription(app, settings);
-  if (fallback !== undefined) app.use(fallback);
+  if (fallback !== undefined) app.use(admit, fallback);
 
   app.use(unknownRoute);
   app.use(failure(log));
@@ -100,14 +108,24 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     failure: failure(log),
   });
 
-  return (request, response) => {
+  return (request, response, client) => {
+    if (client !== undefined) CLIENTS.set(request, client);
     if (!isOfStream(request, response)) app(request, response);
   };
 }
 
+const CLIENTS = new WeakMap<IncomingMessage, RequestClient>();
+
+/** Takes requests that need no token, in bounds. */
+const admit: RequestHandler = (request, _response, next) => {
+  if (CLIENTS.get(request)?.admit() === false) throw new HttpError(503, 'Too many requests without a token');
+  next();
+};
+
 function guard(authenticate: (request: IncomingMessage, response: ServerResponse) => void): RequestHandler {
   return (request, response, next) => {
     authenticate(request, response);
+    CLIENTS.get(request)?.authenticated();
     next();
   };
 }

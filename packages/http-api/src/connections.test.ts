@@ -1,25 +1,105 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { TrustedProxies } from '@bloom/net';
 import { ManualClock } from '@bloom/time/testing';
-import { Connections, CROWDED_TIMEOUT_MS, MAX_UNSERVED_PER_NETWORK } from './connections.js';
+import {
+  Connections,
+  CROWDED_TIMEOUT_MS,
+  MAX_IDLE_STRANGERS_PER_NETWORK,
+  MAX_STRANGERS_REQUESTS_PER_NETWORK,
+  MAX_UNSERVED_PER_NETWORK,
+} from './connections.js';
+
+/** A connection without a network. */
+function fake(remoteAddress: string, remotePort = 4000): Socket {
+  return Object.assign(new PassThrough(), { remoteAddress, remotePort }) as unknown as Socket;
+}
 
 test('all addresses of an IPv6 /64 have the share of one network', () => {
-  const server = createServer();
-  const connections = new Connections(server, silentLog);
+  const clock = new ManualClock();
+  const connections = new Connections(createServer(), silentLog, { clock });
   const open = (remoteAddress: string) => {
-    const socket = Object.assign(new PassThrough(), { remoteAddress, remotePort: 4000 });
-    server.emit('connection', socket);
+    const socket = fake(remoteAddress);
+    connections.add(socket);
     return socket;
   };
   const neighbour = open('2001:db8:0:1::1');
-  const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => open(`2001:db8::${i.toString(16)}`));
+  const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK }, (_, i) => open(`2001:db8::${i.toString(16)}`));
+  clock.advance(1_000);
+  open('2001:db8::ffff');
   expect(sockets.filter(({ destroyed }) => destroyed)).toEqual([sockets[0]]);
   expect(neighbour.destroyed).toBe(false);
   connections.destroy();
+});
+
+test('a connection that may still send its request does not go for a newer one', () => {
+  const clock = new ManualClock();
+  const connections = new Connections(createServer(), silentLog, { clock });
+  const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
+  for (const socket of sockets) connections.add(socket);
+  expect(sockets.filter(({ destroyed }) => destroyed)).toEqual(sockets.slice(-1));
+  connections.destroy();
+});
+
+test('the connections of a trusted proxy are not one network', () => {
+  const trusted = new TrustedProxies(['192.0.2.1']);
+  const connections = new Connections(createServer(), silentLog, { trusted });
+  const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
+  for (const socket of sockets) connections.add(socket);
+  expect(sockets.filter(({ destroyed }) => destroyed)).toEqual([]);
+  connections.destroy();
+});
+
+/** Sends the events of a request that is answered at once. */
+function ask(server: Server, socket: Socket, answer: (request: IncomingMessage) => void = () => undefined): void {
+  const request = Object.assign(new PassThrough(), {
+    socket,
+    headers: {},
+    complete: true,
+  }) as unknown as IncomingMessage;
+  const response = new EventEmitter();
+  server.emit('request', request, response);
+  answer(request);
+  response.emit('close');
+}
+
+test('idle connections of strangers go for newer ones, those that have shown a token stay', () => {
+  const clock = new ManualClock();
+  const server = createServer();
+  server.removeAllListeners('request');
+  const connections = new Connections(server, silentLog, { clock });
+  const open = (port: number) => {
+    const socket = fake('192.0.2.1', port);
+    connections.add(socket);
+    return socket;
+  };
+  const backend = open(1);
+  ask(server, backend, (request) => connections.authenticated(request));
+  const strangers = Array.from({ length: MAX_IDLE_STRANGERS_PER_NETWORK }, (_, i) => open(i + 2));
+  for (const socket of strangers) ask(server, socket);
+  clock.advance(1_000);
+  const latest = open(60_000);
+  ask(server, latest);
+  expect(strangers.filter(({ destroyed }) => destroyed)).toEqual(strangers.slice(0, 1));
+  expect(backend.destroyed).toBe(false);
+  expect(latest.destroyed).toBe(false);
+  connections.destroy();
+});
+
+test('requests in progress without a token are refused beyond their limit, those of other networks are not', () => {
+  const connections = new Connections(createServer(), silentLog, { trusted: new TrustedProxies(['192.0.2.1']) });
+  const from = (client: string) =>
+    connections.admitStranger({
+      socket: fake('192.0.2.1'),
+      headers: { 'x-forwarded-for': client },
+    } as unknown as IncomingMessage);
+  for (let i = 0; i < MAX_STRANGERS_REQUESTS_PER_NETWORK; i++) from('203.0.113.1');
+  expect(from('203.0.113.1')).toBe(false);
+  expect(from('203.0.113.2')).toBe(true);
 });
 
 test.each([
@@ -32,7 +112,10 @@ test.each([
   });
   const connections = new Connections(server, silentLog, { limit: 20, clock });
   const accepted: Socket[] = [];
-  server.on('connection', (socket) => accepted.push(socket));
+  server.prependListener('connection', (socket) => {
+    accepted.push(socket);
+    connections.add(socket);
+  });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const open = async () => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
-import { ConnectionShares, networkOf } from '@bloom/net';
+import { ConnectionShares, type Endpoint, networkOf, TrustedProxies } from '@bloom/net';
 import { type Clock, LogThrottle, systemClock } from '@bloom/time';
 
 /** Limit of all connections, which leaves descriptors for media. */
@@ -12,9 +12,21 @@ const CROWDED = 0.9;
 /** Time for the header of a request, and then for its body, while connections are that scarce. */
 export const CROWDED_TIMEOUT_MS = 5_000;
 const SWEEP_PAUSE_MS = 1_000;
-/** Limit of connections without a first request, which any stranger can open. */
+/** Limits of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
-export const MAX_UNSERVED_PER_NETWORK = 256;
+export const MAX_UNSERVED_PER_NETWORK = 1_024;
+/** Age from which such a connection may go for a newer one: clients send the request with the handshake or a round trip later. */
+const UNSERVED_GRACE_MS = 1_000;
+/** Limits of connections that wait for a next request and have shown no token: the oldest go for newer ones. */
+const MAX_IDLE_STRANGERS = 2_048;
+export const MAX_IDLE_STRANGERS_PER_NETWORK = 1_024;
+const IDLE_GRACE_MS = 1_000;
+/** Limits of requests in progress that need no token, such as those for public files: further ones are refused. */
+const MAX_STRANGERS_REQUESTS = 6_144;
+export const MAX_STRANGERS_REQUESTS_PER_NETWORK = 4_096;
+/** Limits of connections that are never closed for newer ones because they have shown a token. Further ones are as strangers'. */
+const MAX_KNOWN = 8_192;
+const MAX_KNOWN_PER_NETWORK = 4_096;
 /** Requests of one connection without a complete response: Node parses all that one read of 64 KiB brings. */
 export const MAX_PIPELINED = 32;
 
@@ -22,6 +34,7 @@ export interface ConnectionsOptions {
   /** Connections of all kinds. */
   limit?: number | undefined;
   clock?: Clock;
+  trusted?: TrustedProxies | undefined;
 }
 
 /** The connections of a listener, from accept to close: the server itself forgets those that are upgraded. */
@@ -35,11 +48,14 @@ export class Connections {
   readonly #open = new Set<Socket>();
   /** Keyed by remote address and port: with TLS the socket of a request is not that of its connection. */
   readonly #unserved = new Map<string, Socket>();
-  readonly #shares = new ConnectionShares<string>({
-    max: MAX_UNSERVED,
-    maxPerNetwork: MAX_UNSERVED_PER_NETWORK,
-    drop: (key, limit) => this.#drop(key, limit),
-  });
+  readonly #trusted: TrustedProxies;
+  /** The clients whose address a PROXY header gave, by remote address and port. */
+  readonly #proxied = new Map<string, Endpoint>();
+  readonly #unservedShares: ConnectionShares<string>;
+  readonly #idleStrangers: ConnectionShares<Socket>;
+  readonly #strangersRequests: ConnectionShares<IncomingMessage>;
+  readonly #known: ConnectionShares<Socket>;
+  readonly #isKnown = new WeakSet<Duplex>();
   readonly #served = new WeakSet<Duplex>();
   readonly #answers = new WeakMap<Duplex, number>();
   /** The last request of each connection on which one is being answered. */
@@ -50,10 +66,40 @@ export class Connections {
   /** When a sweep first found the request of a connection incomplete. */
   readonly #partialSinceMs = new WeakMap<Socket, number>();
 
-  constructor(server: Server, log: Log, { limit = MAX_CONNECTIONS, clock = systemClock }: ConnectionsOptions = {}) {
+  constructor(server: Server, log: Log, options: ConnectionsOptions = {}) {
+    const { limit = MAX_CONNECTIONS, clock = systemClock, trusted = new TrustedProxies() } = options;
     this.#log = log;
     this.#server = server;
     this.#clock = clock;
+    this.#trusted = trusted;
+    const now = () => clock.now();
+    this.#unservedShares = new ConnectionShares({
+      max: MAX_UNSERVED,
+      maxPerNetwork: MAX_UNSERVED_PER_NETWORK,
+      graceMs: UNSERVED_GRACE_MS,
+      now,
+      drop: (key, limited) => this.#dropUnserved(key, limited),
+    });
+    this.#idleStrangers = new ConnectionShares({
+      max: MAX_IDLE_STRANGERS,
+      maxPerNetwork: MAX_IDLE_STRANGERS_PER_NETWORK,
+      graceMs: IDLE_GRACE_MS,
+      now,
+      // Nothing is lost: its client connects again.
+      drop: (socket) => socket.destroy(),
+    });
+    this.#strangersRequests = new ConnectionShares({
+      max: MAX_STRANGERS_REQUESTS,
+      maxPerNetwork: MAX_STRANGERS_REQUESTS_PER_NETWORK,
+      graceMs: Number.POSITIVE_INFINITY,
+      drop: () => undefined,
+    });
+    this.#known = new ConnectionShares({
+      max: MAX_KNOWN,
+      maxPerNetwork: MAX_KNOWN_PER_NETWORK,
+      graceMs: Number.POSITIVE_INFINITY,
+      drop: () => undefined,
+    });
     this.#crowdedAt = limit * CROWDED;
     server.maxConnections = limit;
     // That of Node ends connections whose last response is written but still on its way. Closing the server calls it as well.
@@ -62,10 +108,10 @@ export class Connections {
       this.#refused('any', 'connections', limit);
       this.#makeRoom();
     });
-    server.on('connection', (socket: Socket) => this.#add(socket));
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
       this.served(socket);
+      response.once('close', () => this.#strangersRequests.delete(request));
       this.#requests.set(socket, request);
       const answers = (this.#answers.get(socket) ?? 0) + 1;
       this.#answers.set(socket, answers);
@@ -90,12 +136,14 @@ export class Connections {
   /** Records that a request of the connection has arrived. */
   served(socket: Socket): void {
     this.#idle.delete(socket);
+    this.#idleStrangers.delete(socket);
     this.#partialSinceMs.delete(socket);
     if (this.#served.has(socket)) return;
     this.#served.add(socket);
     this.#forget(keyOf(socket));
     socket.once('close', () => {
       this.#idle.delete(socket);
+      this.#idleStrangers.delete(socket);
       this.#requests.delete(socket);
     });
   }
@@ -104,29 +152,68 @@ export class Connections {
     for (const socket of this.#open) socket.destroy();
   }
 
-  #add(socket: Socket): void {
+  /** Counts a new connection. `proxied`: the client that a PROXY header gave. */
+  add(socket: Socket, proxied?: Endpoint): void {
+    const key = keyOf(socket);
+    if (proxied !== undefined) this.#proxied.set(key, proxied);
     // A request that is parsed once more reports its connection again.
     if (this.#open.has(socket)) return;
-    const key = keyOf(socket);
     this.#open.add(socket);
     if (this.#open.size > this.#crowdedAt) this.#makeRoom();
-    this.#shares.add(key, socket.remoteAddress ?? '');
-    this.#unserved.set(key, socket);
     socket.once('close', () => {
       this.#open.delete(socket);
+      this.#proxied.delete(key);
       this.#forget(key);
     });
+    const address = this.#connectedFrom(socket);
+    // A proxy opens one when it has a request, and those of all its clients come from one address.
+    if (this.#trusted.has(address)) return;
+    this.#unserved.set(key, socket);
+    if (this.#unservedShares.add(key, address)) return;
+    this.#refused(address, 'connections without a request', MAX_UNSERVED_PER_NETWORK);
+    this.#unserved.delete(key);
+    socket.destroy();
   }
 
-  #drop(key: string, limit: 'network' | 'total'): void {
+  /** Returns the address of the client of a request, which a trusted proxy may have passed on. */
+  clientOf({ socket, headers }: IncomingMessage): string {
+    const forwarded = headers['x-forwarded-for'];
+
+    return this.#trusted.clientOf(
+      this.#connectedFrom(socket),
+      typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
+    );
+  }
+
+  /** Records that the request shows a valid token: its connection is not closed for those of strangers. */
+  authenticated({ socket }: IncomingMessage): void {
+    const address = this.#connectedFrom(socket);
+    // The next request on a connection of a proxy is another client's.
+    if (this.#trusted.has(address) || this.#isKnown.has(socket) || !this.#known.add(socket, address)) return;
+    this.#isKnown.add(socket);
+    socket.once('close', () => this.#known.delete(socket));
+  }
+
+  /** Counts a request that needs no token, until it is answered. Returns false when there are too many. */
+  admitStranger(request: IncomingMessage): boolean {
+    const address = this.clientOf(request);
+    if (this.#isKnown.has(request.socket) || this.#strangersRequests.add(request, address)) return true;
+    this.#refused(address, 'requests without a token', MAX_STRANGERS_REQUESTS_PER_NETWORK);
+
+    return false;
+  }
+
+  #connectedFrom(socket: Socket): string {
+    return this.#proxied.get(keyOf(socket))?.address ?? socket.remoteAddress ?? '';
+  }
+
+  #dropUnserved(key: string, limited: 'network' | 'total'): void {
     const socket = this.#unserved.get(key);
-    if (limit === 'total') this.#refused('any', 'connections without a request', MAX_UNSERVED);
-    else {
-      const { remoteAddress = '' } = socket ?? {};
-      this.#refused(remoteAddress, 'connections of one network without a request', MAX_UNSERVED_PER_NETWORK);
-    }
     this.#unserved.delete(key);
-    socket?.destroy();
+    if (socket === undefined) return;
+    const limit = limited === 'total' ? MAX_UNSERVED : MAX_UNSERVED_PER_NETWORK;
+    this.#refused(this.#connectedFrom(socket), 'connections without a request', limit);
+    socket.destroy();
   }
 
   #makeRoom(): void {
@@ -154,7 +241,7 @@ export class Connections {
 
   #forget(key: string): void {
     this.#unserved.delete(key);
-    this.#shares.delete(key);
+    this.#unservedShares.delete(key);
   }
 
   #answered(socket: Socket): void {
@@ -163,10 +250,18 @@ export class Connections {
     if (left > 0) return;
     this.#requests.delete(socket);
     this.#partialSinceMs.delete(socket);
-    if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
+    if (!socket.destroyed) this.#waits(socket);
     const run = this.#whenAnswered.get(socket);
     this.#whenAnswered.delete(socket);
     run?.();
+  }
+
+  #waits(socket: Socket): void {
+    this.#idle.set(socket, socket.bytesRead);
+    const address = this.#connectedFrom(socket);
+    if (this.#isKnown.has(socket) || this.#trusted.has(address) || this.#idleStrangers.add(socket, address)) return;
+    this.#refused(address, 'idle connections without a token', MAX_IDLE_STRANGERS_PER_NETWORK);
+    socket.destroy();
   }
 
   #refused(address: string, what: string, limit: number): void {

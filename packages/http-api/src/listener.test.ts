@@ -24,6 +24,7 @@ async function start(options: Partial<HttpListenerOptions> = {}): Promise<HttpLi
         socket.write(
           `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${key}\r\n\r\n`,
         );
+        return true;
       },
     },
     ip: '127.0.0.1',
@@ -131,6 +132,11 @@ test('a page of another origin that tries again and again fills one line of the 
   expect(log.recent.last().map(({ event, fields }) => [event, fields['origin'], fields['address']])).toEqual([
     ['websocket.origin_refused', 'https://0.example', '127.0.0.1'],
   ]);
+});
+
+test('a websocket for which there is no place is refused with 503', async () => {
+  await start({ upgrades: { [PATH]: () => false } });
+  expect(await upgrade(PATH)).toBe('HTTP/1.1 503 Service Unavailable');
 });
 
 /** Everything that the server sends until it closes; each request is sent when the one before it was answered. */

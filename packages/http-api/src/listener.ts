@@ -1,11 +1,11 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
-import { networkOf } from '@bloom/net';
+import { acceptProxied, networkOf, TrustedProxies } from '@bloom/net';
 import { LogThrottle } from '@bloom/time';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
@@ -30,7 +30,8 @@ const TIME_LIMITS = {
 /** A client that vanishes is not a fault. */
 const ignore = (): void => undefined;
 
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+/** Takes over a websocket of the client at this address. Returns false to have it refused with 503. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer, address: string) => boolean;
 
 export interface HttpListenerOptions {
   handler: HttpApi;
@@ -45,6 +46,10 @@ export interface HttpListenerOptions {
   /** `JF_HOST` */
   publicHost: string;
   log: Log;
+  /** `JF_TRUSTED_PROXIES`. Default: none. */
+  trusted?: TrustedProxies;
+  /** `JF_PROXY_PROTOCOL`. Default: false. */
+  proxyProtocol?: boolean;
   /** Connections of all kinds. */
   maxConnections?: number;
   /** Time after which a connection with a request is closed when nothing moves on it. */
@@ -83,10 +88,18 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       ? createHttpServer(TIME_LIMITS)
       : createHttpsServer({ key: tls.key, cert: tls.cert, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
   server.timeout = options.stalledMs ?? STALLED_MS;
-  const connections = new Connections(server, options.log, { limit: options.maxConnections });
+  const connections = new Connections(server, options.log, {
+    limit: options.maxConnections,
+    trusted: options.trusted,
+  });
+  acceptConnections(server, connections, options);
   server.on('request', (request, response) => {
+    const client = {
+      authenticated: () => connections.authenticated(request),
+      admit: () => connections.admitStranger(request),
+    };
     const begin = (): void => {
-      if (!request.socket.destroyed) handler(request, response);
+      if (!request.socket.destroyed) handler(request, response, client);
     };
     // A pipelined request waits for its turn and holds nothing until then. When the connection is lost, Node ends only the
     // response on its way: files of further ones would stay open.
@@ -110,7 +123,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       });
       return;
     }
-    upgrade({ ...options, originsRefused }, request, socket, head);
+    upgrade({ ...options, originsRefused, address: connections.clientOf(request) }, request, socket, head);
   });
   await listen(server, ip, port);
 
@@ -131,8 +144,42 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   };
 }
 
+/** Counts new connections, and reads the PROXY header of each before anything else where there has to be one. */
+function acceptConnections(server: Server, connections: Connections, options: HttpListenerOptions): void {
+  const { trusted = new TrustedProxies(), proxyProtocol = false, log } = options;
+  if (!proxyProtocol) {
+    server.prependListener('connection', (socket: Socket) => connections.add(socket));
+    return;
+  }
+  const throttle = new LogThrottle();
+  const serve = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  const accepted = new WeakSet<Socket>();
+  const proceed = (socket: Socket): void => {
+    for (const listener of serve) listener.call(server, socket);
+  };
+  server.on('connection', (socket: Socket) => {
+    // A request that is parsed once more.
+    if (accepted.has(socket)) {
+      proceed(socket);
+      return;
+    }
+    acceptProxied(socket, {
+      trusted,
+      accept: (_socket, client) => {
+        accepted.add(socket);
+        connections.add(socket, client);
+        if (!socket.destroyed) proceed(socket);
+      },
+      onRefused: (address, reason) => {
+        if (throttle.allows(networkOf(address))) log.warn('http.proxy_refused', { address, reason });
+      },
+    });
+  });
+}
+
 function upgrade(
-  options: HttpListenerOptions & { originsRefused: LogThrottle },
+  options: HttpListenerOptions & { originsRefused: LogThrottle; address: string },
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
@@ -149,7 +196,7 @@ function upgrade(
   const { origin, host } = request.headers;
   const secure = options.tls !== null;
   if (!originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
-    const { remoteAddress: address = '' } = request.socket;
+    const { address } = options;
     if (options.originsRefused.allows(networkOf(address))) {
       options.log.warn('websocket.origin_refused', { path, origin, address, checkOrigin: options.checkOrigin.kind });
     }
@@ -157,7 +204,7 @@ function upgrade(
     return;
   }
 
-  handler(request, socket, head);
+  if (!handler(request, socket, head, options.address)) refuse(socket, 503);
 }
 
 /**
@@ -199,7 +246,7 @@ const BROKEN_REQUESTS: ReadonlyMap<string, number> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
 ]);
 
-function refuse(socket: Duplex, status: 403 | 404): void {
+function refuse(socket: Duplex, status: 403 | 404 | 503): void {
   answerAndClose(socket, status, { errors: { detail: STATUS_CODES[status] } });
 }
 

@@ -42,6 +42,39 @@ test('a connection that keeps its place counts, and is never dropped', () => {
   expect([shares.delete('a'), shares.delete('a'), shares.add('d', '192.0.2.1')]).toEqual([true, false, true]);
 });
 
+test('a connection younger than the grace stays, and the newcomer is refused', () => {
+  const dropped: string[] = [];
+  let now = 0;
+  const drop = (connection: string) => void dropped.push(connection);
+  const shares = new ConnectionShares<string>({ max: 10, maxPerNetwork: 2, graceMs: 100, now: () => now, drop });
+  shares.add('a', '192.0.2.1');
+  now = 50;
+  shares.add('b', '192.0.2.1');
+  now = 99;
+  expect(shares.add('c', '192.0.2.1')).toBe(false);
+  expect(shares.add('other', '192.0.2.2')).toBe(true);
+  now = 100;
+  expect(shares.add('c', '192.0.2.1')).toBe(true);
+  expect(shares.add('d', '192.0.2.1')).toBe(false);
+  expect(dropped).toEqual(['a']);
+});
+
+test('kept connections with a budget of their own take no place of newcomers', () => {
+  const kept = { max: 3, maxPerNetwork: 2 };
+  const shares = new ConnectionShares<string>({ max: 2, kept, drop: () => undefined });
+  for (const name of ['a', 'b']) {
+    shares.add(name, '192.0.2.1');
+    expect(shares.keep(name)).toBe(true);
+  }
+  shares.add('c', '192.0.2.1');
+  shares.add('d', '192.0.2.2');
+  expect(shares.size).toBe(4);
+  expect(shares.keep('c')).toBe(false);
+  expect(shares.keep('d')).toBe(true);
+  expect(shares.delete('a')).toBe(true);
+  expect(shares.keep('c')).toBe(true);
+});
+
 test('counts stay right whatever the order of events', () => {
   const step = fc.record({
     what: fc.constantFrom('add', 'keep', 'delete'),

@@ -3,71 +3,107 @@ import { networkOf } from './address.js';
 export interface ConnectionSharesOptions<T> {
   max: number;
   maxPerNetwork?: number;
+  /** Budget of the kept connections, apart from `max`: neither kind keeps the other out. Default: all share `max`. */
+  kept?: { max: number; maxPerNetwork: number };
+  /**
+   * Age from which a connection may lose its place to a newer one: longer than honest clients take to earn it. When the limit
+   * is reached and all connections are younger, the newcomer is refused. Default 0.
+   */
+  graceMs?: number;
+  /** Default: the monotonic clock of the system. */
+  now?: (() => number) | undefined;
   /** Called for a connection that has lost its place to a newer one; the caller closes it. */
   drop: (connection: T, limit: 'network' | 'total') => void;
 }
 
+interface Network<T> {
+  /** Oldest first. */
+  readonly droppable: Set<T>;
+  kept: number;
+}
+
 /**
  * Bounds connections in all and per network (see `networkOf`). A newcomer takes the place of the oldest connection that has
- * not yet earned its own: clients do so within a round trip, so silent connections keep no client out.
+ * not yet earned its own, never of one that has.
  */
 export class ConnectionShares<T> {
   readonly #options: ConnectionSharesOptions<T>;
-  readonly #networkOf = new Map<T, string>();
-  /** Connections per network. */
-  readonly #counts = new Map<string, number>();
+  readonly #now: () => number;
+  readonly #graceMs: number;
+  readonly #networks = new Map<string, Network<T>>();
   /** Connections that can lose their place, oldest first. */
-  readonly #droppable = new Map<T, string>();
+  readonly #droppable = new Map<T, { network: string; since: number }>();
+  readonly #kept = new Map<T, string>();
 
   constructor(options: ConnectionSharesOptions<T>) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#graceMs = options.graceMs ?? 0;
   }
 
+  /** Number of connections of both kinds. */
   get size(): number {
-    return this.#networkOf.size;
+    return this.#droppable.size + this.#kept.size;
   }
 
   /** Adds a connection. Returns false when a limit is reached and no connection can be dropped for it. */
   add(connection: T, address: string): boolean {
     const network = networkOf(address);
     if (!this.#makeRoom(network)) return false;
-    this.#networkOf.set(connection, network);
-    this.#droppable.set(connection, network);
-    this.#counts.set(network, this.#countOf(network) + 1);
+    this.#droppable.set(connection, { network, since: this.#now() });
+    this.#network(network).droppable.add(connection);
     return true;
   }
 
-  /** Keeps the connection from being dropped; it still counts. */
-  keep(connection: T): void {
+  /**
+   * Keeps the connection from being dropped. Returns false when as many as may be kept are: the caller closes it. True for a
+   * connection that is not counted, or kept already.
+   */
+  keep(connection: T): boolean {
+    const found = this.#droppable.get(connection);
+    if (found === undefined) return true;
+    const network = this.#network(found.network);
+    const { kept } = this.#options;
+    if (kept !== undefined && (this.#kept.size >= kept.max || network.kept >= kept.maxPerNetwork)) return false;
     this.#droppable.delete(connection);
+    network.droppable.delete(connection);
+    this.#kept.set(connection, found.network);
+    network.kept += 1;
+    return true;
   }
 
   /** Forgets a connection. Returns false for one that is not counted. */
   delete(connection: T): boolean {
-    const network = this.#networkOf.get(connection);
-    if (network === undefined) return false;
-    this.#networkOf.delete(connection);
+    const name = this.#kept.get(connection) ?? this.#droppable.get(connection)?.network;
+    if (name === undefined) return false;
+    const network = this.#network(name);
+    if (this.#kept.delete(connection)) network.kept -= 1;
     this.#droppable.delete(connection);
-    const left = this.#countOf(network) - 1;
-    if (left === 0) this.#counts.delete(network);
-    else this.#counts.set(network, left);
+    network.droppable.delete(connection);
+    if (network.kept === 0 && network.droppable.size === 0) this.#networks.delete(name);
     return true;
   }
 
   #makeRoom(network: string): boolean {
-    const { max, maxPerNetwork = max, drop } = this.#options;
-    const isNetworkFull = this.#countOf(network) >= maxPerNetwork;
-    if (!isNetworkFull && this.size < max) return true;
-    for (const [connection, other] of this.#droppable) {
-      if (isNetworkFull && other !== network) continue;
-      this.delete(connection);
-      drop(connection, isNetworkFull ? 'network' : 'total');
-      return true;
-    }
-    return false;
+    const { max, maxPerNetwork = max, kept, drop } = this.#options;
+    const own = this.#networks.get(network);
+    const ofNetwork = own === undefined ? 0 : own.droppable.size + (kept === undefined ? own.kept : 0);
+    const isNetworkFull = ofNetwork >= maxPerNetwork;
+    if (!isNetworkFull && this.#droppable.size + (kept === undefined ? this.#kept.size : 0) < max) return true;
+    const [oldest] = isNetworkFull && own !== undefined ? own.droppable : this.#droppable.keys();
+    const since = oldest === undefined ? undefined : this.#droppable.get(oldest)?.since;
+    if (oldest === undefined || since === undefined || this.#now() - since < this.#graceMs) return false;
+    this.delete(oldest);
+    drop(oldest, isNetworkFull ? 'network' : 'total');
+    return true;
   }
 
-  #countOf(network: string): number {
-    return this.#counts.get(network) ?? 0;
+  #network(name: string): Network<T> {
+    let network = this.#networks.get(name);
+    if (network === undefined) {
+      network = { droppable: new Set(), kept: 0 };
+      this.#networks.set(name, network);
+    }
+    return network;
   }
 }

@@ -3,7 +3,9 @@ import { expect, test } from '@jest/globals';
 import {
   MAX_UNAUTHENTICATED,
   MAX_UNAUTHENTICATED_BYTES,
+  MAX_UNAUTHENTICATED_BYTES_IN_ALL,
   MAX_UNAUTHENTICATED_PER_NETWORK,
+  UNAUTHENTICATED_GRACE_MS,
   UnauthenticatedSockets,
 } from './unauthenticated-sockets.js';
 
@@ -11,15 +13,19 @@ const isOpen = () => true;
 
 function open() {
   const dropped: string[] = [];
-  const sockets = new UnauthenticatedSockets({ onDrop: ({ address, limit }) => dropped.push(`${address} ${limit}`) });
+  const time = { now: 0 };
+  const sockets = new UnauthenticatedSockets({
+    onDrop: ({ address, limit }) => dropped.push(`${address} ${limit}`),
+    now: () => time.now,
+  });
 
-  return { sockets, dropped };
+  return { sockets, dropped, time };
 }
 
 test('a socket may receive 16 KiB before it authenticates, and any number of bytes afterwards', () => {
   const { sockets, dropped } = open();
   const connection = new PassThrough();
-  const release = sockets.add(connection, { address: 'a', isOpen });
+  const release = sockets.add(connection, { address: 'a', isOpen })!;
   connection.emit('data', Buffer.alloc(MAX_UNAUTHENTICATED_BYTES));
   expect(connection.destroyed).toBe(false);
   release();
@@ -43,30 +49,62 @@ test('one byte more destroys it, unless the websocket is closing already', async
 });
 
 test('a full network loses its own oldest socket', () => {
-  const { sockets, dropped } = open();
+  const { sockets, dropped, time } = open();
   const other = new PassThrough();
   sockets.add(other, { address: 'b', isOpen });
-  const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_NETWORK + 2 }, () => new PassThrough());
+  const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_NETWORK }, () => new PassThrough());
   for (const connection of all) sockets.add(connection, { address: 'a', isOpen });
+  time.now = UNAUTHENTICATED_GRACE_MS;
+  for (let i = 0; i < 2; i++) sockets.add(new PassThrough(), { address: 'a', isOpen });
   expect(all.map(({ destroyed }) => destroyed).indexOf(false)).toBe(2);
   expect([other.destroyed, sockets.size]).toEqual([false, MAX_UNAUTHENTICATED_PER_NETWORK + 1]);
   expect(dropped).toEqual(['a network', 'a network']);
 });
 
 test('all addresses of an IPv6 /64 are one network', () => {
-  const { sockets, dropped } = open();
+  const { sockets, dropped, time } = open();
   for (let i = 0; i <= MAX_UNAUTHENTICATED_PER_NETWORK; i++) {
+    time.now = i === MAX_UNAUTHENTICATED_PER_NETWORK ? UNAUTHENTICATED_GRACE_MS : 0;
     sockets.add(new PassThrough(), { address: `2001:db8::${i.toString(16)}`, isOpen });
   }
   expect(dropped).toEqual(['2001:db8::0 network']);
 });
 
 test('a full house loses the oldest socket of all', () => {
-  const { sockets, dropped } = open();
-  const all = Array.from({ length: MAX_UNAUTHENTICATED + 1 }, () => new PassThrough());
+  const { sockets, dropped, time } = open();
+  const all = Array.from({ length: MAX_UNAUTHENTICATED }, () => new PassThrough());
   for (const [i, connection] of all.entries()) sockets.add(connection, { address: `address ${i}`, isOpen });
+  time.now = UNAUTHENTICATED_GRACE_MS;
+  sockets.add(new PassThrough(), { address: 'newcomer', isOpen });
   expect(all[0]?.destroyed).toBe(true);
   expect([sockets.size, dropped]).toEqual([MAX_UNAUTHENTICATED, ['address 0 total']]);
+});
+
+test('a socket that may still authenticate does not go for a newer one, which is refused', () => {
+  const { sockets, dropped, time } = open();
+  const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_NETWORK }, () => new PassThrough());
+  for (const connection of all) sockets.add(connection, { address: 'a', isOpen });
+  time.now = UNAUTHENTICATED_GRACE_MS - 1;
+  expect(sockets.add(new PassThrough(), { address: 'a', isOpen })).toBeUndefined();
+  expect(all.filter(({ destroyed }) => destroyed)).toEqual([]);
+  expect(dropped).toEqual(['a network']);
+});
+
+test('all of them together may hold 8 MiB; then the one that has more than its share goes', async () => {
+  const { sockets, dropped } = open();
+  const add = (address: string, bytes: number): PassThrough => {
+    const connection = new PassThrough();
+    sockets.add(connection, { address, isOpen });
+    connection.emit('data', Buffer.alloc(bytes));
+    return connection;
+  };
+  const full = MAX_UNAUTHENTICATED_BYTES_IN_ALL / MAX_UNAUTHENTICATED_BYTES;
+  for (let i = 0; i < full; i++) add(`large ${i}`, MAX_UNAUTHENTICATED_BYTES);
+  const small = add('small', 300);
+  add('another large', MAX_UNAUTHENTICATED_BYTES);
+  await new Promise(setImmediate);
+  expect(dropped).toEqual(['another large bytes']);
+  expect(small.destroyed).toBe(false);
 });
 
 test('a closed socket is forgotten', async () => {

@@ -3,31 +3,46 @@ import { ConnectionShares } from './connection-shares.js';
 
 /** Bytes that a websocket may receive before it has authenticated: some times the longest token. */
 export const MAX_UNAUTHENTICATED_BYTES = 16 * 1024;
-/** Sockets of one network, which may be a proxy in front of many clients. */
-export const MAX_UNAUTHENTICATED_PER_NETWORK = 128;
-export const MAX_UNAUTHENTICATED = 1_024;
+/** Bytes of all of them, beyond which none may have more than its share. */
+export const MAX_UNAUTHENTICATED_BYTES_IN_ALL = 8 * 1024 * 1024;
+/** Sockets of one network, which may be a proxy or a NAT in front of many clients. */
+export const MAX_UNAUTHENTICATED_PER_NETWORK = 1_536;
+export const MAX_UNAUTHENTICATED = 2_048;
+/**
+ * Age from which a silent socket may go for a newer one: honest clients send the token one round trip after the handshake.
+ * With 1,536 places, a flood of 768 sockets a second from behind the same address keeps none of them out.
+ */
+export const UNAUTHENTICATED_GRACE_MS = 2_000;
 
 export interface UnauthenticatedSocketsOptions {
   /** Called for each socket that was destroyed for a limit. */
   onDrop?: (dropped: { address: string; limit: 'bytes' | 'network' | 'total' }) => void;
+  /** Monotonic time. Default: that of the system. */
+  now?: (() => number) | undefined;
 }
 
 interface Stranger {
-  connection: Duplex;
-  address: string;
+  readonly connection: Duplex;
+  readonly address: string;
+  bytes: number;
 }
 
 /** Bounds the memory that strangers can occupy with websockets that never authenticate, in bytes for each and in number. */
 export class UnauthenticatedSockets {
   readonly #onDrop: NonNullable<UnauthenticatedSocketsOptions['onDrop']>;
-  readonly #shares = new ConnectionShares<Stranger>({
-    max: MAX_UNAUTHENTICATED,
-    maxPerNetwork: MAX_UNAUTHENTICATED_PER_NETWORK,
-    drop: (stranger, limit) => this.#drop(stranger, limit),
-  });
+  readonly #shares: ConnectionShares<Stranger>;
+  /** Bytes that all of them have received. */
+  #bytes = 0;
 
-  constructor({ onDrop = () => undefined }: UnauthenticatedSocketsOptions = {}) {
+  constructor({ onDrop = () => undefined, now }: UnauthenticatedSocketsOptions = {}) {
     this.#onDrop = onDrop;
+    this.#shares = new ConnectionShares<Stranger>({
+      max: MAX_UNAUTHENTICATED,
+      maxPerNetwork: MAX_UNAUTHENTICATED_PER_NETWORK,
+      graceMs: UNAUTHENTICATED_GRACE_MS,
+      now,
+      drop: (stranger, limit) => this.#drop(stranger, limit),
+    });
   }
 
   get size(): number {
@@ -35,20 +50,24 @@ export class UnauthenticatedSockets {
   }
 
   /**
-   * Watches a connection whose websocket has just been accepted. `isOpen` is false once the websocket is closing, and no
-   * longer stores what it receives. Returns the function to call when the client has authenticated.
+   * Watches a connection whose websocket is about to be accepted. `isOpen` is false once the websocket is closing, and no
+   * longer stores what it receives. Returns the function to call when the client has authenticated; undefined when all places
+   * are taken by sockets that may still authenticate.
    */
   add(
     connection: Duplex,
     { address = '', isOpen }: { address?: string | undefined; isOpen: () => boolean },
-  ): () => void {
-    const stranger: Stranger = { connection, address };
-    this.#shares.add(stranger, address);
+  ): (() => void) | undefined {
+    const stranger: Stranger = { connection, address, bytes: 0 };
+    if (!this.#shares.add(stranger, address)) {
+      this.#onDrop({ address, limit: this.size < MAX_UNAUTHENTICATED ? 'network' : 'total' });
+      return undefined;
+    }
 
-    let bytes = 0;
     const count = (chunk: Buffer): void => {
-      bytes += chunk.byteLength;
-      if (bytes <= MAX_UNAUTHENTICATED_BYTES) return;
+      stranger.bytes += chunk.byteLength;
+      this.#bytes += chunk.byteLength;
+      if (!this.#isTooMuch(stranger)) return;
       connection.off('data', count);
       // The websocket may just be refusing an announced length, with a close frame.
       setImmediate(() => {
@@ -58,11 +77,19 @@ export class UnauthenticatedSockets {
     const release = (): void => {
       connection.off('data', count);
       connection.off('close', release);
+      this.#bytes -= stranger.bytes;
+      stranger.bytes = 0;
       this.#shares.delete(stranger);
     };
     connection.on('data', count);
     connection.once('close', release);
     return release;
+  }
+
+  #isTooMuch({ bytes }: Stranger): boolean {
+    if (bytes > MAX_UNAUTHENTICATED_BYTES) return true;
+
+    return this.#bytes > MAX_UNAUTHENTICATED_BYTES_IN_ALL && bytes > MAX_UNAUTHENTICATED_BYTES_IN_ALL / this.size;
   }
 
   #drop({ connection, address }: Stranger, limit: 'bytes' | 'network' | 'total'): void {

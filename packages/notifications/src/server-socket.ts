@@ -61,6 +61,7 @@ export class ServerSocket {
   readonly #batch = new FrameBatch();
   readonly #throttle = new LogThrottle();
   readonly #unauthenticated = new UnauthenticatedSockets({
+    now: () => this.#clock.now(),
     onDrop: (dropped) => {
       if (!this.#throttle.allows(networkOf(dropped.address))) return;
       this.#options.log.warn('server_socket.stranger_dropped', dropped);
@@ -82,10 +83,26 @@ export class ServerSocket {
     this.#unsubscribe = options.bus.subscribe((envelope) => this.#deliver(envelope));
   }
 
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.#server.handleUpgrade(request, socket, head, (webSocket) =>
-      this.#accept(webSocket, socket, request.socket.remoteAddress),
-    );
+  /**
+   * Returns false when too many clients are about to authenticate: the caller refuses the upgrade. `address`: of the client,
+   * default that of the connection.
+   */
+  handleUpgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    address = request.socket.remoteAddress ?? '',
+  ): boolean {
+    let webSocket: WebSocket | undefined;
+    const isOpen = () => webSocket === undefined || webSocket.readyState === webSocket.OPEN;
+    const authenticated = this.#unauthenticated.add(socket, { address, isOpen });
+    if (authenticated === undefined) return false;
+    this.#server.handleUpgrade(request, socket, head, (accepted) => {
+      webSocket = accepted;
+      this.#accept({ webSocket, connection: socket, address, authenticated });
+    });
+
+    return true;
   }
 
   /** Number of connections, authenticated or not. */
@@ -126,18 +143,13 @@ export class ServerSocket {
     );
   }
 
-  #accept(webSocket: WebSocket, connection: Duplex, address = ''): void {
+  #accept(accepted: Pick<Subscriber, 'webSocket' | 'connection' | 'address' | 'authenticated'>): void {
+    const { webSocket } = accepted;
     const subscriber: Subscriber = {
+      ...accepted,
       id: this.#nextId,
-      webSocket,
-      connection,
-      address,
       session: new ServerSession(this.#options.token, this.#clock.now()),
       interest: { notification: false, metrics: false, data: false },
-      authenticated: this.#unauthenticated.add(connection, {
-        address,
-        isOpen: () => webSocket.readyState === webSocket.OPEN,
-      }),
       closingAt: undefined,
     };
     this.#nextId += 1;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import { type Log, silentLog } from '@bloom/log';
+import type { TrustedProxies } from '@bloom/net';
 import { createCertificate, type DtlsCertificate, type RelayRoute, TcpAcceptor } from '@bloom/webrtc';
 import type { MediaEngine } from '../media-engine.js';
 import { MediaWorkers } from './media-workers.js';
@@ -27,6 +28,8 @@ export interface MediaEngineOptions {
   tcpPort?: number;
   /** Relay over TLS (`JF_WEBRTC_TURN_TLS_PORT`); absent = none. */
   tls?: TurnTlsOptions;
+  /** The proxies in front of both, which send PROXY headers; absent = none. */
+  proxies?: TrustedProxies;
   /** Shared by all transports; a new one when absent. */
   certificate?: DtlsCertificate;
   log?: Log;
@@ -58,6 +61,7 @@ export async function createMediaEngine(options: MediaEngineOptions): Promise<Me
         port: bound,
         nonceSecret,
         route,
+        ...(options.proxies === undefined ? {} : { proxies: options.proxies }),
         ...(context === undefined ? {} : { tls: context }),
       });
       acceptors.push(acceptor);

@@ -3,15 +3,18 @@ import type { Duplex } from 'node:stream';
 import { networkOf, UnauthenticatedSockets } from '@bloom/net';
 import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';
 
 /** The path that the client SDKs connect to. */
 export const PEER_SOCKET_PATH = '/socket/peer/websocket';
 
 export interface PeerSocketServer {
-  /** Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. */
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /**
+   * Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. Returns false when too many clients are about to
+   * authenticate: the caller refuses the upgrade. `address`: of the client, default that of the connection.
+   */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address?: string): boolean;
   /** Ends every socket without a close frame. */
   close(): void;
 }
@@ -25,21 +28,27 @@ export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketSe
     perMessageDeflate: false,
   });
   const throttle = new LogThrottle(options.clock);
+  const { clock } = options;
   const unauthenticated = new UnauthenticatedSockets({
+    ...(clock === undefined ? {} : { now: () => clock.now() }),
     onDrop: (dropped) => {
       if (throttle.allows(networkOf(dropped.address))) options.log.warn('peer_socket.stranger_dropped', dropped);
     },
   });
   return {
-    handleUpgrade(request, socket, head) {
+    handleUpgrade(request, socket, head, address = request.socket.remoteAddress ?? '') {
+      let webSocket: WebSocket | undefined;
+      const isOpen = () => webSocket === undefined || webSocket.readyState === webSocket.OPEN;
+      const authenticated = unauthenticated.add(socket, { address, isOpen });
+      if (authenticated === undefined) return false;
       server.handleUpgrade(request, socket, head, (accepted) => {
-        const { remoteAddress: address } = request.socket;
-        const isOpen = () => accepted.readyState === accepted.OPEN;
+        webSocket = accepted;
         attachPeerSocket(accepted, options, {
-          authenticated: unauthenticated.add(socket, { address, isOpen }),
-          mayLog: (what) => throttle.allows(`${what} ${networkOf(address ?? '')}`),
+          authenticated,
+          mayLog: (what) => throttle.allows(`${what} ${networkOf(address)}`),
         });
       });
+      return true;
     },
     close() {
       for (const client of server.clients) client.terminate();

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { TrustedProxies } from '@bloom/net';
 import { createCertificate } from '../dtls/certificate.js';
 import { MessageClass } from '../stun/constants.js';
 import {
@@ -17,7 +18,7 @@ import {
 } from '../testing/port-fixture.js';
 import { TestClient } from '../testing/test-client.js';
 import type { MediaPort } from '../transport/api.js';
-import { TcpAcceptor, type TcpAcceptorOptions } from './tcp-acceptor.js';
+import { TcpAcceptor, TLS_HANDSHAKES, type TcpAcceptorOptions } from './tcp-acceptor.js';
 
 const closers = new Closers();
 afterEach(() => closers.closeAll());
@@ -36,6 +37,7 @@ async function setUp(limits: Partial<TcpAcceptorOptions> = {}): Promise<Setup> {
     port: 0,
     nonceSecret,
     route: (username) => (port.hasRelayUser(username) ? port : undefined),
+    graceMs: 0,
     ...limits,
   });
   closers.add(() => acceptor.close());
@@ -168,11 +170,56 @@ describe('TURN over TCP', () => {
     await client.allocate(user);
     const elsewhere = await silent(setup, '127.0.0.2');
     const strangers = [];
-    for (let i = 0; i < 3; i++) strangers.push(await silent(setup, '127.0.0.1'));
+    for (let i = 0; i < 4; i++) strangers.push(await silent(setup, '127.0.0.1'));
     await once(strangers[0] as Socket, 'close');
     expect([elsewhere.closed, strangers[1]?.closed, strangers[2]?.closed]).toEqual([false, false, false]);
     expect(setup.port.stats().allocations).toBe(1);
-    expect(setup.acceptor.connections).toBe(4);
+    expect(setup.acceptor.connections).toBe(5);
+  });
+
+  test('a connection younger than two round trips never goes for a newer one', async () => {
+    let now = performance.timeOrigin + performance.now();
+    const setup = await setUp({ maxPerNetwork: 2, graceMs: 2_000, clock: () => now });
+    const waiting = [await silent(setup, '127.0.0.1'), await silent(setup, '127.0.0.1')];
+    while (setup.acceptor.connections < 2) await new Promise((resolve) => setImmediate(resolve));
+    await once(await silent(setup, '127.0.0.1'), 'close');
+    expect(waiting.filter(({ closed }) => closed)).toEqual([]);
+    now += 2_000;
+    const client = await tcpClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+  });
+
+  test('as many clients as silent connections fit, and no more', async () => {
+    const setup = await setUp({ maxPerNetwork: 1 });
+    const client = await tcpClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    const waiting = await silent(setup, '127.0.0.1');
+    while (setup.acceptor.connections < 2) await new Promise((resolve) => setImmediate(resolve));
+    expect(waiting.closed).toBe(false);
+    const second = await tcpClient(setup);
+    await second.allocate(user).catch(() => undefined);
+    while (setup.acceptor.connections > 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(setup.port.stats().allocations).toBe(1);
+  });
+
+  test('behind a load balancer the network of the client counts, as its PROXY header says', async () => {
+    const setup = await setUp({ maxPerNetwork: 1, proxies: new TrustedProxies(['127.0.0.0/8']) });
+    const proxied = async (client: string): Promise<Socket> => {
+      const socket = await silent(setup, '127.0.0.1');
+      socket.write(`PROXY TCP4 ${client} 192.0.2.1 4000 3478\r\n`);
+      return socket;
+    };
+    const first = await proxied('203.0.113.1');
+    const other = await proxied('203.0.113.2');
+    while (setup.acceptor.connections < 2) await new Promise((resolve) => setImmediate(resolve));
+    await proxied('203.0.113.1');
+    await once(first, 'close');
+    expect(other.closed).toBe(false);
+  });
+
+  test('with JF_PROXY_PROTOCOL a connection without the header is closed', async () => {
+    const { acceptor } = await setUp({ proxies: new TrustedProxies(['127.0.0.1']) });
+    expect(await hungUp(acceptor.port, Buffer.from('000100002112a442', 'hex'))).toEqual(Buffer.alloc(0));
   });
 
   test('a taken port is an error', async () => {
@@ -222,10 +269,24 @@ describe('TURN over TLS', () => {
 
   test('TLS handshakes are limited per source', async () => {
     const setup = await setUpTls({ clock: () => 0 });
-    for (let i = 0; i < 200; i++) (await silent(setup, '127.0.0.2')).destroy();
-    const refused = await silent(setup, '127.0.0.2');
-    await once(refused, 'close');
+    const hello = async (): Promise<Socket> => {
+      const socket = await silent(setup, '127.0.0.2');
+      socket.write(Buffer.from('1603010200', 'hex'));
+      return socket;
+    };
+    const begun = [];
+    for (let i = 0; i < TLS_HANDSHAKES.burst; i++) begun.push(await hello());
+    await once(await hello(), 'close');
+    expect(begun.filter(({ closed }) => closed)).toEqual([]);
     await tlsClient(setup);
+  });
+
+  test('connections that say nothing use up no handshake of their network', async () => {
+    const now = performance.timeOrigin + performance.now();
+    const setup = await setUpTls({ clock: () => now });
+    for (let i = 0; i < TLS_HANDSHAKES.burst; i++) (await silent(setup, '127.0.0.1')).destroy();
+    const client = await tlsClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
   });
 
   test('an HTTP request is hung up on', async () => {

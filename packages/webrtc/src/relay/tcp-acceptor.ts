@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { TLSSocket, type SecureContext } from 'node:tls';
-import { ConnectionShares } from '@bloom/net';
+import { acceptProxied, ConnectionShares, type Endpoint, type TrustedProxies } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
 import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
@@ -23,8 +23,12 @@ export interface TcpAcceptorOptions {
   /** Returns the certificate of each new connection: TURN over TLS. Absent: plain TCP. */
   tls?: () => SecureContext;
   clock?: () => number;
+  /** Every connection has to come from one of these, with a PROXY header (`JF_PROXY_PROTOCOL`). Absent: none has. */
+  proxies?: TrustedProxies;
+  /** Connections without an allocation, and as many with one. */
   maxConnections?: number;
   maxPerNetwork?: number;
+  graceMs?: number;
 }
 
 /** Time limit for a connection to name a known user. */
@@ -34,10 +38,19 @@ const SWEEP_MS = 2_000;
 const MAX_BACKLOG_BYTES = 512 * 1024;
 const DEFAULT_MAX_CONNECTIONS = 4_096;
 /** Bound per network (an IPv4 address, an IPv6 /64): an office behind one address fits, a stranger cannot fill the port. */
-const DEFAULT_MAX_PER_NETWORK = 512;
+const DEFAULT_MAX_PER_NETWORK = 2_048;
+/**
+ * Age from which a connection without an allocation may go for a newer one: honest clients take two round trips. A flood of
+ * 1,024 connections a second from behind the same address keeps none of them out.
+ */
+const GRACE_MS = 2_000;
+
+/** TLS handshakes of one network: each costs the main thread a signature. Connections that say nothing cost none. */
+export const TLS_HANDSHAKES = { burst: 400, perSecond: 200 } as const;
 
 interface Connection {
   socket: Socket;
+  client: Endpoint;
   since: number;
   stream: RelayStream | undefined;
 }
@@ -53,7 +66,7 @@ export class TcpAcceptor {
   /** A client allocates within two round trips, so connections without an allocation cannot keep others out. */
   readonly #shares: ConnectionShares<Connection>;
   readonly #nonces: Nonces;
-  readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
+  readonly #limiter = new SourceLimiter(TLS_HANDSHAKES);
   readonly #clock: () => number;
   readonly #timer: NodeJS.Timeout;
   #closed = false;
@@ -61,9 +74,14 @@ export class TcpAcceptor {
   private constructor(server: Server, options: TcpAcceptorOptions) {
     this.#server = server;
     this.#options = options;
+    const max = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
+    const maxPerNetwork = options.maxPerNetwork ?? DEFAULT_MAX_PER_NETWORK;
     this.#shares = new ConnectionShares({
-      max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-      maxPerNetwork: options.maxPerNetwork ?? DEFAULT_MAX_PER_NETWORK,
+      max,
+      maxPerNetwork,
+      kept: { max, maxPerNetwork },
+      graceMs: options.graceMs ?? GRACE_MS,
+      now: () => this.#clock(),
       drop: (connection) => {
         this.#connections.delete(connection);
         connection.socket.destroy();
@@ -71,7 +89,7 @@ export class TcpAcceptor {
     });
     this.#nonces = new Nonces(options.nonceSecret);
     this.#clock = options.clock ?? (() => performance.timeOrigin + performance.now());
-    server.on('connection', (socket) => this.#accept(socket));
+    server.on('connection', (socket) => this.#begin(socket));
     this.#timer = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#timer.unref();
   }
@@ -116,22 +134,52 @@ export class TcpAcceptor {
     await ended;
   }
 
-  #accept(tcp: Socket): void {
-    const socket = this.#secured(tcp);
-    if (socket === undefined) return;
-    const connection: Connection = { socket, since: this.#clock(), stream: undefined };
-    if (!this.#shares.add(connection, socket.remoteAddress ?? '')) {
-      socket.destroy();
+  #begin(socket: Socket): void {
+    const { proxies: trusted } = this.#options;
+    const { remoteAddress: address, remotePort: port } = socket;
+    if (address === undefined || port === undefined) socket.destroy();
+    else if (trusted === undefined) this.#accept(socket, { address, port });
+    else {
+      // The HTTP port, with the same setting, logs what a proxy gets wrong.
+      acceptProxied(socket, {
+        trusted,
+        accept: (_, client) => this.#accept(socket, client),
+        onRefused: () => undefined,
+      });
+    }
+  }
+
+  #accept(tcp: Socket, client: Endpoint): void {
+    const connection: Connection = { socket: tcp, client, since: this.#clock(), stream: undefined };
+    if (!this.#shares.add(connection, client.address)) {
+      tcp.destroy();
       return;
     }
     this.#connections.add(connection);
-    const frames = new StreamFrames();
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
+    tcp.on('error', () => undefined);
+    tcp.on('close', () => {
       this.#shares.delete(connection);
       this.#connections.delete(connection);
       connection.stream?.closed();
     });
+    const { tls } = this.#options;
+    if (tls === undefined) this.#serve(connection);
+    else {
+      tcp.once('readable', () => {
+        if (tcp.readableLength === 0 || !this.#limiter.take(client.address, this.#clock())) {
+          tcp.destroy();
+          return;
+        }
+        connection.socket = new TLSSocket(tcp, { isServer: true, secureContext: tls() });
+        connection.socket.on('error', () => tcp.destroy()).on('close', () => tcp.destroy());
+        this.#serve(connection);
+      });
+    }
+  }
+
+  #serve(connection: Connection): void {
+    const { socket } = connection;
+    const frames = new StreamFrames();
     socket.on('data', (chunk) => {
       for (const frame of frames.push(chunk)) {
         if (socket.destroyed) return;
@@ -143,31 +191,17 @@ export class TcpAcceptor {
     });
   }
 
-  /** Returns the stream of frames on a connection; undefined when its source begins too many TLS handshakes. */
-  #secured(tcp: Socket): Socket | undefined {
-    const { tls } = this.#options;
-    if (tls === undefined) return tcp;
-    if (!this.#limiter.take(tcp.remoteAddress ?? '', this.#clock())) {
-      tcp.destroy();
-      return undefined;
-    }
-
-    return new TLSSocket(tcp, { isServer: true, secureContext: tls() });
-  }
-
   /** Handles a frame of a client whose user is not known yet. */
   #route(connection: Connection, frame: Buffer): void {
-    const { socket } = connection;
+    const { socket, client } = connection;
     const message = StunMessage.parse(frame);
-    const { remoteAddress, remotePort } = socket;
-    const isAllocate = message?.method === Method.allocate && message.messageClass === MessageClass.request;
-    if (message === undefined || !isAllocate || remoteAddress === undefined || remotePort === undefined) {
+    if (message?.method !== Method.allocate || message.messageClass !== MessageClass.request) {
       socket.destroy();
       return;
     }
     const username = message.text(Attribute.username);
     if (username === undefined) {
-      this.#challenge(socket, message, remoteAddress, remotePort);
+      this.#challenge(socket, message, client);
       return;
     }
     const route = this.#options.route(username);
@@ -176,24 +210,21 @@ export class TcpAcceptor {
       return;
     }
     connection.stream = route.attachStream({
-      address: remoteAddress,
-      port: remotePort,
+      ...client,
       send: (bytes) => write(socket, bytes),
       // The name of a user alone proves nothing: other participants know it.
-      allocated: () => this.#shares.keep(connection),
+      allocated: () => {
+        if (!this.#shares.keep(connection)) socket.destroySoon();
+      },
       // Sends what was written, then ends, whether the client hangs up or not.
       close: () => socket.destroySoon(),
     });
     connection.stream.receive(frame);
   }
 
-  #challenge(socket: Socket, message: StunMessage, address: string, port: number): void {
-    const nowMs = this.#clock();
-    if (!this.#limiter.take(address, nowMs)) {
-      socket.destroy();
-      return;
-    }
-    write(socket, challengeReply(message, StunError.unauthorized, this.#nonces.mint(address, port, nowMs)));
+  /** The source of a connection is proven, so the answer cannot be turned on others and needs no limit. */
+  #challenge(socket: Socket, message: StunMessage, { address, port }: Endpoint): void {
+    write(socket, challengeReply(message, StunError.unauthorized, this.#nonces.mint(address, port, this.#clock())));
   }
 
   #sweep(): void {

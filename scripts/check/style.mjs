@@ -1,9 +1,16 @@
 // Part of `npm run lint`: the rules of CONTRIBUTING.md ("Style") that the linter and the formatter do not know.
-import { relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { isForTests, readModules, report, root, withoutComments } from './modules.mjs';
 
 const MAX_LINES = 500;
 const EVENT = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$/;
+
+/** The packet path knows payload formats by their interface only: a codec is one file below `payload-formats`. */
+const PACKET_PATH = /packages\/sfu\/src\/forwarding\//;
+const registry = readFileSync(join(root, 'packages/rtp/src/payload-formats/payload-formats.ts'), 'utf8');
+const codecs = [...registry.matchAll(/^import \{ \w+ \} from '\.\/(\w+)\.js';/gm)].map(([, name]) => name);
+const CODEC = new RegExp(`${codecs.join('|')}|\\bnal(?:s|[A-Z]|\\b)|annex-?b`, 'gi');
 
 const problems = [];
 
@@ -29,6 +36,8 @@ for (const { path, group, name, text } of readModules().values()) {
     complain(text.indexOf(match[0]), `'${match[0]}': use #private`);
   each(/^ *(?:\/\*)?\* @throws \{/gm, () => "write '@throws Name', without braces");
   if (!production) continue;
+
+  if (PACKET_PATH.test(path)) each(CODEC, ([codec]) => `'${codec}': the packet path knows no codec`);
 
   each(/\.#?(?:debug|info|warn|error)\(\s*'([^' ]*\.[^' ]*)'/g, ([, event]) =>
     EVENT.test(event) ? undefined : `log event '${event}' is not area.snake_case`,

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals';
 import { root } from '../setup.mjs';
 
 const FOLDERS = ['.', 'docs/guide', 'docs/reference', 'docs/decisions'];
-/** Files of an example that does not exist. */
-const EXAMPLES = /^packages\/components\/src\/meter\//;
+/** Files of examples that do not exist. */
+const EXAMPLES = /^packages\/(?:components\/src\/meter\/|rtp\/src\/payload-formats\/pcmu\.)/;
 
 const pages = FOLDERS.flatMap((folder) =>
   readdirSync(join(root, folder))

@@ -10,17 +10,15 @@ export class SendHistory {
   source = 0;
   sourceSequence = 0;
   timestamp = 0;
-  /** Mapped VP8 fields, -1 when none. */
-  pictureId = -1;
-  tl0PicIdx = -1;
-  keyIdx = -1;
+  /** The numbers of the payload, as `record` took them. */
+  numbers = 0;
 
   readonly #size: number;
   readonly #sequences: Float64Array;
   readonly #sourceSequences: Float64Array;
   readonly #timestamps: Uint32Array;
   readonly #sources: Uint8Array;
-  readonly #vp8: Int32Array;
+  readonly #numbers: Int32Array;
   readonly #resentAtMs: Float64Array;
   #newest = -1;
 
@@ -31,30 +29,22 @@ export class SendHistory {
     this.#sourceSequences = new Float64Array(this.#size);
     this.#timestamps = new Uint32Array(this.#size);
     this.#sources = new Uint8Array(this.#size);
-    this.#vp8 = new Int32Array(this.#size);
+    this.#numbers = new Int32Array(this.#size);
     this.#resentAtMs = new Float64Array(this.#size);
   }
 
   /**
    * Records a sent packet. `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the stream it
-   * came from, `sourceSequence` the unwrapped number there. VP8 fields: -1 when the codec or the packet has none.
+   * came from, `sourceSequence` the unwrapped number there, `numbers` the word of its `PayloadNumbering`.
    */
-  record(
-    sequence: number,
-    source: number,
-    sourceSequence: number,
-    timestamp: number,
-    pictureId = -1,
-    tl0PicIdx = -1,
-    keyIdx = -1,
-  ): void {
+  record(sequence: number, source: number, sourceSequence: number, timestamp: number, numbers: number): void {
     const at = sequence % this.#size;
     if (sequence > this.#newest) this.#newest = sequence;
     this.#sequences[at] = sequence;
     this.#sources[at] = source;
     this.#sourceSequences[at] = sourceSequence;
     this.#timestamps[at] = timestamp;
-    this.#vp8[at] = pack(pictureId, tl0PicIdx, keyIdx);
+    this.#numbers[at] = numbers;
     this.#resentAtMs[at] = -Infinity;
   }
 
@@ -68,10 +58,7 @@ export class SendHistory {
     this.source = this.#sources[at]!;
     this.sourceSequence = this.#sourceSequences[at]!;
     this.timestamp = this.#timestamps[at]!;
-    const packed = this.#vp8[at]!;
-    this.pictureId = (packed & 1) !== 0 ? (packed >>> 3) & 0x7fff : -1;
-    this.tl0PicIdx = (packed & 2) !== 0 ? (packed >>> 18) & 0xff : -1;
-    this.keyIdx = (packed & 4) !== 0 ? (packed >>> 26) & 0x1f : -1;
+    this.numbers = this.#numbers[at]!;
     return true;
   }
 
@@ -85,12 +72,4 @@ export class SendHistory {
     this.#resentAtMs[at] = nowMs;
     return true;
   }
-}
-
-function pack(pictureId: number, tl0PicIdx: number, keyIdx: number): number {
-  return (
-    (pictureId >= 0 ? 1 | ((pictureId & 0x7fff) << 3) : 0) |
-    (tl0PicIdx >= 0 ? 2 | ((tl0PicIdx & 0xff) << 18) : 0) |
-    (keyIdx >= 0 ? 4 | ((keyIdx & 0x1f) << 26) : 0)
-  );
 }

@@ -6,6 +6,7 @@
  * credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
  */
 
+import type { CodecName } from '@bloom/rtp';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
 
 /** Names of the encodings of a track on the wire. A track without simulcast has the single variant `h`. */
@@ -13,8 +14,7 @@ export type Variant = 'l' | 'm' | 'h';
 
 /** One codec as negotiated on one m-line; payload types are those of the client that owns the m-line. */
 export interface NegotiatedCodec {
-  /** Lower case: `opus`, `vp8`, `h264`. */
-  name: 'opus' | 'vp8' | 'h264';
+  name: CodecName;
   payloadType: number;
   clockRate: number;
   /** Payload type of the RTX stream (RFC 4588), when negotiated. */

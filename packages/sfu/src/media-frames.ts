@@ -3,8 +3,9 @@
  * process and through a media worker's message port.
  */
 
+import type { CodecName } from '@bloom/rtp';
+
 export type TrackKind = 'audio' | 'video';
-export type FrameCodec = 'opus' | 'vp8' | 'h264';
 
 /** One frame that a component sends into a room. */
 export interface FeedFrame {
@@ -12,7 +13,7 @@ export interface FeedFrame {
   timestamp: number;
   /** When the frame is due, Unix milliseconds; default: now. Tracks of one source stay in step by it, even if sent late. */
   dueMs?: number;
-  /** One Opus packet, or one H.264 access unit with Annex B start codes. The caller must not use it afterwards. */
+  /** One frame as in `TappedFrame.data`. The caller must not use it afterwards. */
   data: Uint8Array;
 }
 
@@ -21,7 +22,7 @@ export interface FeedOptions {
   /** Endpoint that publishes the track; its subscribers see it as the canonical name. */
   endpointId: string;
   kind: TrackKind;
-  codec: 'opus' | 'h264';
+  codec: CodecName;
   /** Called when a subscriber waits for a key frame; at most every 250 ms, repeated while none arrives. */
   onKeyFrameWanted?(): void;
 }
@@ -37,7 +38,7 @@ export interface MediaFeed {
 
 /** One frame of a track as its publisher encoded it. */
 export interface TappedFrame {
-  codec: FrameCodec;
+  codec: CodecName;
   /** Stream it arrived on. */
   ssrc: number;
   /** Ticks of the codec's clock rate since the tap's first frame; continuous across changes of variant or source. */

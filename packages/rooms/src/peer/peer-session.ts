@@ -9,6 +9,7 @@ import type {
   ClientMediaEvent,
   MediaCommand,
   MediaEndpoint,
+  NegotiatedCodec,
   RelayCredentials,
   TransportNegotiation,
   TrackKind,
@@ -16,7 +17,7 @@ import type {
 } from '@bloom/sfu';
 import type { EndpointType, RoomMessage, VideoCodec } from '../room-service.js';
 
-export type CodecName = 'opus' | VideoCodec;
+export type CodecName = NegotiatedCodec['name'];
 
 /** A published track as others see it. */
 export interface EndpointTrack {

@@ -1,13 +1,5 @@
 import type { Log } from '@bloom/log';
-import {
-  emptyReportBlock,
-  emptySenderInfo,
-  RtcpReader,
-  RtcpWriter,
-  RtpView,
-  TransportCcFeedback,
-  Vp8Descriptor,
-} from '@bloom/rtp';
+import { emptyReportBlock, emptySenderInfo, RtcpReader, RtcpWriter, RtpView, TransportCcFeedback } from '@bloom/rtp';
 import type { MediaPort, PacketSealer } from '@bloom/webrtc';
 import { Backlog } from './backlog.js';
 
@@ -66,10 +58,8 @@ export class MediaContext {
   readonly backlog = new Backlog();
   /** The packet being received. */
   readonly view = new RtpView();
-  readonly vp8 = new Vp8Descriptor();
   /** A packet read from a store: a retransmission, or the rest of a keyframe at a switch. */
   readonly storedView = new RtpView();
-  readonly storedVp8 = new Vp8Descriptor();
   readonly reader = new RtcpReader();
   readonly writer = new RtcpWriter(MAX_COMPOUND);
   readonly feedback = new TransportCcFeedback();

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { Vp8Descriptor } from '@bloom/rtp';
 import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
 import {
   audioSlot,
@@ -17,10 +16,16 @@ beforeEach(() => {
   world = new MemoryWorld();
 });
 
-function descriptor(packet: SeenPacket): Vp8Descriptor {
-  const read = new Vp8Descriptor();
-  expect(read.parse(packet.payload, 0, packet.payload.length)).toBe(true);
-  return read;
+/** The descriptor of a VP8 packet with all fields, as the synthetic source sends it. */
+function descriptor({ payload }: SeenPacket) {
+  expect(payload.readUInt16BE(0) | 0x1000).toBe(0x90f0);
+  const isKeyFrameStart = (payload[0]! & 0x10) !== 0 && (payload[6]! & 1) === 0;
+  return {
+    isKeyFrameStart,
+    pictureId: payload.readUInt16BE(2) & 0x7fff,
+    tl0PicIdx: payload[4]!,
+    keyIdx: payload[5]! & 0x1f,
+  };
 }
 
 function expectContiguous(packets: readonly SeenPacket[]): void {

@@ -1,4 +1,4 @@
-import { NalType, nalType, packetiseH264, splitAnnexB, PART_BYTES, toNtp } from '@bloom/rtp';
+import { PART_BYTES, type PayloadFormat, payloadFormat, toNtp } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent } from '../media-engine.js';
 import type { FeedFrame, FeedOptions } from '../media-frames.js';
 import { Backlog, BacklogShare } from './backlog.js';
@@ -31,6 +31,7 @@ interface Packet {
 export class FrameFeed implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: FrameFeedOptions;
+  readonly #format: PayloadFormat;
   readonly track: PublishedTrack;
   readonly backlog: Backlog;
   readonly #share: BacklogShare;
@@ -48,6 +49,7 @@ export class FrameFeed implements TrackOwner {
   constructor(context: MediaContext, options: FrameFeedOptions) {
     this.#context = context;
     this.#options = options;
+    this.#format = payloadFormat(options.codec);
     this.backlog = new Backlog(context.backlog);
     this.#share = new BacklogShare(this.backlog);
     const { random } = context.world;
@@ -58,7 +60,7 @@ export class FrameFeed implements TrackOwner {
       trackId,
       kind,
       mid: '',
-      codec: { name: codec, payloadType: 96, clockRate: kind === 'audio' ? 48_000 : 90_000, feedback: [] },
+      codec: { name: codec, payloadType: 96, clockRate: this.#format.clockRate, feedback: [] },
       extensions: {},
       rids: [],
       bitratesBps: {},
@@ -83,7 +85,7 @@ export class FrameFeed implements TrackOwner {
   send({ timestamp, dueMs, data }: FeedFrame): void {
     if (this.#closed) return;
     const frame = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    const payloads = this.#options.codec === 'h264' ? this.#picture(frame) : this.#sound(frame);
+    const payloads = this.#take(frame);
     const rtpTimestamp = Math.round(this.#firstTimestamp + Math.max(0, timestamp)) % 4294967296;
     this.#keepTime(timestamp, rtpTimestamp, dueMs);
     for (const [i, payload] of payloads.entries()) {
@@ -95,31 +97,29 @@ export class FrameFeed implements TrackOwner {
     this.#run();
   }
 
-  #sound(frame: Buffer): Buffer[] {
-    if (frame.length === 0) return [];
-    // No client could be sent it.
-    if (frame.length + PACKET_OVERHEAD > this.#context.sealer.maxPacketBytes) return this.#drop('oversized');
-    return this.#fits(frame.length, 1) ? [frame] : this.#drop('feed_overrun');
-  }
-
-  /** Drops a picture that does not fit as a whole; sending resumes with a key picture. */
-  #picture(frame: Buffer): Buffer[] {
+  /** Drops a frame that does not fit as a whole; sending resumes with a key frame. */
+  #take(frame: Buffer): readonly Buffer[] {
     // Before any work on it.
-    if (!this.#fits(frame.length, 1)) {
-      this.#overrun = true;
-      return this.#drop('feed_overrun');
-    }
-    const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
-    if (this.#overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.#drop('feed_overrun');
-    const payloads = packetiseH264(nals);
-    this.#overrun = !this.#fits(frame.length, payloads.length);
-    return this.#overrun ? this.#drop('feed_overrun') : payloads;
+    if (!this.#fits(frame.length, 1)) return this.#overran();
+    const { key, payloads } = this.#format.packetise(frame);
+    if (this.#overrun && !key) return this.#overran();
+    // No client could be sent it.
+    if (payloads.some(({ length }) => length + PACKET_OVERHEAD > this.#context.sealer.maxPacketBytes))
+      return this.#drop('oversized');
+    if (!this.#fits(frame.length, payloads.length)) return this.#overran();
+    this.#overrun = false;
+    return payloads;
   }
 
   #fits(bytes: number, packets: number): boolean {
     return (
       this.#queue.length + packets <= MAX_QUEUED && this.#share.fits(bytes + packets * (HEADER_BYTES + PART_BYTES))
     );
+  }
+
+  #overran(): Buffer[] {
+    this.#overrun = true;
+    return this.#drop('feed_overrun');
   }
 
   #drop(reason: 'feed_overrun' | 'oversized'): Buffer[] {

@@ -1,15 +1,15 @@
 import {
-  H264Depacketiser,
+  type FrameAssembler,
   type OrderedPacket,
   PART_BYTES,
+  type PayloadReader,
+  payloadFormat,
   ReorderBuffer,
   type RtpView,
   TimestampUnwrapper,
   timestampDelta,
-  toAnnexB,
-  Vp8Depacketiser,
 } from '@bloom/rtp';
-import { TAP_LIMITS, type FrameCodec, type TapEvent, type TappedFrame } from '../media-frames.js';
+import { TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { BacklogShare } from './backlog.js';
 import type { MediaContext } from './context.js';
@@ -40,8 +40,7 @@ export class FrameTap implements TrackSubscriber {
   #source: InboundStream | undefined;
   #reorder = new ReorderBuffer();
   #timestamps = new TimestampUnwrapper();
-  #h264 = new H264Depacketiser();
-  #vp8 = new Vp8Depacketiser();
+  #assembler: FrameAssembler | undefined;
   /** All that the tap holds, from the packets that wait for others to the frames of its consumer. */
   readonly #share: BacklogShare;
   readonly #arrivals = new Map<number, number>();
@@ -71,10 +70,6 @@ export class FrameTap implements TrackSubscriber {
     this.selection.setTarget('h');
   }
 
-  get #codec(): FrameCodec {
-    return this.#track?.params.codec.name ?? 'opus';
-  }
-
   attach(track: PublishedTrack): void {
     if (this.#closed || this.#track === track) return;
     this.#track = track;
@@ -101,23 +96,22 @@ export class FrameTap implements TrackSubscriber {
     if (queued !== undefined) this.#track?.requestKeyframe(queued, this.#context.world.now());
   }
 
-  switchTo(stream: InboundStream, view: RtpView, _vp8: unknown, sequence: number, nowMs: number): void {
+  switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void {
     if (!this.selection.keyframe(stream.variant)) return;
     this.#source?.removeSubscriber(this);
     if (this.#source !== undefined) this.#finishSource();
     this.#source = stream;
     this.#reorder = new ReorderBuffer();
     this.#timestamps = new TimestampUnwrapper();
-    this.#h264 = new H264Depacketiser();
-    this.#vp8 = new Vp8Depacketiser();
-    const { clockRate } = this.#track!.params.codec;
+    const { name, clockRate } = this.#track!.params.codec;
+    this.#assembler = payloadFormat(name).createAssembler();
     const elapsed = this.#newestAtMs < 0 ? 0 : Math.max(1, Math.round(((nowMs - this.#newestAtMs) * clockRate) / 1000));
     this.#offset = this.#newest + elapsed - this.#timestamps.unwrap(view.timestamp);
     this.#switchedAt = sequence;
     stream.addSubscriber(this);
   }
 
-  forward(view: RtpView, _vp8: unknown, sequence: number, _audioLevel: number, nowMs: number): void {
+  forward(view: RtpView, _payload: PayloadReader, sequence: number, _audioLevel: number, nowMs: number): void {
     const timestamp = this.#timestamps.unwrap(view.timestamp);
     const bytes = view.payloadLength + PART_BYTES;
     if (!this.#share.fits(bytes)) return this.#refuse();
@@ -131,8 +125,7 @@ export class FrameTap implements TrackSubscriber {
   /** Drops the picture in progress and all that follow up to a key picture: held, they would keep the backlog full. */
   #refuse(): void {
     this.#reorder = new ReorderBuffer();
-    this.#h264.gap();
-    this.#vp8.gap();
+    this.#assembler?.gap();
     this.#settle();
     if (this.#dropping) return;
     this.#dropping = true;
@@ -142,11 +135,11 @@ export class FrameTap implements TrackSubscriber {
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
-    const { storedView, storedVp8 } = this.#context;
+    const { storedView } = this.#context;
     const { store } = stream;
     for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
       if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) continue;
-      this.forward(storedView, storedVp8, sequence, -1, nowMs);
+      this.forward(storedView, stream.storedPayload, sequence, -1, nowMs);
     }
   }
 
@@ -204,9 +197,8 @@ export class FrameTap implements TrackSubscriber {
   /** Returns true only once the source has begun: before that the selection asks. */
   #needsKeyFrame(): boolean {
     if (this.#source === undefined || this.selection.queued !== undefined) return false;
-    if (this.#dropping) return this.#codec !== 'opus' && this.#hasRoom;
-    if (this.#codec === 'h264') return this.#h264.needsKeyFrame;
-    return this.#codec === 'vp8' && this.#vp8.needsKeyFrame;
+    if (this.#dropping) return this.#hasRoom;
+    return this.#assembler?.needsKeyFrame === true;
   }
 
   /** Without room for more than a frame or two a key frame would be dropped as well. */
@@ -230,16 +222,15 @@ export class FrameTap implements TrackSubscriber {
   }
 
   #settle(): void {
-    const pictures = this.#h264.heldBytes + this.#vp8.heldBytes;
-    this.#share.set(this.#reorder.heldBytes + pictures + this.#heldBytes + this.#heldFrames * PART_BYTES);
+    const picture = this.#assembler?.heldBytes ?? 0;
+    this.#share.set(this.#reorder.heldBytes + picture + this.#heldBytes + this.#heldFrames * PART_BYTES);
   }
 
   readonly #sorted = {
     packet: (packet: OrderedPacket): void => this.#inOrder(packet as TapPacket),
     gap: (missing: number): void => {
       this.#lostPackets += missing;
-      this.#h264.gap();
-      this.#vp8.gap();
+      this.#assembler?.gap();
     },
   };
 
@@ -250,15 +241,8 @@ export class FrameTap implements TrackSubscriber {
       if (this.#arrivals.size >= MAX_ARRIVALS) this.#arrivals.clear();
       this.#arrivals.set(packet.timestamp, packet.atMs);
     }
-    const codec = this.#codec;
-    if (codec === 'opus') {
-      this.#frame(packet.timestamp, true, packet.payload, packet.atMs);
-    } else if (codec === 'h264') {
-      for (const unit of this.#h264.push(packet))
-        this.#frame(unit.timestamp, unit.key, toAnnexB(unit.nals), packet.atMs);
-    } else {
-      for (const frame of this.#vp8.push(packet)) this.#frame(frame.timestamp, frame.key, frame.data, packet.atMs);
-    }
+    for (const { timestamp, key, data } of this.#assembler!.push(packet))
+      this.#frame(timestamp, key, data, packet.atMs);
   }
 
   #frame(rtpTimestamp: number, key: boolean, data: Buffer, nowMs: number): void {
@@ -283,7 +267,7 @@ export class FrameTap implements TrackSubscriber {
     this.#heldBytes += data.length;
     const senderMs = this.#senderTime(rtpTimestamp);
     const frame: TappedFrame = {
-      codec: this.#codec,
+      codec: this.#track!.params.codec.name,
       ssrc: this.#source!.ssrc,
       timestamp,
       key,

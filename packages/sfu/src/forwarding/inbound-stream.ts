@@ -1,12 +1,13 @@
 import {
   LossTracker,
   PacketStore,
+  type PayloadFormat,
+  type PayloadReader,
   ReceiveStatistics,
   type RtpView,
   SenderClock,
   SequenceUnwrapper,
   timestampDelta,
-  type Vp8Descriptor,
 } from '@bloom/rtp';
 import { KeyframeRequests } from './keyframe-requests.js';
 import type { Variant } from '../media-engine.js';
@@ -36,6 +37,7 @@ interface InboundStreamOptions {
   variant: Variant;
   kind: TrackKind;
   clockRate: number;
+  format: PayloadFormat;
   ssrc: number;
   /** Identifies the stream in the subscribers' send histories, 0..255. */
   id: number;
@@ -48,10 +50,10 @@ export interface TrackSubscriber {
   readonly receiver?: { readonly peerId: string };
   /** To be called after anything that may have changed the selection. */
   selectionChanged(): void;
-  /** Begins with this packet, the first of a keyframe; the caller forwards it next. */
-  switchTo(stream: InboundStream, view: RtpView, vp8: Vp8Descriptor, sequence: number, nowMs: number): void;
+  /** Begins with the packet in `view` and in the stream's `payload`, an entry point; the caller forwards it next. */
+  switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void;
   /** Forwards one packet of the current source. `audioLevel` is -1 when there is none. */
-  forward(view: RtpView, vp8: Vp8Descriptor, sequence: number, audioLevel: number, nowMs: number): void;
+  forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void;
   /** Sends what overtook the packet switched at, which came late: it is in the store. */
   catchUp(stream: InboundStream, first: number, nowMs: number): void;
   /** Skips a packet of the current source that carries no media. */
@@ -68,6 +70,10 @@ export class InboundStream {
   readonly id: number;
   readonly ssrc: number;
   rtxSsrc = -1;
+  /** The payload of the packet being received. */
+  readonly payload: PayloadReader;
+  /** The payload of a packet read from the store. */
+  readonly storedPayload: PayloadReader;
   readonly unwrapper = new SequenceUnwrapper();
   readonly losses: LossTracker;
   readonly statistics: ReceiveStatistics;
@@ -101,6 +107,8 @@ export class InboundStream {
     this.index = variantIndex(options.variant);
     this.id = options.id;
     this.ssrc = options.ssrc;
+    this.payload = options.format.createReader();
+    this.storedPayload = options.format.createReader();
     this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
     this.statistics = new ReceiveStatistics(options.clockRate);
     this.store = new PacketStore(STORE[options.kind]);

@@ -1,10 +1,11 @@
 import {
   OutboundHeader,
+  type PayloadNumbering,
+  type PayloadReader,
+  payloadFormat,
   RoundTripClock,
   type RtpView,
   type SenderInfo,
-  type Vp8Descriptor,
-  writeVp8Descriptor,
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
@@ -61,7 +62,8 @@ export class OutboundTrack implements TrackSubscriber {
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
   readonly #onBegin: (() => void) | undefined;
-  readonly #isVp8: boolean;
+  /** Undefined when payloads are sent as they came. */
+  readonly #payloads: PayloadNumbering | undefined;
   #firstMediaMs = -1;
   reportDueMs = 0;
 
@@ -87,7 +89,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.generation = options.generation;
     this.params = options.params;
     this.#onBegin = options.onBegin;
-    this.#isVp8 = options.params.codec.name === 'vp8';
+    this.#payloads = options.numbering.payloadsOf(payloadFormat(options.params.codec.name));
     this.#repair = new SlotRepair(context, {
       receiver: this.receiver,
       numbering: this.numbering,
@@ -118,7 +120,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
     this.#repair.update({
       ssrc: rtxSsrc,
-      isVp8: this.#isVp8,
+      rewrites: this.#payloads !== undefined,
       // Without a retransmission stream the packet itself is repeated.
       again: this.#fullHeader,
       rtx:
@@ -193,14 +195,13 @@ export class OutboundTrack implements TrackSubscriber {
     this.receiver.fault(error);
   }
 
-  /** Begins with this packet, the first of a keyframe; the caller forwards it next. */
-  switchTo(stream: InboundStream, view: RtpView, vp8: Vp8Descriptor, sequence: number, nowMs: number): void {
+  switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void {
     if (!this.selection.keyframe(stream.variant)) return;
     if (this.#firstMediaMs < 0) this.#onBegin?.();
     this.source?.removeSubscriber(this);
     this.source = stream;
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
-    if (this.#isVp8) this.numbering.vp8.switchTo(vp8);
+    this.#payloads?.switchTo(stream.payload);
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
     stream.addSubscriber(this);
@@ -218,11 +219,11 @@ export class OutboundTrack implements TrackSubscriber {
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
-    const { storedView, storedVp8, sealer } = this.#context;
+    const { storedView, sealer } = this.#context;
     for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
       if (!this.#repair.readStored(stream, sequence, nowMs)) continue;
       sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
-      this.forward(storedView, storedVp8, sequence, -1, nowMs);
+      this.forward(storedView, stream.storedPayload, sequence, -1, nowMs);
       sealer.end();
     }
   }
@@ -233,20 +234,15 @@ export class OutboundTrack implements TrackSubscriber {
   }
 
   /** Forwards one packet of the current source, within a round begun with its payload. `audioLevel` -1: none. */
-  forward(view: RtpView, vp8: Vp8Descriptor, sequence: number, audioLevel: number, nowMs: number): void {
+  forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
     const { numbering, receiver } = this;
     const { mapper } = numbering;
     if (!mapper.map(sequence, view.timestamp, nowMs)) return;
     const source = this.source!;
-    let pictureId = -1;
-    let tl0PicIdx = -1;
-    let keyIdx = -1;
-    if (this.#isVp8) {
-      numbering.vp8.map(vp8);
-      ({ pictureId, tl0PicIdx, keyIdx } = numbering.vp8);
-    }
+    const payloads = this.#payloads;
+    const numbers = payloads === undefined ? 0 : payloads.map(payload);
     // Recorded even if the packet cannot be sent now: the receiver will ask for it.
-    this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
+    this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
     const at = sealer.reserve();
     if (at < 0 || this.#stream === undefined) return;
@@ -264,17 +260,17 @@ export class OutboundTrack implements TrackSubscriber {
     );
     let prefix = 0;
     let skip = 0;
-    if (this.#isVp8) {
-      prefix = writeVp8Descriptor(arena, at + headerLength, vp8, pictureId, tl0PicIdx, keyIdx);
-      skip = vp8.length;
+    if (payloads !== undefined) {
+      prefix = payload.write(arena, at + headerLength, numbers);
+      skip = payload.headerLength;
     }
     if (!sealer.commit(this.#stream, headerLength, prefix, skip, mapper.sequence)) return;
-    const payload = view.payloadLength - skip + prefix;
-    receiver.packetSent(headerLength + payload, transportSequence >= 0, nowMs);
+    const payloadLength = view.payloadLength - skip + prefix;
+    receiver.packetSent(headerLength + payloadLength, transportSequence >= 0, nowMs);
     this.packets++;
-    this.bytes += payload;
+    this.bytes += payloadLength;
     numbering.packetsSent++;
-    numbering.octetsSent += payload;
+    numbering.octetsSent += payloadLength;
     this.#context.packetsForwarded++;
     if (view.marker) this.markers++;
     if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {

@@ -1,4 +1,4 @@
-import { hasH264ParameterSet, isH264KeyFrame, restoreRtx, VoiceActivity } from '@bloom/rtp';
+import { EntryPoint, type PayloadFormat, payloadFormat, restoreRtx, VoiceActivity } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
 import { VariantActivity } from '../variants/variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
@@ -41,8 +41,7 @@ export class PublishedTrack {
   blocked = false;
 
   readonly #voice: VoiceActivity | undefined;
-  readonly #isVp8: boolean;
-  readonly #isH264: boolean;
+  readonly #format: PayloadFormat;
   #firstMediaMs = -1;
   #measuredAtMs = -1;
   #settled = false;
@@ -58,8 +57,7 @@ export class PublishedTrack {
     this.#context = context;
     this.simulcast = params.rids.length > 0;
     this.bitrates = bitratesOf(params.bitratesBps);
-    this.#isVp8 = params.codec.name === 'vp8';
-    this.#isH264 = params.codec.name === 'h264';
+    this.#format = payloadFormat(params.codec.name);
     this.#voice = params.kind === 'audio' ? new VoiceActivity() : undefined;
   }
 
@@ -84,6 +82,7 @@ export class PublishedTrack {
       variant,
       kind: this.params.kind,
       clockRate: this.params.codec.clockRate,
+      format: this.#format,
       ssrc,
       id: this.#nextStreamId,
     });
@@ -129,13 +128,13 @@ export class PublishedTrack {
 
   /** Does the bookkeeping for an authentic packet, then forwards it to all subscribers of this variant. */
   #accept(stream: InboundStream, sequence: number, nowMs: number): void {
-    const { view, vp8, sealer } = this.#context;
-    const { forwarding } = stream;
+    const { view, sealer } = this.#context;
+    const { forwarding, payload } = stream;
     if (view.isPaddingOnly || this.blocked) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       return;
     }
-    if (this.#isVp8 && !vp8.parse(view.buffer, view.payloadStart, view.payloadEnd)) {
+    if (!payload.read(view)) {
       this.#context.dropped.malformed_media++;
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       return;
@@ -152,11 +151,9 @@ export class PublishedTrack {
       audioLevel = view.audioLevel(this.params.extensions.audioLevel);
       if (audioLevel >= 0 && this.#voice.level(audioLevel, nowMs)) this.#voiceChanged();
     }
-    if (this.#isH264 && sequence === stream.unwrapper.newest && stream.hasBFrames(view.timestamp))
+    if (this.#format.reordersPictures && sequence === stream.unwrapper.newest && stream.hasBFrames(view.timestamp))
       this.#reportBFrames();
-    const startsKeyframe = this.#isVp8
-      ? vp8.isKeyFrameStart
-      : !this.#isH264 || this.#startsH264Keyframe(stream, sequence, nowMs);
+    const startsKeyframe = this.#startsKeyframe(stream, sequence, nowMs);
     if (startsKeyframe && this.#isNewKeyframe(stream)) this.#switchWaiting(stream, sequence, nowMs);
     if (stream.keyframes.gaveUp) this.#askAnew(stream);
     if (forwarding.length === 0) return;
@@ -168,7 +165,7 @@ export class PublishedTrack {
     for (let i = 0; i < forwarding.length; i++) {
       const slot = forwarding[i]!;
       try {
-        slot.forward(view, vp8, sequence, audioLevel, nowMs);
+        slot.forward(view, payload, sequence, audioLevel, nowMs);
       } catch (error) {
         // A fault of one subscriber must affect neither the publisher nor the others.
         slot.fault(error);
@@ -181,10 +178,10 @@ export class PublishedTrack {
   }
 
   /** Returns whether a picture starts here: not if a packet before it is missing, which may hold the parameter sets. */
-  #startsH264Keyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
-    const { view } = this.#context;
-    if (!isH264KeyFrame(view)) return false;
-    return hasH264ParameterSet(view) || !stream.missesBefore(sequence, view.timestamp, nowMs);
+  #startsKeyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
+    const { entryPoint } = stream.payload;
+    if (entryPoint !== EntryPoint.ifFirst) return entryPoint === EntryPoint.yes;
+    return !stream.missesBefore(sequence, this.#context.view.timestamp, nowMs);
   }
 
   /** Audio has no keyframes: every packet starts. */
@@ -201,11 +198,11 @@ export class PublishedTrack {
 
   /** Switches the subscribers that wait for this variant to the packet in hand; `forward` is called for it right after. */
   #switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
-    const { view, vp8 } = this.#context;
+    const { view } = this.#context;
     for (const slot of this.slots) {
       if (slot.selection.awaited !== stream.variant) continue;
       try {
-        slot.switchTo(stream, view, vp8, sequence, nowMs);
+        slot.switchTo(stream, view, sequence, nowMs);
       } catch (error) {
         slot.fault(error);
       }

@@ -1,4 +1,4 @@
-import { ForwardMapper, Vp8Mapper } from '@bloom/rtp';
+import { ForwardMapper, type PayloadFormat, type PayloadNumbering } from '@bloom/rtp';
 
 interface SlotNumberingOptions {
   clockRate: number;
@@ -12,7 +12,7 @@ interface SlotNumberingOptions {
  */
 export class SlotNumbering {
   readonly mapper: ForwardMapper;
-  readonly vp8 = new Vp8Mapper();
+  readonly #payloads = new Map<PayloadFormat, PayloadNumbering | undefined>();
   rtxSequence: number;
   /** Sender report counters: packets and payload bytes, modulo 2^32 on the wire. */
   packetsSent = 0;
@@ -22,5 +22,11 @@ export class SlotNumbering {
     // Below 2^15: a receiver that misses the first packets still guesses the roll-over counter right.
     this.mapper = new ForwardMapper({ clockRate, firstSequence: random() & 0x7fff, firstTimestamp: random() });
     this.rtxSequence = random() & 0x7fff;
+  }
+
+  /** Returns the numbering of payloads in this format; undefined when they are sent as they came. */
+  payloadsOf(format: PayloadFormat): PayloadNumbering | undefined {
+    if (!this.#payloads.has(format)) this.#payloads.set(format, format.createNumbering());
+    return this.#payloads.get(format);
   }
 }

@@ -1,4 +1,4 @@
-import { type OutboundHeader, SendHistory, writeRtxPrefix, writeVp8Descriptor } from '@bloom/rtp';
+import { type OutboundHeader, SendHistory, writeRtxPrefix } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from './context.js';
@@ -13,7 +13,8 @@ const PADDING = Buffer.alloc(255).fill(255, 254);
 interface RepairHeaders {
   /** SSRC of the retransmission stream. */
   ssrc: number;
-  isVp8: boolean;
+  /** True when payload headers are written anew for each receiver. */
+  rewrites: boolean;
   again: OutboundHeader;
   rtx: OutboundHeader | undefined;
 }
@@ -41,12 +42,12 @@ export class SlotRepair {
     this.#headers = headers;
   }
 
-  /** Reads a packet of a publisher's store into `storedView` and `storedVp8` of the context. */
+  /** Reads a packet of a publisher's store into `storedView` of the context and `storedPayload` of the stream. */
   readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
-    const { storedView, storedVp8 } = this.#context;
+    const { storedView } = this.#context;
     const { store } = stream;
     if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
-    return !this.#headers.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
+    return !this.#headers.rewrites || stream.storedPayload.read(storedView);
   }
 
   /** Repeats the packet that was sent under this 16-bit number; `media` is the slot's own stream. */
@@ -75,17 +76,9 @@ export class SlotRepair {
       const headerLength = header.write(arena, at, view.marker, sequence, history.timestamp, transportSequence);
       let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
       let skip = 0;
-      if (this.#headers.isVp8) {
-        const { pictureId, tl0PicIdx, keyIdx } = history;
-        prefix += writeVp8Descriptor(
-          arena,
-          at + headerLength + prefix,
-          context.storedVp8,
-          pictureId,
-          tl0PicIdx,
-          keyIdx,
-        );
-        skip = context.storedVp8.length;
+      if (this.#headers.rewrites) {
+        prefix += from.storedPayload.write(arena, at + headerLength + prefix, history.numbers);
+        skip = from.storedPayload.headerLength;
       }
       if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {
         receiver.packetSent(headerLength + view.payloadLength - skip + prefix, transportSequence >= 0, nowMs);

@@ -1,10 +1,9 @@
+import type { CodecName } from '@bloom/rtp';
 import type { OfferedCodec, OfferedMedia } from './offer.js';
-
-export type SupportedCodec = 'opus' | 'vp8' | 'h264';
 
 /** The one codec of an answered m-line, with the client's numbers. */
 export interface ChosenCodec {
-  name: SupportedCodec;
+  name: CodecName;
   encodingName: string;
   payloadType: number;
   clockRate: number;
@@ -33,7 +32,7 @@ export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h26
 }
 
 /** Returns the codec in which a client receives a track published as `name`; null when it offers none. */
-export function chooseReceivedCodec(media: OfferedMedia, name: SupportedCodec): ChosenCodec | null {
+export function chooseReceivedCodec(media: OfferedMedia, name: CodecName): ChosenCodec | null {
   if (name === 'h264') {
     const all = media.codecs.filter(isH264);
     const baseline = all.filter(isConstrainedBaseline);
@@ -49,7 +48,7 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
     (c) => c.name === 'rtx' && formatParameters(c.parameters).get('apt') === String(codec.payloadType),
   );
   return {
-    name: codec.name as SupportedCodec,
+    name: codec.name as CodecName,
     encodingName: codec.encodingName,
     payloadType: codec.payloadType,
     clockRate: codec.clockRate,

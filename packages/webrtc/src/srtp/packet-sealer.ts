@@ -28,8 +28,8 @@ export interface SealerCounters {
  *       const at = sealer.reserve();
  *       if (at < 0) break;
  *       const header = to.header.write(sealer.arena, at, ...);
- *       const prefix = writeVp8Descriptor(sealer.arena, at + header, ...);
- *       sealer.commit(to.stream, header, prefix, descriptor.length, to.mapper.sequence);
+ *       const prefix = payload.write(sealer.arena, at + header, ...);
+ *       sealer.commit(to.stream, header, prefix, payload.headerLength, to.mapper.sequence);
  *     }
  *     sealer.end();
  *

@@ -1,4 +1,4 @@
-import { PART_BYTES } from './completed.js';
+import { PART_BYTES } from './payload-formats/completed.js';
 
 /** One packet to be ordered. Callers that reuse the buffer must copy the payload. */
 export interface OrderedPacket {

@@ -20,6 +20,18 @@ export function splitAnnexB(stream: Buffer): Buffer[] {
   return nals;
 }
 
+/** Joins NAL units with four-byte start codes (Annex B). */
+export function toAnnexB(nals: readonly Buffer[]): Buffer {
+  const length = nals.reduce((sum, nal) => sum + 4 + nal.length, 0);
+  const out = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const nal of nals) {
+    at = out.writeUInt32BE(1, at);
+    at += nal.copy(out, at);
+  }
+  return out;
+}
+
 /** Returns the offset of the next three-byte start code, -1 when there is none. */
 export function findStartCode(stream: Buffer, from: number): number {
   return stream.indexOf(START_CODE, from);

@@ -1,17 +1,19 @@
-/** H.264 between RTP payloads and access units, RFC 6184 in packetization-mode 1. */
+/** H.264 in RTP, RFC 6184 in packetization-mode 1. Frames are access units with the start codes of Annex B. */
+import { readU16 } from '../bytes.js';
+import type { OrderedPacket } from '../reorder-buffer.js';
+import type { RtpView } from '../rtp-view.js';
+import { splitAnnexB, toAnnexB } from './annex-b.js';
 import { completed, PART_BYTES } from './completed.js';
-import type { OrderedPacket } from './reorder-buffer.js';
+import {
+  type AssembledFrame,
+  EntryPoint,
+  type FrameAssembler,
+  MAX_PAYLOAD,
+  type PayloadFormat,
+  type PayloadReader,
+} from './payload-format.js';
 
 export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
-
-/** One coded picture. */
-export interface H264AccessUnit {
-  /** Unwrapped RTP timestamp. */
-  timestamp: number;
-  key: boolean;
-  /** NAL units without start codes, in order; a key picture carries its parameter sets. */
-  nals: Buffer[];
-}
 
 /** Bounds on one picture: a larger one is an attack. */
 const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
@@ -22,23 +24,56 @@ export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 /** Whether `first_mb_in_slice` of this slice is 0, which a single set bit stands for (ITU-T H.264, 7.3.3 and 9.1). */
 const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0;
 
-/** Joins NAL units with four-byte start codes (Annex B). */
-export function toAnnexB(nals: readonly Buffer[]): Buffer {
-  const length = nals.reduce((sum, nal) => sum + 4 + nal.length, 0);
-  const out = Buffer.allocUnsafe(length);
-  let at = 0;
-  for (const nal of nals) {
-    at = out.writeUInt32BE(1, at);
-    at += nal.copy(out, at);
+/** Layers above the base come as streams of their own here; RFC 6190 is not supported. */
+class H264Reader implements PayloadReader {
+  readonly temporalLayer = 0;
+  readonly spatialLayer = 0;
+  readonly headerLength = 0;
+  entryPoint: EntryPoint = EntryPoint.no;
+
+  /** Without its parameter sets a slice begins nothing, and they may be in a packet before it. */
+  read(view: RtpView): boolean {
+    const unit = keyFrameUnit(view);
+    this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
+    return true;
   }
-  return out;
+
+  write(): number {
+    return 0;
+  }
 }
 
 /**
- * Turns ordered packets into access units. After a loss it returns nothing before the next key picture: a decoder shows grey
- * for pictures whose reference is missing.
+ * Returns the type of the first IDR slice or sequence parameter set in the packet, alone, inside a STAP-A, or as the first
+ * fragment of an FU-A; 0 without one. RFC 6184 sections 5.6 to 5.8.
  */
-export class H264Depacketiser {
+function keyFrameUnit(view: RtpView): number {
+  const { buffer, payloadStart, payloadEnd } = view;
+  if (payloadStart >= payloadEnd) return 0;
+  const type = buffer[payloadStart]! & 0x1f;
+  if (type === NalType.idr || type === NalType.sps) return type;
+  if (type === NalType.fuA) {
+    if (payloadStart + 2 > payloadEnd) return 0;
+    const header = buffer[payloadStart + 1]!;
+    const inner = header & 0x1f;
+    const isStart = (header & 0x80) !== 0;
+    return isStart && (inner === NalType.idr || inner === NalType.sps) ? inner : 0;
+  }
+  if (type !== NalType.stapA) return 0;
+
+  let at = payloadStart + 1;
+  while (at + 3 <= payloadEnd) {
+    const size = readU16(buffer, at);
+    if (size === 0 || at + 2 + size > payloadEnd) return 0;
+    const inner = buffer[at + 2]! & 0x1f;
+    if (inner === NalType.idr || inner === NalType.sps) return inner;
+    at += 2 + size;
+  }
+  return 0;
+}
+
+/** After a loss it returns nothing before the next key picture: a decoder shows grey for pictures whose reference is missing. */
+class H264Assembler implements FrameAssembler {
   #nals: Buffer[] = [];
   #bytes = 0;
   #timestamp = -1;
@@ -48,17 +83,14 @@ export class H264Depacketiser {
   #sps: Buffer | undefined;
   #pps: Buffer | undefined;
 
-  /** True while pictures are dropped until the next key picture: ask the sender for one. */
   get needsKeyFrame(): boolean {
     return this.#waitsForKey;
   }
 
-  /** Bytes of the incomplete picture, `PART_BYTES` for each part included. */
   get heldBytes(): number {
     return this.#bytes + (this.#nals.length + this.#fragments.length) * PART_BYTES;
   }
 
-  /** Reports that packets are missing before the next one. */
   gap(): void {
     this.#nals = [];
     this.#fragments = [];
@@ -67,9 +99,8 @@ export class H264Depacketiser {
     this.#waitsForKey = true;
   }
 
-  /** Returns the access units that this packet completes, two at most. Malformed payloads break their picture only. */
-  push(packet: OrderedPacket): readonly H264AccessUnit[] {
-    let unmarked: H264AccessUnit | undefined;
+  push(packet: OrderedPacket): readonly AssembledFrame[] {
+    let unmarked: AssembledFrame | undefined;
     if (packet.timestamp !== this.#timestamp) {
       // The previous picture had no marker.
       unmarked = this.#complete();
@@ -140,7 +171,7 @@ export class H264Depacketiser {
     if (type !== NalType.aud) this.#nals.push(Buffer.from(nal));
   }
 
-  #complete(): H264AccessUnit | undefined {
+  #complete(): AssembledFrame | undefined {
     const nals = this.#nals;
     const broken = this.#broken || this.#fragments.length > 0;
     this.#nals = [];
@@ -162,12 +193,12 @@ export class H264Depacketiser {
       if (!types.includes(NalType.sps)) nals.unshift(this.#sps);
       this.#waitsForKey = false;
     }
-    return { timestamp: this.#timestamp, key, nals };
+    return { timestamp: this.#timestamp, key, data: toAnnexB(nals) };
   }
 }
 
 /** Returns the RTP payloads of one access unit in order; the last one gets the marker. `maxBytes` bounds each payload. */
-export function packetiseH264(nals: readonly Buffer[], maxBytes = 1180): Buffer[] {
+export function packetiseH264(nals: readonly Buffer[], maxBytes = MAX_PAYLOAD): Buffer[] {
   const payloads: Buffer[] = [];
   let small: Buffer[] = [];
   let smallBytes = 1;
@@ -215,3 +246,15 @@ function fuA(nal: Buffer, maxBytes: number): Buffer[] {
   }
   return out;
 }
+
+export const H264: PayloadFormat = {
+  clockRate: 90_000,
+  reordersPictures: true,
+  createReader: () => new H264Reader(),
+  createNumbering: () => undefined,
+  createAssembler: () => new H264Assembler(),
+  packetise: (frame) => {
+    const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
+    return { key: nals.some((nal) => nalType(nal) === NalType.idr), payloads: packetiseH264(nals) };
+  },
+};

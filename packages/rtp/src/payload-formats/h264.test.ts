@@ -1,0 +1,183 @@
+import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import type { OrderedPacket } from '../reorder-buffer.js';
+import { RtpView } from '../rtp-view.js';
+import { splitAnnexB, toAnnexB } from './annex-b.js';
+import { H264, NalType, nalType, packetiseH264 } from './h264.js';
+import { type AssembledFrame, EntryPoint } from './payload-format.js';
+
+const view = new RtpView();
+const reader = H264.createReader();
+
+function entryPoint(payload: string | Uint8Array): EntryPoint {
+  const bytes = typeof payload === 'string' ? Buffer.from(payload.replaceAll(' ', ''), 'hex') : Buffer.from(payload);
+  expect(view.parse(Buffer.concat([Buffer.from('806000010000000000000001', 'hex'), bytes]))).toBe(true);
+  expect(reader.read(view)).toBe(true);
+  return reader.entryPoint;
+}
+
+describe('an H.264 packet', () => {
+  test.each(['67 42e01f', '78 0002 67aa 0002 68bb', '7c 87 00'])(
+    '%s has a parameter set, so one can begin',
+    (payload) => {
+      expect(entryPoint(payload)).toBe(EntryPoint.yes);
+    },
+  );
+
+  test.each(['65 88', '78 0001 09 0002 65bb', '7c 85 00'])('%s is an entry point if it is the first', (payload) => {
+    expect(entryPoint(payload)).toBe(EntryPoint.ifFirst);
+  });
+
+  test.each([
+    '41 9a',
+    '68 ce',
+    '06 05',
+    '78 0002 41aa 0002 68bb',
+    '78 0009 65aa',
+    '78 0000 0001 65',
+    '7c 05 00',
+    '7c 45 00',
+    '7c 81 00',
+    '7c',
+    '',
+  ])('%s is no entry point', (payload) => {
+    expect(entryPoint(payload)).toBe(EntryPoint.no);
+  });
+
+  test('of garbage is read without a throw', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom(0x78, 0x7c, 0x65, 0xff), (bytes, first) => {
+        if (bytes.length > 0) bytes[0] = first;
+        expect(Object.values(EntryPoint)).toContain(entryPoint(bytes));
+      }),
+      { numRuns: fuzzRuns(10_000) },
+    );
+  });
+});
+
+/** The first bit after the header is set: a slice with it begins its picture. */
+const nal = (type: number, size: number, fill = 0x80 | type): Buffer =>
+  Buffer.concat([Buffer.from([0x60 | type]), Buffer.alloc(size - 1, fill)]);
+const sps = nal(NalType.sps, 12);
+const pps = nal(NalType.pps, 5);
+
+function packets(nals: readonly Buffer[], timestamp: number, first: number): OrderedPacket[] {
+  const payloads = packetiseH264(nals, 100);
+  return payloads.map((payload, i) => ({
+    sequence: first + i,
+    timestamp,
+    marker: i === payloads.length - 1,
+    payload,
+  }));
+}
+
+describe('an H.264 assembler', () => {
+  const typesOf = (frame: AssembledFrame | undefined) => splitAnnexB(frame?.data ?? Buffer.alloc(0)).map(nalType);
+
+  test('what was packetised comes back as the same NAL units, whatever their sizes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 2, max: 700 }), { minLength: 1, maxLength: 12 }),
+        fc.integer({ min: 40, max: 1200 }),
+        (sizes, maxBytes) => {
+          const nals = [sps, pps, ...sizes.map((size, i) => nal(NalType.idr, size, 0x80 | i))];
+          const payloads = packetiseH264(nals, maxBytes);
+          expect(payloads.every((p) => p.length <= maxBytes)).toBe(true);
+          const assembler = H264.createAssembler();
+          let frame: AssembledFrame | undefined;
+          payloads.forEach((payload, i) => {
+            [frame] = assembler.push({ sequence: i, timestamp: 7, marker: i === payloads.length - 1, payload });
+          });
+          expect(frame?.key).toBe(true);
+          expect(frame?.data.equals(toAnnexB(nals))).toBe(true);
+        },
+      ),
+      { numRuns: fuzzRuns(2000) },
+    );
+  });
+
+  test('begins with a key picture and its parameter sets', () => {
+    const assembler = H264.createAssembler();
+    const run = (list: OrderedPacket[]) => list.flatMap((p) => assembler.push(p)).at(-1);
+    expect(run(packets([nal(NalType.slice, 50)], 1, 0))).toBeUndefined();
+    expect(assembler.needsKeyFrame).toBe(true);
+    expect(run(packets([nal(NalType.idr, 50)], 2, 1))).toBeUndefined();
+    expect(run(packets([sps, pps], 3, 2))).toBeUndefined();
+    expect(typesOf(run(packets([nal(NalType.idr, 250)], 4, 3)))).toEqual([7, 8, 5]);
+    expect(assembler.needsKeyFrame).toBe(false);
+    expect(run(packets([nal(NalType.slice, 50)], 5, 9))).toMatchObject({ key: false, timestamp: 5 });
+  });
+
+  test('a slice that starts with 0x41 is no key picture, and parameter sets beside an IDR in one packet are', () => {
+    const assembler = H264.createAssembler();
+    const start = packets([sps, pps, nal(NalType.idr, 20)], 1, 0);
+    expect(start).toHaveLength(1);
+    expect(assembler.push(start[0] as OrderedPacket)[0]?.key).toBe(true);
+    const slice = Buffer.from([0x41, 0x85, 0x10]);
+    expect(assembler.push({ sequence: 1, timestamp: 2, marker: true, payload: slice })[0]?.key).toBe(false);
+  });
+
+  test('after a loss nothing comes out before the next key picture', () => {
+    const assembler = H264.createAssembler();
+    for (const p of packets([sps, pps, nal(NalType.idr, 300)], 1, 0)) assembler.push(p);
+    const broken = packets([nal(NalType.slice, 300)], 2, 10);
+    assembler.push(broken[0] as OrderedPacket);
+    assembler.gap();
+    expect(assembler.push(broken[2] as OrderedPacket)).toEqual([]);
+    expect(assembler.push(packets([nal(NalType.slice, 50)], 3, 20)[0] as OrderedPacket)).toEqual([]);
+    expect(assembler.needsKeyFrame).toBe(true);
+    const healed = packets([nal(NalType.idr, 50)], 4, 21).flatMap((p) => assembler.push(p));
+    expect(healed.at(-1)?.key).toBe(true);
+  });
+
+  test('a key picture whose first slices are lost is no key picture', () => {
+    const assembler = H264.createAssembler();
+    const slices = [nal(NalType.idr, 60), nal(NalType.idr, 60, 0x40), nal(NalType.idr, 60, 0x20)];
+    const complete = (timestamp: number, nals: readonly Buffer[]) =>
+      packets(nals, timestamp, timestamp * 10).flatMap((p) => assembler.push(p));
+    expect(typesOf(complete(1, [sps, pps, ...slices]).at(-1))).toHaveLength(5);
+    assembler.gap();
+    expect(complete(2, slices.slice(1))).toEqual([]);
+    expect(assembler.needsKeyFrame).toBe(true);
+    expect(typesOf(complete(3, slices).at(-1))).toHaveLength(5);
+  });
+
+  test('the end of a fragmented NAL unit without its start breaks the picture instead of inventing one', () => {
+    const assembler = H264.createAssembler();
+    for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
+    const parts = packets([nal(NalType.idr, 300)], 2, 5);
+    expect(assembler.push(parts.at(-1) as OrderedPacket)).toEqual([]);
+  });
+
+  test('a packet that ends two pictures, the one before without a marker, gives both', () => {
+    const assembler = H264.createAssembler();
+    for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
+    const [unmarked, marked] = [2, 3].flatMap((timestamp) => packets([nal(NalType.slice, 20)], timestamp, timestamp));
+    expect(assembler.push({ ...unmarked!, marker: false })).toEqual([]);
+    expect(assembler.push(marked!).map(({ timestamp }) => timestamp)).toEqual([2, 3]);
+  });
+
+  test('garbage never throws', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.boolean(), fc.integer({ min: 0, max: 3 }), fc.boolean()),
+        ),
+        (input) => {
+          const assembler = H264.createAssembler();
+          for (const [bytes, marker, timestamp, lost] of input) {
+            if (lost) assembler.gap();
+            assembler.push({ sequence: 0, timestamp, marker, payload: Buffer.from(bytes) });
+          }
+        },
+      ),
+      { numRuns: fuzzRuns(10_000) },
+    );
+  });
+});
+
+test('an access unit is taken apart without its delimiter', () => {
+  const { payloads } = H264.packetise(toAnnexB([nal(NalType.aud, 2), sps, pps, nal(NalType.slice, 20)]));
+  expect(payloads.map((payload) => nalType(payload))).toEqual([NalType.stapA]);
+});

@@ -1,0 +1,72 @@
+import type { OrderedPacket } from '../reorder-buffer.js';
+import {
+  type AssembledFrame,
+  EntryPoint,
+  type FrameAssembler,
+  type PayloadFormat,
+  type PayloadReader,
+} from './payload-format.js';
+
+/** Samples per frame at 48 kHz for each configuration number, RFC 6716 table 2. */
+const FRAME_SAMPLES = [
+  480, 960, 1920, 2880, 480, 960, 1920, 2880, 480, 960, 1920, 2880, 480, 960, 480, 960, 120, 240, 480, 960, 120, 240,
+  480, 960, 120, 240, 480, 960, 120, 240, 480, 960,
+];
+
+/** Bound on a packet: 120 ms (RFC 6716 section 3.2.5). */
+const MAX_SAMPLES = 5760;
+
+/**
+ * Returns the length of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1); undefined when the packet
+ * is malformed.
+ */
+export function opusSamples(packet: Buffer): number | undefined {
+  const toc = packet[0];
+  if (toc === undefined) return undefined;
+  const each = FRAME_SAMPLES[toc >> 3] as number;
+  const code = toc & 3;
+  let frames = code === 0 ? 1 : 2;
+  if (code === 3) {
+    if (packet.length < 2) return undefined;
+    frames = (packet[1] as number) & 0x3f;
+    if (frames === 0) return undefined;
+  }
+  const samples = each * frames;
+  return samples > MAX_SAMPLES ? undefined : samples;
+}
+
+/** A payload is one Opus packet (RFC 7587 section 4.2), and a receiver begins with any of them. */
+class OpusReader implements PayloadReader {
+  readonly entryPoint = EntryPoint.yes;
+  readonly temporalLayer = 0;
+  readonly spatialLayer = 0;
+  readonly headerLength = 0;
+
+  read(): boolean {
+    return true;
+  }
+
+  write(): number {
+    return 0;
+  }
+}
+
+class OpusAssembler implements FrameAssembler {
+  readonly needsKeyFrame = false;
+  readonly heldBytes = 0;
+
+  push({ timestamp, payload }: OrderedPacket): readonly AssembledFrame[] {
+    return [{ timestamp, key: true, data: payload }];
+  }
+
+  gap(): void {}
+}
+
+export const OPUS: PayloadFormat = {
+  clockRate: 48_000,
+  reordersPictures: false,
+  createReader: () => new OpusReader(),
+  createNumbering: () => undefined,
+  createAssembler: () => new OpusAssembler(),
+  packetise: (frame) => ({ key: true, payloads: frame.length === 0 ? [] : [frame] }),
+};

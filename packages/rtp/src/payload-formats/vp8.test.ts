@@ -1,0 +1,251 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { Vp8RtpPayload } from 'werift';
+import { type AssembledFrame, EntryPoint } from './payload-format.js';
+import { VP8, Vp8Numbering, Vp8Reader } from './vp8.js';
+
+/** Bound on a written descriptor, bytes. */
+const DESCRIPTOR_MAX = 6;
+
+const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
+
+function parse(text: string): Vp8Reader {
+  const descriptor = new Vp8Reader();
+  const bytes = hex(text);
+  expect(descriptor.parse(bytes, 0, bytes.length)).toBe(true);
+  return descriptor;
+}
+
+/** A descriptor with everything: 15-bit picture id, TL0PICIDX, TID 1 and KEYIDX. */
+function full(pictureId: number, tl0: number, keyIdx: number): Vp8Reader {
+  const bytes = Buffer.from([0x90, 0xf0, 0x80 | (pictureId >>> 8), pictureId & 0xff, tl0, 0x40 | keyIdx, 0]);
+  const descriptor = new Vp8Reader();
+  expect(descriptor.parse(bytes, 0, bytes.length)).toBe(true);
+  return descriptor;
+}
+
+describe('the VP8 payload descriptor', () => {
+  test('is read as in the examples of RFC 7741 section 4.5', () => {
+    // 4.5.1: first partition of a key frame, picture id 17 in 15 bits; 4.5.2 without any extension; 4.5.4: picture id 4711.
+    const key = parse('90 80 8011 00');
+    expect([key.headerLength, key.pictureId, key.pictureIdBits, key.entryPoint]).toEqual([4, 17, 15, EntryPoint.yes]);
+    const inter = parse('10 01');
+    expect([inter.headerLength, inter.pictureId, inter.entryPoint]).toEqual([1, -1, EntryPoint.no]);
+    const long = parse('90 80 9267 00');
+    expect([long.headerLength, long.pictureId]).toEqual([4, 4711]);
+    const short = parse('80 80 11 00');
+    expect([short.headerLength, short.pictureId, short.pictureIdBits, short.entryPoint]).toEqual([
+      3,
+      17,
+      7,
+      EntryPoint.no,
+    ]);
+  });
+
+  test('is an entry point only in the first packet of the first partition', () => {
+    expect(parse('10 00').entryPoint).toBe(EntryPoint.yes);
+    expect(parse('00 00').entryPoint).toBe(EntryPoint.no);
+    expect(parse('11 00').entryPoint).toBe(EntryPoint.no);
+    expect(parse('10').entryPoint).toBe(EntryPoint.no);
+  });
+
+  test('agrees with werift on whatever is complete, and is never read beyond the packet', () => {
+    let runs = 0;
+    const ours = new Vp8Reader();
+    const target = Buffer.alloc(20);
+    let complete = 0;
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 12 }), fc.nat(4), (bytes, offset) => {
+        runs += 1;
+        const buffer = Buffer.concat([Buffer.alloc(offset, 0x80), bytes, Buffer.alloc(6, 0x80)]);
+        if (!ours.parse(buffer, offset, offset + bytes.length)) return;
+        complete += 1;
+        expect(ours.headerLength).toBeLessThanOrEqual(bytes.length);
+        const written = ours.write(target, 0, 0);
+        expect(written).toBeLessThanOrEqual(DESCRIPTOR_MAX);
+        const again = new Vp8Reader();
+        expect(again.parse(target, 0, written)).toBe(true);
+        expect([again.pictureId, again.tl0PicIdx, again.layerByte]).toEqual([
+          ours.pictureId,
+          ours.tl0PicIdx,
+          ours.layerByte,
+        ]);
+        if (ours.headerLength === bytes.length) return;
+
+        // It insists on a complete payload header behind the descriptor.
+        const theirs = Vp8RtpPayload.deSerialize(Buffer.concat([bytes, Buffer.alloc(12)]));
+        expect(ours.pictureId).toBe(theirs.pictureId ?? -1);
+        expect((ours.first & 0x10) >>> 4).toBe(theirs.sBit);
+      }),
+      { numRuns: fuzzRuns(12_000) },
+    );
+    expect(complete).toBeGreaterThan(runs / 4);
+  });
+});
+
+/** The numbers that a receiver sees: picture id, TL0PICIDX and KEYIDX, -1 without one. */
+function written(reader: Vp8Reader, numbers: number): number[] {
+  const target = Buffer.alloc(DESCRIPTOR_MAX);
+  const again = new Vp8Reader();
+  expect(again.parse(target, 0, reader.write(target, 0, numbers))).toBe(true);
+  return [again.pictureId, again.tl0PicIdx, again.keyIdx];
+}
+
+describe('mapped VP8 numbers', () => {
+  let numbering: Vp8Numbering;
+  beforeEach(() => {
+    numbering = new Vp8Numbering();
+  });
+  const send = (reader: Vp8Reader): number[] => written(reader, numbering.map(reader));
+
+  test('continue at +1 on a switch and keep gaps', () => {
+    const results: number[][] = [];
+    numbering.switchTo(full(100, 10, 3));
+    results.push(send(full(100, 10, 3)), send(full(100, 10, 3)), send(full(102, 11, 3)));
+    numbering.switchTo(full(32_000, 200, 31));
+    results.push(send(full(32_000, 200, 31)), send(full(32_001, 201, 31)));
+    expect(results).toEqual([
+      [100, 10, 3],
+      [100, 10, 3],
+      [102, 11, 3],
+      [103, 12, 4],
+      [104, 13, 4],
+    ]);
+  });
+
+  test('wrap at 15, 8 and 5 bits, and a late packet does not turn the clock back', () => {
+    numbering.switchTo(full(32_767, 255, 31));
+    send(full(32_767, 255, 31));
+    expect(send(full(0, 0, 0))).toEqual([0, 0, 0]);
+    expect(send(full(32_767, 255, 31))).toEqual([32_767, 255, 31]);
+    numbering.switchTo(full(5, 5, 5));
+    expect(send(full(5, 5, 5))).toEqual([1, 1, 1]);
+  });
+
+  test('of a 7-bit source go on in 15 bits beyond its wrap', () => {
+    const outputs: number[][] = [];
+    for (let i = 0; i < 400; i += 1) {
+      const reader = parse(`90 80 ${((100 + i) % 128).toString(16).padStart(2, '0')} 01`);
+      if (i === 0) numbering.switchTo(reader);
+      outputs.push(send(reader));
+    }
+    expect(outputs).toEqual(outputs.map((_, i) => [100 + i, -1, -1]));
+  });
+
+  test('stay away where the source has none, and come back after such a source', () => {
+    numbering.switchTo(full(7, 8, 9));
+    send(full(7, 8, 9));
+    const bare = parse('10 01');
+    numbering.switchTo(bare);
+    expect(send(bare)).toEqual([-1, -1, -1]);
+    numbering.switchTo(full(1000, 100, 1));
+    expect(send(full(1000, 100, 1))).toEqual([8, 9, 10]);
+  });
+
+  test('are written over those of the source, the layer id kept', () => {
+    numbering.switchTo(full(0x1233, 0x55, 0x1e));
+    numbering.map(full(0x1233, 0x55, 0x1e));
+    const reader = full(1, 2, 3);
+    numbering.switchTo(reader);
+    const target = Buffer.alloc(8, 0xee);
+    expect(reader.write(target, 1, numbering.map(reader))).toBe(6);
+    expect(target).toEqual(hex('ee 90f0 9234 56 5f ee'));
+    expect(reader.temporalLayer).toBe(1);
+  });
+
+  test('give the same header again from the word that was kept', () => {
+    fc.assert(
+      fc.property(fc.nat(0x7fff), fc.nat(255), fc.nat(31), (pictureId, tl0, keyIdx) => {
+        const reader = full(pictureId, tl0, keyIdx);
+        const [kept] = new Int32Array([new Vp8Numbering().map(reader)]);
+        expect(written(reader, kept!)).toEqual([pictureId, tl0, keyIdx]);
+      }),
+      { numRuns: fuzzRuns(2_000) },
+    );
+  });
+});
+
+describe('a VP8 assembler', () => {
+  const part = (timestamp: number, options: { start?: boolean; key?: boolean; marker?: boolean }, data: string) => ({
+    sequence: 0,
+    timestamp,
+    marker: options.marker ?? false,
+    payload: Buffer.concat([
+      Buffer.from([options.start ? 0x90 : 0x80, 0x80, 0x80, timestamp]),
+      Buffer.from(options.start ? [options.key ? 0x10 : 0x11] : []),
+      Buffer.from(data),
+    ]),
+  });
+
+  test('joins the parts of a frame without their descriptors', () => {
+    const vp8 = VP8.createAssembler();
+    expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toEqual([]);
+    const [frame] = vp8.push(part(1, { marker: true }, 'cd')) as [AssembledFrame];
+    expect(frame.key).toBe(true);
+    expect(frame.data).toEqual(Buffer.from('\x10abcd', 'latin1'));
+  });
+
+  test('waits for a key frame at the start and after a loss', () => {
+    const vp8 = VP8.createAssembler();
+    expect(vp8.push(part(1, { start: true, marker: true }, 'x'))).toEqual([]);
+    expect(vp8.push(part(2, { start: true, key: true, marker: true }, 'x'))[0]?.key).toBe(true);
+    expect(vp8.push(part(3, { start: true, marker: true }, 'x'))[0]?.key).toBe(false);
+    vp8.gap();
+    expect(vp8.push(part(4, { start: true, marker: true }, 'x'))).toEqual([]);
+    expect(vp8.needsKeyFrame).toBe(true);
+  });
+
+  test('gives both frames that one packet ends, the one before without a marker', () => {
+    const vp8 = VP8.createAssembler();
+    expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toEqual([]);
+    const frames = vp8.push(part(2, { start: true, marker: true }, 'cd'));
+    expect(frames.map(({ timestamp, key }) => [timestamp, key])).toEqual([
+      [1, true],
+      [2, false],
+    ]);
+  });
+});
+
+test('a picture of VP8 in tiny parts without an end is dropped, and the next key frame is one', () => {
+  const vp8 = VP8.createAssembler();
+  const part = (payload: number[], timestamp: number, marker: boolean) =>
+    vp8.push({ sequence: 0, timestamp, marker, payload: Buffer.from(payload) });
+  part([0x10, 0], 1, true);
+  expect(vp8.needsKeyFrame).toBe(false);
+  part([0x10, 0], 2, false);
+  for (let i = 0; i < 20_000; i += 1) part([0, i & 0xff], 2, false);
+  expect(vp8.needsKeyFrame).toBe(true);
+  expect(part([0, 1], 2, true)).toEqual([]);
+  expect(part([0x10, 0], 3, true)).toMatchObject([{ key: true }]);
+});
+
+test('garbage never makes a VP8 assembler throw', () => {
+  const packet = fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.boolean(), fc.nat(3), fc.boolean());
+  fc.assert(
+    fc.property(fc.array(packet), (input) => {
+      const vp8 = VP8.createAssembler();
+      for (const [bytes, marker, timestamp, lost] of input) {
+        if (lost) vp8.gap();
+        vp8.push({ sequence: 0, timestamp, marker, payload: Buffer.from(bytes) });
+      }
+    }),
+    { numRuns: fuzzRuns(10_000) },
+  );
+});
+
+test('a VP8 frame that is taken apart comes back as it was, whatever its size', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 5_000 }), (size) => {
+      const frame = Buffer.alloc(size, 0x10);
+      const { key, payloads } = VP8.packetise(frame);
+      expect(key).toBe(true);
+      const vp8 = VP8.createAssembler();
+      const frames = payloads.flatMap((payload, i) =>
+        vp8.push({ sequence: i, timestamp: 1, marker: i === payloads.length - 1, payload }),
+      );
+      expect(frames).toEqual([{ timestamp: 1, key: true, data: frame }]);
+    }),
+    { numRuns: fuzzRuns(500) },
+  );
+});

@@ -8,10 +8,10 @@ export interface MediaPath {
   readonly flow: ClientFlow;
   /** Time of the last authentic check; 0 before the first, and until then the path carries nothing. */
   checkedAtMs: number;
-  /** Bytes that {@link send} fills in at the beginning of each datagram. Changes when a channel is bound. */
+  /** Bytes that `exit` fills in at the beginning of each datagram. Changes when a channel is bound. */
   readonly headroom: number;
-  /** Returns false when the bytes are still in use, see `ClientFlow.send`. */
-  send(datagram: Buffer): boolean;
+  /** Takes the datagrams: the flow itself, or the relay in front of it. */
+  readonly exit: Pick<ClientFlow, 'send'>;
 }
 
 export class DirectPath implements MediaPath {
@@ -19,16 +19,17 @@ export class DirectPath implements MediaPath {
   readonly headroom = 0;
   checkedAtMs = 0;
 
-  constructor(readonly flow: ClientFlow) {}
+  readonly exit: ClientFlow;
 
-  send(datagram: Buffer): boolean {
-    return this.flow.send(datagram);
+  constructor(readonly flow: ClientFlow) {
+    this.exit = flow;
   }
 }
 
 export class RelayPath implements MediaPath {
   readonly #relay: RelayFront;
   readonly relayed = true;
+  readonly exit = this;
   checkedAtMs = 0;
 
   constructor(
@@ -55,10 +56,10 @@ export class RelayPath implements MediaPath {
 export function sendPacket(path: MediaPath, packet: Buffer): void {
   const { headroom } = path;
   if (headroom === 0) {
-    path.send(packet);
+    path.exit.send(packet);
     return;
   }
   const datagram = Buffer.allocUnsafe(headroom + packet.length);
   packet.copy(datagram, headroom);
-  path.send(datagram);
+  path.exit.send(datagram);
 }

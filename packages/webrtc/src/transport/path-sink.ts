@@ -28,26 +28,25 @@ export class Counters implements TransportCounters {
 export class PathSink implements DatagramSink {
   readonly #counters: TransportCounters;
   readonly #onKept: (slot: number) => void;
-  readonly #path: () => MediaPath | undefined;
+  path: MediaPath | undefined;
   watcher: PacketWatcher | undefined;
 
-  constructor(counters: TransportCounters, onKept: (slot: number) => void, path: () => MediaPath | undefined) {
+  constructor(counters: TransportCounters, onKept: (slot: number) => void) {
     this.#counters = counters;
     this.#onKept = onKept;
-    this.#path = path;
   }
 
   get headroom(): number {
-    return this.#path()?.headroom ?? 0;
+    return this.path?.headroom ?? 0;
   }
 
   send(datagram: Buffer, slot: number): boolean {
-    const path = this.#path();
+    const { path } = this;
     if (path === undefined) return true;
     this.#counters.packetsSent++;
     this.#counters.bytesSent += datagram.length - path.headroom;
     this.watcher?.('out', datagram, path.headroom, datagram.length);
-    const done = path.send(datagram);
+    const done = path.exit.send(datagram);
     if (!done) this.#onKept(slot);
     return done;
   }

@@ -64,7 +64,6 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   readonly #dtls: DtlsSession;
   readonly #relayPaths = new Map<Allocation, RelayPath>();
   readonly #direct = new Map<DirectPath, Source>();
-  #path: MediaPath | undefined;
   /** Path of the last DTLS datagram; used until a pair is nominated. */
   #dtlsPath: MediaPath | undefined;
   #waitingDtls = 0;
@@ -83,7 +82,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     const ice = new IceLiteAgent<MediaPath>({ registry: host.ufrags });
     this.#ice = ice;
     this.counters = new Counters(ice);
-    this.sink = new PathSink(this.counters, host.slotKept, () => this.#path);
+    this.sink = new PathSink(this.counters, host.slotKept);
     this.#dtls = new DtlsSession(host.certificate, {
       send: (datagram) => this.#sendDtls(datagram),
       onConnected: (keys) => this.#keysAgreed(keys),
@@ -97,7 +96,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   }
 
   get pathState(): PathState {
-    const path = this.#path;
+    const path = this.sink.path;
     const state: PathState = {
       ice: this.#closed ? 'closed' : this.#ice.state,
       dtls: this.#dtls.state,
@@ -222,7 +221,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   }
 
   holds(path: DirectPath): boolean {
-    return this.#path === path && this.#dtls.state === 'connected';
+    return this.sink.path === path && this.#dtls.state === 'connected';
   }
 
   /** Takes DTLS, SRTP or SRTCP on a path of ours. */
@@ -262,7 +261,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     // RFC 7675 section 5.1: the present owner of the address may not want the media. Agents that keep their path open with
     // indications alone are still there while reports arrive.
     const silent = this.#ice.state === 'silent' && nowMs - this.#receivedAtMs >= CONSENT_TIMEOUT_MS;
-    if (silent && this.#path !== undefined) this.#use(undefined);
+    if (silent && this.sink.path !== undefined) this.#use(undefined);
     for (const path of this.#direct.keys()) {
       if (path !== this.#ice.path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.dropDirect(path);
     }
@@ -349,7 +348,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   }
 
   #sendDtls(datagram: Buffer): void {
-    const path = this.#path ?? this.#dtlsPath;
+    const path = this.sink.path ?? this.#dtlsPath;
     if (path === undefined) return;
     this.#countSent(datagram.length);
     sendPacket(path, datagram);
@@ -357,14 +356,14 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   /** Seals and sends one packet, in a copy with room for the path's framing. */
   #seal(plain: Buffer, overhead: number, seal: Seal): boolean {
-    const path = this.#path;
+    const path = this.sink.path;
     if (path === undefined || this.sendSession === undefined) return false;
     const { headroom } = path;
     const datagram = Buffer.allocUnsafe(headroom + plain.length + overhead);
     plain.copy(datagram, headroom);
     seal(this.sendSession, datagram, headroom, headroom + plain.length);
     this.#countSent(datagram.length - headroom);
-    path.send(datagram);
+    path.exit.send(datagram);
     return true;
   }
 
@@ -382,16 +381,16 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   /** Switches media to this path. */
   #use(path: MediaPath | undefined): void {
-    const before = this.#path;
+    const before = this.sink.path;
     if (before === path) return;
-    this.#path = path;
+    this.sink.path = path;
     path?.flow.chosen?.();
     before?.flow.left?.();
   }
 
   #forget(path: MediaPath): void {
     this.#ice.forget(path);
-    if (this.#path === path) this.#use(undefined);
+    if (this.sink.path === path) this.#use(undefined);
     if (this.#dtlsPath === path) this.#dtlsPath = undefined;
   }
 

@@ -1,4 +1,5 @@
 import { DelayTrend } from './delay-trend.js';
+import { Probe } from './probe.js';
 import { SentPackets } from './sent-packets.js';
 
 /** Estimate before the first feedback, bits per second; grows to twice the delivered rate until the first congestion. */
@@ -18,13 +19,8 @@ const LOSS_WINDOW_MS = 1000;
 /** Window of the delivered rate: buckets of 50 ms. */
 const BUCKET_MS = 50;
 const BUCKETS = 12;
-/** Wait for a probe's last acknowledgements, ms. */
-const PROBE_TIMEOUT_MS = 1000;
-/** Probe numbers 1..MAX_PROBE_ID are used in turn. */
-const MAX_PROBE_ID = 200;
 /** A probe result this far above the known capacity needs a second probe that confirms it. */
 const SURPRISING = 1.1;
-const CONFIRM_WITHIN_MS = 5000;
 
 /**
  * Estimates what one client can receive from its transport-wide feedback
@@ -37,6 +33,7 @@ const CONFIRM_WITHIN_MS = 5000;
 export class BandwidthEstimator {
   readonly #sent = new SentPackets();
   readonly #trend = new DelayTrend();
+  readonly #probe = new Probe();
 
   #delayBps = START_BPS;
   #lossBps = Number.POSITIVE_INFINITY;
@@ -66,24 +63,7 @@ export class BandwidthEstimator {
   #receivedCount = 0;
   #lossAtMs = -1;
 
-  #probeId = 0;
-  #probing = false;
-  /** More packets of the probe may be sent. */
-  #probeOpen = false;
-  #probeDeadlineMs = 0;
-  #probePackets = 0;
-  #probeAcked = 0;
-  #probeBytes = 0;
-  #probeFirstBytes = 0;
-  #probeLastBytes = 0;
-  #probeFirstSent = 0;
-  #probeLastSent = 0;
-  #probeFirstArrival = 0;
-  #probeLastArrival = 0;
   #newestSentMs = -1;
-  /** Probe result that awaits confirmation; 0 = none. */
-  #foundBps = 0;
-  #foundAtMs = 0;
 
   /** Bits per second; undefined while no feedback has come. */
   get estimateBps(): number | undefined {
@@ -105,7 +85,7 @@ export class BandwidthEstimator {
 
   /** True after a surprising probe result: another probe should follow soon. */
   get wantsConfirmation(): boolean {
-    return this.#foundBps > 0;
+    return this.#probe.wantsConfirmation;
   }
 
   /** Transport-wide sequence number for the packet that is sent now; its low 16 bits go on the wire. */
@@ -115,29 +95,17 @@ export class BandwidthEstimator {
 
   /** Records a packet under `nextSequence`. `probe`: it belongs to the probe started last. */
   packetSent(bytes: number, nowMs: number, probe = false): void {
-    if (probe && this.#probing) this.#probePackets++;
-    this.#sent.add(bytes, probe && this.#probing ? this.#probeId : 0, nowMs);
+    this.#sent.add(bytes, probe ? this.#probe.sent() : 0, nowMs);
   }
 
   /** Starts a probe: packets sent with `probe` belong to it until `endProbe`. Returns false while one is under way. */
   startProbe(nowMs: number): boolean {
-    if (this.#probing && nowMs < this.#probeDeadlineMs) return false;
-    this.#probing = true;
-    this.#probeOpen = true;
-    this.#probeId = (this.#probeId % MAX_PROBE_ID) + 1;
-    this.#probeDeadlineMs = nowMs + PROBE_TIMEOUT_MS;
-    this.#probePackets = 0;
-    this.#probeAcked = 0;
-    this.#probeBytes = 0;
-    return true;
+    return this.#probe.start(nowMs);
   }
 
-  /**
-   * Reports that all packets of the probe are sent. Only then is it judged, once all are acknowledged: with a round trip
-   * shorter than the probe, everything sent so far is acknowledged many times in between.
-   */
+  /** Reports that all packets of the probe are sent. */
   endProbe(): void {
-    this.#probeOpen = false;
+    this.#probe.end();
   }
 
   /** Records the arrival of the packet with this 16-bit number, in ms of the receiver's clock. */
@@ -151,7 +119,7 @@ export class BandwidthEstimator {
     if (takenMissing && this.#missingBefore > 0) this.#missingBefore--;
     if (takenSentMs > this.#newestSentMs) this.#newestSentMs = takenSentMs;
     this.#addDelivered(takenBytes, arrivalMs);
-    if (takenProbe === this.#probeId && this.#probing) this.#probeArrived(takenBytes, takenSentMs, arrivalMs);
+    if (takenProbe > 0) this.#probe.arrived(takenProbe, takenBytes, takenSentMs, arrivalMs);
     this.#trend.packet(takenSentMs, arrivalMs);
   }
 
@@ -219,7 +187,7 @@ export class BandwidthEstimator {
       this.#decrease(delivered, nowMs);
     } else if (this.#trend.use === 'normal') {
       // The packets of a probe do not count.
-      if (delivered > 1.3 * this.#congestedBps && nowMs > this.#probeDeadlineMs) this.#congestedBps = 0;
+      if (delivered > 1.3 * this.#congestedBps && nowMs > this.#probe.deadlineMs) this.#congestedBps = 0;
       this.#increase(delivered, elapsedMs);
     }
   }
@@ -278,57 +246,22 @@ export class BandwidthEstimator {
     }
   }
 
-  #probeArrived(bytes: number, sentMs: number, arrivalMs: number): void {
-    if (this.#probeAcked === 0) {
-      this.#probeFirstBytes = bytes;
-      this.#probeFirstSent = sentMs;
-      this.#probeFirstArrival = arrivalMs;
-    }
-    this.#probeAcked++;
-    this.#probeBytes += bytes;
-    this.#probeLastBytes = bytes;
-    this.#probeLastSent = sentMs;
-    this.#probeLastArrival = arrivalMs;
-  }
-
   #finishProbe(nowMs: number): void {
-    if (!this.#probing || this.#probePackets === 0) return;
-    const complete = !this.#probeOpen && this.#probeAcked >= this.#probePackets;
-    if (!complete && nowMs < this.#probeDeadlineMs) return;
-    this.#probing = false;
-    if (this.#probeAcked < 4 || this.#probeAcked < 0.8 * this.#probePackets) return;
-    const sendMs = this.#probeLastSent - this.#probeFirstSent;
-    const arriveMs = this.#probeLastArrival - this.#probeFirstArrival;
-    if (sendMs <= 0 || arriveMs <= 0) return;
-    const sendBps = ((this.#probeBytes - this.#probeLastBytes) * 8000) / sendMs;
-    const arriveBps = ((this.#probeBytes - this.#probeFirstBytes) * 8000) / arriveMs;
-    // Packets that were held up together arrive faster than the link allows.
-    if (arriveBps > 2 * sendBps) return;
-    const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
-    // A probe that arrives whole shows that what was lost before is not lost any more.
-    const isWhole = this.#probeAcked >= 0.98 * this.#probePackets;
+    const result = this.#probe.finish(nowMs);
+    if (result === undefined) return;
+    const { bps, isWhole } = result;
     const limitBps = isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps;
-    if (this.overused || result <= limitBps) {
-      this.#foundBps = 0;
+    if (this.overused || bps <= limitBps) {
+      this.#probe.refuted();
       return;
     }
-    this.#believe(result, { isWhole, nowMs });
-  }
-
-  /** Packets held up on the way and then released together look like a fast link, so a surprising result is confirmed first. */
-  #believe(found: number, { isWhole, nowMs }: { isWhole: boolean; nowMs: number }): void {
-    let result = found;
-    if (this.#congestedBps > 0 && found > SURPRISING * this.#congestedBps) {
-      const confirmed = this.#foundBps > 0 && nowMs - this.#foundAtMs < CONFIRM_WITHIN_MS;
-      result = Math.min(found, this.#foundBps);
-      this.#foundBps = confirmed ? 0 : found;
-      this.#foundAtMs = nowMs;
-      if (!confirmed) return;
-      this.#congestedBps = 0;
-    }
-    this.#delayBps = clamp(Math.max(this.#delayBps, result));
-    if (this.#capacityBps > 0 && result > 1.3 * this.#capacityBps) this.#capacityBps = 0;
-    if (isWhole) this.#lossBps = Math.max(this.#lossBps, result);
+    const isSurprising = this.#congestedBps > 0 && bps > SURPRISING * this.#congestedBps;
+    const foundBps = isSurprising ? this.#probe.confirmed(bps, nowMs) : bps;
+    if (foundBps === 0) return;
+    if (isSurprising) this.#congestedBps = 0;
+    this.#delayBps = clamp(Math.max(this.#delayBps, foundBps));
+    if (this.#capacityBps > 0 && foundBps > 1.3 * this.#capacityBps) this.#capacityBps = 0;
+    if (isWhole) this.#lossBps = Math.max(this.#lossBps, foundBps);
   }
 }
 

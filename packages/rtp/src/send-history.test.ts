@@ -42,6 +42,13 @@ describe('the send history', () => {
     ]);
   });
 
+  test('takes no memory for a stream that has sent nothing', () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const idle = Array.from({ length: 1_000 }, () => new SendHistory(1024));
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1_000_000);
+    expect(idle.some((history) => history.find(0))).toBe(false);
+  });
+
   test('allows one retransmission per round trip', () => {
     const history = new SendHistory();
     history.record(5, 0, 0, 0, 0);

@@ -55,6 +55,7 @@ try {
     directory,
     output,
     onProgress: progress(),
+    onLeftOut: (path, reason) => console.error(`\n${basename(path)} is left out: ${reason}`),
     signal: ending.signal,
   });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');

@@ -249,6 +249,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     endRecording: (id) => kept.end(id),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
+    onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     log,
   });
   closing.onClose('streams', () => hls.settled());

@@ -51,6 +51,7 @@ export class Metrics {
   readonly #slowSubscribers: Counter;
   readonly #dataEventsDropped: Counter;
   readonly #abandonedUploads: Counter;
+  readonly #leftOutPictures: Counter;
   /** Quality of calls, and figures of the node. */
   readonly quality: QualitySeries;
   readonly #beforeScrape: (() => Promise<void>)[] = [];
@@ -95,6 +96,10 @@ export class Metrics {
       'Messages of data channels that a slow subscriber or webhook receiver did not get',
     );
     this.#abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
+    this.#leftOutPictures = counter(
+      'bloom_hls_pictures_left_out_total',
+      'Pictures that no decoder got, beyond a limit or without memory for them',
+    );
 
     this.quality = new QualitySeries(this.#registry);
     const nodeGauge = (key: keyof NodeState, help: string): Gauge => {
@@ -207,6 +212,10 @@ export class Metrics {
 
   uploadAbandoned(): void {
     this.#abandonedUploads.inc();
+  }
+
+  picturesLeftOut(pictures: number): void {
+    this.#leftOutPictures.inc(pictures);
   }
 
   /** Sets where the state of the node is read from at each scrape. */

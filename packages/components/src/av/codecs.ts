@@ -2,16 +2,11 @@
 import type { Codec, CodecContext, Frame } from 'node-av/lib';
 import { ComponentError } from '../errors.js';
 import type { Native } from './native.js';
+import { MAX_PIXELS, type PictureCodec } from './picture-needs.js';
 
 /** Samples per AAC frame. */
 export const AAC_FRAME = 1_024;
 export const SAMPLE_RATE = 48_000;
-/**
- * Pixels of the largest picture that is decoded: a 5K screen. A publisher names the size in a few bytes, and a decoder keeps up to
- * 17 pictures: of the largest that H.264 knows, each takes half a gigabyte and more than a second, however little is sent of it.
- */
-const MAX_PIXELS = 5_120 * 2_880;
-
 /** An encoder that is configured but not open yet, and the frame to fill for it. */
 export interface Encoder {
   codec: Codec | null;
@@ -31,12 +26,13 @@ export function check(code: number, failure: string): void {
 }
 
 /** Opens a decoder that returns each picture as soon as it can. */
-export function openVideoDecoder({ lib, constants }: Native, name: 'vp8' | 'h264'): CodecContext {
+export function openVideoDecoder({ lib, constants }: Native, name: PictureCodec): CodecContext {
   const codec = lib.Codec.findDecoderByName(name === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
   const decoder = new lib.CodecContext();
   decoder.allocContext3(codec);
   decoder.threadCount = 1;
   decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
+  // Pictures are checked before they come here; this holds even where the library reads a parameter set in another way.
   check(decoder.setOption('max_pixels', String(MAX_PIXELS)), `the decoder of ${name} takes no limit`);
   check(decoder.open2Sync(codec, null), `the decoder of ${name} does not open`);
 

@@ -3,25 +3,47 @@ import type { Canvas } from './canvas.js';
 import { check, openVideoDecoder } from './codecs.js';
 import { fitInto, type Tile } from './layout.js';
 import type { Native } from './native.js';
+import type { BudgetHolder, PictureBudget } from './picture-budget.js';
+import { type PictureCodec, PictureNeeds } from './picture-needs.js';
 
-export type PictureCodec = 'vp8' | 'h264';
+export interface PictureTrackOptions {
+  native: Native;
+  method: ScalingMethod;
+  /** Memory of all decoders of the process. */
+  budget: PictureBudget;
+  /** Publisher of the track. */
+  origin: string;
+  /** Called when the pictures are left out, once for each cause. */
+  onLeftOut(reason: string): void;
+}
+
+/** Why a track has no picture: beyond the limits of one, or no memory beside the others. */
+type LeftOut = 'limit' | 'memory';
 
 /** One video track: its decoder, its newest picture, and that picture scaled for its tile. */
-export class PictureTrack {
-  readonly #native: Native;
+export class PictureTrack implements BudgetHolder {
+  readonly #options: PictureTrackOptions;
+  readonly #needs = new PictureNeeds();
   readonly #scaler: PictureScaler;
   readonly #packet: Packet;
+  readonly #told = new Set<LeftOut>();
   #decoder: CodecContext | undefined;
   #codec: PictureCodec | undefined;
   /** `receiveFrame` clears its frame even without a result, so the shown picture is another one. */
   #picture: Frame;
   #spare: Frame;
+  #hasPicture = false;
+  #leftOut: LeftOut | undefined;
+  /** Pictures that the decoder holds back to put them in order. It may find out that it has to while it decodes. */
+  #heldBack = 0;
+  #bytes = 0;
   #changed = false;
   #drawnAt = '';
 
-  constructor(native: Native, method: ScalingMethod) {
+  constructor(options: PictureTrackOptions) {
+    this.#options = options;
+    const { native, method } = options;
     const { lib } = native;
-    this.#native = native;
     this.#scaler = new PictureScaler(native, method);
     this.#packet = new lib.Packet();
     this.#packet.alloc();
@@ -30,31 +52,40 @@ export class PictureTrack {
     this.#spare.alloc();
   }
 
-  /** Returns the number of new pictures, of which the last is kept; undefined when the data does not decode. */
-  decode(codec: PictureCodec, data: Buffer): number | undefined {
-    if (this.#codec !== codec) {
-      this.#decoder?.freeContext();
-      this.#decoder = openVideoDecoder(this.#native, codec);
-      this.#codec = codec;
-    }
-    const decoder = this.#decoder!;
-    this.#packet.data = data;
-    const sent = decoder.sendPacketSync(this.#packet);
-    this.#packet.unref();
-    if (sent < 0) return undefined;
-    let pictures = 0;
-    while (decoder.receiveFrameSync(this.#spare) >= 0) {
-      [this.#picture, this.#spare] = [this.#spare, this.#picture];
-      this.#changed = true;
-      pictures += 1;
-    }
+  get origin(): string {
+    return this.#options.origin;
+  }
 
-    return pictures;
+  /** Whether there is a picture to draw. */
+  get hasPicture(): boolean {
+    return this.#hasPicture;
+  }
+
+  /** Why its pictures are left out: until a key picture that needs less, or for which there is room. */
+  get leftOut(): LeftOut | undefined {
+    return this.#leftOut;
+  }
+
+  /** Returns the number of new pictures, of which the last is kept; undefined when the data does not decode or is left out. */
+  decode(codec: PictureCodec, data: Buffer): number | undefined {
+    if (this.#codec !== codec) this.#free();
+    this.#codec = codec;
+    const refusal = this.#needs.read(codec, data);
+    if (refusal !== undefined) return this.#leave('limit', refusal);
+    if (!this.#reserve()) return undefined;
+    this.#leftOut = undefined;
+    const decoder = (this.#decoder ??= openVideoDecoder(this.#options.native, codec));
+    const pictures = this.#decode(decoder, data);
+    // What exceeds a limit has cost it its decoder.
+    if (this.#decoder === undefined) return undefined;
+    this.#heldBack = decoder.hasBFrames;
+
+    return this.#reserve() ? pictures : undefined;
   }
 
   /** Draws the newest picture unless it is there already. `layout` names the layout that the tile belongs to. */
   draw(canvas: Canvas, tile: Tile, layout: string): void {
-    if (!this.#changed && this.#drawnAt === layout) return;
+    if (!this.#hasPicture || (!this.#changed && this.#drawnAt === layout)) return;
     const { width, height } = this.#picture;
     const target = fitInto({ width, height }, tile);
     const reshaped = this.#scaler.prepare(this.#picture, target);
@@ -67,14 +98,78 @@ export class PictureTrack {
     this.#drawnAt = layout;
   }
 
+  /** Called by the budget: a publisher that has less needs the memory. */
+  giveUp(): void {
+    this.#leave('memory', `its publisher has ${mebibytes(this.#bytes)} of pictures here, and others need the memory`);
+  }
+
   close(): void {
-    this.#decoder?.freeContext();
-    this.#scaler.close();
+    this.#free();
     this.#picture.free();
     this.#spare.free();
     this.#packet.free();
   }
+
+  #decode(decoder: CodecContext, data: Buffer): number | undefined {
+    this.#packet.data = data;
+    const sent = decoder.sendPacketSync(this.#packet);
+    this.#packet.unref();
+    if (sent < 0) return undefined;
+    let pictures = 0;
+    while (decoder.receiveFrameSync(this.#spare) >= 0) {
+      const { width, height } = this.#spare;
+      if (width * height > this.#needs.pixels) {
+        return this.#leave('limit', `its pictures of ${width}x${height} are larger than announced`);
+      }
+      [this.#picture, this.#spare] = [this.#spare, this.#picture];
+      this.#hasPicture = true;
+      this.#changed = true;
+      pictures += 1;
+    }
+
+    return pictures;
+  }
+
+  /** Returns false when there is no memory for the decoder, which is then left out. */
+  #reserve(): boolean {
+    const { budget } = this.#options;
+    const bytes = this.#needs.bytes(this.#heldBack);
+    if (bytes === this.#bytes || budget.reserve(this, bytes)) {
+      this.#bytes = bytes;
+      return true;
+    }
+    const reason = `its pictures need ${mebibytes(bytes)} of memory, and all of this composition may take ${mebibytes(budget.limitBytes)}`;
+    this.#leave('memory', reason);
+
+    return false;
+  }
+
+  #leave(cause: LeftOut, reason: string): undefined {
+    this.#free();
+    this.#leftOut = cause;
+    if (this.#told.has(cause)) return;
+    this.#told.add(cause);
+    this.#options.onLeftOut(reason);
+  }
+
+  /** Frees all memory that depends on the size of the pictures. */
+  #free(): void {
+    this.#options.budget.release(this);
+    this.#bytes = 0;
+    this.#heldBack = 0;
+    this.#needs.forget();
+    this.#decoder?.freeContext();
+    this.#decoder = undefined;
+    this.#scaler.close();
+    this.#picture.unref();
+    this.#spare.unref();
+    this.#hasPicture = false;
+    this.#changed = false;
+    this.#drawnAt = '';
+  }
 }
+
+const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MiB`;
 
 type ScalingMethod = 'SWS_BILINEAR' | 'SWS_BICUBIC';
 

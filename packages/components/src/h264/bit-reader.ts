@@ -34,6 +34,15 @@ export class BitReader {
     return value;
   }
 
+  skip(count: number): void {
+    this.#at += count;
+  }
+
+  /** True once more was read than there is. */
+  get overrun(): boolean {
+    return this.#at > this.#bytes.length * 8;
+  }
+
   /** ue(v), ITU-T H.264 section 9.1. */
   ue(): number {
     let zeros = 0;

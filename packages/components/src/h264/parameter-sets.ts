@@ -1,8 +1,5 @@
 import { BitReader } from './bit-reader.js';
-
-/** Profiles whose sequence parameter sets describe chroma, ITU-T H.264 section 7.3.2.1.1. */
-const CHROMA_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
-const MAX_SIDE = 16_384;
+import { readSequenceParameterSet } from './sequence-parameter-set.js';
 
 export interface PictureSize {
   width: number;
@@ -11,55 +8,9 @@ export interface PictureSize {
 
 /** Returns the picture size of a sequence parameter set; undefined when it is invalid. */
 export function pictureSize(sps: Buffer): PictureSize | undefined {
-  if (sps.length < 5) return undefined;
-  const read = new BitReader(sps, 1);
-  const profile = read.bits(8);
-  read.bits(16);
-  read.ue();
-  let chroma = 1;
-  if (CHROMA_PROFILES.has(profile)) {
-    chroma = read.ue();
-    if (chroma === 3) read.bit();
-    read.ue();
-    read.ue();
-    read.bit();
-    if (read.bit() === 1) skipScalingLists(read, chroma === 3 ? 12 : 8);
-  }
-  read.ue();
-  const order = read.ue();
-  if (order === 0) read.ue();
-  else if (order === 1) skipOrderCycle(read);
-  read.ue();
-  read.bit();
-  const columns = read.ue() + 1;
-  const rows = read.ue() + 1;
-  const framesOnly = read.bit();
-  if (framesOnly === 0) read.bit();
-  read.bit();
-  const crop = read.bit() === 1 ? [read.ue(), read.ue(), read.ue(), read.ue()] : [0, 0, 0, 0];
-  const unitX = chroma === 1 || chroma === 2 ? 2 : 1;
-  const unitY = (chroma === 1 ? 2 : 1) * (2 - framesOnly);
-  const width = columns * 16 - unitX * (crop[0]! + crop[1]!);
-  const height = rows * 16 * (2 - framesOnly) - unitY * (crop[2]! + crop[3]!);
-  const isSane = width > 0 && height > 0 && width <= MAX_SIDE && height <= MAX_SIDE;
+  const read = readSequenceParameterSet(sps);
 
-  return isSane ? { width, height } : undefined;
-}
-
-function skipScalingLists(read: BitReader, lists: number): void {
-  for (let i = 0; i < lists; i++) {
-    if (read.bit() === 0) continue;
-    let next = 8;
-    for (let j = 0; j < (i < 6 ? 16 : 64) && next !== 0; j++) next = (next + read.se() + 256) % 256;
-  }
-}
-
-function skipOrderCycle(read: BitReader): void {
-  read.bit();
-  read.se();
-  read.se();
-  const count = Math.min(255, read.ue());
-  for (let i = 0; i < count; i++) read.se();
+  return read === undefined ? undefined : { width: read.width, height: read.height };
 }
 
 /** Returns the id of a sequence parameter set. */

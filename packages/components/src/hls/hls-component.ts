@@ -14,6 +14,8 @@ export interface HlsComponentOptions {
   properties: Readonly<Record<string, unknown>>;
   /** Called once: nothing more will come, and players are not served any more. */
   onClosing(): void;
+  /** Called with the number of pictures that the compositor has left out since the last call. */
+  onPicturesLeftOut(pictures: number): void;
 }
 
 const DEFAULT_HANG_MS = 10_000;
@@ -26,6 +28,7 @@ export class HlsComponent implements Component {
   readonly #taps = new Map<string, MediaTap>();
   #parts = 0;
   #bytes = 0;
+  #picturesLeftOut = 0;
   #newestPartAtMs: number | null = null;
   #playable = false;
   #failed = false;
@@ -55,6 +58,8 @@ export class HlsComponent implements Component {
       tracks: [...this.#taps.keys()],
       parts: this.#parts,
       bytes: this.#bytes,
+      /** Pictures beyond a limit, or without memory for them. */
+      picturesLeftOut: this.#picturesLeftOut,
       /** Arrival of the newest part; null before the first. */
       newestPartAt: this.#newestPartAtMs,
     };
@@ -114,10 +119,19 @@ export class HlsComponent implements Component {
     });
   }
 
+  #countLeftOut(sum: number): void {
+    if (sum === this.#picturesLeftOut) return;
+    this.#options.onPicturesLeftOut(sum - this.#picturesLeftOut);
+    this.#picturesLeftOut = sum;
+  }
+
   #fromEngine(message: FromEngine): void {
     const { stream, host, properties } = this.#options;
     if (message.type === 'started') stream.started(bufferOf(message.init), message.codecs);
     else if (message.type === 'keyFrameWanted') this.#taps.get(message.track)?.requestKeyFrame();
+    else if (message.type === 'leftOut')
+      host.log.warn('hls.track_left_out', { trackId: message.track, reason: message.reason });
+    else if (message.type === 'alive') this.#countLeftOut(message.picturesLeftOut);
     else if (message.type === 'part') {
       this.#parts++;
       this.#bytes += message.part.data.length;

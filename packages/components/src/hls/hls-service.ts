@@ -26,6 +26,8 @@ export interface HlsServiceOptions {
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
   hold(roomId: string): () => void;
+  /** Called with a number of pictures that compositors have left out. */
+  onPicturesLeftOut?(pictures: number): void;
   log: Log;
   /** The built entry of the compositor; default: beside this file. */
   engineEntry?: URL;
@@ -227,6 +229,7 @@ export class HlsService {
       onClosing: () => {
         output.served = false;
       },
+      onPicturesLeftOut: (pictures) => this.#options.onPicturesLeftOut?.(pictures),
     });
     const release = destination === null ? () => undefined : hold(roomId);
     const output: Output = { stream, directory, component, persistent, destination, served: true, former, release };

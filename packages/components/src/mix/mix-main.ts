@@ -19,7 +19,8 @@ async function mix({ tracks, output }: MixJob): Promise<void> {
     );
   });
   const onProgress = (doneMs: number): void => send({ type: 'progress', doneMs });
-  const durationMs = await mixTracks({ native, tracks, output, onProgress });
+  const onLeftOut = (path: string, reason: string): void => send({ type: 'leftOut', path, reason });
+  const durationMs = await mixTracks({ native, tracks, output, onProgress, onLeftOut });
   // Ends once the message has left.
   send({ type: 'done', durationMs }, () => process.exit(0));
 }

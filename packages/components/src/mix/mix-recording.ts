@@ -11,6 +11,8 @@ export interface MixRecordingOptions {
   output: string;
   /** Called about every second of the recording, with the share done, 0..1. */
   onProgress?(share: number): void;
+  /** Called once for each cause when the pictures of a file are left out: they are too large, or there is no memory for them. */
+  onLeftOut?(path: string, reason: string): void;
   /** The built entry of the process; default: beside this file. */
   entry?: URL;
   signal?: AbortSignal;
@@ -48,7 +50,7 @@ export async function mixRecording(options: MixRecordingOptions): Promise<MixedR
 }
 
 async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
-  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, signal } = options;
+  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut, signal } = options;
   let made: number | undefined;
   let failure: string | undefined;
   const mixer = new ForkedProcess<MixJob, FromMixer>({
@@ -56,6 +58,7 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
     ...(signal === undefined ? {} : { signal }),
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
+      else if (message.type === 'leftOut') onLeftOut?.(message.path, message.reason);
       else if (message.type === 'done') made = message.durationMs;
       else failure = message.message;
     },

@@ -1,7 +1,6 @@
 import type { Canvas } from '../av/canvas.js';
 import type { Tile } from '../av/layout.js';
-import type { Native } from '../av/native.js';
-import { PictureTrack } from '../av/picture-track.js';
+import { PictureTrack, type PictureTrackOptions } from '../av/picture-track.js';
 import { picturesOf, TimedFrames } from './timed-frames.js';
 
 /** A picture that lasts longer comes from a camera that was off: its tile is given up. */
@@ -13,10 +12,11 @@ export class MixedVideo {
   readonly #track: PictureTrack;
   #shownFromMs = Number.POSITIVE_INFINITY;
   #endMs = 0;
+  #closed = false;
 
-  constructor(native: Native, path: string, startMs: number) {
+  constructor(path: string, startMs: number, options: Omit<PictureTrackOptions, 'method' | 'origin'>) {
     this.#frames = new TimedFrames(picturesOf(path, startMs));
-    this.#track = new PictureTrack(native, 'SWS_BICUBIC');
+    this.#track = new PictureTrack({ ...options, method: 'SWS_BICUBIC', origin: path });
   }
 
   /** Decodes the pictures that start at `atMs` or before. One that does not decode counts as lost: the previous one stays. */
@@ -26,10 +26,14 @@ export class MixedVideo {
       const pictures = this.#track.decode('h264', frame.data);
       if (pictures !== undefined && pictures > 0) this.#shownFromMs = frame.atMs;
     }
+    // The others need its memory.
+    if (this.finishedAt(atMs)) this.#close();
   }
 
   visibleAt(atMs: number): boolean {
-    return atMs - this.#shownFromMs < STALE_MS && atMs >= this.#shownFromMs && !this.finishedAt(atMs);
+    const isFresh = atMs - this.#shownFromMs < STALE_MS && atMs >= this.#shownFromMs;
+
+    return isFresh && this.#track.hasPicture && !this.finishedAt(atMs);
   }
 
   finishedAt(atMs: number): boolean {
@@ -38,5 +42,11 @@ export class MixedVideo {
 
   draw(canvas: Canvas, tile: Tile, layout: string): void {
     this.#track.draw(canvas, tile, layout);
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#track.close();
   }
 }

@@ -2,6 +2,7 @@ import { Canvas } from '../av/canvas.js';
 import { AAC_FRAME } from '../av/codecs.js';
 import { gridLayout, MAX_TILES } from '../av/layout.js';
 import type { Native } from '../av/native.js';
+import { PictureBudget } from '../av/picture-budget.js';
 import { softClip } from '../av/track-audio.js';
 import { MixedAudio } from './mixed-audio.js';
 import { MixedVideo } from './mixed-video.js';
@@ -13,6 +14,8 @@ const HEIGHT = 720;
 const FRAMES_PER_SECOND = 30;
 const FRAME_MS = 1_000 / FRAMES_PER_SECOND;
 const SAMPLES_PER_FRAME = 48_000 / FRAMES_PER_SECOND;
+/** Memory for decoded pictures of files that play at the same time. A mix may take longer than its recording, so there may be many. */
+const DECODED_BYTES = 512 * 1024 * 1024;
 
 export interface MixOptions {
   native: Native;
@@ -20,16 +23,21 @@ export interface MixOptions {
   output: string;
   /** Called after each second. */
   onProgress(doneMs: number): void;
+  /** Called once for each cause when the pictures of a file are left out. */
+  onLeftOut(path: string, reason: string): void;
 }
 
 /**
  * Mixes the tracks into one movie: pictures in a grid whose layout follows the tracks, and all sound. Returns the length in ms.
  */
-export async function mixTracks({ native, tracks, output, onProgress }: MixOptions): Promise<number> {
+export async function mixTracks(options: MixOptions): Promise<number> {
+  const { native, tracks, output, onProgress, onLeftOut } = options;
+  const budget = new PictureBudget(DECODED_BYTES);
   const videos: MixedVideo[] = [];
   const audios: MixedAudio[] = [];
   for (const { kind, path, startMs } of tracks) {
-    if (kind === 'video') videos.push(new MixedVideo(native, path, startMs));
+    if (kind === 'video')
+      videos.push(new MixedVideo(path, startMs, { native, budget, onLeftOut: (reason) => onLeftOut(path, reason) }));
     else audios.push(new MixedAudio(native, path, startMs));
   }
   const writer = new MovieWriter(native, {

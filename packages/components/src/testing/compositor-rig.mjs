@@ -1,5 +1,6 @@
 // A compositor on a clock that its test holds: gets what happens when, gives what it made. Its own process, because the
 // native library does not survive the end of a test environment.
+import { readFileSync } from 'node:fs';
 import { Compositor } from '../../dist/hls/engine/compositor.js';
 import { loadNative } from '../../dist/av/native.js';
 
@@ -18,11 +19,11 @@ process.once('message', async ({ events, untilMs, wallClockMs }) => {
     for (; next < events.length && events[next].atMs <= now; next += 1) {
       const { message } = events[next];
       if (message.type === 'unit') compositor.unit(message.unit);
-      else if (message.type === 'tracks') compositor.setTracks(message.tracks);
-      else compositor.gap(message.track);
+      else compositor.setTracks(message.tracks);
     }
     compositor.tick();
   }
   compositor.finish();
-  process.send(made, () => process.exit(0));
+  const [, peakKib] = /VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'));
+  process.send({ made, picturesLeftOut: compositor.picturesLeftOut, peakMib: peakKib / 1024 }, () => process.exit(0));
 });

@@ -58,7 +58,14 @@ beforeAll(async () => {
     make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
     make('color=0x1E1EC8:s=320x180:r=30', 16, h264, 'blue.h264'),
     make('color=0x1E1EC8:s=180x320:r=30', 2, h264, 'upright.h264'),
-    make('color=0x1E1EC8:s=5760x3240:r=30', 0.1, h264, 'huge.h264'),
+    make('color=0x1E1EC8:s=4112x2304:r=30', 0.1, h264, 'huge.h264'),
+    make(
+      'color=0x1E1EC8:s=1920x1080:r=30',
+      0.7,
+      [...h264, '-x264-params', 'ref=16:level=40:keyint=999'],
+      'greedy.h264',
+    ),
+    make('color=0x1E1EC8:s=1920x1080:r=30', 0.7, [...h264, '-x264-params', 'ref=16:level=51:keyint=999'], 'large.h264'),
     make(`color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`, 6, h264, 'flash.h264'),
     make(`sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`, 6, ['-c:a', 'libopus'], 'beep.ogg'),
   ]);
@@ -88,9 +95,20 @@ const tracksAt = (atMs: number, ...tracks: [id: string, kind: 'audio' | 'video',
 });
 
 async function compose(events: readonly Event[], untilMs: number): Promise<Made[]> {
+  return (await measure(events, untilMs)).made;
+}
+
+interface Measured {
+  made: Made[];
+  picturesLeftOut: number;
+  /** Resident memory of the process at its highest. */
+  peakMib: number;
+}
+
+async function measure(events: readonly Event[], untilMs: number): Promise<Measured> {
   const child = fork(rig, { serialization: 'advanced', execArgv: [], env: {} });
   return new Promise((resolve, reject) => {
-    child.once('message', (made) => resolve(made as Made[]));
+    child.once('message', (measured) => resolve(measured as Measured));
     child.once('exit', (code, signal) => reject(new Error(`the compositor ended with ${signal ?? code}`)));
     child.send({ events: events.toSorted((a, b) => a.atMs - b.atMs), untilMs, wallClockMs: 1_000_000 });
   });
@@ -256,18 +274,54 @@ composing('the canvas [needs node-av]', () => {
     expect([at(1.6, 0.1), at(1.6, 0.5), at(1.6, 0.9)]).toEqual(['black', 'blue', 'black']);
   });
 
-  test('does not take pictures that are larger than any screen', async () => {
-    const made = await compose(
+  test('leaves out pictures beyond the limits with one line, and takes them back within', async () => {
+    const [redFrames, greedyFrames] = [await pictures('red.h264'), await pictures('greedy.h264')];
+    const { made, picturesLeftOut } = await measure(
       [
-        tracksAt(0, ['r', 'video', 'ann'], ['h', 'video', 'bob']),
-        ...arrivals('r', (await pictures('red.h264')).slice(0, 60), { codec: 'h264' }),
+        tracksAt(0, ['r', 'video', 'ann'], ['h', 'video', 'bob'], ['g', 'video', 'eve']),
+        ...arrivals('r', redFrames.slice(0, 60), { codec: 'h264' }),
         ...arrivals('h', await pictures('huge.h264'), { codec: 'h264' }),
+        // The publisher changes to another size with a key frame.
+        ...arrivals('g', [...greedyFrames.slice(0, 15), ...(await pictures('blue.h264')).slice(30, 60)], {
+          codec: 'h264',
+        }),
       ],
       2_100,
     );
     const { at } = await draw(made);
-    expect([at(1, 0.25), at(1, 0.75)]).toEqual(['red', 'red']);
-    expect(made).toContainEqual(expect.objectContaining({ type: 'keyFrameWanted', track: 'h' }));
+    expect([at(0.6, 0.25), at(0.6, 0.75)]).toEqual(['red', 'red']);
+    expect([at(1.8, 0.25), at(1.8, 0.75)]).toEqual(['red', 'blue']);
+    expect(made.filter(({ type }) => type === 'leftOut').map((message) => ({ ...message, atMs: 0 }))).toEqual([
+      { type: 'leftOut', track: 'h', reason: 'its pictures of 4112x2304 are larger than 4096x2304', atMs: 0 },
+      {
+        type: 'leftOut',
+        track: 'g',
+        reason: 'its decoder has to keep 16 pictures of 1920x1088, and H.264 level 4 allows 4',
+        atMs: 0,
+      },
+    ]);
+    expect(picturesLeftOut).toBe(3 + 15);
+    // Their publishers need not send key frames that nobody decodes.
+    expect(made.filter(({ type }) => type === 'keyFrameWanted')).toEqual([]);
+  });
+
+  test('keeps its memory with many large tracks of one publisher, and the picture of another one', async () => {
+    const [redFrames, largeFrames] = [await pictures('red.h264'), await pictures('large.h264')];
+    const ids = Array.from({ length: 8 }, (_, i) => `l${i}`);
+    const { made, peakMib } = await measure(
+      [
+        tracksAt(0, ...ids.map((id): [string, 'video', string] => [id, 'video', 'eve']), ['r', 'video', 'ann']),
+        ...ids.flatMap((id) => arrivals(id, largeFrames, { codec: 'h264' })),
+        ...arrivals('r', redFrames.slice(0, 30), { codec: 'h264', wayMs: () => 100 }),
+      ],
+      900,
+    );
+    expect(made.some((message) => message.type === 'leftOut' && message.track === 'r')).toBe(false);
+    expect(made.filter((message) => message.type === 'leftOut' && message.track !== 'r')).toHaveLength(6);
+    const { at } = await draw(made);
+    // Two large ones and the red one, of which two are in the first row.
+    expect([at(0.7, 0.25, 0.25), at(0.7, 0.75, 0.25), at(0.7, 0.5, 0.75)]).toEqual(['blue', 'blue', 'red']);
+    expect(peakMib).toBeLessThan(400);
   });
 
   test('waits for a key frame at the start of a track, keeps its tile black meanwhile, and asks again', async () => {

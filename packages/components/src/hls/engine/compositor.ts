@@ -3,6 +3,7 @@ import { Canvas } from '../../av/canvas.js';
 import { AAC_FRAME } from '../../av/codecs.js';
 import { gridLayout, MAX_TILES } from '../../av/layout.js';
 import type { Native } from '../../av/native.js';
+import { PictureBudget } from '../../av/picture-budget.js';
 import { softClip } from '../../av/track-audio.js';
 import { HLS_PROFILE } from '../profile.js';
 import { AudioSource } from './audio-source.js';
@@ -11,7 +12,7 @@ import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
 import { PartCutter } from './part-cutter.js';
 import { Speakers } from './speakers.js';
 import { type FarClock, PLAYOUT_MS, publisherClock, TrackTiming } from './timing.js';
-import { VideoSource } from './video-source.js';
+import { VideoSource, type VideoSums } from './video-source.js';
 
 const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
 const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
@@ -24,6 +25,10 @@ const MAX_CATCH_UP = 5;
 const MAX_LAG_MS = 2_000;
 /** Time in which the pictures due for one frame are decoded, in equal shares: a process that is busy for long is killed. */
 const DECODE_MS = 250;
+/** Memory for decoded pictures: 30 tracks of 1280x720, or 14 of 1920x1080, with one reference each. More are too much for one core. */
+const DECODED_BYTES = 192 * 1024 * 1024;
+/** Pictures that wait to be decoded, of all tracks. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
 export interface CompositorOptions {
   native: Native;
@@ -39,6 +44,8 @@ export class Compositor {
   readonly #timings = new Map<string, TrackTiming>();
   readonly #clocks = new Map<string, FarClock>();
   readonly #speakers = new Speakers(MAX_TILES);
+  readonly #budget = new PictureBudget(DECODED_BYTES);
+  readonly #sums: VideoSums = { waitingBytes: 0, picturesLeftOut: 0 };
   readonly #canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
   readonly #videoEncoder: VideoEncoder;
   readonly #audioEncoder: AudioEncoder;
@@ -76,11 +83,16 @@ export class Compositor {
     }
     this.#setTimings(tracks);
     this.#speakers.setTracks(tracks);
-    for (const { id, kind } of tracks) {
+    for (const { id, kind, origin } of tracks) {
       if (kind === 'audio' && !this.#audios.has(id)) this.#audios.set(id, new AudioSource(this.#options.native));
-      if (kind === 'video' && !this.#videos.has(id)) this.#videos.set(id, this.#newVideo(id));
+      if (kind === 'video' && !this.#videos.has(id)) this.#videos.set(id, this.#newVideo(id, origin));
     }
     if (tracks.length > 0) this.#nextFrameMs ??= this.#options.clock.now();
+  }
+
+  /** Number of pictures that no decoder got, beyond a limit or for want of memory. */
+  get picturesLeftOut(): number {
+    return this.#sums.picturesLeftOut;
   }
 
   unit(unit: EngineUnit): void {
@@ -98,6 +110,7 @@ export class Compositor {
     } else {
       // A picture is drawn on the frame nearest to its time.
       this.#videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
+      if (this.#sums.waitingBytes > MAX_WAITING_BYTES) this.#dropMost(now);
     }
   }
 
@@ -133,8 +146,23 @@ export class Compositor {
     }
   }
 
-  #newVideo(id: string): VideoSource {
-    return new VideoSource(this.#options.native, () => this.#options.send({ type: 'keyFrameWanted', track: id }));
+  #newVideo(id: string, origin: string): VideoSource {
+    const { native, send } = this.#options;
+
+    return new VideoSource({
+      native,
+      budget: this.#budget,
+      sums: this.#sums,
+      origin,
+      requestKeyFrame: () => send({ type: 'keyFrameWanted', track: id }),
+      onLeftOut: (reason) => send({ type: 'leftOut', track: id, reason }),
+    });
+  }
+
+  /** Drops the pictures of the track that has most of them waiting. */
+  #dropMost(now: number): void {
+    const sources = [...this.#videos.values()];
+    sources.reduce((a, b) => (b.waitingBytes > a.waitingBytes ? b : a)).drop(now);
   }
 
   #frame(now: number, capturedAtMs: number): void {
@@ -147,12 +175,12 @@ export class Compositor {
 
   #draw(now: number): void {
     const { clock } = this.#options;
-    const visible = new Map<string, VideoSource>();
-    for (const [id, source] of this.#videos) {
+    for (const source of this.#videos.values()) {
       const untilMs = clock.now() + DECODE_MS / this.#videos.size;
       source.decodeDue(now, () => clock.now() < untilMs);
-      if (source.visible(now)) visible.set(id, source);
     }
+    // Only now: a picture may have gone for that of another track.
+    const visible = new Map([...this.#videos].filter(([, source]) => source.visible(now)));
     const shown = this.#speakers.choose([...visible.keys()]);
     const layout = shown.join(' ');
     if (layout !== this.#layout) {

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   };
   for (const message of early) handle(message);
   send({ type: 'ready' });
-  setInterval(() => send({ type: 'alive' }), ALIVE_MS);
+  setInterval(() => send({ type: 'alive', picturesLeftOut: compositor.picturesLeftOut }), ALIVE_MS);
   const loop = (): void => {
     setTimeout(loop, compositor.tick());
   };

@@ -43,6 +43,8 @@ export type FromEngine =
   | { type: 'started'; init: Uint8Array; codecs: string }
   | { type: 'part'; part: EnginePart }
   | { type: 'keyFrameWanted'; track: string }
-  /** Sent every second, as a sign of life. */
-  | { type: 'alive' }
+  /** The pictures of a track are beyond a limit, or there is no memory for them. Once for each cause. */
+  | { type: 'leftOut'; track: string; reason: string }
+  /** Sent every second, as a sign of life. `picturesLeftOut` is how many no decoder got, since the start. */
+  | { type: 'alive'; picturesLeftOut: number }
   | { type: 'finished' };

@@ -1,13 +1,16 @@
 import type { Canvas } from '../../av/canvas.js';
 import type { Tile } from '../../av/layout.js';
 import type { Native } from '../../av/native.js';
-import { type PictureCodec, PictureTrack } from '../../av/picture-track.js';
+import type { PictureBudget } from '../../av/picture-budget.js';
+import { PictureTrack } from '../../av/picture-track.js';
 import type { EngineUnit } from './engine-protocol.js';
 
 /** Pictures waiting to be decoded: more means that decoding does not keep up. */
 const MAX_QUEUE = 90;
 /** Requests for a key frame get lost: they are repeated after this time. */
 const ASK_AGAIN_MS = 500;
+/** The same for pictures that found no memory beside those of others. */
+const ASK_FOR_ROOM_MS = 5_000;
 /** A track that sends nothing for this long gives up its tile. */
 const STALE_MS = 10_000;
 
@@ -16,40 +19,72 @@ interface QueuedUnit {
   dueMs: number;
 }
 
+/** Sums over all tracks. */
+export interface VideoSums {
+  /** Pictures that wait to be decoded. */
+  waitingBytes: number;
+  /** Number of pictures that no decoder got, beyond a limit or for want of memory. */
+  picturesLeftOut: number;
+}
+
+export interface VideoSourceOptions {
+  native: Native;
+  budget: PictureBudget;
+  sums: VideoSums;
+  /** Publisher of the track. */
+  origin: string;
+  requestKeyFrame(): void;
+  /** Called when its pictures are left out, once for each cause. */
+  onLeftOut(reason: string): void;
+}
+
 /** One live video track: pictures wait for their time, and are shown from a key frame on. */
 export class VideoSource {
   readonly #queue: QueuedUnit[] = [];
   readonly #track: PictureTrack;
+  readonly #sums: VideoSums;
   readonly #requestKeyFrame: () => void;
-  #hasPicture = false;
+  #waitingBytes = 0;
   #waitsForKey = true;
   #askedMs = Number.NEGATIVE_INFINITY;
   #newestMs = 0;
 
-  constructor(native: Native, requestKeyFrame: () => void) {
-    this.#track = new PictureTrack(native, 'SWS_BILINEAR');
+  constructor({ native, budget, sums, origin, requestKeyFrame, onLeftOut }: VideoSourceOptions) {
+    this.#track = new PictureTrack({ native, method: 'SWS_BILINEAR', budget, origin, onLeftOut });
+    this.#sums = sums;
     this.#requestKeyFrame = requestKeyFrame;
+  }
+
+  /** Bytes of its pictures that wait to be decoded. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
   }
 
   /** Queues a picture to be shown from `dueMs` on. */
   push(unit: EngineUnit, dueMs: number, nowMs: number): void {
     this.#newestMs = nowMs;
-    if (this.#queue.length >= MAX_QUEUE) {
-      this.#queue.length = 0;
-      this.#needKey(nowMs);
-    }
+    if (this.#queue.length >= MAX_QUEUE) this.drop(nowMs);
     this.#queue.push({ unit, dueMs });
+    this.#wait(unit.data.length);
+  }
+
+  /** Drops the pictures that wait, and goes on with a key frame. */
+  drop(nowMs: number): void {
+    this.#clear();
+    this.#needKey(nowMs);
   }
 
   /** Whether it has something to show. */
   visible(nowMs: number): boolean {
-    return this.#hasPicture && nowMs - this.#newestMs < STALE_MS;
+    return this.#track.hasPicture && nowMs - this.#newestMs < STALE_MS;
   }
 
   /** Decodes the pictures due at `nowMs`, as long as `inTime` says so and one at least; the others stay due. */
   decodeDue(nowMs: number, inTime: () => boolean): void {
     while (this.#queue.length > 0 && this.#queue[0]!.dueMs <= nowMs) {
-      this.#decode(this.#queue.shift()!.unit, nowMs);
+      const { unit } = this.#queue.shift()!;
+      this.#wait(-unit.data.length);
+      this.#decode(unit, nowMs);
       if (!inTime()) return;
     }
   }
@@ -59,22 +94,40 @@ export class VideoSource {
   }
 
   close(): void {
+    this.#clear();
     this.#track.close();
+  }
+
+  #clear(): void {
+    this.#queue.length = 0;
+    this.#wait(-this.#waitingBytes);
+  }
+
+  #wait(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#sums.waitingBytes += bytes;
   }
 
   #needKey(nowMs: number): void {
     this.#waitsForKey = true;
-    if (nowMs - this.#askedMs < ASK_AGAIN_MS) return;
+    const { leftOut } = this.#track;
+    // Pictures beyond a limit come back when their publisher changes them, which it does with a key frame.
+    if (leftOut === 'limit') return;
+    if (nowMs - this.#askedMs < (leftOut === undefined ? ASK_AGAIN_MS : ASK_FOR_ROOM_MS)) return;
     this.#askedMs = nowMs;
     this.#requestKeyFrame();
   }
 
   #decode({ codec, key, data }: EngineUnit, nowMs: number): void {
-    if (this.#waitsForKey && !key) return this.#needKey(nowMs);
+    if (!key && (this.#waitsForKey || this.#track.leftOut !== undefined)) {
+      if (this.#track.leftOut !== undefined) this.#sums.picturesLeftOut += 1;
+      return this.#needKey(nowMs);
+    }
+    if (codec === 'opus') return;
     this.#waitsForKey = false;
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    const pictures = this.#track.decode(codec as PictureCodec, bytes);
-    if (pictures === undefined) return this.#needKey(nowMs);
-    if (pictures > 0) this.#hasPicture = true;
+    const pictures = this.#track.decode(codec, bytes);
+    if (this.#track.leftOut !== undefined) this.#sums.picturesLeftOut += 1;
+    if (pictures === undefined) this.#needKey(nowMs);
   }
 }

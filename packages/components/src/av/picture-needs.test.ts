@@ -1,0 +1,96 @@
+import { expect, test } from '@jest/globals';
+import { toAnnexB } from '@bloom/rtp';
+import { idr, picture } from '../testing/room.js';
+import { parameterSet, type ParameterSetOptions } from '../testing/parameter-set.js';
+import { PictureNeeds } from './picture-needs.js';
+
+const MIB = 1024 * 1024;
+const FULL_HD = { columns: 120, rows: 68 } as const;
+
+/** What a decoder is refused, or the memory of the one that is not, MiB. */
+function needs(...sets: ParameterSetOptions[]): string | number {
+  const read = new PictureNeeds();
+  const refusal = read.read('h264', toAnnexB([...sets.map(parameterSet), idr()]));
+
+  return refusal ?? Math.round(read.bytes(0) / MIB);
+}
+
+function vp8(width: number, height: number): Buffer {
+  const frame = Buffer.alloc(20);
+  frame.set([0x9d, 0x01, 0x2a], 3);
+  frame.writeUInt16LE(width, 6);
+  frame.writeUInt16LE(height, 8);
+
+  return frame;
+}
+
+test('pictures up to level 5.2 are taken in any shape', () => {
+  expect(needs({ level: 52, columns: 256, rows: 144 })).toBe(55);
+  expect(needs({ level: 52, columns: 144, rows: 256 })).toBe(55);
+  expect(needs({ level: 52, columns: 257, rows: 144 })).toBe('its pictures of 4112x2304 are larger than 4096x2304');
+  expect(needs({ level: 52, columns: 544, rows: 1 })).toBe('its pictures of 8704x16 are larger than 4096x2304');
+  expect(needs({ level: 60 })).toBe('its H.264 level 6 is above 5.2');
+});
+
+test('a decoder keeps as many pictures as its level allows', () => {
+  expect(needs({ ...FULL_HD, references: 4 })).toBe(25);
+  expect(needs({ ...FULL_HD, references: 16 })).toBe(
+    'its decoder has to keep 16 pictures of 1920x1088, and H.264 level 4 allows 4',
+  );
+  expect(needs({ ...FULL_HD, level: 50, references: 13 })).toBe(61);
+  expect(needs({ ...FULL_HD, level: 50, references: 14 })).toContain('level 5 allows 13');
+  expect(needs({ level: 40, references: 17 })).toContain('level 4 allows 16');
+});
+
+test('the pictures that wait for their order count as well', () => {
+  expect(needs({ ...FULL_HD, restriction: [0, 5] })).toContain('has to keep 5 pictures');
+  expect(needs({ ...FULL_HD, restriction: [5, 0] })).toContain('has to keep 5 pictures');
+  expect(needs({ ...FULL_HD, restriction: [2, 4] })).toBe(21);
+});
+
+test('an encoder that announces too low a level may have four pictures kept', () => {
+  expect(needs({ ...FULL_HD, level: 30, references: 4 })).toBe(25);
+  expect(needs({ ...FULL_HD, level: 30, references: 5 })).toContain('level 3 allows 4');
+});
+
+test('more colour and more bits take more memory', () => {
+  const high = { ...FULL_HD, profile: 244, references: 2 } as const;
+  expect(needs(high)).toBe(17);
+  expect(needs({ ...high, chroma: 3 })).toBe(29);
+  expect(needs({ ...high, chroma: 3, bitDepth: 10 })).toBe(53);
+});
+
+test('of several parameter sets the largest counts, until it is replaced', () => {
+  const read = new PictureNeeds();
+  read.read('h264', toAnnexB([parameterSet({ ...FULL_HD, id: 1 }), parameterSet({ id: 2 }), idr()]));
+  const large = read.bytes(0);
+  read.read('h264', toAnnexB([picture()]));
+  expect(read.bytes(0)).toBe(large);
+  read.read('h264', toAnnexB([parameterSet({ id: 1 }), picture()]));
+  expect(read.bytes(0)).toBeLessThan(large / 8);
+});
+
+test('pictures that the decoder begins to hold back add to its memory', () => {
+  const read = new PictureNeeds();
+  read.read('h264', toAnnexB([parameterSet(FULL_HD), idr()]));
+  const before = read.bytes(0);
+  expect((read.bytes(16) - before) / 16 / MIB).toBeCloseTo(4, 0);
+});
+
+test('parameter sets that cannot be read, and pictures full of start codes, are refused', () => {
+  const read = new PictureNeeds();
+  expect(read.read('h264', toAnnexB([Buffer.from([0x67, 1, 2]), idr()]))).toBe('its sequence parameter set is invalid');
+  const full = Buffer.concat(Array.from({ length: 4_097 }, () => Buffer.from([0, 0, 1, 9])));
+  expect(read.read('h264', full)).toBe('a picture has more than 4096 NAL units');
+});
+
+test('VP8 says its size in key frames', () => {
+  const read = new PictureNeeds();
+  expect(read.read('vp8', vp8(1_280, 720))).toBeUndefined();
+  expect(Math.round(read.bytes(0) / MIB)).toBe(12);
+  expect(read.read('vp8', vp8(16_383, 16_383))).toBe('its pictures of 16383x16383 are larger than 4096x2304');
+  const later = vp8(16_383, 16_383);
+  later[0] = 1;
+  expect(read.read('vp8', later)).toBeUndefined();
+  expect(read.read('vp8', Buffer.alloc(0))).toBeUndefined();
+});

@@ -8,6 +8,7 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 const LAYERS = [
   ['time'],
   ['config', 'log', 'net', 'protocol'],
+  ['processes'],
   ['etf', 'metrics', 'port-mapper', 'client', 'server-sdk'],
   ['distribution', 'react'],
   ['actors', 'discovery'],

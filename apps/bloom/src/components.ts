@@ -2,6 +2,7 @@ import { fileKind, nativeInstalled, RecordingService, rtspKind, SipService } fro
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import type { Processes } from '@bloom/processes';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
@@ -18,18 +19,18 @@ export function openRecordings({ resourcesPath, recording }: Settings, log: Log,
 }
 
 /** Opens the phone service of the rooms. Returns undefined without `JF_SIP_USED`. */
-export function openPhones({ sip }: Settings): SipService | undefined {
-  return sip === null ? undefined : new SipService({ address: sip.ip });
+export function openPhones({ sip }: Settings, processes: Processes): SipService | undefined {
+  return sip === null ? undefined : new SipService({ processes, address: sip.ip });
 }
 
 /** Returns the component kinds that the configuration and the installed packages enable. */
 export function builtInKinds(
   { resourcesPath, recording }: Settings,
-  recordings: RecordingService,
-  phones: SipService | undefined,
+  parts: { recordings: RecordingService; phones: SipService | undefined; processes: Processes },
 ): ComponentKind[] {
+  const { recordings, phones, processes } = parts;
   const kinds = [fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') })];
-  if (nativeInstalled()) kinds.push(rtspKind());
+  if (nativeInstalled()) kinds.push(rtspKind({ processes }));
   if (recording.enabled) kinds.push(recordings.kind);
   if (phones !== undefined) kinds.push(phones.kind);
 

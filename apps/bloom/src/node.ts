@@ -7,6 +7,7 @@ import type { Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
+import { Processes } from '@bloom/processes';
 import { LocalRooms, Rooms, type ComponentKind } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
@@ -241,6 +242,7 @@ interface RoomParts {
 function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; recordings: LocalRecordings } {
   const { options, closing, metrics, engine, system, bus, webhooks, cluster } = parts;
   const { settings, log, componentKinds = [] } = options;
+  const processes = new Processes({ log });
   const kept = localRecordings(settings, (id) => hls.isLive(id));
   const hls = new HlsService({
     resourcesPath: settings.resourcesPath,
@@ -250,13 +252,14 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
+    processes,
     log,
   });
   closing.onClose('streams', () => hls.settled());
   closing.onClose('tidying of streams', hls.tidy());
   const recordings = openRecordings(settings, log, metrics);
   closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
-  const phones = openPhones(settings);
+  const phones = openPhones(settings, processes);
   closing.onClose('phones', () => phones?.settled());
 
   const local = new LocalRooms({
@@ -278,7 +281,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings, recordings, phones), hls.kind, ...componentKinds],
+    componentKinds: [...builtInKinds(settings, { recordings, phones, processes }), hls.kind, ...componentKinds],
   });
   recordings.collectGarbage(async () => new Set(local.views().map(({ id }) => id)));
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { startDetached as launchDetached } from '@bloom/processes';
 import { sleep } from '@bloom/time';
 import { names } from './client.js';
 import { unreachable } from './errors.js';
@@ -40,8 +40,5 @@ function startDetached({ program, port, addresses }: DetachedMapper): void {
   // Our environment holds secrets and this process lives long: it gets only what it needs.
   const env: NodeJS.ProcessEnv = { ERL_EPMD_PORT: String(port) };
   if (addresses !== undefined && addresses.length > 0) env['ERL_EPMD_ADDRESS'] = addresses.join(',');
-  const child = spawn(process.execPath, [program], { detached: true, stdio: 'ignore', env, cwd: '/' });
-  // A program that cannot be started shows as a mapper that never answers.
-  child.on('error', () => {});
-  child.unref();
+  launchDetached(program, env);
 }

@@ -1,13 +1,14 @@
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { MediaTap } from '@bloom/sfu';
 import { systemClock } from '@bloom/time';
-import { ForkedProcess } from '../process/forked-process.js';
+import type { ForkedProcess, Processes } from '@bloom/processes';
 import type { FromEngine, ToEngine } from './engine/engine-protocol.js';
 import type { LiveStream } from './live-stream.js';
 
 export interface HlsComponentOptions {
   host: ComponentHost;
   stream: LiveStream;
+  processes: Processes;
   entry: URL;
   hangMs?: number;
   /** Properties as the API returns them before the stream is playable. */
@@ -20,6 +21,8 @@ export interface HlsComponentOptions {
 
 const DEFAULT_HANG_MS = 10_000;
 const FINISH_MS = 3_000;
+/** It takes 110 MiB and what its decoders share. */
+const MEMORY_MIB = 512;
 
 /** A running HLS component: feeds the room's tracks to the compositor, and its parts to the stream. */
 export class HlsComponent implements Component {
@@ -36,9 +39,11 @@ export class HlsComponent implements Component {
 
   constructor(options: HlsComponentOptions) {
     this.#options = options;
-    const { entry, hangMs = DEFAULT_HANG_MS } = options;
-    this.#engine = new ForkedProcess({
+    const { processes, entry, hangMs = DEFAULT_HANG_MS } = options;
+    this.#engine = processes.start({
+      kind: 'compositor',
       entry,
+      memoryMib: MEMORY_MIB,
       hangMs,
       onMessage: (message) => this.#fromEngine(message),
       onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { silentLog } from '@bloom/log';
 import type { ComponentHost } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
+import { Processes } from '@bloom/processes';
 import { until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import type { HlsComponent } from './hls-component.js';
@@ -56,6 +57,7 @@ class Stage {
         return () => void (this.held -= 1);
       },
       log: silentLog,
+      processes: new Processes({ log: silentLog }),
       engineEntry,
       ...options,
     });

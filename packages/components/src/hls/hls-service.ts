@@ -2,6 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions } from '@bloom/rooms';
+import type { Processes } from '@bloom/processes';
 import { systemClock, Timer } from '@bloom/time';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
@@ -29,6 +30,7 @@ export interface HlsServiceOptions {
   /** Called with a number of pictures that compositors have left out. */
   onPicturesLeftOut?(pictures: number): void;
   log: Log;
+  processes: Processes;
   /** The built entry of the compositor; default: beside this file. */
   engineEntry?: URL;
   /** Returns whether the native library is installed; default: whether Node.js finds it. */
@@ -188,7 +190,7 @@ export class HlsService {
     },
     destination: S3Target | null,
   ): HlsComponent {
-    const { resourcesPath, beginRecording, hold, engineEntry, hangMs } = this.#options;
+    const { resourcesPath, beginRecording, hold, processes, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
     const former = this.#outputs.get(roomId);
@@ -223,6 +225,7 @@ export class HlsService {
     const component = new HlsComponent({
       host,
       stream,
+      processes,
       properties,
       entry: engineEntry ?? new URL('./engine/engine-main.js', import.meta.url),
       ...(hangMs === undefined ? {} : { hangMs }),

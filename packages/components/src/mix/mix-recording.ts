@@ -1,8 +1,12 @@
 import { access, rename, rm } from 'node:fs/promises';
 import { ComponentError } from '../errors.js';
-import { ForkedProcess } from '../process/forked-process.js';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { readRecordingFolder } from './recording-folder.js';
+
+/** It takes 110 MiB and what its decoders share. */
+const MEMORY_MIB = 1_024;
 
 export interface MixRecordingOptions {
   /** Directory of a finished recording: `report.json` and the files that it lists. */
@@ -53,8 +57,10 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
   const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut, signal } = options;
   let made: number | undefined;
   let failure: string | undefined;
-  const mixer = new ForkedProcess<MixJob, FromMixer>({
+  const mixer = new Processes({ log: silentLog }).start<MixJob, FromMixer>({
+    kind: 'mixer',
     entry,
+    memoryMib: MEMORY_MIB,
     ...(signal === undefined ? {} : { signal }),
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));

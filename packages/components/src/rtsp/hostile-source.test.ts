@@ -2,6 +2,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '@bloom/time';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { until } from '@bloom/time/testing';
 import { nativeInstalled } from '../av/native.js';
 import { TestRoom } from '../testing/room.js';
@@ -30,7 +32,7 @@ afterEach(async () => {
 
 async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Inspection }> {
   const room = new TestRoom(systemClock);
-  const kind = rtspKind({ entry, hangMs: 10_000 });
+  const kind = rtspKind({ processes: new Processes({ log: silentLog }), entry, hangMs: 10_000 });
   const prepared = await kind.prepare({ sourceUri }, { roomId: 'kitchen', videoCodec: 'h264' });
   const started = prepared.start(room.host) as RtspComponent;
   components.add(started);

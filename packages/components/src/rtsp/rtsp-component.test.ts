@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { ManualClock, until } from '@bloom/time/testing';
 import type { ComponentReport } from '@bloom/rooms';
 import { TestRoom } from '../testing/room.js';
@@ -15,6 +17,7 @@ interface Inspection {
   lostReason: string | null;
 }
 
+const processes = new Processes({ log: silentLog });
 let clock: ManualClock;
 let room: TestRoom;
 let component: RtspComponent;
@@ -30,7 +33,7 @@ afterEach(() => component?.close());
 /** Starts a component whose process is the rig. */
 async function start(path: string, options: object = {}): Promise<void> {
   // Node.js itself may take more than a second to start on a busy machine, and is silent until then.
-  const kind = rtspKind({ entry, clock, hangMs: 4_000 });
+  const kind = rtspKind({ processes, entry, clock, hangMs: 4_000 });
   const sourceUri = `rtsp://admin:secret@camera/${path}`;
   const prepared = await kind.prepare({ sourceUri, reconnectDelay: 5_000, ...options }, context);
   const log = {
@@ -49,7 +52,7 @@ const done = (what: ComponentReport['do']): ComponentReport[] => room.reports.fi
 describe('the options of an RTSP component', () => {
   const refusal = async (options: Record<string, unknown>): Promise<string> => {
     try {
-      return JSON.stringify((await rtspKind().prepare(options, context)).properties);
+      return JSON.stringify((await rtspKind({ processes }).prepare(options, context)).properties);
     } catch (error) {
       const { code, message } = error as { code: string; message: string };
       return `${code} ${message}`;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Component, ComponentHost } from '@bloom/rooms';
 import type { MediaFeed } from '@bloom/sfu';
 import { type Clock, Timer } from '@bloom/time';
-import { ForkedProcess } from '../process/forked-process.js';
+import type { ForkedProcess, Processes } from '@bloom/processes';
 import type { FromPuller, PulledFrame, PullerInput, ToPuller } from './engine/puller-protocol.js';
 
 export interface RtspComponentOptions {
@@ -11,6 +11,7 @@ export interface RtspComponentOptions {
   /** The address without credentials. */
   shown: string;
   reconnectDelayMs: number;
+  processes: Processes;
   /** The built entry of the process. */
   entry: URL;
   /** A process that sends nothing for this long is killed. */
@@ -23,6 +24,9 @@ const END_MS = 1_500;
 const MIN_PERIOD_MS = 1_000;
 /** The heap holds frames on their way only, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
+
+/** It takes 75 MiB and what is on its way. */
+const MEMORY_MIB = 256;
 
 type Feeds = Partial<Record<PulledFrame['kind'], MediaFeed>>;
 
@@ -67,12 +71,14 @@ export class RtspComponent implements Component {
   }
 
   #connect(): void {
-    const { entry, hangMs, input, shown, clock } = this.#options;
+    const { processes, entry, hangMs, input, shown, clock } = this.#options;
     this.#state = 'connecting';
     this.#connections += 1;
     this.#startedAtMs = clock.now();
-    const process: ForkedProcess<ToPuller, FromPuller> = new ForkedProcess({
+    const process: ForkedProcess<ToPuller, FromPuller> = processes.start({
+      kind: 'camera',
       entry,
+      memoryMib: MEMORY_MIB,
       hangMs,
       nodeFlags: NODE_FLAGS,
       onMessage: (message) => {

@@ -1,10 +1,12 @@
 import { COMPONENT_SCHEMAS, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
+import type { Processes } from '@bloom/processes';
 import { type Clock, systemClock } from '@bloom/time';
 import { pullerInput } from './puller-input.js';
 import { RtspComponent } from './rtsp-component.js';
 import { parseSourceUri } from './source-uri.js';
 
 export interface RtspKindOptions {
+  processes: Processes;
   /** The built entry of a connection's process; default: beside this file. */
   entry?: URL;
   /** A process that sends nothing for this long is killed, ms. */
@@ -16,7 +18,7 @@ const DEFAULT_HANG_MS = 5_000;
 const DEFAULTS = { rtpPort: 20_000, reconnectDelay: 15_000, keepAliveInterval: 15_000, pierceNat: true } as const;
 
 /** Returns the component kind that pulls a camera or encoder into the room. */
-export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions = {}): ComponentKind {
+export function rtspKind({ processes, entry, hangMs, clock = systemClock }: RtspKindOptions): ComponentKind {
   return {
     type: 'rtsp',
     requiresH264: true,
@@ -53,6 +55,7 @@ export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions
             input: pullerInput(uri, rtpPort),
             shown: uri.shown,
             reconnectDelayMs: reconnectDelay,
+            processes,
             entry: entry ?? new URL('./engine/puller-main.js', import.meta.url),
             hangMs: hangMs ?? DEFAULT_HANG_MS,
             clock,

@@ -1,11 +1,12 @@
 import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
 import { systemClock, Timer } from '@bloom/time';
 import { ComponentError } from '../errors.js';
-import { ForkedProcess } from '../process/forked-process.js';
+import type { ForkedProcess, Processes } from '@bloom/processes';
 import { FrameBatch, framesOf } from './engine/frame-batch.js';
 import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
 
 export interface PhoneProcessOptions {
+  processes: Processes;
   /** The built entry of the process. */
   entry: URL;
   /** A process that sends nothing for this long is killed. */
@@ -26,6 +27,10 @@ const END_MS = 1000;
 const FLUSH_MS = 10;
 /** The heap holds one second of buffers, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
+/** It takes 60 MiB. */
+const MEMORY_MIB = 192;
+/** The Opus library maps 1 GiB for its WebAssembly and uses a few MiB of it. */
+const RESERVED_MIB = 1_152;
 const NOTHING_YET: RtpStats = { played: 0, missing: 0, late: 0, dropped: 0, received: 0, refused: 0, sent: 0 };
 const NOTHING = new Uint8Array(0);
 
@@ -41,9 +46,12 @@ export class PhoneProcess {
 
   constructor(options: PhoneProcessOptions) {
     this.#options = options;
-    const { entry, hangMs } = options;
-    this.#process = new ForkedProcess({
+    const { processes, entry, hangMs } = options;
+    this.#process = processes.start({
+      kind: 'phones',
       entry,
+      memoryMib: MEMORY_MIB,
+      reservedMib: RESERVED_MIB,
       nodeFlags: NODE_FLAGS,
       hangMs,
       onMessage: (message) => this.#receive(message),

@@ -1,6 +1,8 @@
+import type { Processes } from '@bloom/processes';
 import { type CallChannel, type ChannelOptions, PhoneProcess } from './phone-process.js';
 
 export interface PhoneProcessesOptions {
+  processes: Processes;
   /** The built entry of a process. */
   entry: URL;
   hangMs: number;
@@ -26,12 +28,13 @@ export class PhoneProcesses {
   }
 
   #choose(): PhoneProcess {
-    const { most, entry, hangMs } = this.#options;
+    const { most, processes, entry, hangMs } = this.#options;
     if (this.#processes.size >= most) {
       const [least] = [...this.#processes].toSorted((a, b) => a.calls - b.calls);
       if (least !== undefined) return least;
     }
     const process: PhoneProcess = new PhoneProcess({
+      processes,
       entry,
       hangMs,
       onGone: () => void this.#processes.delete(process),

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Component, ReceivedTrack } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import { OpusEncoder } from './engine/opus.js';
@@ -16,7 +18,7 @@ let provider: TestProvider;
 let service: SipService;
 
 function start(options: Partial<SipServiceOptions> = {}): void {
-  service = new SipService({ address: '127.0.0.1', entry, ...options });
+  service = new SipService({ processes: new Processes({ log: silentLog }), address: '127.0.0.1', entry, ...options });
 }
 
 beforeEach(async () => {

@@ -1,12 +1,14 @@
 import { networkInterfaces } from 'node:os';
 import { isIPv6 } from 'node:net';
 import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
+import type { Processes } from '@bloom/processes';
 import { checkCredentials, parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
 import { type Clock, systemClock } from '@bloom/time';
 import { PhoneProcesses } from './phone-processes.js';
 import { SipComponent, type SipInspection } from './sip-component.js';
 
 export interface SipServiceOptions {
+  processes: Processes;
   /** `JF_SIP_IP`: where providers and phones reach this node. */
   address: string;
   /** Addresses of this machine; default: those of its network interfaces. */
@@ -34,6 +36,7 @@ export class SipService {
   constructor(options: SipServiceOptions) {
     this.#options = options;
     this.#processes = new PhoneProcesses({
+      processes: options.processes,
       entry: options.entry ?? new URL('./engine/phone-main.js', import.meta.url),
       hangMs: options.hangMs ?? DEFAULT_HANG_MS,
       most: options.mostProcesses ?? DEFAULT_PROCESSES,

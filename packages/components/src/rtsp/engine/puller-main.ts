@@ -4,7 +4,7 @@
  */
 import { systemClock } from '@bloom/time';
 import { loadNative } from '../../av/native.js';
-import { followServer } from '../../process/follow-server.js';
+import { followServer } from '@bloom/processes';
 import { Puller } from './puller.js';
 import type { FromPuller, ToPuller } from './puller-protocol.js';
 

@@ -3,7 +3,7 @@
  * this process only.
  */
 import { MediaPort, systemRandomness } from '@bloom/sip';
-import { followServer } from '../../process/follow-server.js';
+import { followServer } from '@bloom/processes';
 import { FrameBatch, framesOf } from './frame-batch.js';
 import { GridClock } from './grid-clock.js';
 import { PhoneBridge } from './phone-bridge.js';

@@ -1,0 +1,207 @@
+import type { ChildProcess } from 'node:child_process';
+import { type Clock, Timer } from '@bloom/time';
+import { launch } from './launch.js';
+import { type ProcessUsage, usageOf } from './usage.js';
+
+export interface ForkedProcessOptions<Received> {
+  /** What it is for, in the log. */
+  kind: string;
+  /** The built entry of the process. */
+  entry: URL;
+  nodeFlags?: readonly string[];
+  /** Resident memory beyond which it is killed. */
+  memoryMib: number;
+  /** Writable memory that it maps without using it, which the limit of the kernel allows besides. */
+  reservedMib?: number;
+  /** A process that sends nothing for this long hangs, and is killed; absent: it may be silent. */
+  hangMs?: number;
+  /** Kills it when aborted. */
+  signal?: AbortSignal;
+  onMessage(message: Received): void;
+  /** It does not start, hangs or has ended, without `finish` having been called. Called once at most. */
+  onCrash(reason: string): void;
+}
+
+/** Why a process ended: it was asked to, by itself, by a signal, beyond its memory, or silent for too long. */
+export type EndCause = 'asked' | 'exit' | 'signal' | 'memory' | 'hung' | 'not_started';
+
+export interface EndedProcess {
+  cause: EndCause;
+  /** Without its last words, which may hold secrets. */
+  reason: string;
+  usage: ProcessUsage | undefined;
+}
+
+interface Surroundings {
+  clock: Clock;
+  /** Called when it is up: its first message has arrived, or it is gone. Once. */
+  onStarted(): void;
+  /** Called when it is gone, before `closed` resolves. */
+  onEnded(ended: EndedProcess): void;
+}
+
+const ERROR_TEXT_LIMIT = 2_000;
+/** Looks for a sign of life in one period of `hangMs`. */
+const LOOKS = 5;
+/** Looks at the memory; the kernel's own limit holds in between. */
+const MEMORY_LOOK_MS = 1_000;
+/** Words of libraries and of V8 at the limit of the kernel. */
+const OUT_OF_MEMORY = /out of memory|bad_alloc|cannot allocate|allocation failed/i;
+/** Messages that wait for the start. */
+const MAX_EARLY = 1_000;
+
+/** A Node.js process for work on what strangers send, or in a native library: its faults do not reach the server. */
+export class ForkedProcess<Sent extends object, Received> {
+  /** Resolves when the process is gone. */
+  readonly closed: Promise<void>;
+  readonly #options: ForkedProcessOptions<Received>;
+  readonly #surroundings: Surroundings;
+  readonly #watchdog: Timer;
+  readonly #memory: Timer;
+  #close: () => void = () => undefined;
+  #child: ChildProcess | undefined;
+  #early: (() => void)[] = [];
+  #errorText = '';
+  #ending = false;
+  #up = false;
+  #gone = false;
+  #cause: EndCause | undefined;
+  #usage: ProcessUsage | undefined;
+  /** Looks in a row that found no sign of life. */
+  #silentLooks = 0;
+
+  /** Does not start it yet. */
+  constructor(options: ForkedProcessOptions<Received>, surroundings: Surroundings) {
+    this.#options = options;
+    this.#surroundings = surroundings;
+    this.#watchdog = new Timer(surroundings.clock);
+    this.#memory = new Timer(surroundings.clock);
+    this.closed = new Promise((resolve) => {
+      this.#close = resolve;
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  get kind(): string {
+    return this.#options.kind;
+  }
+
+  /** Forks it, unless its owner has ended it already. */
+  begin(): void {
+    if (this.#gone) return;
+    const { entry, nodeFlags = [], memoryMib, reservedMib = 0, signal, hangMs, onMessage } = this.#options;
+    const child = launch({
+      entry,
+      nodeFlags,
+      dataMib: memoryMib + reservedMib,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    this.#child = child;
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#errorText = (this.#errorText + text).slice(-ERROR_TEXT_LIMIT);
+    });
+    child.on('message', (message) => {
+      this.#silentLooks = 0;
+      this.#started();
+      onMessage(message as Received);
+    });
+    child.once('error', (error) => {
+      // Without a process there is no `close`.
+      if (child.pid === undefined) this.#end('not_started', error.message);
+      else this.#crash(error.message);
+    });
+    child.once('close', (code, killedBy) => {
+      const words = this.#errorText.trim();
+      const cause = killedBy === null ? 'exit' : 'signal';
+      const isFull = !this.#ending && OUT_OF_MEMORY.test(words);
+      this.#end(isFull ? 'memory' : cause, `it ended with ${killedBy ?? `code ${code}`}`, words);
+    });
+    if (hangMs !== undefined) this.#watch(hangMs);
+    this.#memory.repeat(MEMORY_LOOK_MS, () => this.#lookAtMemory(memoryMib));
+    for (const send of this.#early.splice(0)) send();
+  }
+
+  /** Ends it before its start. */
+  refuse(reason: string): void {
+    this.#end('not_started', reason);
+  }
+
+  /** Resolves when the message has left, which a sender of much waits for. Never rejects. */
+  send(message: Sent): Promise<void> {
+    return new Promise((resolve) => {
+      const child = this.#child;
+      if (child === undefined && !this.#gone) {
+        if (this.#early.length >= MAX_EARLY) this.refuse(`${MAX_EARLY} messages waited for its start`);
+        else this.#early.push(() => void this.send(message).then(resolve));
+      } else if (child?.connected === true) child.send(message, () => resolve());
+      else resolve();
+    });
+  }
+
+  /** Asks the process to end, and kills it after the limit. Resolves when it is gone. Idempotent. */
+  async finish(request: Sent, limitMs: number): Promise<void> {
+    if (!this.#ending) {
+      this.#ending = true;
+      this.#cause ??= 'asked';
+      if (this.#child === undefined) this.#end('asked', 'it was not needed any more');
+      else void this.send(request);
+    }
+    const overdue = setTimeout(() => this.kill(), limitMs);
+    await this.closed;
+    clearTimeout(overdue);
+  }
+
+  kill(): void {
+    this.#cause ??= 'asked';
+    if (this.#child === undefined) this.#end('asked', 'it was killed before its start');
+    else this.#child.kill('SIGKILL');
+  }
+
+  /** Counts looks, not time: after a pause of this process itself, a look finds what has come meanwhile. */
+  #watch(hangMs: number): void {
+    this.#watchdog.repeat(hangMs / LOOKS, () => {
+      this.#silentLooks += 1;
+      if (this.#silentLooks > LOOKS) this.#stop('hung', `it has sent nothing for ${hangMs} ms`);
+    });
+  }
+
+  #lookAtMemory(memoryMib: number): void {
+    this.#usage = (this.pid === undefined ? undefined : usageOf(this.pid)) ?? this.#usage;
+    const residentMib = this.#usage?.residentMib ?? 0;
+    if (residentMib <= memoryMib) return;
+    this.#stop('memory', `it used ${residentMib} MiB of memory, and may use ${memoryMib}`);
+  }
+
+  #stop(cause: EndCause, reason: string): void {
+    this.#cause ??= cause;
+    this.#crash(reason);
+    this.kill();
+  }
+
+  #started(): void {
+    if (this.#up) return;
+    this.#up = true;
+    this.#surroundings.onStarted();
+  }
+
+  #end(cause: EndCause, reason: string, words = ''): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#watchdog.stop();
+    this.#memory.stop();
+    this.#started();
+    this.#surroundings.onEnded({ cause: this.#cause ?? cause, reason, usage: this.#usage });
+    this.#crash(words === '' ? reason : `${reason}: ${words}`);
+    for (const send of this.#early.splice(0)) send();
+    this.#close();
+  }
+
+  #crash(reason: string): void {
+    if (this.#ending) return;
+    this.#ending = true;
+    this.#options.onCrash(reason);
+  }
+}

@@ -1,0 +1,239 @@
+import { fork } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { type Clock, systemClock } from '@bloom/time';
+import { ManualClock, until } from '@bloom/time/testing';
+import type { ForkedProcess, ForkedProcessOptions } from './forked-process.js';
+import { Processes, type ProcessesOptions } from './processes.js';
+
+/** Node.js starts in a third of a second, and slower beside other tests. */
+jest.setTimeout(60_000);
+
+const LOOK_MS = 500;
+const PROGRAMS = {
+  echo: `process.on('message', ({ say }) => process.send(say)); process.send('up');`,
+  gone: `process.exit(3);`,
+  stubborn: `process.on('SIGTERM', () => {}); process.on('message', () => {}); process.send('up'); setInterval(() => {}, 1000);`,
+  greedy: `process.send('up'); const all = []; setInterval(() => { for (let i = 0; i < 8; i++) all.push(Buffer.alloc(4 * 1024 * 1024, 1)); }, 10);`,
+  sudden: `process.send('up'); setTimeout(() => { const all = []; for (;;) all.push(Buffer.alloc(4 * 1024 * 1024, 1)); }, 50);`,
+  deaf: `process.send(process.pid, () => { for (;;); });`,
+};
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'bloom-processes-'));
+  for (const [name, text] of Object.entries(PROGRAMS)) writeFileSync(join(folder, `${name}.mjs`), text);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+if (!existsSync('/usr/bin/setpriv')) process.stderr.write('*** setpriv is not installed: a test is SKIPPED. ***\n');
+
+const entryOf = (name: keyof typeof PROGRAMS): URL => pathToFileURL(join(folder, `${name}.mjs`));
+const isAlive = (pid: number): boolean => {
+  try {
+    // A process that its parent has not collected is a zombie.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+};
+
+class World {
+  readonly received: unknown[] = [];
+  readonly crashes: string[] = [];
+  readonly logged: [string, Record<string, unknown>][] = [];
+  readonly children: ForkedProcess<object, unknown>[] = [];
+  readonly processes: Processes;
+
+  constructor(options: Partial<ProcessesOptions> = {}) {
+    const write = (event: string, fields?: object): void => void this.logged.push([event, { ...fields }]);
+    this.processes = new Processes({ log: { ...silentLog, info: write, warn: write }, ...options });
+  }
+
+  start(
+    name: keyof typeof PROGRAMS,
+    options: Partial<ForkedProcessOptions<unknown>> = {},
+  ): ForkedProcess<object, unknown> {
+    const child = this.processes.start<object, unknown>({
+      kind: name,
+      entry: entryOf(name),
+      memoryMib: 512,
+      onMessage: (message) => this.received.push(message),
+      onCrash: (reason) => this.crashes.push(reason),
+      ...options,
+    });
+    this.children.push(child);
+
+    return child;
+  }
+
+  async end(): Promise<void> {
+    for (const child of this.children) child.kill();
+    await Promise.all(this.children.map(({ closed }) => closed));
+  }
+}
+
+let world: World;
+afterEach(() => world.end());
+
+describe('a process that sends nothing', () => {
+  let clock: ManualClock;
+  beforeEach(async () => {
+    clock = new ManualClock();
+    world = new World({ clock });
+    world.start('echo', { hangMs: 5 * LOOK_MS });
+    await until(() => world.received.length === 1);
+  });
+  const hear = async (say: string): Promise<void> => {
+    await world.children[0]!.send({ say });
+    await until(() => world.received.at(-1) === say);
+  };
+
+  test('for its time is killed, and leaves no timer behind', async () => {
+    clock.advance(5 * LOOK_MS);
+    await hear('a sign of life');
+    clock.advance(5 * LOOK_MS);
+    expect(world.crashes).toEqual([]);
+    clock.advance(LOOK_MS);
+    expect(world.crashes).toEqual(['it has sent nothing for 2500 ms']);
+    await world.children[0]!.closed;
+    expect(world.logged[0]).toMatchObject(['child.ended', { kind: 'echo', cause: 'hung' }]);
+    await until(() => clock.pending === 0);
+  });
+
+  test('is not the one that hung when the server stood still', async () => {
+    clock.advance(4 * LOOK_MS);
+    clock.leap(60_000);
+    await hear('here all the time');
+    clock.advance(5 * LOOK_MS);
+    expect(world.crashes).toEqual([]);
+  });
+});
+
+describe('a process', () => {
+  test('runs below the priority of the node, and is the first that the kernel ends without memory', async () => {
+    world = new World();
+    const { pid } = world.start('echo');
+    await until(() => world.received.length === 1);
+    expect(getPriority(pid)).toBe(Math.min(19, getPriority() + 5));
+    expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('800');
+  });
+
+  test('that ends at once is logged with its code, and its last words stay out of the log', async () => {
+    writeFileSync(join(folder, 'gone.mjs'), `process.stderr.write('rtsp://admin:secret@camera/'); process.exit(3);`);
+    world = new World();
+    await world.start('gone').closed;
+    expect(world.crashes).toEqual(['it ended with code 3: rtsp://admin:secret@camera/']);
+    expect(world.logged).toHaveLength(1);
+    expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'exit', reason: 'it ended with code 3' }]);
+  });
+
+  test('that ignores what it is asked is killed after the limit', async () => {
+    world = new World();
+    const child = world.start('stubborn');
+    await until(() => world.received.length === 1);
+    process.kill(child.pid!, 'SIGTERM');
+    await child.finish({ type: 'end' }, 200);
+    expect(isAlive(child.pid!)).toBe(false);
+    expect(world.crashes).toEqual([]);
+    expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'asked' }]);
+  });
+
+  test('that takes more and more memory is ended at its limit, and logged with what it used', async () => {
+    world = new World();
+    await world.start('greedy', { memoryMib: 200, reservedMib: 2_000 }).closed;
+    expect(world.crashes[0]).toMatch(/^it used \d+ MiB of memory, and may use 200$/);
+    const [, fields] = world.logged[0]!;
+    expect(fields).toMatchObject({ kind: 'greedy', cause: 'memory' });
+    expect(fields['peakMib']).toBeGreaterThan(200);
+    expect(fields['cpuSeconds']).toBeGreaterThan(0);
+  });
+
+  test('that takes all memory at once meets the limit of the kernel before anybody looks', async () => {
+    const clock: Clock = { ...systemClock, now: systemClock.now, setTimeout: () => 0, clearTimeout: () => undefined };
+    world = new World({ clock });
+    await world.start('sudden', { memoryMib: 300 }).closed;
+    expect(world.crashes[0]).toMatch(/^it ended with (code 1|SIG)/);
+    expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'memory' }]);
+  });
+
+  const withSetpriv = existsSync('/usr/bin/setpriv') ? test : test.skip;
+  withSetpriv('that hangs ends with its parent, however that ends [needs setpriv]', async () => {
+    const parent = join(folder, 'parent.mjs');
+    const built = new URL('../dist/index.js', import.meta.url).href;
+    writeFileSync(
+      parent,
+      `import { Processes } from '${built}';
+      const log = { info() {}, warn() {} };
+      new Processes({ log }).start({ kind: 'deaf', entry: new URL('./deaf.mjs', import.meta.url), memoryMib: 512,
+        onMessage: (pid) => process.send(pid), onCrash() {} });`,
+    );
+    world = new World();
+    const child = fork(parent, { execArgv: [], env: {} });
+    const orphan = await new Promise<number>((resolve) => child.once('message', (pid) => resolve(pid as number)));
+    expect(isAlive(orphan)).toBe(true);
+    child.kill('SIGKILL');
+    await until(() => !isAlive(orphan));
+  });
+});
+
+describe('processes that are started together', () => {
+  test('start a few at a time, and all of them', async () => {
+    world = new World({ mostStarting: 4 });
+    let most = 0;
+    for (let i = 0; i < 100; i++) world.start('gone', { onCrash: () => undefined });
+    expect(world.processes.counts).toEqual({ running: 4, waiting: 96, refused: 0 });
+    const watch = setInterval(() => {
+      most = Math.max(most, world.processes.counts.running);
+    }, 5);
+    await Promise.all(world.children.map(({ closed }) => closed));
+    clearInterval(watch);
+    expect(most).toBeLessThanOrEqual(4);
+    expect(world.logged).toHaveLength(100);
+  });
+
+  test('of one kind do not hold up another kind', async () => {
+    world = new World({ mostStarting: 1 });
+    const order: string[] = [];
+    for (const name of ['gone', 'gone', 'gone', 'echo'] as const)
+      world.start(name, { onCrash: () => order.push(name), onMessage: () => order.push(name) });
+    await until(() => order.length === 4);
+    expect(order).toEqual(['gone', 'gone', 'echo', 'gone']);
+  });
+
+  test('beyond the limits are refused with the reason, and with few lines', async () => {
+    world = new World({ mostStarting: 1, mostWaiting: 2 });
+    for (let i = 0; i < 9; i++) world.start('echo');
+    expect(world.crashes).toEqual([]);
+    await until(() => world.crashes.length === 6);
+    expect(world.crashes[0]).toBe('2 processes of this node wait for their start already');
+    expect(world.logged.map(([event, { refused }]) => [event, refused])).toEqual([
+      ['child.refused', 1],
+      ['child.refused', 2],
+      ['child.refused', 4],
+    ]);
+    await world.end();
+    expect(world.processes.counts).toEqual({ running: 0, waiting: 0, refused: 6 });
+  });
+
+  test('do not run when as many as may run do so', async () => {
+    world = new World({ most: 1 });
+    world.start('echo');
+    world.start('echo');
+    await until(() => world.crashes.length === 1);
+    expect(world.crashes[0]).toBe('1 processes run on this node already');
+  });
+
+  test('get what was sent while they waited', async () => {
+    world = new World({ mostStarting: 1 });
+    world.start('echo');
+    const second = world.start('echo');
+    await second.send({ say: 'early' });
+    await until(() => world.received.includes('early'));
+    expect(world.received).toEqual(['up', 'up', 'early']);
+  });
+});

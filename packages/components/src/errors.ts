@@ -3,6 +3,8 @@ export type ComponentErrorCode =
   | 'BAD_OGG'
   /** Not an H.264 stream that WebRTC receivers can play. */
   | 'BAD_H264'
+  /** A camera breaks the rules of RTSP. */
+  | 'BAD_RTSP'
   /** Not an MP4 file of a recording. */
   | 'BAD_MP4'
   /** A recording cannot be mixed: its report or files are missing or invalid. */

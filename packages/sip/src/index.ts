@@ -1,6 +1,7 @@
 export type { CallEvent } from './calls/call.js';
 export { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 export type { RegistrationEvent } from './calls/registration.js';
+export { type Challenge, chooseChallenge, type Credentials, DigestClient } from './digest.js';
 export { type CodecName, FRAME_MS } from './media/codecs.js';
 export { FramePacer } from './media/frame-pacer.js';
 export { decodeG711, encodeG711 } from './media/g711.js';

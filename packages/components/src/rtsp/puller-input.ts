@@ -10,7 +10,8 @@ const IO_TIMEOUT = '5000000';
  */
 const SOURCES: Readonly<Record<SourceScheme, { format: PullerInput['format']; protocols: string; formats: string }>> = {
   rtsp: { format: 'rtsp', protocols: 'rtsp,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
-  rtsps: { format: 'rtsp', protocols: 'rtsps,tls,tcp', formats: 'rtsp,rtp,mpegts' },
+  // The camera itself is reached by our own side, which does TLS.
+  rtsps: { format: 'rtsp', protocols: 'rtsp,tcp', formats: 'rtsp,rtp,mpegts' },
   srt: { format: 'mpegts', protocols: 'srt', formats: 'mpegts' },
   rtmp: { format: 'flv', protocols: 'rtmp,tcp', formats: 'flv' },
   rtmps: { format: 'flv', protocols: 'rtmps,tls,tcp', formats: 'flv' },
@@ -23,27 +24,29 @@ export function pullerInput({ scheme, secret, transport, srt }: SourceUri, rtpPo
   const options =
     format === 'rtsp'
       ? // Nothing encrypts RTP over UDP.
-        { ...common, ...rtspOptions(rtpPort, scheme === 'rtsps' ? 'tcp' : transport) }
+        { ...common, ...rtspOptions(scheme === 'rtsps' ? 'tcp' : transport) }
       : format === 'flv'
         ? { ...common, rw_timeout: IO_TIMEOUT, rtmp_live: 'live' }
         : { ...common, ...srt, mode: 'caller', timeout: IO_TIMEOUT, connect_timeout: '5000' };
 
-  return { uri: secret, format, options };
+  return { uri: secret, format, options, rtpPort: Math.min(rtpPort, 65_535 - PORTS) };
 }
 
-/** Ports of two streams with their RTCP. The library chooses the first at random in a range that is larger. */
+/** Ports of two streams with their RTCP, after the first. */
 const PORTS = 3;
 
-function rtspOptions(rtpPort: number, transport: SourceUri['transport']): Record<string, string> {
-  const minPort = Math.min(rtpPort, 65_535 - PORTS);
-
+function rtspOptions(transport: SourceUri['transport']): Record<string, string> {
   return {
-    // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP, from the camera's address only.
+    // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP.
     ...(transport === undefined
       ? { rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp+filter_src' }
       : { rtsp_transport: transport, rtsp_flags: 'filter_src' }),
     timeout: IO_TIMEOUT,
-    min_port: String(minPort),
-    max_port: String(minPort + PORTS),
+    // Ports of the library are seen by this machine only; the camera sends to those of our own side.
+    localaddr: '127.0.0.1',
+    min_port: '49152',
+    max_port: '65535',
+    // Events and other data need no session, and no port.
+    allowed_media_types: 'video+audio',
   };
 }

@@ -3,6 +3,13 @@
 const SCHEMES = ['rtsp', 'rtsps', 'srt', 'rtmp', 'rtmps'] as const;
 export type SourceScheme = (typeof SCHEMES)[number];
 
+const DEFAULT_PORTS: Readonly<Partial<Record<SourceScheme, number>>> = {
+  rtsp: 554,
+  rtsps: 322,
+  rtmp: 1_935,
+  rtmps: 443,
+};
+
 const TRANSPORTS = ['tcp', 'udp'] as const;
 const MAX_URI_CHARACTERS = 2_048;
 /** Scheme, user information, host with port, path, query, fragment; RFC 3986 appendix B, with the authority taken apart. */
@@ -15,6 +22,11 @@ export interface SourceUri {
   scheme: SourceScheme;
   /** Address for the native library, with credentials. */
   secret: string;
+  host: string;
+  port: number;
+  login: { username: string; password: string } | undefined;
+  /** Address that a camera is asked for: without login, and without the parameter that chooses the transport. */
+  request: string;
   /** With `***` in the place of credentials: what answers, logs and inspection show. */
   shown: string;
   /** Transport of RTP that the address asks for by a parameter of that name. */
@@ -36,16 +48,27 @@ export function parseSourceUri(given: string): SourceUri | undefined {
   const srt = scheme === 'srt' ? srtOptions(query ?? '') : {};
   if (srt === undefined) return undefined;
   const parameters = query?.split('&') ?? [];
-  const login = user === undefined ? '' : '***@';
+  const shownLogin = user === undefined ? '' : '***@';
+  const asked = parameters.filter((parameter) => !TRANSPORTS.some((transport) => transport === parameter)).join('&');
   const rest = `${path.replaceAll(CREDENTIAL_IN_PATH, '$1=***')}${shownQuery(query)}${fragment === undefined ? '' : '#***'}`;
 
   return {
     scheme,
     secret: scheme === 'srt' ? `srt://${authority}` : `${scheme}${given.slice(name.length)}`,
     transport: TRANSPORTS.find((transport) => parameters.includes(transport)),
-    shown: `${scheme}://${login}${authority}${rest}`,
+    host: host.replaceAll(/[[\]]/g, '').toLowerCase(),
+    port: Number(port ?? DEFAULT_PORTS[scheme]),
+    login: user === undefined ? undefined : loginOf(user),
+    request: `${scheme}://${authority}${path}${asked === '' ? '' : `?${asked}`}`,
+    shown: `${scheme}://${shownLogin}${authority}${rest}`,
     srt,
   };
+}
+
+function loginOf(user: string): SourceUri['login'] {
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(user) ?? [];
+
+  return { username: decoded(username) ?? username, password: decoded(password) ?? password };
 }
 
 /** Some cameras want their login in the path: `/user=admin&password=1234&channel=1`. */

@@ -65,9 +65,13 @@ function keyPicture(mark: number, sequence: number): Buffer {
 }
 
 /** Starts a camera that takes UDP only, and a component that pulls it. */
-async function pullByUdp(query: string): Promise<{ room: TestRoom; camera: Socket; port: number }> {
+/** `setUp` is awaited before the camera agrees to send. */
+async function pullByUdp(
+  query: string,
+  rtpPort: number,
+  setUp: () => Promise<unknown>,
+): Promise<{ room: TestRoom; camera: Socket }> {
   const camera = await udpSocket('127.0.0.1');
-  const { first: rtpPort } = await freeUdpRange(4);
   let isPlaying = false;
   const { port } = await serve((request, cseq) => {
     if (request.startsWith('DESCRIBE')) return described(described264, cseq);
@@ -81,7 +85,7 @@ async function pullByUdp(query: string): Promise<{ room: TestRoom; camera: Socke
     const serverPort = camera.address().port;
     const transport = `Transport: RTP/AVP;unicast;${ports};server_port=${serverPort}-${serverPort + 1}\r\n`;
 
-    return reply('200 OK', cseq, `${transport}Session: 1\r\n`);
+    return setUp().then(() => reply('200 OK', cseq, `${transport}Session: 1\r\n`));
   });
   const room = new TestRoom(systemClock);
   const options = { sourceUri: `rtsp://127.0.0.1:${port}/${query}`, rtpPort };
@@ -92,7 +96,7 @@ async function pullByUdp(query: string): Promise<{ room: TestRoom; camera: Socke
   component = prepared.start(room.host) as RtspComponent;
   await until(() => isPlaying, 20_000);
 
-  return { room, camera, port: rtpPort };
+  return { room, camera };
 }
 
 pulling('RTP over UDP [needs node-av]', () => {
@@ -102,14 +106,23 @@ pulling('RTP over UDP [needs node-av]', () => {
   ])(
     '%s is taken from the camera only',
     async (_title, query) => {
-      const { room, camera, port } = await pullByUdp(query);
-      const stranger = await udpSocket('127.0.0.2');
+      const { first: port } = await freeUdpRange(4);
+      const strangers = [await udpSocket('127.0.0.2'), await udpSocket('127.0.0.1')];
+      let camera: Socket | undefined;
       let sequence = 0;
+      // Strangers send before the camera has agreed to send, too.
       const sending = setInterval(() => {
         sequence += 1;
-        stranger.send(keyPicture(STRANGER, sequence), port, '127.0.0.1');
-        camera.send(keyPicture(CAMERA, sequence), port, '127.0.0.1');
-      }, 10);
+        for (const stranger of strangers) stranger.send(keyPicture(STRANGER, sequence), port, '127.0.0.1');
+        camera?.send(keyPicture(CAMERA, sequence), port, '127.0.0.1');
+      }, 2);
+      const pulled = await pullByUdp(query, port, () => {
+        const from = sequence;
+
+        return until(() => sequence >= from + 20);
+      });
+      const { room } = pulled;
+      camera = pulled.camera;
       try {
         await until(() => room.sent.length >= 30, 20_000);
       } finally {

@@ -10,7 +10,7 @@ export interface RtspServer {
 }
 
 /** Returns what is sent in answer to a request; undefined sends nothing. */
-export type Answer = (request: string, cseq: string) => string | Buffer | undefined;
+export type Answer = (request: string, cseq: string) => string | Buffer | undefined | Promise<string>;
 
 const servers = new Set<Server>();
 const sockets = new Set<Socket>();
@@ -21,11 +21,11 @@ export async function serve(answer: Answer, tls?: TlsOptions): Promise<RtspServe
   const converse = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => undefined);
-    socket.on('data', (bytes) => {
+    socket.on('data', async (bytes) => {
       const request = bytes.toString('latin1');
       heard.push(request);
       const cseq = /^CSeq: (\d+)/im.exec(request)?.[1] ?? '0';
-      const answered = answer(request, cseq);
+      const answered = await answer(request, cseq);
       if (answered !== undefined) socket.write(answered);
     });
   };

@@ -2,9 +2,12 @@
 
 /** What the native library opens. Contains credentials, so it travels in a message, never in arguments or environment. */
 export interface PullerInput {
+  /** Address with credentials. */
   uri: string;
   format: 'rtsp' | 'mpegts' | 'flv';
   options: Readonly<Record<string, string>>;
+  /** First of four ports for RTP over UDP. */
+  rtpPort: number;
 }
 
 export type ToPuller = { type: 'open'; input: PullerInput } | { type: 'end' };

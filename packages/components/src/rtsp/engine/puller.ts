@@ -7,8 +7,10 @@ import type { Native } from '../../av/native.js';
 import { ComponentError } from '../../errors.js';
 import { AccessUnits } from '../../h264/access-units.js';
 import { OpusSound } from './opus-sound.js';
+import { parseSourceUri } from '../source-uri.js';
 import { Playout } from './playout.js';
 import type { FromPuller, PulledFrame, PullerInput } from './puller-protocol.js';
+import { RtspGate } from './rtsp-gate.js';
 
 /** Time to connect and learn what the source sends. */
 const OPEN_MS = 10_000;
@@ -52,6 +54,7 @@ export class Puller {
   readonly #pictures = new AccessUnits();
   #running: Promise<void> = Promise.resolve();
   #format: FormatContext | undefined;
+  #gate: RtspGate | undefined;
   #streams: Stream[] = [];
   /** Duration of a tick of each stream, ms. Asking the library for every packet would cost more than the packet. */
   #msPerTick: number[] = [];
@@ -87,16 +90,18 @@ export class Puller {
     return this.#running;
   }
 
-  async #run({ uri, format, options }: PullerInput): Promise<void> {
+  async #run({ uri, format, options, rtpPort }: PullerInput): Promise<void> {
     const { lib } = this.#native;
     this.#openedAtMs = this.#clock.now();
     this.#checks.repeat(CHECK_MS, () => this.#check());
+    const camera = format === 'rtsp' ? parseSourceUri(uri) : undefined;
+    if (camera !== undefined) this.#gate = await RtspGate.open({ source: camera, rtpPort, clock: this.#clock });
     const source = new lib.FormatContext();
     source.allocContext();
     this.#format = source;
     const given = lib.Dictionary.fromObject(options);
-    const opened = await source.openInput(uri, lib.InputFormat.findInputFormat(format), given);
-    if (opened === REFUSED_TRANSPORT && uri.startsWith('rtsps:')) {
+    const opened = await source.openInput(this.#gate?.uri ?? uri, lib.InputFormat.findInputFormat(format), given);
+    if (opened === REFUSED_TRANSPORT && camera?.scheme === 'rtsps') {
       return this.#lose('it refuses RTP over TCP, and RTP over UDP is not encrypted: let it send by TCP, or use rtsp');
     }
     if (opened < 0) return this.#lose(lib.FFmpegError.strerror(opened));
@@ -128,10 +133,13 @@ export class Puller {
     if (await inTime(isRead, { timeoutMs: LEAVE_MS, late: () => false, clock: this.#clock }))
       this.#format?.freeContext();
     else this.#format?.interrupt();
+    await this.#gate?.close();
   }
 
   #lose(reason: string): void {
-    this.#finish({ type: 'lost', reason });
+    const wrongSender = this.#heardAtMs === undefined && this.#gate?.refusedRtp === true;
+    const known = wrongSender ? 'its RTP comes from another address or port than it named: try ?tcp' : undefined;
+    this.#finish({ type: 'lost', reason: this.#gate?.failure ?? known ?? reason });
   }
 
   #finish(message: FromPuller): void {

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { type Clock, inTime } from '@bloom/time';
+import { ComponentError } from '../../errors.js';
+import type { SourceUri } from '../source-uri.js';
+import { GateDialog } from './gate-dialog.js';
+import { RtpRelay } from './rtp-relay.js';
+import { RtspSplitter, writeMessage } from './rtsp-splitter.js';
+
+const LOOPBACK = '127.0.0.1';
+/** Streams of RTP over UDP. */
+const MAX_RELAYS = 2;
+/** A side that does not take what the other sends is waited for. */
+const MAX_UNSENT_BYTES = 1024 * 1024;
+/** Time for the farewell to a camera that is left. */
+const FAREWELL_MS = 300;
+
+/**
+ * A port on the loopback interface behind which the native library finds the camera. Everything that the camera sends passes
+ * here: messages are bounded before they are kept, and RTP over UDP is taken from the camera only.
+ */
+export class RtspGate {
+  /** Address of the camera for the native library. */
+  readonly uri: string;
+  readonly #firstPort: number;
+  readonly #server: Server;
+  readonly #dialog: GateDialog;
+  readonly #clock: Clock;
+  #client: Socket | undefined;
+  #camera: Socket | undefined;
+  #target: SourceUri;
+  #relays: RtpRelay[] = [];
+  #failure: string | undefined;
+
+  private constructor({ source, rtpPort, clock }: RtspGateOptions, server: Server) {
+    this.#target = source;
+    this.#firstPort = rtpPort;
+    this.#clock = clock;
+    this.#server = server;
+    this.uri = `rtsp://${LOOPBACK}:${(server.address() as AddressInfo).port}/${randomBytes(16).toString('hex')}`;
+    this.#dialog = new GateDialog(source, this.uri, {
+      toClient: (message) => void this.#client?.write(writeMessage(message)),
+      toCamera: (message) => void this.#connected().write(writeMessage(message)),
+      moveTo: (target) => {
+        this.#target = target;
+        this.#camera?.destroy();
+        this.#camera = undefined;
+      },
+      openPorts: (clientPort) => this.#openPorts(clientPort),
+      agree: (port, serverPort) => this.#relays.find((relay) => relay.port === port)?.agree(serverPort),
+    });
+    server.on('connection', (socket) => this.#welcome(socket));
+  }
+
+  static async open(options: RtspGateOptions): Promise<RtspGate> {
+    const server = createServer().listen(0, LOOPBACK);
+    await once(server, 'listening');
+
+    return new RtspGate(options, server);
+  }
+
+  /** Why the connection ended; undefined when the native library knows better. */
+  get failure(): string | undefined {
+    return this.#failure;
+  }
+
+  /** True when RTP came from elsewhere than from the camera. */
+  get refusedRtp(): boolean {
+    return this.#relays.some(({ refused }) => refused > 0);
+  }
+
+  /** Resolves when what the native library has written has left. Idempotent. */
+  async close(): Promise<void> {
+    this.#server.close();
+    const [client, camera] = [this.#client, this.#camera];
+    // The native library has closed its end, after its farewell.
+    const isSent = new Promise<void>((resolve) => {
+      if (client === undefined || camera === undefined || camera.destroyed) return resolve();
+      camera.once('close', resolve);
+      if (client.readableEnded || client.destroyed) camera.end(resolve);
+      else client.once('end', () => camera.end(resolve));
+    });
+    await inTime(isSent, { timeoutMs: FAREWELL_MS, late: () => undefined, clock: this.#clock });
+    client?.destroy();
+    camera?.destroy();
+    for (const relay of this.#relays.splice(0)) relay.close();
+  }
+
+  /** Takes the first connection whose first request is the native library's. */
+  #welcome(socket: Socket): void {
+    socket.on('error', () => undefined);
+    const splitter = new RtspSplitter({
+      onMessage: (message) => {
+        if (this.#client === undefined && this.#dialog.isClient(message)) {
+          this.#client = socket;
+          this.#server.close();
+          socket.once('close', () => this.#camera?.end());
+        }
+        if (this.#client === socket) void this.#dialog.fromClient(message).catch(this.#fail);
+        else socket.destroy();
+      },
+      onMedia: (bytes) => {
+        if (this.#client === socket) void this.#camera?.write(bytes);
+      },
+    });
+    this.#read(socket, splitter, () => this.#camera);
+  }
+
+  /** Returns the connection to the camera, which is opened when it is needed. */
+  #connected(): Socket {
+    if (this.#camera !== undefined) return this.#camera;
+    const { host, scheme, port } = this.#target;
+    // Cameras sign their own certificates, often with keys that are too short for the library's own rules.
+    const socket =
+      scheme === 'rtsps'
+        ? connectTls({ host, port, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1' })
+        : connectTcp({ host, port });
+    socket.setNoDelay(true);
+    this.#camera = socket;
+    const splitter = new RtspSplitter({
+      onMessage: (message) => {
+        if (socket === this.#camera) this.#dialog.fromCamera(message);
+      },
+      onMedia: (bytes) => {
+        if (socket === this.#camera) void this.#client?.write(bytes);
+      },
+    });
+    this.#read(socket, splitter, () => this.#client);
+    socket.once('error', (error) => {
+      if (socket === this.#camera) this.#fail(error);
+    });
+    socket.once('close', () => {
+      if (socket === this.#camera) this.#client?.end();
+    });
+
+    return socket;
+  }
+
+  #read(socket: Socket, splitter: RtspSplitter, other: () => Socket | undefined): void {
+    socket.on('data', (bytes: Buffer) => {
+      try {
+        splitter.push(bytes);
+      } catch (error) {
+        return this.#fail(error);
+      }
+      const receiver = other();
+      if (receiver === undefined || receiver.writableLength < MAX_UNSENT_BYTES) return;
+      socket.pause();
+      receiver.once('drain', () => socket.resume());
+    });
+  }
+
+  readonly #fail = (error: unknown): void => {
+    if (!(error instanceof Error)) throw error;
+    // An attempt at several addresses has no message of its own.
+    this.#failure ??= error.message || String((error as NodeJS.ErrnoException).code);
+    this.#camera?.destroy();
+    this.#client?.destroy();
+  };
+
+  async #openPorts(clientPort: number): Promise<number | undefined> {
+    const camera = this.#camera?.remoteAddress;
+    const port = this.#firstPort + 2 * this.#relays.length;
+    if (camera === undefined || this.#relays.length >= MAX_RELAYS) return undefined;
+    try {
+      this.#relays.push(await RtpRelay.open({ port, clientPort, camera }));
+
+      return port;
+    } catch (cause) {
+      const message = `the ports from ${this.#firstPort} for RTP over UDP are in use: choose another rtpPort`;
+      throw new ComponentError('BAD_RTSP', message, { cause });
+    }
+  }
+}
+
+interface RtspGateOptions {
+  source: SourceUri;
+  /** First of the ports for RTP over UDP. */
+  rtpPort: number;
+  clock: Clock;
+}

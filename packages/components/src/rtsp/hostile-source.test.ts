@@ -1,6 +1,8 @@
 // The real process against servers on the loopback interface that are no cameras.
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { systemClock } from '@bloom/time';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
@@ -129,6 +131,44 @@ pulling('a source that is no camera [needs node-av]', () => {
     await until(() => inspect().state === 'waiting', 20_000);
     expect(heard.join('')).toContain(Buffer.from('admin:hunter2').toString('base64'));
     expect(JSON.stringify(inspect())).not.toMatch(/hunter2|admin/);
+  }, 60_000);
+});
+
+pulling('a server of RTMP that is none [needs node-av]', () => {
+  test('ends the process that it fills with messages which never end, and is left alone for a while', async () => {
+    const filling = Buffer.alloc(2 * 1024 * 1024);
+    let stream = 3;
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      let heard = 0;
+      socket.on('data', (bytes) => {
+        const before = heard;
+        heard += bytes.length;
+        if (before < 1_537 && heard >= 1_537) socket.write(Buffer.concat([Buffer.of(3), Buffer.alloc(2 * 1_536)]));
+        if (before < 3_073 && heard >= 3_073) flood();
+      });
+      const flood = (): void => {
+        // Chunks of 2 MiB from now on, each the beginning of a message of 16 MiB in a chunk stream of its own.
+        socket.write(Buffer.from('02000000000004010000000000200000', 'hex'));
+        const next = (): void => {
+          while (stream < 259 && !socket.destroyed) {
+            const basic = stream < 64 ? Buffer.of(stream) : Buffer.of(0, stream - 64);
+            stream += 1;
+            const isTaken = socket.write(Buffer.concat([basic, Buffer.from('000000ffffff0901000000', 'hex'), filling]));
+            if (!isTaken) return void socket.once('drain', next);
+          }
+        };
+        next();
+      };
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const { inspect } = await pull(`rtmp://127.0.0.1:${(server.address() as AddressInfo).port}/live/yard`);
+      await until(() => inspect().state === 'waiting', 20_000);
+      expect(inspect().lostReason).toContain('more than 256 MiB of memory');
+    } finally {
+      server.close();
+    }
   }, 60_000);
 });
 

@@ -125,6 +125,17 @@ describe('an RTSP component', () => {
     expect(inspect().connections).toBe(2);
   });
 
+  test('leaves a source alone that takes too much memory, twice as long each time, an hour at most', async () => {
+    await start('costly');
+    for (const [at, seconds] of [60, 120, 240, 480, 960, 1_920, 3_600, 3_600].entries()) {
+      await inState('waiting', at + 1);
+      clock.advance(seconds * 1_000 - 1);
+      expect(inspect().connections).toBe(at + 1);
+      clock.advance(1);
+    }
+    expect(inspect().connections).toBe(9);
+  });
+
   test('survives the crash of its process', async () => {
     await start('crash');
     await inState('waiting');

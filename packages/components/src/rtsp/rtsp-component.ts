@@ -22,6 +22,9 @@ export interface RtspComponentOptions {
 const END_MS = 1_500;
 /** Connections start at most this often, whatever the delay: each is a process. */
 const MIN_PERIOD_MS = 1_000;
+/** A source that took too much memory is left alone for this long, twice as long each time, an hour at most. */
+const COSTLY_DELAY_MS = 60_000;
+const MAX_COSTLY_DELAY_MS = 3_600_000;
 /** The heap holds frames on their way only, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
 
@@ -38,6 +41,8 @@ export class RtspComponent implements Component {
   #feeds: Feeds = {};
   #connections = 0;
   #startedAtMs = 0;
+  /** Connections that took too much memory. */
+  #costly = 0;
   #playingSince: number | null = null;
   #lostReason: string | null = null;
   #state: 'connecting' | 'playing' | 'waiting' | 'failed' | 'closed' = 'connecting';
@@ -98,7 +103,7 @@ export class RtspComponent implements Component {
     const { host, shown } = this.#options;
     if (message.type === 'frames') for (const frame of message.frames) this.#send(frame);
     else if (message.type === 'noSound') host.log.warn('rtsp.no_sound', { source: shown, reason: message.reason });
-    else if (message.type === 'lost') this.#lose(message.reason);
+    else if (message.type === 'lost') this.#lose(message.reason, message.isCostly);
     else if (message.type === 'refused') {
       this.#state = 'failed';
       this.#leave();
@@ -128,8 +133,11 @@ export class RtspComponent implements Component {
     return feed;
   }
 
-  #lose(reason: string): void {
-    const { host, shown, reconnectDelayMs, clock } = this.#options;
+  #lose(reason: string, isCostly = false): void {
+    const { host, shown, reconnectDelayMs: givenMs, clock } = this.#options;
+    if (isCostly) this.#costly += 1;
+    const costlyMs = isCostly ? Math.min(COSTLY_DELAY_MS * 2 ** (this.#costly - 1), MAX_COSTLY_DELAY_MS) : 0;
+    const reconnectDelayMs = Math.max(givenMs, costlyMs);
     const delayMs = Math.max(reconnectDelayMs, MIN_PERIOD_MS - (clock.now() - this.#startedAtMs));
     // A source that stays away is logged once.
     if (reason !== this.#lostReason) host.log.warn('rtsp.lost', { source: shown, reason, reconnectDelayMs });

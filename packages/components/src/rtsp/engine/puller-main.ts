@@ -9,6 +9,10 @@ import { Puller } from './puller.js';
 import type { FromPuller, ToPuller } from './puller-protocol.js';
 
 const ALIVE_MS = 1_000;
+/** A camera takes 100 MiB. The parsers of the native library bound single messages, if anything, and never their sum. */
+const MAX_MEMORY_MIB = 256;
+/** The fastest networks bring 100 MiB meanwhile. */
+const MEMORY_LOOK_MS = 100;
 
 function send(message: FromPuller): void {
   process.send?.(message);
@@ -19,8 +23,19 @@ function fail(error: unknown): void {
   process.exit(1);
 }
 
+/** Ends the process before the source takes more memory of the machine. */
+function limitMemory(): void {
+  setInterval(() => {
+    if (process.memoryUsage.rss() <= MAX_MEMORY_MIB * 1024 * 1024) return;
+    const reason = `it takes more than ${MAX_MEMORY_MIB} MiB of memory`;
+    const message: FromPuller = { type: 'lost', reason, isCostly: true };
+    process.send?.(message, () => process.exit(0));
+  }, MEMORY_LOOK_MS);
+}
+
 async function main(): Promise<void> {
   followServer();
+  limitMemory();
   const loading = loadNative();
   let puller: Puller | undefined;
   process.on('message', (message: ToPuller) => {

@@ -27,8 +27,8 @@ export type FromPuller =
   | { type: 'frames'; frames: PulledFrame[] }
   /** The sound cannot be converted and is left out. */
   | { type: 'noSound'; reason: string }
-  /** The connection failed or ended; worth another try. */
-  | { type: 'lost'; reason: string }
+  /** The connection failed or ended; worth another try. One that was costly is not tried again soon. */
+  | { type: 'lost'; reason: string; isCostly?: true }
   /** The source sends what no room can take. */
   | { type: 'refused'; reason: string }
   /** Sent every second, as a sign of life. */

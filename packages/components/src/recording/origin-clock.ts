@@ -5,6 +5,9 @@ export const SETTLE_MS = 30_000;
 /** Clock readings that differ by more belong to another clock: the publisher moved to another machine, or set its clock. */
 const SAME_CLOCK_MS = 1_000;
 
+/** The first frame may come this much later than the fastest one; a clock that is slower still was set again and again. */
+const LONGEST_DELAY_MS = 2_000;
+
 /** Offset between the publisher's clock and the server's. */
 export interface ClockOffset {
   /** Server time minus publisher time, including the shortest delay between them. */
@@ -13,6 +16,7 @@ export interface ClockOffset {
 
 interface Epoch {
   ms: number;
+  readonly leastMs: number;
   settledAtMs: number;
 }
 
@@ -29,13 +33,13 @@ export class OriginClock {
     const ms = arrivalMs - senderMs;
     const known = this.#epochs.findLast((epoch) => Math.abs(ms - epoch.ms) < SAME_CLOCK_MS);
     if (known === undefined) {
-      const epoch = { ms, settledAtMs: arrivalMs + SETTLE_MS };
+      const epoch = { ms, leastMs: ms - LONGEST_DELAY_MS, settledAtMs: arrivalMs + SETTLE_MS };
       this.#epochs.push(epoch);
       // A publisher that keeps setting its clock must not fill the memory.
       if (this.#epochs.length > 16) this.#epochs.shift();
       return epoch;
     }
-    if (arrivalMs < known.settledAtMs) known.ms = Math.min(known.ms, ms);
+    if (arrivalMs < known.settledAtMs) known.ms = Math.max(known.leastMs, Math.min(known.ms, ms));
 
     return known;
   }

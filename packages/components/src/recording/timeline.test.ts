@@ -58,6 +58,17 @@ describe('the start of a track', () => {
     expect(unreported.startedAtMs).toBeCloseTo(1_000_000, -1);
   });
 
+  test('is moved by two seconds at most by reports that run ahead of the time', () => {
+    for (const everyMs of [20, 2.5]) {
+      const timeline = new Timeline(new OriginClock(), 48_000);
+      for (let i = 0; i * everyMs < 30_000; i++) {
+        const arrivalMs = 1e9 + i * everyMs;
+        timeline.place(frame({ timestamp: i * everyMs * 48, arrivalMs, senderMs: arrivalMs + i * 900 }));
+      }
+      expect(timeline.startedAtMs).toBeGreaterThanOrEqual(1e9 - 2_000);
+    }
+  });
+
   test('of a publisher that comes back on another machine is by the clock of that one', () => {
     const origin = new OriginClock();
     const [before, after] = [new Timeline(origin, 48_000), new Timeline(origin, 48_000)];

@@ -35,6 +35,8 @@ export class SenderClock {
   }
 
   update(info: SenderInfo, nowMs: number): void {
+    // A sender without a clock writes 0, RFC 3550 section 6.4.1: it says nothing of the time.
+    if (info.ntpSeconds === 0 && info.ntpFraction === 0) return;
     this.#ntpSeconds = info.ntpSeconds;
     this.#ntpFraction = info.ntpFraction;
     this.#rtpTimestamp = info.rtpTimestamp;

@@ -20,22 +20,29 @@ async function address(env: Record<string, string>): Promise<string | undefined>
   return (await withMediaAddress(settings(env), silentLog)).webrtc?.turnIp;
 }
 
+function answerTo(request: Buffer, seen: number[]): Buffer {
+  const answer = Buffer.from('0101000c2112a442000000000000000000000000002000080001000000000000', 'hex');
+  request.copy(answer, 8, 8, 20);
+  seen.forEach((byte, i) => (answer[28 + i] = byte ^ (answer[4 + i] as number)));
+
+  return answer;
+}
+
 /** A STUN server that loses the first request and sees 203.0.113.9 (RFC 8489 section 14.2). */
 async function stunServer(): Promise<number> {
-  const server = createSocket('udp4');
-  servers.push(server);
+  const [server, liar] = [createSocket('udp4'), createSocket('udp4')];
+  servers.push(server, liar);
+  liar.bind(0, '127.0.0.1');
   let requests = 0;
   server.on('message', (request, { port, address: from }) => {
     requests += 1;
     if (requests === 1) {
       server.send('garbage', port, from);
+      // Somebody else knows the question, and is faster.
+      liar.send(answerTo(request, [198, 51, 100, 66]), port, from);
       return;
     }
-    const answer = Buffer.from('0101000c2112a442000000000000000000000000002000080001000000000000', 'hex');
-    request.copy(answer, 8, 8, 20);
-    const seen = [203, 0, 113, 9];
-    seen.forEach((byte, i) => (answer[28 + i] = byte ^ (answer[4 + i] as number)));
-    server.send(answer, port, from);
+    server.send(answerTo(request, [203, 0, 113, 9]), port, from);
   });
   server.bind(0, '127.0.0.1');
   await once(server, 'listening');

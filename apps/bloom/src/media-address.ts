@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, type Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
+import { addressBytes } from '@bloom/net';
 
 /** Requests are repeated, since datagrams get lost (RFC 8489 section 6.2.1). */
 const REPEAT_MS = 500;
@@ -70,7 +72,8 @@ async function publicAddress({ host, port }: Server, family: 4 | 6): Promise<str
         clearTimeout(late);
       });
       socket.on('error', (error) => fail(`cannot be asked: ${error.message}`));
-      socket.on('message', (datagram) => {
+      socket.on('message', (datagram, from) => {
+        if (from.port !== port || !isDeepStrictEqual(addressBytes(from.address), addressBytes(address))) return;
         const seen = bindingAddress(datagram, transactionId);
         if (seen !== undefined) resolve(seen);
       });

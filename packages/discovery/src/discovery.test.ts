@@ -26,6 +26,7 @@ type Table = Map<string, string[] | 'nxdomain' | 'servfail' | 'silent' | 'garbag
 
 async function bindDns(table: Table) {
   let truncateUdp = false;
+  let forgeUdp = false;
   const counts = { udp: 0, tcp: 0 };
   const reply = (request: Packet, overTcp: boolean): Buffer | undefined => {
     const question = request.questions?.[0];
@@ -51,7 +52,9 @@ async function bindDns(table: Table) {
   const udp: Socket = createSocket('udp4');
   udp.on('message', (data, from) => {
     counts.udp += 1;
-    const answer = reply(dnsPacket.decode(data), false);
+    const request = dnsPacket.decode(data);
+    const answer = reply(request, false);
+    if (forgeUdp) for (const forged of forgeries(request)) udp.send(forged, from.port, from.address);
     if (answer) udp.send(answer, from.port, from.address);
   });
   await new Promise<void>((done) => udp.bind(0, '127.0.0.1', done));
@@ -77,11 +80,33 @@ async function bindDns(table: Table) {
     port,
     counts,
     truncate: (on: boolean) => (truncateUdp = on),
+    forge: () => (forgeUdp = true),
     close: async () => {
       await new Promise<void>((done) => udp.close(done));
       await new Promise((done) => tcp.close(done));
     },
   };
+}
+
+/** What comes from the address of the server and answers something else. */
+function forgeries(request: Packet): Buffer[] {
+  const { id = 0, questions = [] } = request;
+  const name = questions[0]?.name ?? '';
+  const answer: Packet = {
+    type: 'response',
+    id,
+    questions,
+    answers: [{ type: 'A', name, ttl: 1, data: '198.51.100.66' }],
+  };
+
+  return [
+    dnsPacket.encode({ ...answer, id: id ^ 1 }),
+    dnsPacket.encode({ ...answer, questions: [{ type: 'A', name: 'other.internal' }] }),
+    dnsPacket.encode({ ...answer, questions: [{ type: 'AAAA', name }] }),
+    dnsPacket.encode({ ...answer, questions: [] }),
+    dnsPacket.encode({ ...request, flags: 0 }),
+    Buffer.alloc(3),
+  ];
 }
 
 let running: Awaited<ReturnType<typeof startDns>> | undefined;
@@ -93,7 +118,8 @@ afterEach(async () => {
 async function resolverFor(table: Parameters<typeof startDns>[0], conf = 'nameserver 127.0.0.1\noptions attempts:1') {
   running = await startDns(table);
   // Short only where nothing answers: on a busy machine an answer takes its time.
-  const timeoutMs = [...table.values()].includes('silent') ? 150 : 5_000;
+  const isSilent = [...table.values()].some((known) => known === 'silent' || known === 'garbage');
+  const timeoutMs = isSilent ? 150 : 5_000;
   return createResolver({ readConfig: async () => conf, port: running.port, timeoutMs });
 }
 
@@ -101,6 +127,12 @@ describe('the resolver', () => {
   test('gives every address of a name', async () => {
     const resolve4 = await resolverFor(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
     expect(await resolve4('sfu.internal')).toEqual(['10.0.0.1', '10.0.0.2']);
+  });
+
+  test('waits for the answer to its question, whatever else comes from the address of the server', async () => {
+    const resolve4 = await resolverFor(new Map([['sfu.internal', ['10.0.0.1']]]));
+    running?.forge();
+    expect(await resolve4('sfu.internal')).toEqual(['10.0.0.1']);
   });
 
   test('asks again over TCP when the answer was truncated', async () => {

@@ -130,13 +130,29 @@ function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Bu
     };
     // A connected socket receives only from the server that it queried.
     socket.on('error', finish);
-    socket.once('message', (data) => finish(undefined, data));
+    // Anybody can send in its name; a guess that is wrong must not end the question (RFC 5452 section 9.1).
+    socket.on('message', (data) => {
+      if (answers(data, request)) finish(undefined, data);
+    });
     // Without a route to the server it is this callback that gets the error, in place of the event.
     socket.connect(port, server, (error?: Error) => {
       if (error !== undefined) finish(error);
       else if (!settled) socket.send(request);
     });
   });
+}
+
+const HEADER_BYTES = 12;
+
+/** Returns whether a datagram has the id and the question of the request. Its body may be cut anywhere. */
+function answers(data: Buffer, request: Buffer): boolean {
+  const isResponse =
+    data.length >= HEADER_BYTES && data.readUInt16BE(0) === request.readUInt16BE(0) && data[2]! >= 0x80;
+  // A server that does not understand the request need not repeat it.
+  if (isResponse && data.readUInt16BE(4) === 0) return (data[3]! & 0x0f) !== 0;
+  const asked = (packet: Buffer): string => packet.toString('latin1', HEADER_BYTES, request.length).toLowerCase();
+
+  return isResponse && asked(data) === asked(request);
 }
 
 function askTcp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Buffer> {

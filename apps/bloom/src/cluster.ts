@@ -77,7 +77,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   };
   if ((await ensureMapper(mapper)) === 'started') log.info('port_mapper.started', { port: mapper.port });
 
-  const remote = connectActors(system, { log });
+  const remote = connectActors(system, { log, onRefused: () => metrics.messageRefused() });
   const clusterRooms = new ClusterRooms({
     system,
     local: rooms,

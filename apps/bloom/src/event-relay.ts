@@ -3,8 +3,8 @@ import type { Log } from '@bloom/log';
 import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
 import { Timer } from '@bloom/time';
+import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messages.js';
 
-const EVENTS_ACTOR = 'events_node';
 const INTEREST_INTERVAL_MS = 500;
 /** Members are sent the interest anew this often: a full link drops messages, and its node would never send an event. */
 const RESTATE_INTERVAL_MS = 10_000;
@@ -16,15 +16,6 @@ const CATCH_UP_MS = 250;
 /** Events that members get only while they have subscribers for them. */
 const KINDS = ['metrics', 'data'] as const;
 type Kind = (typeof KINDS)[number];
-
-type EventsProtocol = {
-  notification: (message: { notification: Notification }) => void;
-  /** The report, or its JSON for a member that takes text: it may have more parts than a message between nodes. */
-  metrics: (message: { report: unknown }) => void;
-  data: (message: { notification: Notification }) => void;
-  /** Nodes of earlier versions do not name `data`, and take no text. */
-  interest: (message: { node: string; metrics: boolean; data?: boolean; text?: boolean }) => void;
-};
 
 /** Events that a full link did not take, oldest first. */
 interface Backlog {
@@ -68,11 +59,11 @@ export class EventRelay {
     const interested = this.#interested;
     const behaviour: Behaviour<EventsProtocol, null> = {
       kind: 'events-node',
+      shapes: EVENTS_SHAPES,
       init: () => null,
       handlers: {
         notification: (_state, { notification }) => bus.publish(notification, 'remote'),
-        metrics: (_state, { report }) =>
-          bus.publishMetrics(typeof report === 'string' ? JSON.parse(report) : report, 'remote'),
+        metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
         interest: (_state, { node, ...wanted }) => {
           // It may have gone since it sent this.
@@ -204,7 +195,7 @@ export class EventRelay {
   #actorOn(node: string): ActorRef<EventsProtocol> {
     const known = this.#refs.get(node);
     if (known !== undefined) return known;
-    const ref = this.#options.remote.remote<EventsProtocol>(node, EVENTS_ACTOR);
+    const ref = this.#options.remote.remote(node, EVENTS_ACTOR, EVENTS_SHAPES);
     this.#refs.set(node, ref);
 
     return ref;

@@ -2,6 +2,7 @@ import type { Pid, Term } from '@bloom/etf';
 import type { Log, LogFields } from '@bloom/log';
 import type { AnyRef, ActorRef } from './ref.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
+import type { Shapes } from './shape.js';
 
 /** Why an actor ended. */
 export type StopReason = 'normal' | 'crashed';
@@ -119,6 +120,13 @@ export interface Behaviour<P extends Protocol, S> {
       context: ActorContext<P>,
     ) => ReplyOf<P, K> | Promise<ReplyOf<P, K>> | Later<Awaited<ReplyOf<P, K>>>;
   };
+  /**
+   * The messages that actors of other nodes may send. Without it, and without `onTerm`, the actor cannot be registered or
+   * sent to another node.
+   */
+  readonly shapes?: Shapes<P>;
+  /** True for an actor that other nodes may end by an exit signal or the end of a link. */
+  readonly endable?: boolean;
   /** Handles terms from Erlang. Without it, the actor understands only the messages of its protocol. */
   onTerm?(
     state: S,

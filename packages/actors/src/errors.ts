@@ -26,6 +26,12 @@ export type ActorErrorCode =
   | 'TOO_MANY_CALLS'
   /** A fault on another node, as far as it travels. */
   | 'REMOTE_FAULT'
+  /** The message does not have the shape that its receiver has declared: it was not delivered. */
+  | 'BAD_MESSAGE'
+  /** The answer of another node does not have the shape that was declared for it. */
+  | 'BAD_ANSWER'
+  /** The actor declares no messages of other nodes: it can be neither registered nor asked from another node. */
+  | 'NO_SHAPES'
   /** The actor ended with a reason of its own, or an exit signal ended it. */
   | 'EXIT'
   /** An operator killed the actor. */
@@ -102,6 +108,18 @@ export function unknownMessage(target: Target, type: string): ActorError {
 
 export function noConnection(target: Target, node: string): ActorError {
   return new ActorError('NO_CONNECTION', `no connection to ${node} for ${describe(target)}`);
+}
+
+export function badMessage(target: Target, type: string, fault: string): ActorError {
+  return new ActorError('BAD_MESSAGE', `${describe(target)} does not take this ${type}: ${fault}`);
+}
+
+export function badAnswer(target: Target, type: string, fault: string): ActorError {
+  return new ActorError('BAD_ANSWER', `${describe(target)} has answered ${type} with what it should not: ${fault}`);
+}
+
+export function noShapes(target: Target): ActorError {
+  return new ActorError('NO_SHAPES', `${describe(target)} declares no messages of other nodes`);
 }
 
 export function notSendable(why: string, cause?: unknown): ActorError {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
+import { looseShapes } from './testing/loose-shapes.js';
 import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './testing/counter.js';
 import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
@@ -115,6 +116,7 @@ describe('faults', () => {
       let broken = false;
       const behaviour: Behaviour<Fragile, null> = {
         kind: 'fragile',
+        shapes: looseShapes<Fragile>('fail'),
         init: () => {
           if (broken) throw new Error('not yet');
           return null;

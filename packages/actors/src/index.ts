@@ -12,7 +12,7 @@ export {
 } from './behaviour.js';
 export { ActorError, Exit, type ActorErrorCode } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
-export { isActorRef, type ActorRef, type AnyRef } from './ref.js';
+export { actor, isActorRef, type ActorRef, type AnyRef } from './ref.js';
 export type {
   ActorDetails,
   ActorInfo,
@@ -38,3 +38,29 @@ export {
 export type { RemoteCounters } from './remote/counters.js';
 export type { FunctionOptions, NodeFunction } from './remote/functions.js';
 export { connectActors, type RemoteActors, type RemoteOptions } from './remote/remote-actors.js';
+export {
+  bytes,
+  constant,
+  count,
+  either,
+  flag,
+  integer,
+  json,
+  jsonText,
+  list,
+  LOCAL,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  otherwise,
+  outcome,
+  sender,
+  tagged,
+  takes,
+  text,
+  unchecked,
+  type Shape,
+  type Shapes,
+} from './shape.js';

@@ -1,5 +1,6 @@
 import type { Pid } from '@bloom/etf';
 import type { Protocol } from './protocol.js';
+import type { AnyShapes, Shape, Shapes } from './shape.js';
 
 declare const speaks: unique symbol;
 
@@ -40,6 +41,8 @@ export class RemoteRef implements ActorRef {
   constructor(
     readonly node: string,
     readonly to: Pid | string,
+    /** Shapes of its answers; without them it cannot be asked. */
+    readonly shapes?: AnyShapes,
   ) {
     const who = typeof to === 'string' ? to : `<${to.id}.${to.serial}>`;
     this.path = `${node}/${who}`;
@@ -56,4 +59,20 @@ export function isActorRef(value: unknown): value is AnyRef {
 /** Returns a name as one segment of a path. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');
+}
+
+/** An actor that speaks this protocol. One of this node is looked at: a made-up or wrong address must not act in its name. */
+export function actor<P extends Protocol>(shapes: () => Shapes<P>): Shape<ActorRef<P>> {
+  return (value, reading) => {
+    const expected = shapes() as AnyShapes;
+    if (value instanceof RemoteRef && reading.shapesAt(value) === undefined) {
+      return new RemoteRef(value.node, value.to, expected);
+    }
+    if (!isActorRef(value)) return reading.fail('the address of an actor');
+    const found = reading.shapesAt(value);
+
+    return found === undefined || found === expected
+      ? (value as ActorRef<P>)
+      : reading.fail('an actor of another kind');
+  };
 }

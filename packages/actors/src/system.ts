@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell, type CellHost } from './cell/cell.js';
 import { OUTSIDE, type Message } from './cell/envelope.js';
-import { ActorError, callTimeout, nameTaken, noConnection, noProcess } from './errors.js';
+import { ActorError, callTimeout, nameTaken, noConnection, noProcess, noShapes } from './errors.js';
 import { detailsOf, infoOf, inspectedOf, messagesOf } from './observation/info.js';
 import type {
   ActorDetails,
@@ -64,7 +64,10 @@ export interface ActorSystem extends Sender {
   forRequest(requestId: string, face?: string): Sender;
   /** Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch. */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
-  /** @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended */
+  /**
+   * @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended, NO_SHAPES when it
+   *   declares no messages of other nodes
+   */
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;
   whereis(name: string): AnyRef | undefined;
@@ -292,6 +295,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   register(name: string, ref: AnyRef): void {
     const cell = this.find(ref);
     if (cell === undefined) throw noProcess(ref);
+    if (!cell.isForNodes) throw noShapes(ref);
     const holder = this.#names.get(name);
     if (holder !== undefined && holder !== cell && holder.ending === undefined) throw nameTaken(`the name ${name}`);
     this.#names.set(name, cell);

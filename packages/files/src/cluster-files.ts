@@ -6,7 +6,7 @@ import type { RecordingStore } from './stores.js';
 import { ClusterRecordings } from './cluster-recordings.js';
 import { ClusterStreams } from './cluster-streams.js';
 import { fileBehaviour } from './file-actor.js';
-import { FILES_ACTOR, type FilesProtocol } from './file-messages.js';
+import { FILES_ACTOR, FILES_SHAPES, type FilesProtocol } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
 
 /** What this node has itself. */
@@ -54,12 +54,12 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
     call: (node, message, timeoutMs) =>
       guard(node, () =>
         system.call<FilesProtocol, typeof message.type>(
-          remote.remote<FilesProtocol>(node, FILES_ACTOR),
+          remote.remote(node, FILES_ACTOR, FILES_SHAPES),
           message,
           timeoutMs,
         ),
       ) as never,
-    cast: (node, message) => void system.cast<FilesProtocol>(remote.remote<FilesProtocol>(node, FILES_ACTOR), message),
+    cast: (node, message) => void system.cast<FilesProtocol>(remote.remote(node, FILES_ACTOR, FILES_SHAPES), message),
   };
   const files = new RemoteFiles(port);
   const all = new ClusterRecordings({ self, local: recordings, remote: files, ownerOf, lostNodes, log });

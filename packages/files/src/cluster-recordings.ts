@@ -2,6 +2,7 @@ import type { Log } from '@bloom/log';
 import { RoomError } from '@bloom/rooms';
 import { MediaFileError } from './errors.js';
 import type { LocalRecordings } from './local-recordings.js';
+import { MAX_COMPARED } from './file-messages.js';
 import { perhapsOn, type RemoteFiles, unreachable } from './remote-files.js';
 import { leavesDirectory, type ServedFile } from './served-file.js';
 import type { RecordingStore } from './stores.js';
@@ -20,8 +21,6 @@ export interface ClusterRecordingsOptions {
 
 /** Number of recordings whose place is remembered. */
 const MAX_KNOWN = 10_000;
-/** Ids compared per message when a node joins. */
-const COMPARED_AT_ONCE = 1_000;
 
 /**
  * Recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest recording; a
@@ -98,8 +97,8 @@ export class ClusterRecordings implements RecordingStore {
     const { local, remote, log } = this.#options;
     try {
       const ids = await idsOf();
-      for (let at = 0; at < ids.length; at += COMPARED_AT_ONCE) {
-        const shared = await remote.startsOf(node, ids.slice(at, at + COMPARED_AT_ONCE));
+      for (let at = 0; at < ids.length; at += MAX_COMPARED) {
+        const shared = await remote.startsOf(node, ids.slice(at, at + MAX_COMPARED));
         const own = await local.startsOf(shared.map(({ id }) => id));
         for (const { id, startedAt } of shared) {
           if ((own.get(id) ?? startedAt) >= startedAt) continue;

@@ -1,9 +1,9 @@
-import { later, outcomeOf, type ActorContext, type Behaviour } from '@bloom/actors';
+import { later, LOCAL, outcomeOf, type ActorContext, type Behaviour } from '@bloom/actors';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams } from './stores.js';
 import type { ServedFile } from './served-file.js';
 import type { LocalRecordings } from './local-recordings.js';
-import { CHUNK_BYTES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+import { CHUNK_BYTES, FILES_SHAPES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 
 export interface FileActorOptions {
   /** Streams of this node. */
@@ -91,6 +91,7 @@ export function fileBehaviour({
 
   return {
     kind: 'files-node',
+    shapes: { ...FILES_SHAPES, sweep: LOCAL },
     init: (context) => {
       sweepLater(context);
 

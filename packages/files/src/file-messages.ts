@@ -1,5 +1,21 @@
 /** Messages between nodes about files of streams and recordings; plain data only. */
-import type { Outcome } from '@bloom/actors';
+import {
+  bytes,
+  constant,
+  count,
+  list,
+  nullable,
+  number,
+  object,
+  optional,
+  outcome,
+  tagged,
+  takes,
+  text,
+  type Outcome,
+  type Shape,
+  type Shapes,
+} from '@bloom/actors';
 import type { MediaFileErrorCode } from './errors.js';
 import type { BlockingPosition } from './stores.js';
 
@@ -48,3 +64,38 @@ export const FILES_ACTOR = 'files_node';
 export const HEAD_BYTES = 128 * 1024;
 /** Limit of `read`: other messages on the link must not wait long behind one. */
 export const CHUNK_BYTES = 128 * 1024;
+
+/** Ids in one `startsOf`. */
+export const MAX_COMPARED = 1_000;
+
+const CODES: Record<MediaFileErrorCode, true> = {
+  INVALID_NAME: true,
+  NOT_FOUND: true,
+  OWNER_UNREACHABLE: true,
+  TOO_BUSY: true,
+  WAITED_TOO_LONG: true,
+};
+
+const fileOutcome = <T>(value: Shape<T>): Shape<FileOutcome<T>> => outcome(value, CODES, 'OWNER_UNREACHABLE');
+
+/** Requests are named by the asker and held while they are open. */
+const request = text(100);
+const position = object({ segment: count, part: optional(count) }) as Shape<BlockingPosition>;
+const address: Shape<FileAddress> = tagged('kind', {
+  stream: { roomId: text(), fileName: text(), blocking: optional(position) },
+  recording: { id: text(), fileName: text() },
+});
+
+export const FILES_SHAPES: Shapes<FilesProtocol> = {
+  open: takes({ request, file: address }, fileOutcome(object({ size: count, head: bytes }))),
+  read: takes({ request, start: count, length: count }, fileOutcome(bytes)),
+  close: takes({ request }),
+  recordings: takes({}, fileOutcome(list(text()))),
+  startOf: takes({ id: text() }, nullable(number)),
+  startsOf: takes(
+    { ids: list(text(), MAX_COMPARED) },
+    fileOutcome(list(object({ id: text(), startedAt: number }), MAX_COMPARED)),
+  ),
+  began: takes({ id: text() }),
+  remove: takes({ id: text() }, fileOutcome(constant(null))),
+};

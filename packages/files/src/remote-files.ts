@@ -132,7 +132,9 @@ export class RemoteFiles {
       this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
     );
 
-    return asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
+    const part = asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
+    // The client was promised a length: more bytes would belong to its next response.
+    return part.length > length ? part.subarray(0, length) : part;
   }
 
   #gate(node: string): LimitFunction {

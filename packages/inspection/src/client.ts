@@ -4,7 +4,9 @@ import { InspectionError } from './errors.js';
 import type { AnswerOf, ItemOf, RequestFields, RequestKind, StreamFields, StreamKind } from './protocol/types.js';
 import {
   INSPECTION_ACTOR,
+  INSPECTION_SHAPES,
   PROTOCOL_VERSION,
+  SINK_SHAPES,
   type Asking,
   type InspectionProtocol,
   type Reply,
@@ -73,7 +75,7 @@ export class InspectionClient {
 
   constructor(options: ClientOptions) {
     this.#options = options;
-    this.#target = options.remote.remote<InspectionProtocol>(options.asked, INSPECTION_ACTOR);
+    this.#target = options.remote.remote<InspectionProtocol>(options.asked, INSPECTION_ACTOR, INSPECTION_SHAPES);
     this.#sink = options.system.spawn(this.#behaviour());
   }
 
@@ -176,6 +178,7 @@ export class InspectionClient {
   #behaviour(): Behaviour<SinkProtocol, null> {
     return {
       kind: 'inspection-sink',
+      shapes: SINK_SHAPES,
       init: () => null,
       handlers: {
         items: (_state, message) => this.#items(message),

@@ -5,7 +5,7 @@ import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import fc from 'fast-check';
 import { loadSchemas, type InspectionProtocol, type Reply, type SinkRef } from './index.js';
-import { ERROR_CODES } from './protocol/wire.js';
+import { ERROR_CODES, INSPECTION_SHAPES } from './protocol/wire.js';
 import { startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.js';
 
 const { requests, streams } = await loadSchemas();
@@ -20,7 +20,7 @@ describe('whatever is asked', () => {
     mapper = await startMapper();
     a = await startMember('a', mapper, { mode: 'read' });
     tool = await startTool(a, mapper);
-    target = tool.remote.remote<InspectionProtocol>(a.name, 'inspection');
+    target = tool.remote.remote(a.name, 'inspection', INSPECTION_SHAPES);
   });
   afterAll(async () => {
     await tool?.stop();

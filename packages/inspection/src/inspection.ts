@@ -11,7 +11,7 @@ import { mediaAnswers } from './answers/media.js';
 import { placementAnswers } from './answers/placement.js';
 import { processAnswers, processProducers } from './answers/process.js';
 import { ProcessFigures } from './process/figures.js';
-import { INSPECTION_ACTOR, type InspectionMode, type InspectionProtocol } from './protocol/wire.js';
+import { INSPECTION_ACTOR, INSPECTION_SHAPES, type InspectionMode, type InspectionProtocol } from './protocol/wire.js';
 import { sourcesOf, type InspectionParts } from './parts.js';
 import type { Environment } from './inspector/environment.js';
 import { Inspector } from './inspector/inspector.js';
@@ -43,7 +43,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
     redactor,
     clock,
     members,
-    remote: (node, name) => remote.remote(node, name),
+    remote: (node) => remote.remote(node, INSPECTION_ACTOR, INSPECTION_SHAPES),
     knowsActor: (id) => findActor(system, id) !== undefined,
     knowsRoom: (room) => rooms.views().some(({ id }) => id === room),
   };
@@ -93,6 +93,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
 function behaviour(inspector: Inspector): Behaviour<InspectionProtocol, null> {
   return {
     kind: 'inspection',
+    shapes: INSPECTION_SHAPES,
     init: () => null,
     handlers: {
       ask: (_state, message) => later(inspector.ask(message)),

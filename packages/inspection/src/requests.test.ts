@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Behaviour } from '@bloom/actors';
+import { LOCAL, number, takes, text, type Behaviour, type Shapes } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import { defaultRoomConfig } from '@bloom/rooms';
 import { until } from '@bloom/time/testing';
@@ -100,8 +100,14 @@ describe('requests', () => {
       fail: (message: object) => void;
       wait: (message: object) => void;
     };
+    const COUNTER: Shapes<Counter> = {
+      add: takes({ by: number, password: text() }, number),
+      fail: LOCAL,
+      wait: LOCAL,
+    };
     const counter: Behaviour<Counter, { total: number; token: string; deep: object }> = {
       kind: 'counter',
+      shapes: COUNTER,
       init: (context) => {
         context.setTimer('tick', 60_000, { type: 'wait' });
         return { total: 0, token: 'abc', deep: { er: { and: { deeper: { still: 1 } } } } };
@@ -220,7 +226,7 @@ describe('requests', () => {
     test('takes part in a request that is followed across nodes', async () => {
       const { ref } = spawned();
       b.system.register('adder', ref);
-      const target = a.remote.remote<Counter>(b.name, 'adder');
+      const target = a.remote.remote(b.name, 'adder', COUNTER);
       await a.system.forRequest('req-1', 'http').call(target, { type: 'add', by: 1, password: 'p' });
       a.system.note('req-1', 'http', 'POST /x');
       const { answer } = await ask('path', { id: 'req-1' });

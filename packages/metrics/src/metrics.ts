@@ -46,6 +46,7 @@ export class Metrics {
   readonly #placements: Counter<'node'>;
   readonly #conflicts: Counter<'node'>;
   readonly #idConflicts: Counter;
+  readonly #messagesRefused: Counter;
   readonly #webhookFailures: Counter;
   readonly #webhookDrops: Counter;
   readonly #slowSubscribers: Counter;
@@ -85,6 +86,10 @@ export class Metrics {
     );
     this.#conflicts = counter('bloom_placement_conflicts_total', 'Reservations that node refused', 'node');
     this.#idConflicts = counter('bloom_room_id_conflicts_total', 'Room ids found on two nodes after a split healed');
+    this.#messagesRefused = counter(
+      'bloom_cluster_messages_refused_total',
+      'Messages, signals and answers of other nodes that were refused for their shape',
+    );
     this.#webhookFailures = counter('bloom_webhook_failures_total', 'Webhook events lost after their last attempt');
     this.#webhookDrops = counter('bloom_webhook_drops_total', 'Webhook events dropped from a full backlog');
     this.#slowSubscribers = counter(
@@ -192,6 +197,10 @@ export class Metrics {
 
   roomIdConflict(): void {
     this.#idConflicts.inc();
+  }
+
+  messageRefused(): void {
+    this.#messagesRefused.inc();
   }
 
   webhookFailed(): void {

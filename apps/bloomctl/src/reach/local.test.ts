@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem } from '@bloom/actors';
+import { connectActors, createActorSystem, object, takes, text, unchecked } from '@bloom/actors';
 import { openLocalServer } from '@bloom/inspection';
 import { silentLog } from '@bloom/log';
 import { Context } from '../context.js';
@@ -23,6 +23,8 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
 });
 
+type Asked = { ask: (message: { request: { kind: string } }) => object };
+
 /** A node that answers nothing but the handshake and `links`, which is enough to be found. */
 async function startNode(name: string, members: readonly string[] = []): Promise<void> {
   const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
@@ -30,11 +32,12 @@ async function startNode(name: string, members: readonly string[] = []): Promise
   if (!('server' in local)) throw new Error(local.reasons.join('; '));
   const system = createActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
-  const ref = system.spawn({
+  const ref = system.spawn<Asked, null>({
     kind: 'inspection',
+    shapes: { ask: takes({ request: object({ kind: text() }) }, unchecked<object>()) },
     init: () => null,
     handlers: {
-      ask: (_state: null, { request }: { request: { kind: string } }) => ({
+      ask: (_state, { request }) => ({
         ok: true,
         v: 1,
         kind: request.kind,

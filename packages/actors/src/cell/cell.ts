@@ -106,6 +106,11 @@ export class Cell implements ContextOwner, TurnOwner {
     return this.ending === undefined;
   }
 
+  /** True when other nodes may send it messages. */
+  get isForNodes(): boolean {
+    return this.behaviour.shapes !== undefined || this.behaviour.onTerm !== undefined;
+  }
+
   /** True while a permanent actor pauses between restarts. */
   get isPausing(): boolean {
     return this.#pause !== undefined && this.ending === undefined;

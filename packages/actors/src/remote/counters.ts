@@ -16,6 +16,8 @@ export interface RemoteCounters {
   notSendable: number;
   /** Messages from other nodes to no actor, or to one that does not handle such. */
   deadLetters: number;
+  /** Messages, signals and answers from other nodes that have no declared shape, or another one. */
+  refused: number;
   /** Exit signals that ended an actor. */
   exits: number;
   functionCalls: number;
@@ -34,6 +36,7 @@ export function newCounters(): RemoteCounters {
     overflowed: 0,
     notSendable: 0,
     deadLetters: 0,
+    refused: 0,
     exits: 0,
     functionCalls: 0,
     functionFailures: 0,

@@ -2,8 +2,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { Erlang, hasErlang, hasErlCall, run } from '@bloom/distribution/testing';
 import { atom, isAtom, type Pid, type Term, Tuple, tuple } from '@bloom/etf';
 import { until } from '@bloom/time/testing';
-import { Exit, later, type ActorRef, type Behaviour, type Down, type TermMessage } from '../index.js';
+import {
+  actor,
+  Exit,
+  later,
+  takes,
+  type ActorRef,
+  type Shapes,
+  type Behaviour,
+  type Down,
+  type TermMessage,
+} from '../index.js';
 import { RemoteRef } from '../ref.js';
+import { looseShapes } from '../testing/loose-shapes.js';
 import { COOKIE, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 
 type CalcProtocol = {
@@ -12,10 +23,20 @@ type CalcProtocol = {
   self: (message: object) => ActorRef<CalcProtocol>;
 };
 
+const CALC: Shapes<CalcProtocol> = {
+  ...looseShapes<CalcProtocol>('sum', 'seen'),
+  self: takes(
+    {},
+    actor(() => CALC),
+  ),
+};
+
 /** As a gen_server of Erlang would be: answers `{add, A, B}`, ends with the reason of `{die, Reason}`. */
 function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[] }> {
   return {
     kind: 'calc',
+    shapes: CALC,
+    endable: true,
     trapsExits,
     init: () => ({ seen: [] }),
     handlers: {
@@ -100,7 +121,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     });
 
     test('an actor without onTerm refuses terms', async () => {
-      tsn.system.register('deaf', tsn.system.spawn({ kind: 'deaf', init: () => null, handlers: {} }));
+      tsn.system.register('deaf', tsn.system.spawn({ kind: 'deaf', shapes: {}, init: () => null, handlers: {} }));
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, hello)`)).toMatch(/^\{error,unknown_message,/);
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, #{<<"type">> => <<"x">>})`)).toMatch(
         /^\{error,unknown_message,/,
@@ -292,14 +313,15 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       quiet: (message: object) => void;
       tell: (message: { whom: ActorRef<CalcProtocol> }) => void;
     };
-    const echo = (): ActorRef<Echo> => tsn.remote.remote<Echo>(erl.name, 'echo');
+    const ECHO = looseShapes<Echo>('double', 'echo', 'die', 'quiet', 'tell');
+    const echo = (): ActorRef<Echo> => tsn.remote.remote(erl.name, 'echo', ECHO);
 
     test('a call answers; messages are maps', async () => {
       expect(await tsn.system.call(echo(), { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
     });
 
     test('failures are distinguished', async () => {
-      const nosuch = tsn.remote.remote<Echo>(erl.name, 'nosuch');
+      const nosuch = tsn.remote.remote(erl.name, 'nosuch', ECHO);
       await expect(tsn.system.call(nosuch, { type: 'quiet' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
       await expect(tsn.system.call(echo(), { type: 'quiet' }, 30)).rejects.toMatchObject({ code: 'TIMEOUT' });
       const died = await tsn.system.call(echo(), { type: 'die' }).catch((error: unknown) => error);
@@ -308,7 +330,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
 
       const other = await Erlang.start('e2@127.0.0.1', mapper);
       await tsn.node.connect(other.name);
-      const waiting = tsn.system.call(tsn.remote.remote<Echo>(other.name, 'init'), { type: 'quiet' }, 60_000);
+      const waiting = tsn.system.call(tsn.remote.remote(other.name, 'init', ECHO), { type: 'quiet' }, 60_000);
       const lost = expect(waiting).rejects.toMatchObject({ code: 'NO_CONNECTION' });
       await other.stop();
       await lost;

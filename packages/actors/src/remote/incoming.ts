@@ -14,6 +14,7 @@ import type { Cell } from '../cell/cell.js';
 import { TermEnvelope, type Message, type Reply } from '../cell/envelope.js';
 import { ActorError, Exit, MailboxFull } from '../errors.js';
 import type { LocalActorSystem } from '../system.js';
+import type { Border } from './border.js';
 import type { RemoteCounters } from './counters.js';
 import { REX, type Functions } from './functions.js';
 import type { PidTable } from './pid-table.js';
@@ -33,6 +34,7 @@ export interface IncomingOptions {
   readonly pids: PidTable;
   readonly data: PlainData;
   readonly functions: Functions;
+  readonly border: Border;
   readonly counters: RemoteCounters;
   readonly log: Log;
 }
@@ -75,9 +77,12 @@ export class Incoming implements ProcessTable {
     this.#options.waiting.down(ref, reason);
   }
 
-  /** Ends the actor unless the reason is `normal`; a message instead when the actor traps exits, as in Erlang. */
+  /**
+   * Ends the actor unless the reason is `normal`, or makes it a message when the actor traps exits, as in Erlang. Only actors
+   * that are `endable` end: pids can be guessed, and no other node may end a room or a service.
+   */
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
-    const { counters, log } = this.#options;
+    const { border, counters, log } = this.#options;
     const cell = this.#cell(to);
     if (cell === undefined) return;
 
@@ -87,6 +92,10 @@ export class Incoming implements ProcessTable {
       return;
     }
     if (isAtom(reason, 'normal')) return;
+    if (cell.behaviour.endable !== true) {
+      border.refuse(cell, from.node, 'it is not ended by exit signals');
+      return;
+    }
     counters.exits++;
     const text = reasonText(reason);
     log.warn('actor.exit_signal', { actor: cell.ref.path, node: from.node, linked, reason: text });
@@ -107,7 +116,7 @@ export class Incoming implements ProcessTable {
   }
 
   #message(cell: Cell, message: Term, node: string): void {
-    const { counters } = this.#options;
+    const { border, counters, data } = this.#options;
     const call = asGenCall(message);
     if (call !== undefined) {
       counters.callsIn++;
@@ -120,25 +129,29 @@ export class Incoming implements ProcessTable {
     const term = isCast ? message.elements[1] : message;
     if (isMessage(cell, term)) {
       const requestId = takeRequestId(term);
-      cell.receive(this.#options.data.toValue(term) as Message, node, requestId);
-    } else if (cell.behaviour.onTerm === undefined) counters.deadLetters++;
-    else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }), node, undefined);
+      const read = border.message(cell, data.toValue(term) as Message, node);
+      if (!(read instanceof Error)) cell.receive(read, node, requestId);
+    } else if (cell.behaviour.onTerm === undefined) {
+      counters.deadLetters++;
+      border.refuse(cell, node, 'it takes no terms');
+    } else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }), node, undefined);
   }
 
   #call(cell: Cell, call: GenCall, node: string): void {
-    const { counters, data } = this.#options;
+    const { border, counters, data } = this.#options;
     const { request } = call;
     if (isMessage(cell, request)) {
       const requestId = takeRequestId(request);
-      const message = data.toValue(request) as Message;
-      cell.receive(
-        message,
-        node,
-        requestId,
-        this.#reply(cell, call, message.type, (value) => tuple(OK, data.toTerm(value))),
-      );
+      const read = border.message(cell, data.toValue(request) as Message, node);
+      if (read instanceof Error) {
+        this.#send(cell, call, errorTerm(read));
+        return;
+      }
+      const reply = this.#reply(cell, call, read.type, (value) => tuple(OK, data.toTerm(value)));
+      cell.receive(read, node, requestId, reply);
     } else if (cell.behaviour.onTerm === undefined) {
       counters.deadLetters++;
+      border.refuse(cell, node, 'it takes no terms');
       this.#send(cell, call, tuple(ERROR, atom('unknown_message'), `${cell.ref.path} takes no terms`));
     } else {
       const envelope = new TermEnvelope({ kind: 'call', term: request, from: call.from, node });
@@ -176,7 +189,7 @@ export class Incoming implements ProcessTable {
 }
 
 /** True for a message of our own kind: a map with a `type` that the actor knows, or any type if it takes no terms. */
-function isMessage(cell: Cell, term: Term): boolean {
+function isMessage(cell: Cell, term: Term): term is { [key: string]: Term } {
   if (!isRecord(term) || !Object.hasOwn(term, 'type')) return false;
   const { type } = term;
 
@@ -187,7 +200,8 @@ function isMessage(cell: Cell, term: Term): boolean {
 function errorTerm(error: Error): Term {
   if (error instanceof MailboxFull) return tuple(ERROR, atom('mailbox_full'), error.limit);
   const code = error instanceof ActorError ? error.code : 'CRASHED';
-  if (code === 'NO_PROCESS' || code === 'UNKNOWN_MESSAGE') return tuple(ERROR, atom(code.toLowerCase()), error.message);
+  if (code === 'NO_PROCESS' || code === 'UNKNOWN_MESSAGE' || code === 'BAD_MESSAGE')
+    return tuple(ERROR, atom(code.toLowerCase()), error.message);
 
   const fault = error instanceof ActorError && code === 'CRASHED' ? error.cause : error;
 

@@ -10,12 +10,14 @@ import {
   MailboxFull,
   noConnection,
   noProcess,
+  noShapes,
   notSendable,
   RemoteFault,
   unknownMessage,
 } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
 import type { LocalActorSystem, Router } from '../system.js';
+import type { Border } from './border.js';
 import type { RemoteCounters } from './counters.js';
 import type { PlainData } from './plain-data.js';
 import { downOf, reasonText } from './reasons.js';
@@ -45,6 +47,7 @@ export interface OutgoingOptions {
   readonly node: DistributionNode;
   readonly waiting: Waiting;
   readonly data: PlainData;
+  readonly border: Border;
   readonly counters: RemoteCounters;
   readonly log: Log;
 }
@@ -79,6 +82,7 @@ export class Outgoing implements Router {
       if (typeof target.to !== 'string') throw noProcess(target);
       return await system.ask(target.to, message, OUTSIDE, requestId, timeoutMs);
     }
+    if (target.shapes === undefined) throw noShapes(target);
     let request: Term;
     try {
       request = this.#term(target, message, requestId);
@@ -225,10 +229,11 @@ export class Outgoing implements Router {
   /** Reads `{ok, Value}` or `{error, Code, Detail}`, the answers of `Incoming`. */
   #result(target: RemoteRef, what: string, reply: Term): unknown {
     const [word, a, b] = reply instanceof Tuple ? reply.elements : [];
-    if (isAtom(word, 'ok')) return this.#options.data.toValue(a);
+    if (isAtom(word, 'ok')) return this.#options.border.answer(target, what, this.#options.data.toValue(a));
     const code = isAtom(word, 'error') && a instanceof Atom ? a.name : undefined;
     if (code === 'no_process') throw noProcess(target);
     if (code === 'unknown_message') throw unknownMessage(target, what);
+    if (code === 'bad_message') throw new ActorError('BAD_MESSAGE', reasonText(b));
     if (code === 'mailbox_full') throw new MailboxFull(target, Number(b));
     throw callCrashed(target, what, new RemoteFault(target.node, reply, reasonText(code === undefined ? reply : b)));
   }

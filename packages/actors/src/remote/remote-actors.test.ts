@@ -3,9 +3,21 @@ import { atom, ImproperList, type Pid, type Term, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import fc from 'fast-check';
 import { fuzzRuns, until } from '@bloom/time/testing';
-import { createActorSystem, later, type ActorRef, type AnyRef, type Behaviour, type Down } from '../index.js';
+import {
+  actor,
+  createActorSystem,
+  later,
+  takes,
+  unchecked,
+  type Shapes,
+  type ActorRef,
+  type AnyRef,
+  type Behaviour,
+  type Down,
+} from '../index.js';
 import type { RemoteFault } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
+import { looseShapes } from '../testing/loose-shapes.js';
 import { cut, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 
 const RUNS = fuzzRuns(1_000);
@@ -39,8 +51,34 @@ const held = new Promise<void>((resolve) => {
   release = resolve;
 });
 
+const ECHO: Shapes<EchoProtocol> = {
+  ...looseShapes<EchoProtocol>(
+    ...([
+      'echo',
+      'note',
+      'notes',
+      'fail',
+      'never',
+      'block',
+      'hold',
+      'unsendable',
+      'watch',
+      'down',
+      'downs',
+      'end',
+    ] as const),
+  ),
+  self: takes(
+    {},
+    actor(() => ECHO),
+  ),
+  ask: takes({ whom: actor(() => ECHO), value: unchecked<unknown>() }, unchecked<unknown>()),
+};
+
 const echo: Behaviour<EchoProtocol, EchoState> = {
   kind: 'echo',
+  shapes: ECHO,
+  endable: true,
   init: () => ({ notes: [], downs: [] }),
   handlers: {
     echo: (_state, { value }) => value,
@@ -64,9 +102,12 @@ const echo: Behaviour<EchoProtocol, EchoState> = {
 
 type StuckProtocol = { answerAndBlock: (message: { ms: number }) => string };
 
+const STUCK = looseShapes<StuckProtocol>('answerAndBlock');
+
 /** Answers, and keeps the thread from reading the answer. */
 const stuck: Behaviour<StuckProtocol, null> = {
   kind: 'stuck',
+  shapes: STUCK,
   init: () => null,
   handlers: {
     answerAndBlock: (_state, { ms }) => {
@@ -98,7 +139,7 @@ describe('actors of several nodes', () => {
     await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
     echoB = b.system.spawn(echo, { name: 'echo' });
     b.system.register('echo', echoB);
-    there = a.remote.remote(b.name, 'echo');
+    there = a.remote.remote(b.name, 'echo', ECHO);
   });
   afterAll(async () => {
     for (const node of [a, b, c]) await node?.stop();
@@ -109,7 +150,7 @@ describe('actors of several nodes', () => {
 
   async function spawnOnB(name: string): Promise<ActorRef<EchoProtocol>> {
     b.system.register(name, b.system.spawn(echo, { mailbox: { limit: 2 } }));
-    return await a.system.call(a.remote.remote<EchoProtocol>(b.name, name), { type: 'self' });
+    return await a.system.call(a.remote.remote(b.name, name, ECHO), { type: 'self' });
   }
 
   test('a call reaches a registered actor and brings its answer', async () => {
@@ -122,7 +163,7 @@ describe('actors of several nodes', () => {
 
   test('an answer that came while this node was stuck counts', async () => {
     b.system.register('stuck', b.system.spawn(stuck));
-    const ref = a.remote.remote<StuckProtocol>(b.name, 'stuck');
+    const ref = a.remote.remote(b.name, 'stuck', STUCK);
     expect(await a.system.call(ref, { type: 'answerAndBlock', ms: 300 }, 200)).toBe('answer');
   });
 
@@ -132,18 +173,18 @@ describe('actors of several nodes', () => {
   });
 
   test('an actor of the own node is reached by a remote name, too', async () => {
-    const own = b.remote.remote<EchoProtocol>(b.name, 'echo');
+    const own = b.remote.remote(b.name, 'echo', ECHO);
     expect(await b.system.call(own, { type: 'echo', value: 1 })).toBe(1);
     expect(b.system.cast(own, { type: 'note', value: 'own' })).toBe(true);
     expect((await noted()).at(-1)).toBe('own');
-    await expect(b.system.call(b.remote.remote<EchoProtocol>(b.name, 'x'), { type: 'self' })).rejects.toMatchObject({
+    await expect(b.system.call(b.remote.remote(b.name, 'x', ECHO), { type: 'self' })).rejects.toMatchObject({
       code: 'NO_PROCESS',
     });
   });
 
   describe('failures are distinguished', () => {
     test('no actor has that name', async () => {
-      const nobody = a.remote.remote<EchoProtocol>(b.name, 'nobody');
+      const nobody = a.remote.remote(b.name, 'nobody', ECHO);
       await expect(a.system.call(nobody, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
     });
 
@@ -155,7 +196,7 @@ describe('actors of several nodes', () => {
     });
 
     test('no connection', async () => {
-      const nowhere = a.remote.remote<EchoProtocol>('x@127.0.0.1', 'echo');
+      const nowhere = a.remote.remote('x@127.0.0.1', 'echo', ECHO);
       await expect(a.system.call(nowhere, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_CONNECTION' });
       expect(a.system.cast(nowhere, { type: 'note', value: 1 })).toBe(false);
       expect(a.system.isAlive(nowhere)).toBe(false);
@@ -208,7 +249,7 @@ describe('actors of several nodes', () => {
     test('more open calls than the limit', async () => {
       const small = await startNode('small', mapper, { maxCalls: 2 });
       await small.node.connect(b.name);
-      const target = small.remote.remote<EchoProtocol>(b.name, 'echo');
+      const target = small.remote.remote(b.name, 'echo', ECHO);
       const open = [1, 2].map(() => small.system.call(target, { type: 'never' }, 50).catch((error: unknown) => error));
       await expect(small.system.call(target, { type: 'notes' })).rejects.toMatchObject({ code: 'TOO_MANY_CALLS' });
       for (const error of await Promise.all(open)) expect(error).toMatchObject({ code: 'TIMEOUT' });
@@ -246,7 +287,7 @@ describe('actors of several nodes', () => {
     test('an actor answers one that it learned of from a third node', async () => {
       const onC = c.system.spawn(echo);
       c.system.register('echo', onC);
-      const ref = await a.system.call(a.remote.remote<EchoProtocol>(c.name, 'echo'), { type: 'self' });
+      const ref = await a.system.call(a.remote.remote(c.name, 'echo', ECHO), { type: 'self' });
       expect(await a.system.call(there, { type: 'ask', whom: ref, value: 'over three nodes' })).toBe(
         'over three nodes',
       );
@@ -266,9 +307,9 @@ describe('actors of several nodes', () => {
         a.system.cast(ref, end);
       }
       await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 2);
-      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote('x@127.0.0.1', 'nobody') });
+      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote('x@127.0.0.1', 'nobody', ECHO) });
       await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 3);
-      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote(b.name, 'nobody') });
+      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote(b.name, 'nobody', ECHO) });
       await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 4);
       expect(await a.system.call(watcher, { type: 'downs' })).toEqual([
         'normal',
@@ -326,7 +367,7 @@ describe('actors of several nodes', () => {
       const watcher = b.system.spawn(echo);
       const onA = a.system.spawn(echo);
       a.system.register('watched', onA);
-      const ref = await b.system.call(b.remote.remote<EchoProtocol>(a.name, 'watched'), { type: 'self' });
+      const ref = await b.system.call(b.remote.remote(a.name, 'watched', ECHO), { type: 'self' });
       await b.system.call(watcher, { type: 'watch', whom: ref });
       cut(a, b);
       await until(async () => (await b.system.call(watcher, { type: 'downs' })).length === 1);
@@ -339,14 +380,16 @@ describe('actors of several nodes', () => {
       const own = d.system.spawn(echo);
       d.system.register('echo', own);
       await a.node.connect(d.name);
-      const ref = await a.system.call(a.remote.remote<EchoProtocol>(d.name, 'echo'), { type: 'self' });
+      const ref = await a.system.call(a.remote.remote(d.name, 'echo', ECHO), { type: 'self' });
       const open = a.system.call(ref, { type: 'never' }, 60_000);
       open.catch(() => {});
       const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
       await d.stop();
       await expect(open).rejects.toMatchObject({ code: 'NO_CONNECTION' });
       expect((await down).reason).toBe('noconnection');
-      await expect(d.system.call(d.remote.remote(b.name, 'echo'), { type: 'notes' } as never)).rejects.toMatchObject({
+      await expect(
+        d.system.call(d.remote.remote(b.name, 'echo', ECHO), { type: 'notes' } as never),
+      ).rejects.toMatchObject({
         code: 'NO_CONNECTION',
       });
     });
@@ -394,7 +437,7 @@ describe('actors of several nodes', () => {
   });
 
   test('a system that was never connected knows no other node', async () => {
-    const ref = a.remote.remote<EchoProtocol>(b.name, 'echo');
+    const ref = a.remote.remote(b.name, 'echo', ECHO);
     const alone = createActorSystem({ log: silentLog });
     await expect(alone.call(ref, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_CONNECTION' });
     expect(alone.cast(ref, { type: 'note', value: 1 })).toBe(false);

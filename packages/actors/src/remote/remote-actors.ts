@@ -1,9 +1,12 @@
 import type { Pid } from '@bloom/etf';
 import { DistributionNode, type NodeOptions, type ProcessTable } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
+import { noShapes, notSendable } from '../errors.js';
 import type { Protocol } from '../protocol.js';
 import { RemoteRef, type ActorRef, type AnyRef } from '../ref.js';
 import type { ActorSystem, LocalActorSystem } from '../system.js';
+import type { AnyShapes, Shapes } from '../shape.js';
+import { Border } from './border.js';
 import { newCounters, type RemoteCounters } from './counters.js';
 import { Functions, type FunctionOptions, type NodeFunction } from './functions.js';
 import { Incoming } from './incoming.js';
@@ -19,6 +22,8 @@ export interface RemoteOptions {
   maxCalls?: number;
   /** Functions of `registerFunction` running at once. Default 1,000. */
   maxRunningFunctions?: number;
+  /** Called for every message, signal and answer that was refused for its shape. */
+  onRefused?: () => void;
 }
 
 /** Erlang and our own actors on other nodes, for one actor system. */
@@ -27,8 +32,8 @@ export interface RemoteActors {
   start(options: Omit<NodeOptions, 'processes'>): Promise<DistributionNode>;
   /** undefined before `start`. */
   readonly node: DistributionNode | undefined;
-  /** Returns the actor registered under that name on that node, which need not be connected yet. */
-  remote<P extends Protocol>(node: string, name: string): ActorRef<P>;
+  /** Returns the actor registered under that name on that node, which need not be connected yet. `shapes`: of its answers. */
+  remote<P extends Protocol>(node: string, name: string, shapes: Shapes<P>): ActorRef<P>;
   /** Adds a function for `rpc:call(Node, Module, Name, Args)` and `erpc`. They reach nothing else. */
   registerFunction(module: string, name: string, arity: number, run: NodeFunction, options?: FunctionOptions): void;
 
@@ -77,7 +82,7 @@ class ConnectedActors implements RemoteActors {
 
   #connect(node: DistributionNode): ProcessTable {
     const system = this.#system;
-    const { log, maxCalls = 100_000 } = this.#options;
+    const { log, maxCalls = 100_000, onRefused } = this.#options;
     const { counters } = this;
     const functions = this.#functions;
     const waiting = new Waiting(node, node.createPid(), maxCalls);
@@ -91,20 +96,24 @@ class ConnectedActors implements RemoteActors {
       ended: (pid, { reason, error }) => node.exited(pid, exitReason(reason === 'crashed' ? reason : 'normal', error)),
     });
     const data = new PlainData({
-      pidOf: (ref) => pids.pidOf(ref),
+      pidOf: (ref) => {
+        if (system.find(ref)?.isForNodes === false) throw notSendable(noShapes(ref).message);
+        return pids.pidOf(ref);
+      },
       refOf: (pid) => pids.refOf(pid),
-      named: (host, name) => this.remote(host, name),
+      named: (host, name) => new RemoteRef(host, name),
     });
+    const border = new Border({ system, self: node.name, counters, log, onRefused });
     this.#node = node;
     this.#waiting = waiting;
     this.#pids = pids;
-    system.router = new Outgoing({ system, node, waiting, data, counters, log });
+    system.router = new Outgoing({ system, node, waiting, data, border, counters, log });
 
-    return new Incoming({ system, node, rex, waiting, pids, data, functions, counters, log });
+    return new Incoming({ system, node, rex, waiting, pids, data, functions, border, counters, log });
   }
 
-  remote(node: string, name: string): AnyRef {
-    return new RemoteRef(node, name);
+  remote(node: string, name: string, shapes: AnyShapes): AnyRef {
+    return new RemoteRef(node, name, shapes);
   }
 
   registerFunction(

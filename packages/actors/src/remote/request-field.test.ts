@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Erlang, hasErlang } from '@bloom/distribution/testing';
 import { until } from '@bloom/time/testing';
 import type { ActorRef } from '../index.js';
-import { puppet, type PuppetProtocol } from '../testing/puppet.js';
+import { puppet, PUPPET, type PuppetProtocol } from '../testing/puppet.js';
 import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
 
@@ -22,7 +22,7 @@ describe('the id of a request across nodes', () => {
     b.system.register('there', target);
     a.node.seed([b.name]);
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
-    there = a.remote.remote(b.name, 'there');
+    there = a.remote.remote(b.name, 'there', PUPPET);
   });
   afterAll(async () => {
     for (const node of [a, b]) await node?.stop();
@@ -61,7 +61,7 @@ describe('the id of a request across nodes', () => {
       expect(await erl.eval(`net_adm:ping('a@127.0.0.1')`)).toBe('pong');
       await until(() => a.node.isConnected('e1@127.0.0.1'));
       await erl.eval('register(shell, self())');
-      const shell = a.remote.remote<PuppetProtocol>('e1@127.0.0.1', 'shell');
+      const shell = a.remote.remote('e1@127.0.0.1', 'shell', PUPPET);
       expect(a.system.forRequest('r4').cast(shell, { type: 'note', what: 'hello' })).toBe(true);
       expect(await erl.eval(`receive {'$gen_cast', M} -> lists:sort(maps:keys(M)) after 5000 -> none end`)).toBe(
         '[<<"type">>,<<"what">>]',

@@ -1,3 +1,4 @@
+import { looseShapes } from './loose-shapes.js';
 import { later, type ActorRef, type Behaviour, type Down, type FaultDecision } from '../index.js';
 
 export type CounterProtocol = {
@@ -29,6 +30,7 @@ export interface Life {
 export function counter(life: Life = { starts: 0, ends: [] }): Behaviour<CounterProtocol, CounterState> {
   return {
     kind: 'counter',
+    shapes: looseShapes<CounterProtocol>('add', 'read', 'fail'),
     init: () => {
       life.starts++;
       return { total: 0, downs: [] };

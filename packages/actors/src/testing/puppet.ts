@@ -1,4 +1,5 @@
-import type { ActorRef, Behaviour, Down } from '../index.js';
+import { actor, takes, text, unchecked, type ActorRef, type Behaviour, type Down, type Shapes } from '../index.js';
+import { looseShapes } from './loose-shapes.js';
 
 /** An actor for tests: does what its messages say and remembers what it saw. */
 export type PuppetProtocol = {
@@ -21,11 +22,22 @@ export interface PuppetState {
   secret: string;
 }
 
+export const PUPPET: Shapes<PuppetProtocol> = {
+  ...looseShapes<PuppetProtocol>('note', 'passLater', 'fail', 'watch', 'ended', 'tickIn', 'tick', 'seen'),
+  pass: takes({ to: actor(() => PUPPET), what: text() }, unchecked<string | undefined>()),
+  hatch: takes(
+    { name: text() },
+    actor(() => PUPPET),
+  ),
+};
+
 export function puppet(
   extra: Partial<Behaviour<PuppetProtocol, PuppetState>> = {},
 ): Behaviour<PuppetProtocol, PuppetState> {
   return {
     kind: 'puppet',
+    shapes: PUPPET,
+    endable: true,
     init: (context) => ({ seen: [`init in ${context.requestId}`], secret: 'open sesame' }),
     handlers: {
       note: (state, { what }, context) => {

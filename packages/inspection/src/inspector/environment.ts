@@ -15,7 +15,7 @@ export interface Environment {
   /** Members with a link now, without this node. */
   readonly members: () => readonly string[];
   /** The inspection actor of a member. */
-  readonly remote: (node: string, name: string) => ActorRef<InspectionProtocol>;
+  readonly remote: (node: string) => ActorRef<InspectionProtocol>;
   /** True when the actor or room is on this node. */
   readonly knowsActor: (id: string) => boolean;
   readonly knowsRoom: (room: string) => boolean;

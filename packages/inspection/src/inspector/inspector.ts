@@ -5,7 +5,6 @@ import { z } from 'zod';
 import { requests, streams } from '../protocol/schemas.js';
 import type { RequestSpec, StreamSpec } from '../protocol/spec.js';
 import {
-  INSPECTION_ACTOR,
   PROTOCOL_VERSION,
   type Asking,
   type ErrorCode,
@@ -311,7 +310,7 @@ export class Inspector {
     if (this.#passedOn >= MAX_PASSED_ON) {
       throw new InspectionError('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others already`);
     }
-    const ref = remote(node, INSPECTION_ACTOR);
+    const ref = remote(node);
     try {
       this.#passedOn++;
       return await call(ref);

@@ -1,5 +1,12 @@
 import { later, type ActorRef, type ActorSystem, type Behaviour } from '@bloom/actors';
-import type { InspectionProtocol, SinkProtocol, SinkRef, StreamEnd, StreamEnded } from '../protocol/wire.js';
+import {
+  SINK_SHAPES,
+  type InspectionProtocol,
+  type SinkProtocol,
+  type SinkRef,
+  type StreamEnd,
+  type StreamEnded,
+} from '../protocol/wire.js';
 
 /** A tool that accepts nothing for this long is considered gone, as for a stream of this node. */
 const TAKE_TIMEOUT_MS = 5_000;
@@ -66,6 +73,7 @@ export class Relay {
 
     return {
       kind: 'inspection-relay',
+      shapes: SINK_SHAPES,
       init: () => null,
       handlers: {
         items: (_state, message) => later(system.call(sink, message, TAKE_TIMEOUT_MS)),

@@ -2,7 +2,24 @@
  * Messages between a tool and a node. Kept light: a command line tool loads this module and nothing heavier; the schemas
  * come with `loadSchemas`.
  */
-import type { ActorRef } from '@bloom/actors';
+import {
+  actor,
+  constant,
+  count,
+  flag,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  otherwise,
+  takes,
+  text,
+  unchecked,
+  type ActorRef,
+  type Shape,
+  type Shapes,
+} from '@bloom/actors';
 
 /** Raised when a message changes its meaning; new kinds, fields and error codes do not raise it. */
 export const PROTOCOL_VERSION = 1;
@@ -42,20 +59,22 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Why a stream ended. */
-export type StreamEnd =
+const STREAM_ENDS = [
   /** The requested number of items was sent. */
-  | 'limit'
+  'limit',
   /** The requested time is over. */
-  | 'time'
+  'time',
   /** Everything was sent: a profile, a list of lines. */
-  | 'complete'
+  'complete',
   /** The subscriber stopped it. */
-  | 'stopped'
+  'stopped',
   /** The subscriber accepted nothing for too long. */
-  | 'slow'
+  'slow',
   /** The answering node, or the node in between, is gone or shutting down. */
-  | 'lost'
-  | 'failed';
+  'lost',
+  'failed',
+] as const;
+export type StreamEnd = (typeof STREAM_ENDS)[number];
 
 /** Envelope of a request. */
 export interface Asking {
@@ -132,4 +151,66 @@ export type InspectionProtocol = {
   /** `stream` is a unique name, such as a UUID. */
   subscribe: (message: Asking & { readonly stream: string; readonly sink: SinkRef }) => Reply<StreamOpened>;
   unsubscribe: (message: { readonly stream: string }) => boolean;
+};
+
+export const SINK_SHAPES: Shapes<SinkProtocol> = {
+  items: takes({ stream: text(), node: text(), items: list(unchecked<unknown>()), dropped: count }, flag),
+  ended: takes({
+    stream: text(),
+    node: text(),
+    reason: otherwise(oneOf(STREAM_ENDS), 'failed'),
+    message: nullable(text()),
+    sent: count,
+    dropped: count,
+    costMs: nullable(number),
+  }),
+};
+
+const success = object({ ok: constant(true), v: count, kind: text(), node: text(), answer: unchecked<unknown>() });
+const failure = object({
+  ok: constant(false),
+  v: count,
+  node: text(),
+  error: object({ code: otherwise(oneOf(ERROR_CODES), 'FAILED'), message: text() }),
+});
+/** Answers are looked at by the kind of their request. */
+const reply: Shape<Reply> = (value, reading) =>
+  (value as Partial<Reply> | null)?.ok === true ? success(value, reading) : failure(value, reading);
+const opened: Shape<Reply<StreamOpened>> = (value, reading) => {
+  const ok = (value as Partial<Reply> | null)?.ok === true;
+
+  return (ok ? streamOpened(value, reading) : failure(value, reading)) as Reply<StreamOpened>;
+};
+const streamOpened = object({
+  ok: constant(true),
+  v: count,
+  kind: text(),
+  node: text(),
+  answer: object({ limit: nullable(number), withinMs: nullable(number) }),
+});
+
+/** The fields of a request are looked at by the inspector, which says in its reply what is wrong with them. */
+const asking: { [K in keyof Asking]-?: Shape<Asking[K]> } = {
+  v: unchecked(),
+  tool: unchecked(),
+  node: unchecked(),
+  timeoutMs: unchecked(),
+  request: unchecked(),
+};
+
+export const INSPECTION_SHAPES: Shapes<InspectionProtocol> = {
+  ask: takes(asking, reply) as Exclude<Shapes<InspectionProtocol>['ask'], 'local'>,
+  subscribe: takes(
+    {
+      ...asking,
+      stream: unchecked<string>(),
+      // An actor of another kind must get no items: the inspector refuses a subscription without sink.
+      sink: otherwise(
+        actor(() => SINK_SHAPES),
+        undefined,
+      ),
+    },
+    opened,
+  ) as Exclude<Shapes<InspectionProtocol>['subscribe'], 'local'>,
+  unsubscribe: takes({ stream: unchecked<string>() }, flag),
 };

@@ -20,7 +20,7 @@ import { homesOf } from './claims.js';
 import type { ClusterPort } from './cluster-port.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
-import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
+import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 
 interface Member {
   name: string;
@@ -132,13 +132,13 @@ describe('rooms of a cluster over real connections', () => {
     const asker = owner === a ? b : a;
     const { counters } = owner.remote;
     for (let i = 0; i < 5; i += 1) {
-      asker.system.cast(asker.remote.remote(owner.name, 'rooms'), { type: 'create' } as never);
-      asker.system.cast(asker.remote.remote(owner.name, NODE_ACTOR), { type: 'reserve' } as never);
+      asker.system.cast(asker.remote.remote(owner.name, 'rooms', {}), { type: 'create' } as never);
+      asker.system.cast(asker.remote.remote(owner.name, NODE_ACTOR, NODE_SHAPES), { type: 'reserve' } as never);
     }
     await until(() => counters.castsIn + counters.deadLetters >= 10);
     await owner.system.idle();
-    expect(owner.local.view('kitchen')).toMatchObject({ id: 'kitchen' });
-    expect(owner.system.whereis(NODE_ACTOR)).toBeDefined();
+    expect(await asker.rooms.getRoom('kitchen')).toMatchObject({ id: 'kitchen' });
+    expect(owner.system.info(owner.system.whereis(NODE_ACTOR)!)?.restarts).toBe(0);
   });
 
   test('a request is known by its id on every node that does something for it', async () => {
@@ -301,8 +301,10 @@ describe('rooms of a cluster over real connections', () => {
     await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'old' });
     const owner = members.find(({ local }) => local.views().length === 1) as Member;
     const elsewhere = members.find((member) => member !== owner) as Member;
+    const { load, roomRef } = NODE_SHAPES;
     const before: Behaviour<Pick<NodeProtocol, 'load' | 'roomRef'>, null> = {
       kind: 'rooms-node',
+      shapes: { load, roomRef },
       init: () => null,
       handlers: {
         load: () => ({ forwardedTracks: 0, rooms: 1, draining: true }),
@@ -326,7 +328,7 @@ describe('rooms of a cluster over real connections', () => {
     expect((await elsewhere.rooms.getRoom(room.id)).peers.length).toBe(130);
     const { rooms, unreachable } = await elsewhere.rooms.listRooms('cluster');
     expect([rooms.map(({ peers }) => peers.length), unreachable]).toEqual([[130], []]);
-    const ref = owner.remote.remote<NodeProtocol>(elsewhere.name, NODE_ACTOR);
+    const ref = owner.remote.remote(elsewhere.name, NODE_ACTOR, NODE_SHAPES);
     const many = Array.from({ length: 4_000_000 }, () => 0) as unknown as string;
     expect(owner.system.cast<NodeProtocol>(ref, { type: 'withdraw', creation: many })).toBe(false);
     expect(lost).toBe(0);
@@ -354,7 +356,7 @@ describe('rooms of a cluster over real connections', () => {
         .catch(() => (failed += 1));
       await new Promise(setImmediate);
     }
-    expect(await shown).toContain(metadata);
+    expect(JSON.stringify(await shown)).toContain(metadata);
     expect([lost, failed]).toEqual([0, 0]);
   });
 
@@ -370,7 +372,7 @@ describe('rooms of a cluster over real connections', () => {
       portOf(b).call(a.name, { type: 'roomRef', roomId }, { timeoutMs }),
     );
     expect(await asked).not.toBeNull();
-    expect(await shown).toContain(roomId);
+    expect(JSON.stringify(await shown)).toContain(roomId);
   });
 
   test('one participant with much metadata ends no websocket of the others on another node', async () => {

@@ -2,7 +2,7 @@ import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import type { ClusterPort } from './cluster-port.js';
 import type { ClusterRooms } from './cluster-rooms.js';
-import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
+import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 
 export interface ClusterPortOptions {
   system: ActorSystem;
@@ -14,7 +14,7 @@ export interface ClusterPortOptions {
 
 /** Returns the cluster over Erlang distribution. Tools and foreign nodes are not members. */
 export function createClusterPort({ system, remote, self }: ClusterPortOptions): ClusterPort {
-  const actorOf = (node: string) => (node === self ? NODE_ACTOR : remote.remote<NodeProtocol>(node, NODE_ACTOR));
+  const actorOf = (node: string) => (node === self ? NODE_ACTOR : remote.remote(node, NODE_ACTOR, NODE_SHAPES));
 
   const senderFor = (requestId: string | undefined) =>
     requestId === undefined ? system : system.forRequest(requestId, 'directory');

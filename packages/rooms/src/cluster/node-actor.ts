@@ -5,7 +5,7 @@ import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import type { OwnedRoom } from './directory.js';
-import type { NodeProtocol } from './node-messages.js';
+import { NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
 
 /** The rooms of this node, as far as other nodes ask for them. */
@@ -71,6 +71,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
 
   return {
     kind: 'rooms-node',
+    shapes: NODE_SHAPES,
     init: () => ({ reservations: new Reservations(() => rooms.load(), clock), creations: new Map() }),
     handlers: {
       load: (state) => ({ ...state.reservations.load(), draining: rooms.draining }),

@@ -1,6 +1,23 @@
 /** Messages between the nodes of a cluster about rooms. Plain data and actor refs throughout. */
+import {
+  actor,
+  count,
+  either,
+  flag,
+  jsonText,
+  list,
+  nullable,
+  number,
+  object,
+  optional,
+  sender,
+  takes,
+  text,
+  type Shapes,
+} from '@bloom/actors';
 import type { Outcome } from '../outcome.js';
-import type { RoomRef } from '../room/room-messages.js';
+import { ROOM_SHAPES, type RoomRef } from '../room/room-messages.js';
+import { createdRoom, id, namedConfig, outcome, roomView } from '../room/view-shapes.js';
 import type { CreatedRoom, NamedConfig, RoomView } from '../room-service.js';
 import type { OwnedRoom } from './directory.js';
 import type { Load, LoadAnswer } from './load.js';
@@ -31,4 +48,26 @@ export type NodeProtocol = {
   listRooms: (message: { text?: boolean }) => readonly RoomView[] | string;
   /** Returns the last known state of a room of this node, or null. The room itself is not asked: it may be stuck. */
   viewRoom: (message: { roomId: string; text?: boolean }) => RoomView | string | null;
+};
+
+/** Rooms of one member: as many as a snapshot holds. */
+const MAX_ROOMS = 200_000;
+
+const load = { forwardedTracks: count, rooms: count };
+const loadAnswer = object({ ...load, draining: flag });
+const room = actor(() => ROOM_SHAPES);
+const ownedRoom = object({ roomId: id, createdAt: number, ref: room });
+
+export const NODE_SHAPES: Shapes<NodeProtocol> = {
+  load: takes({}, loadAnswer),
+  reserve: takes({ seen: object(load) }, either(object({ granted: text() }), object({ refused: loadAnswer }))),
+  create: takes({ reservation: text(), creation: text(100), config: namedConfig }, outcome(createdRoom)),
+  withdraw: takes({ creation: text(100) }),
+  claim: takes({ roomId: id, claimant: text(100) }, object({ granted: flag })),
+  unclaim: takes({ roomId: id, claimant: text(100), owner: optional(text()) }),
+  snapshot: takes({ node: sender, rooms: list(ownedRoom, MAX_ROOMS) }),
+  announce: takes({ node: sender, created: optional(ownedRoom), removed: optional(id) }),
+  roomRef: takes({ roomId: id }, nullable(room)),
+  listRooms: takes({ text: optional(flag) }, jsonText(list(roomView))),
+  viewRoom: takes({ roomId: id, text: optional(flag) }, jsonText(nullable(roomView))),
 };

@@ -4,7 +4,7 @@ import { isPowerOfTwo } from '@bloom/time';
 import type { VideoCodec } from '../room-service.js';
 import { MetadataGate, TICK_MS } from './metadata-gate.js';
 import { Outbox, RETRY_MS } from './outbox.js';
-import type { PeerProtocol, SocketRef } from './peer-messages.js';
+import { PEER_SHAPES, type PeerProtocol, type SocketRef } from './peer-messages.js';
 import type {
   ClientKind,
   CreatePeerSession,
@@ -59,6 +59,7 @@ type Context = ActorContext<PeerProtocol>;
 export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol, PeerState> {
   return {
     kind: 'peer',
+    shapes: PEER_SHAPES,
     init: () => ({
       connection: undefined,
       metadata: new MetadataGate(),

@@ -1,5 +1,5 @@
 /** Messages of peer and socket actors. Plain data and actor refs throughout, because they cross to other nodes. */
-import type { ActorRef } from '@bloom/actors';
+import { actor, flag, integer, LOCAL, takes, text, type ActorRef, type Shape, type Shapes } from '@bloom/actors';
 import type { AttachRefusal, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
 import type { ClientKind, SessionInput, SessionTimer } from './peer-session.js';
@@ -67,3 +67,42 @@ export type AttachAnswer =
   | { result: 'refused'; reason: AttachRefusal }
   /** Another socket speaks for the peer: ping it, then attach again with `replaces`, or give up. */
   | { result: 'occupied'; by: SocketRef };
+
+/** The reason of a close frame: 123 bytes (RFC 6455, section 5.5). */
+export const CLOSE_REASON: Shape<string> = (value, reading) =>
+  typeof value === 'string' && Buffer.byteLength(value) <= 123 ? value : reading.fail('a text of at most 123 bytes');
+
+/** Codes that a server may close with (RFC 6455, section 7.4). */
+const CLOSE_CODE: Shape<number> = (value, reading) => {
+  const read = integer(1000, 4999)(value, reading);
+
+  return typeof read === 'number' && (read >= 3000 || (read <= 1014 && (read < 1004 || read > 1006)))
+    ? read
+    : reading.fail('a code of a close frame');
+};
+
+const LONGEST_PING_MS = 60_000;
+
+export const SOCKET_SHAPES: Shapes<SocketProtocol> = {
+  send: takes({ text: text() }),
+  close: takes({ code: CLOSE_CODE, reason: CLOSE_REASON }),
+  ping: takes({ timeoutMs: integer(0, LONGEST_PING_MS) }, flag),
+  bind: takes({ peer: actor(() => PEER_SHAPES) }),
+  peerDown: LOCAL,
+};
+
+/** A peer lives on the node of its room: other nodes have only its socket. */
+export const PEER_SHAPES: Shapes<PeerProtocol> = {
+  clientEvent: takes({ socket: actor(() => SOCKET_SHAPES), text: text() }),
+  attached: LOCAL,
+  detached: LOCAL,
+  setPublishes: LOCAL,
+  deliver: LOCAL,
+  input: LOCAL,
+  negotiated: LOCAL,
+  negotiationFailed: LOCAL,
+  sessionTimer: LOCAL,
+  metadataTick: LOCAL,
+  outboxTick: LOCAL,
+  describe: LOCAL,
+};

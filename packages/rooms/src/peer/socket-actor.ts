@@ -1,7 +1,7 @@
 import { later, type Behaviour } from '@bloom/actors';
 import type { PeerSocket } from '../room-service.js';
 import { INTERNAL_ERROR } from './close-reason.js';
-import type { SocketProtocol } from './peer-messages.js';
+import { SOCKET_SHAPES, type SocketProtocol } from './peer-messages.js';
 
 interface SocketState {
   closed: boolean;
@@ -21,6 +21,9 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
 
   return {
     kind: 'peer-socket',
+    shapes: SOCKET_SHAPES,
+    // The room of another node ends a socket that took a message no more.
+    endable: true,
     init: () => ({ closed: false, bound: false }),
     handlers: {
       send: (state, { text }) => {

@@ -16,7 +16,7 @@ import type { ComponentKinds } from './component-kind.js';
 import { inspectRoom } from './room-inspection.js';
 import type { RoomMeasure } from './room-journal.js';
 import { RoomMachine } from './room-machine.js';
-import type { RoomProtocol, RoomRef } from './room-messages.js';
+import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
 import type { RoomTimer, RoomWorld } from './room-world.js';
 
 export interface RoomActorOptions {
@@ -60,6 +60,7 @@ export const roomMailbox = { essential: ESSENTIAL };
 export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol, RoomState> {
   return {
     kind: 'room',
+    shapes: ROOM_SHAPES,
     init: (context) => {
       const { config, newId, webrtcEnabled } = options;
       const world = roomWorld(options, context, () => machine);

@@ -1,9 +1,34 @@
 /** Messages of the room actor. Plain data and actor refs throughout, because calls come from other nodes too. */
-import type { ActorRef, Down, ReplyOf } from '@bloom/actors';
+import {
+  actor,
+  constant,
+  count,
+  flag,
+  json,
+  list,
+  LOCAL,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  takes,
+  text,
+  type ActorRef,
+  type Down,
+  type ReplyOf,
+  type Shapes,
+} from '@bloom/actors';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { ComponentType } from '../component-schemas.js';
 import type { Outcome } from '../outcome.js';
-import type { AttachAnswer, AttachRequest, SocketWatch } from '../peer/peer-messages.js';
+import {
+  CLOSE_REASON,
+  SOCKET_SHAPES,
+  type AttachAnswer,
+  type AttachRequest,
+  type SocketWatch,
+} from '../peer/peer-messages.js';
+import { attachAnswer, CLIENT_KINDS, SOCKET_ENDS } from '../peer/attach-shapes.js';
 import type { PeerRequest } from '../peer/peer-session.js';
 import type {
   AddedPeer,
@@ -18,6 +43,17 @@ import type {
   TrackView,
 } from '../room-service.js';
 import type { ComponentReport } from './component-kind.js';
+import {
+  componentType,
+  componentView,
+  id,
+  outcome,
+  peerChanges,
+  peerView,
+  roomChanges,
+  roomView,
+  trackView,
+} from './view-shapes.js';
 
 /** What the faces may ask of a room: `Rooms` sends each call to the room's actor, on whichever node it runs. */
 export type RoomCalls = {
@@ -57,3 +93,46 @@ export type RoomProtocol = RoomCalls & {
   peerOverdue: (message: { peerId: string }) => void;
 } & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;
+
+const none = outcome(constant(null));
+const track = { peerId: id, trackId: id };
+const session = { roomId: id, peerId: id, sessionId: id };
+const component = { componentId: id };
+
+/** A room takes the calls of the faces and news of its sockets from other nodes; its own parts are on its node. */
+export const ROOM_SHAPES: Shapes<RoomProtocol> = {
+  getRoom: takes({}, outcome(roomView)),
+  updateRoom: takes({ changes: roomChanges }, outcome(roomView)),
+  deleteRoom: takes({ why: optional(constant('node_closing')) }, none),
+  addPeer: takes({ options: json }, outcome(object({ peer: peerView, token: text(), websocketUrl: text() }))),
+  updatePeer: takes({ peerId: id, changes: peerChanges }, outcome(peerView)),
+  removePeer: takes({ peerId: id, reason: nullable(CLOSE_REASON) }, none),
+  muteTrack: takes({ ...track, muted: flag }, outcome(trackView)),
+  removeTrack: takes(track, none),
+  sendMessage: takes({ topic: text(), data: json, to: nullable(list(id)) }, outcome(object({ delivered: count }))),
+  addComponent: takes({ kind: componentType, options: json }, outcome(componentView)),
+  removeComponent: takes(component, none),
+  subscribeComponent: takes({ ...component, origins: list(id) }, none),
+  dial: takes({ ...component, phoneNumber: text() }, none),
+  hangUp: takes(component, none),
+  openSession: takes({ ...session, request: text(), requestId: text() }, outcome(text())),
+  askSession: takes({ ...session, request: text() }, outcome(text())),
+  closeSession: takes(session, none),
+  attach: takes(
+    {
+      peerId: id,
+      socket: actor(() => SOCKET_SHAPES),
+      client: oneOf(CLIENT_KINDS),
+      replaces: nullable(actor(() => SOCKET_SHAPES)),
+    },
+    attachAnswer(() => ROOM_SHAPES),
+  ),
+  socketDown: takes({ peerId: id, socket: actor(() => SOCKET_SHAPES), end: optional(oneOf(SOCKET_ENDS)) }),
+  fromPeer: LOCAL,
+  fromComponent: LOCAL,
+  fromMedia: LOCAL,
+  fromData: LOCAL,
+  peerDown: LOCAL,
+  peerless: LOCAL,
+  peerOverdue: LOCAL,
+};

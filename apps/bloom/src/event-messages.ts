@@ -1,0 +1,65 @@
+/** Messages between nodes about events; plain data only. */
+import {
+  bytes,
+  either,
+  flag,
+  json,
+  jsonText,
+  list,
+  object,
+  oneOf,
+  optional,
+  sender,
+  tagged,
+  takes,
+  text,
+  type Shape,
+  type Shapes,
+} from '@bloom/actors';
+import type { DataMessage, Notification, TrackOwner } from '@bloom/protocol';
+
+/** Registered name of the actor that speaks `EventsProtocol` on each node. */
+export const EVENTS_ACTOR = 'events_node';
+
+export type EventsProtocol = {
+  notification: (message: { notification: Notification }) => void;
+  /** The report, or its JSON for a member that takes text: it may have more parts than a message between nodes. */
+  metrics: (message: { report: unknown }) => void;
+  data: (message: { notification: Notification }) => void;
+  /** Nodes of earlier versions do not name `data`, and take no text. */
+  interest: (message: { node: string; metrics: boolean; data?: boolean; text?: boolean }) => void;
+};
+
+const id = text();
+const owner: Shape<TrackOwner> = either(object({ peerId: id }), object({ componentId: id }));
+const track = { roomId: id, owner, track: object({ id, type: oneOf(['audio', 'video']), metadata: json }) };
+const dataMessage = { roomId: id, peerId: id, label: text(), to: list(id), data: either(text(), bytes) };
+
+/** Every kind of event has its fields here. */
+const fields = {
+  roomCreated: { roomId: id },
+  roomDeleted: { roomId: id },
+  roomCrashed: { roomId: id },
+  peerAdded: { roomId: id, peerId: id },
+  peerDeleted: { roomId: id, peerId: id },
+  peerConnected: { roomId: id, peerId: id },
+  peerDisconnected: { roomId: id, peerId: id },
+  peerCrashed: { roomId: id, peerId: id, reason: text() },
+  peerMetadataUpdated: { roomId: id, peerId: id, metadata: json },
+  componentCrashed: { roomId: id, componentId: id },
+  trackAdded: track,
+  trackRemoved: track,
+  trackMetadataUpdated: track,
+  hlsPlayable: { roomId: id, componentId: id },
+  hlsUploaded: { roomId: id },
+  hlsUploadCrashed: { roomId: id },
+} satisfies Record<Exclude<Notification['type'], DataMessage['type']>, unknown>;
+
+const notification: Shape<Notification> = tagged('type', { ...fields, dataMessage });
+
+export const EVENTS_SHAPES: Shapes<EventsProtocol> = {
+  notification: takes({ notification }),
+  metrics: takes({ report: jsonText(json) }),
+  data: takes({ notification: tagged('type', { dataMessage }) as Shape<Notification> }),
+  interest: takes({ node: sender, metrics: flag, data: optional(flag), text: optional(flag) }),
+};

@@ -1,0 +1,240 @@
+/** A member, or an Erlang shell with the cookie, sends anything to everything that it can name or hold. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  actor,
+  connectActors,
+  createActorSystem,
+  takes,
+  text,
+  unchecked,
+  type ActorRef,
+  type ActorSystem,
+  type RemoteActors,
+  type Shapes,
+} from '@bloom/actors';
+import type { DistributionNode } from '@bloom/distribution';
+import { atom, Pid, tuple, type Term } from '@bloom/etf';
+import { createLogger, silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { fuzzRuns, until } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { startTestNode, type TestNode } from './testing/test-node.js';
+
+const COOKIE = 'a_cookie_for_the_tests_of_members';
+const NODE = 'a@127.0.0.1';
+const NAMES = ['rooms', 'rooms_node', 'files_node', 'events_node', 'inspection', 'rex', 'net_kernel', 'bloom_mesh'];
+/** Without those that end a room or a websocket when they are well-formed. */
+const TYPES = `
+  create load reserve withdraw claim unclaim snapshot announce roomRef listRooms viewRoom open read recordings startOf
+  startsOf began notification metrics data interest ask subscribe unsubscribe getRoom updateRoom addPeer updatePeer
+  muteTrack removeTrack sendMessage attach openSession askSession addComponent removeComponent dial subscribeComponent
+  hangUp fromPeer fromComponent fromMedia fromData socketDown peerDown peerless peerOverdue attached detached input
+  clientEvent bind ping close sweep setPublishes deliver negotiated sessionTimer metadataTick outboxTick describe
+  __proto__
+`
+  .trim()
+  .split(/\s+/);
+const KEYS = `
+  node rooms created removed roomId claimant owner creation reservation config seen request file kind id ids fileName
+  start length report notification type v tool timeoutMs stream sink peerId changes permissions metadata trackId muted
+  to topic data options requestId socket client replaces sessionId componentId origins phoneNumber connection event
+  reason text input path peer ref $req forwardedTracks createdAt track publish subscribe dataEvents maxPeers
+`
+  .trim()
+  .split(/\s+/);
+
+type Attach = { socket: ActorRef<Door>; peerId: string; client: string; replaces: null };
+type Door = {
+  attach: (message: Attach) => { result: string; peer?: ActorRef<Door>; by?: ActorRef<Door> };
+  roomRef: (message: { roomId: string }) => ActorRef<Door>;
+};
+/** What this test asks in good order, to get at the pids. */
+const DOOR: Shapes<Door> = {
+  attach: takes(
+    { socket: actor(() => DOOR), peerId: text(), client: text(), replaces: unchecked<null>() },
+    unchecked<Awaited<ReturnType<Door['attach']>>>(),
+  ),
+  roomRef: takes(
+    { roomId: text() },
+    actor(() => DOOR),
+  ),
+};
+
+describe('a node that gets anything from a member', () => {
+  let mapper: PortMapperServer;
+  let node: TestNode;
+  let system: ActorSystem;
+  let remote: RemoteActors;
+  let rogue: DistributionNode;
+  let self: Pid;
+  let ann: Awaited<ReturnType<TestNode['peerSocket']>>;
+  /** Everything that a member can send to. */
+  let targets: Record<string, Pid | { node: string; name: string }>;
+  const faults: string[] = [];
+
+  beforeAll(async () => {
+    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    const env = {
+      JF_DIST_ENABLED: 'true',
+      JF_DIST_MODE: 'name',
+      JF_DIST_NODE_NAME: NODE,
+      JF_DIST_COOKIE: COOKIE,
+      JF_DIST_IP: '127.0.0.1',
+      ERL_EPMD_PORT: String(mapper.port),
+    };
+    const log = createLogger({
+      sink: (line) => {
+        if (/actor\.(fault|restart|mailbox)|_failed|\[error\]/.test(line)) faults.push(line);
+      },
+    });
+    node = await startTestNode(env, { log });
+    system = createActorSystem({ log: silentLog });
+    remote = connectActors(system, { log: silentLog });
+    const reach = { name: 'm@127.0.0.1', mode: 'name', cookie: COOKIE, mapper: { port: mapper.port } } as const;
+    rogue = await remote.start({ ...reach, log: silentLog });
+    await rogue.connect(NODE);
+    await until(() => rogue.nodes('members').includes(NODE));
+    self = rogue.createPid();
+
+    await node.createRoom({ roomId: 'one' });
+    const [first, second] = [await node.addPeer('one'), await node.addPeer('one')];
+    ann = await node.peerSocket();
+    await ann.authenticate(first.token);
+    const room = await system.call(remote.remote(NODE, 'rooms_node', DOOR), { type: 'roomRef', roomId: 'one' });
+    const socket = system.spawn({
+      kind: 'socket',
+      shapes: DOOR,
+      init: () => null,
+      handlers: { attach: none, roomRef: none },
+    });
+    const ask = (peerId: string) =>
+      system.call(room, { type: 'attach', socket: socket as ActorRef<Door>, peerId, client: 'sdk', replaces: null });
+    targets = {
+      ...Object.fromEntries(NAMES.map((name) => [name, { node: NODE, name }])),
+      'the room': pidOf(room),
+      'a peer': pidOf((await ask(second.id)).peer),
+      'a websocket': pidOf((await ask(first.id)).by),
+    };
+  });
+  afterAll(async () => {
+    await remote?.close();
+    await system?.close();
+    await node?.dispose();
+    await mapper?.close();
+  });
+
+  async function expectUnharmed(): Promise<void> {
+    expect((await fetch(`${node.url}/health/ready`)).status).toBe(200);
+    expect((await node.request('GET', '/room/one')).status).toBe(200);
+    expect(ann.socket.readyState).toBe(ann.socket.OPEN);
+    expect(faults).toEqual([]);
+  }
+
+  const messages = (to: string): Term[] =>
+    ['deleteRooms', 'close', 'removePeer', ...TYPES].map((type) => ({ type, [to]: 1 }));
+
+  test('takes every message without its fields', async () => {
+    for (const [what, to] of Object.entries(targets)) {
+      for (const message of messages(what)) {
+        rogue.send(to, tuple(atom('$gen_cast'), message), { from: self });
+        rogue.send(to, tuple(atom('$gen_call'), tuple(self, rogue.createRef()), message), { from: self });
+      }
+    }
+    await answered();
+    await expectUnharmed();
+  });
+
+  test('ends no room, service or peer by an exit signal, nor by the end of a link', async () => {
+    const pids = Object.values(targets).filter((to) => to instanceof Pid);
+    const [room, peer] = pids as [Pid, Pid];
+    for (const to of [room, peer]) {
+      for (const reason of ['kill', 'shutdown', 'boom']) rogue.exit(self, to, atom(reason));
+      rogue.link(self, to);
+    }
+    await answered();
+    rogue.exited(self, atom('boom'));
+    self = rogue.createPid();
+    await answered();
+    await expectUnharmed();
+  });
+
+  test('survives random messages, signals and calls', async () => {
+    const { value } = fc.letrec<{ value: Term; object: Term }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4, withCrossShrink: true },
+        fc.oneof(
+          fc.constantFrom<Term>(null, true, false, 0, -1, 1, 2 ** 31, 1e308, 2n ** 70n, '', 'one', '__proto__'),
+          fc
+            .constantFrom<() => Term>(
+              () => atom('undefined'),
+              () => atom('kill'),
+              () => self,
+              () => rogue.createRef(),
+              () => targets['the room'] as Pid,
+              () => targets['a websocket'] as Pid,
+              () => tuple(atom('$actor'), 'rooms_node', NODE),
+              () => tuple(atom('$bytes'), Buffer.alloc(9)),
+              () => tuple(atom('$set'), [1, 2]),
+              () => tuple(atom('$map'), [[1, 2]]),
+              () => tuple(atom('$number'), 'nan'),
+              () => tuple(atom('$deep'), Buffer.from([131, 106])),
+              () => Buffer.from([255, 254]),
+            )
+            .map((make) => make()),
+          fc.constantFrom(...TYPES),
+          fc.nat(5_000).map((n) => 'x'.repeat(n)),
+        ),
+        fc.array(tie('value'), { maxLength: 4 }),
+        tie('object'),
+      ),
+      object: fc.dictionary(fc.constantFrom(...KEYS), tie('value'), { maxKeys: 7 }) as fc.Arbitrary<Term>,
+    }));
+    const message = fc
+      .tuple(fc.constantFrom(...TYPES), fc.dictionary(fc.constantFrom(...KEYS), value, { maxKeys: 7 }))
+      .map(([type, fields]): Term => ({ ...fields, type }));
+    const sent = fc.oneof({ arbitrary: message, weight: 7 }, { arbitrary: value, weight: 1 });
+    const form = fc.constantFrom('plain', 'cast', 'call', 'odd call', 'reply');
+    const batch = fc.array(fc.tuple(fc.constantFrom(...Object.keys(targets)), form, sent), {
+      minLength: 20,
+      maxLength: 20,
+    });
+
+    await fc.assert(
+      fc.asyncProperty(batch, async (all) => {
+        for (const [to, how, term] of all) send(targets[to] as Pid, how, term);
+        await answered();
+        expect(faults).toEqual([]);
+      }),
+      { numRuns: fuzzRuns(5_000) },
+    );
+    await expectUnharmed();
+  }, 600_000);
+
+  function send(to: Pid | { node: string; name: string }, how: string, term: Term): void {
+    const forms: Record<string, () => Term> = {
+      plain: () => term,
+      cast: () => tuple(atom('$gen_cast'), term),
+      call: () => tuple(atom('$gen_call'), tuple(self, rogue.createRef()), term),
+      'odd call': () => tuple(atom('$gen_call'), term, term),
+      reply: () => tuple(rogue.createRef(), term),
+    };
+    rogue.send(to, (forms[how] as () => Term)(), { from: self });
+  }
+
+  /** Everything that was sent before has arrived, and was handled. */
+  async function answered(): Promise<void> {
+    const names = remote.remote(NODE, 'rooms_node', DOOR);
+    await system.call(names, { type: 'roomRef', roomId: 'one' });
+  }
+});
+
+function none(): never {
+  throw new Error('not asked');
+}
+
+function pidOf(ref: unknown): Pid {
+  const { to } = ref as { to: unknown };
+  if (!(to instanceof Pid)) throw new Error('no pid of another node');
+
+  return to;
+}

@@ -1,0 +1,101 @@
+import { type ActorError, badAnswer, badMessage, unknownMessage } from '../errors.js';
+import type { Log } from '@bloom/log';
+import { LogThrottle } from '@bloom/time';
+import type { Cell } from '../cell/cell.js';
+import type { Message } from '../cell/envelope.js';
+import { isActorRef, RemoteRef } from '../ref.js';
+import { type AnyShapes, FAILED, LOCAL, Reading } from '../shape.js';
+import type { LocalActorSystem } from '../system.js';
+import type { RemoteCounters } from './counters.js';
+
+export interface BorderOptions {
+  readonly system: LocalActorSystem;
+  /** Name of this node. */
+  readonly self: string;
+  readonly counters: RemoteCounters;
+  readonly log: Log;
+  readonly onRefused: (() => void) | undefined;
+}
+
+/**
+ * Looks at everything that other nodes send to actors, and at their answers, before an actor sees it. What has no declared
+ * shape, or another one, ends here: counted, and logged once a minute per sender and kind of receiver.
+ */
+export class Border {
+  readonly #options: BorderOptions;
+  readonly #throttle: LogThrottle;
+
+  constructor(options: BorderOptions) {
+    this.#options = options;
+    this.#throttle = new LogThrottle(options.system.clock);
+  }
+
+  /** Returns the message as its receiver may see it, or the error for its sender. */
+  message(cell: Cell, value: { readonly type: string }, from: string): Message | ActorError {
+    const { type } = value;
+    const shape = shapeOf(cell.behaviour.shapes as AnyShapes | undefined, type);
+    if (shape === undefined) {
+      this.refuse(cell, from, `it takes no ${type.slice(0, 100)}`);
+      return unknownMessage(cell.ref, type);
+    }
+    const reading = this.#reading(from);
+    const read = shape.message(value, reading);
+    if (read !== FAILED) return read as Message;
+    this.refuse(cell, from, `${type}: ${reading.fault}`);
+
+    return badMessage(cell.ref, type, reading.fault);
+  }
+
+  /**
+   * Returns the answer of an actor of another node.
+   * @throws ActorError BAD_ANSWER
+   */
+  answer(target: RemoteRef, type: string, value: unknown): unknown {
+    const shape = shapeOf(target.shapes, type);
+    const reading = this.#reading(target.node);
+    const read = shape === undefined ? reading.fail('declared') : shape.answer(value, reading);
+    if (read !== FAILED) return read;
+    this.#report(`answer ${target.node} ${type}`, {
+      node: target.node,
+      actor: target.path,
+      reason: `answer to ${type}: ${reading.fault}`,
+    });
+
+    throw badAnswer(target, type, reading.fault);
+  }
+
+  /** Counts and reports what an actor is not shown. */
+  refuse(cell: Cell, from: string, reason: string): void {
+    this.#report(`${from} ${cell.behaviour.kind}`, { node: from, actor: cell.ref.path, reason });
+  }
+
+  #report(key: string, fields: { node: string; actor: string; reason: string }): void {
+    const { counters, log, onRefused } = this.#options;
+    counters.refused++;
+    onRefused?.();
+    if (this.#throttle.allows(key)) log.warn('actor.refused', { ...fields, refused: counters.refused });
+  }
+
+  #reading(from: string): Reading {
+    return new Reading(from, this.#shapesAt);
+  }
+
+  readonly #shapesAt = (ref: unknown): AnyShapes | undefined => {
+    const { system, self } = this.#options;
+    if (!isActorRef(ref)) return undefined;
+    const here =
+      ref instanceof RemoteRef ? (ref.node === self && typeof ref.to === 'string' ? ref.to : undefined) : ref;
+    const cell = here === undefined ? undefined : system.find(here);
+
+    return cell === undefined ? undefined : ((cell.behaviour.shapes ?? NO_SHAPES) as AnyShapes);
+  };
+}
+
+/** Stands for the shapes of an actor that declares none. */
+const NO_SHAPES: AnyShapes = {};
+
+function shapeOf(shapes: AnyShapes | undefined, type: string): Exclude<AnyShapes[string], typeof LOCAL> | undefined {
+  const shape = shapes !== undefined && Object.hasOwn(shapes, type) ? shapes[type] : undefined;
+
+  return shape === LOCAL ? undefined : shape;
+}

@@ -1,0 +1,273 @@
+/**
+ * Shapes of what other nodes send: functions that look at a value once. Own ones, because tools start with them (zod alone
+ * takes longer to load than such a tool) and every message between nodes passes them.
+ */
+import { isRecord as isPlain, type Term } from '@bloom/etf';
+import type { Outcome } from './outcome.js';
+import type { Protocol, ReplyOf } from './protocol.js';
+
+/** What a shape returns for a value that it refuses. */
+export const FAILED: unique symbol = Symbol('failed');
+
+/** One look at a value: the shape that refuses it says what it expected, its parents where. */
+export class Reading {
+  expected = '';
+  readonly path: string[] = [];
+
+  constructor(
+    /** Node that sent the value. */
+    readonly from: string,
+    /** Returns the shapes of a living actor of this node; undefined for all others. */
+    readonly shapesAt: (ref: unknown) => AnyShapes | undefined,
+  ) {}
+
+  fail(expected: string): typeof FAILED {
+    this.expected = expected;
+
+    return FAILED;
+  }
+
+  in(key: string | number): typeof FAILED {
+    this.path.push(String(key));
+
+    return FAILED;
+  }
+
+  /** Never contains the value itself, which may be a secret. */
+  get fault(): string {
+    const where = this.path.length === 0 ? 'the message' : this.path.toReversed().join('.').slice(0, 200);
+
+    return `expected ${where} to be ${this.expected}`;
+  }
+}
+
+/**
+ * Returns the value, with unknown fields as they are, or `FAILED`. May change it: a value that was decoded belongs to its
+ * reader.
+ */
+export type Shape<T> = (value: unknown, reading: Reading) => T | typeof FAILED;
+
+/** Marks a field that may be missing. */
+export type OptionalShape<T> = Shape<T | undefined> & { readonly optional: true };
+
+/** What a message of one type has to look like, and its answer. */
+export interface MessageShape<M, A> {
+  readonly message: Shape<M>;
+  readonly answer: Shape<A>;
+}
+
+/** A message that only actors of the same node send. */
+export const LOCAL = 'local';
+
+type FieldsOf<F> = F extends (message: infer M) => unknown ? M : never;
+
+/** The shapes of a protocol. Every message has one, or is `LOCAL`, so that none can be forgotten. */
+export type Shapes<P extends Protocol> = {
+  readonly [K in keyof P & string]: MessageShape<FieldsOf<P[K]>, Awaited<ReplyOf<P, K>>> | typeof LOCAL;
+};
+
+export type AnyShapes = Readonly<Record<string, MessageShape<unknown, unknown> | typeof LOCAL>>;
+
+// oxlint-disable-next-line typescript/no-explicit-any
+type Fields = Readonly<Record<string, Shape<any>>>;
+type Shaped<S> = S extends Shape<infer T> ? Exclude<T, typeof FAILED> : never;
+type OptionalKeys<F extends Fields> = { [K in keyof F]: F[K] extends { optional: true } ? K : never }[keyof F];
+export type ObjectOf<F extends Fields> = {
+  [K in Exclude<keyof F, OptionalKeys<F>>]: Shaped<F[K]>;
+} & { [K in OptionalKeys<F>]?: Exclude<Shaped<F[K]>, undefined> };
+
+/** Shape of a message with these fields, and of its answer. */
+export function takes<F extends Fields, A = void>(
+  fields: F,
+  answer: Shape<A> = nothing as Shape<A>,
+): MessageShape<ObjectOf<F>, A> {
+  return { message: object(fields), answer };
+}
+
+/** The answer of a message that has none. */
+const nothing: Shape<void> = () => undefined;
+
+/** Takes every value: the receiver has schemas of its own. */
+export function unchecked<T>(): Shape<T> {
+  return (value) => value as T;
+}
+
+export function object<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
+  const entries = Object.entries(fields);
+  const keys = entries.map(([key]) => key);
+  const shapes = entries.map(([, shape]) => shape);
+
+  return (value, reading) => {
+    if (!isRecord(value)) return reading.fail('an object');
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as string;
+      const before = value[key];
+      const after = (shapes[i] as Shape<unknown>)(before, reading);
+      if (after === FAILED) return reading.in(key);
+      if (after !== before) value[key] = after;
+      // Erlang's atom `undefined`: a field that is not there.
+      else if (after === undefined && key in value) delete value[key];
+    }
+
+    return value as ObjectOf<F>;
+  };
+}
+
+export function optional<T>(shape: Shape<T>): OptionalShape<T> {
+  const read: Shape<T | undefined> = (value, reading) => (value === undefined ? undefined : shape(value, reading));
+
+  return Object.assign(read, { optional: true } as const);
+}
+
+export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+  return (value, reading) => (value === null ? null : shape(value, reading));
+}
+
+/** The fallback in place of what the shape refuses. */
+export function otherwise<T, const F>(shape: Shape<T>, fallback: F): Shape<T | F> {
+  return (value, reading) => {
+    const read = shape(value, reading);
+    if (read !== FAILED) return read;
+    reading.path.length = 0;
+    return fallback;
+  };
+}
+
+export function list<T>(shape: Shape<T>, most = Number.POSITIVE_INFINITY): Shape<T[]> {
+  return (value, reading) => {
+    if (!Array.isArray(value) || value.length > most) {
+      return reading.fail(most === Number.POSITIVE_INFINITY ? 'a list' : `a list of at most ${most}`);
+    }
+    const items = value as unknown[];
+    for (let i = 0; i < items.length; i++) {
+      const after = shape(items[i], reading);
+      if (after === FAILED) return reading.in(i);
+      if (after !== items[i]) items[i] = after;
+    }
+
+    return items as T[];
+  };
+}
+
+/** Objects that differ in the value of one field. */
+export function tagged<K extends string, V extends Readonly<Record<string, Fields>>>(
+  key: K,
+  variants: V,
+): Shape<{ [T in keyof V & string]: { [P in K]: T } & ObjectOf<V[T]> }[keyof V & string]> {
+  const shapes = new Map(Object.entries(variants).map(([tag, fields]) => [tag, object(fields)]));
+
+  return (value, reading) => {
+    const tag = isRecord(value) ? value[key] : undefined;
+    const shape = typeof tag === 'string' ? shapes.get(tag) : undefined;
+    if (shape === undefined) return reading.fail(`an object with a known ${key}`);
+
+    return shape(value, reading) as never;
+  };
+}
+
+/** The first of two shapes that takes the value. */
+export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
+  return (value, reading) => {
+    const read = first(value, reading);
+    if (read !== FAILED) return read;
+    reading.path.length = 0;
+    return second(value, reading);
+  };
+}
+
+/** The answer of an actor whose caller can act on a failure. */
+export function outcome<T, Code extends string>(
+  value: Shape<T>,
+  /** Has every code, so that none can be forgotten; codes of later versions are read as `other`. */
+  codes: Readonly<Record<Code, unknown>>,
+  other: NoInfer<Code>,
+): Shape<Outcome<T, Code>> {
+  const success = object({ ok: constant(true), value });
+  const failure = object({ ok: constant(false), code: otherwise(oneOf(Object.keys(codes)), other), message: text() });
+
+  return ((given, reading) =>
+    isRecord(given) && given['ok'] === true ? success(given, reading) : failure(given, reading)) as Shape<
+    Outcome<T, Code>
+  >;
+}
+
+export function text(most = Number.POSITIVE_INFINITY): Shape<string> {
+  return (value, reading) => {
+    if (typeof value === 'string' && value.length <= most) return value;
+
+    return reading.fail(most === Number.POSITIVE_INFINITY ? 'a text' : `a text of at most ${most} characters`);
+  };
+}
+
+export const flag: Shape<boolean> = (value, reading) =>
+  typeof value === 'boolean' ? value : reading.fail('a boolean');
+
+/** A finite number. */
+export const number: Shape<number> = (value, reading) =>
+  typeof value === 'number' && Number.isFinite(value) ? value : reading.fail('a number');
+
+export function integer(least: number, most = Number.MAX_SAFE_INTEGER): Shape<number> {
+  return (value, reading) =>
+    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+      ? (value as number)
+      : reading.fail(`a whole number from ${least} to ${most}`);
+}
+
+/** A whole number that is not negative. */
+export const count = integer(0);
+
+export function constant<const T extends string | number | boolean | null>(expected: T): Shape<T> {
+  return (value, reading) => (value === expected ? expected : reading.fail(String(expected)));
+}
+
+export function oneOf<const T extends string>(values: readonly T[]): Shape<T> {
+  const known: ReadonlySet<unknown> = new Set(values);
+
+  return (value, reading) => (known.has(value) ? (value as T) : reading.fail(`one of ${values.join(', ')}`));
+}
+
+export const bytes: Shape<Uint8Array> = (value, reading) =>
+  value instanceof Uint8Array ? value : reading.fail('bytes');
+
+/** The name of the node that sent the message: none can speak for another. */
+export const sender: Shape<string> = (value, reading) =>
+  value === reading.from ? reading.from : reading.fail('the name of the node that sends it');
+
+/** Any value that JSON has, or none. */
+export const json: Shape<unknown> = (value, reading) => (isJson(value) ? value : reading.fail('a JSON value'));
+
+/** The value of a JSON text, or a value that was sent as it is: earlier versions do. */
+export function jsonText<T>(shape: Shape<T>): Shape<T> {
+  return (value, reading) => {
+    if (typeof value !== 'string') return shape(value, reading);
+    try {
+      return shape(JSON.parse(value), reading);
+    } catch {
+      return reading.fail('JSON text');
+    }
+  };
+}
+
+function isJson(value: unknown): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+    case 'undefined':
+      return true;
+    case 'number':
+      return Number.isFinite(value);
+    case 'object':
+      if (value === null) return true;
+      if (Array.isArray(value)) return value.every(isJson);
+      if (!isRecord(value)) return false;
+      for (const key in value) if (!isJson(value[key])) return false;
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** True for plain objects, as opposed to refs, bytes, terms and maps. */
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return isPlain(value as Term);
+}

@@ -28,6 +28,20 @@ describe('what a node opens for others', () => {
     }
   });
 
+  test('closes the file of a request whose name is used again', async () => {
+    const owner = await new TestNode('d').open(2);
+    try {
+      owner.stream.files.set('big', bytesOf(HEAD_BYTES + 1));
+      const file = { kind: 'stream', roomId: 'r', fileName: 'big' } as const;
+      for (let i = 0; i < 3; i += 1) {
+        await owner.system.call<FilesProtocol, 'open'>(FILES_ACTOR, { type: 'open', request: 'same', file });
+      }
+      expect(owner.stream.closed).toEqual(['big', 'big']);
+    } finally {
+      await owner.close();
+    }
+  });
+
   test('is bounded, and counts what is waited for', async () => {
     const owner = await new TestNode('d').open(2);
     try {

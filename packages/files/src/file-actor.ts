@@ -1,4 +1,5 @@
 import { later, LOCAL, outcomeOf, type ActorContext, type Behaviour } from '@bloom/actors';
+import { LogThrottle } from '@bloom/time';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams } from './stores.js';
 import type { ServedFile } from './served-file.js';
@@ -24,6 +25,8 @@ interface Entry {
 type State = Map<string, Entry>;
 
 const MAX_OPEN = 1_000;
+/** Looks at the disk for other nodes at once, open files aside. */
+const MAX_LOOKS = 1_000;
 /** Idle time after which an open file is closed: the other node or its client is gone. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
@@ -44,6 +47,9 @@ export function fileBehaviour({
     if (state.size >= maxOpen && !dropIdle(state)) {
       throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are open for other nodes already`);
     }
+    // A request is named by its node, and each name is used once: another file of that name would stay open for ever.
+    const before = state.get(request);
+    if (before !== undefined) drop(state, request, before);
     const entry: Entry = { abort: new AbortController(), file: undefined, usedAt: now(), reading: 1 };
     state.set(request, entry);
     let kept = false;
@@ -86,6 +92,19 @@ export function fileBehaviour({
     }
   };
 
+  let looks = 0;
+  const look = async <T>(run: () => Promise<T>): Promise<T> => {
+    if (looks >= MAX_LOOKS)
+      throw new MediaFileError('TOO_BUSY', `${MAX_LOOKS} looks at the disk are under way already`);
+    looks += 1;
+    try {
+      return await run();
+    } finally {
+      looks -= 1;
+    }
+  };
+  const refusals = new LogThrottle();
+
   // Outlives restarts of the actor, so that no file stays open for ever.
   const files: State = new Map();
 
@@ -119,34 +138,35 @@ export function fileBehaviour({
       recordings: () =>
         later(
           outcomeOf(
-            recordings.list().then(({ ids }) => ids),
+            look(() => recordings.list().then(({ ids }) => ids)),
             MediaFileError,
           ),
         ),
       startOf: (_state, { id }) =>
         later(
-          recordings.startOf(id).then(
+          look(() => recordings.startOf(id)).then(
             (startedAt) => startedAt ?? null,
-            () => null,
+            // Null would mean that there is none: an asker without answer knows that this node may have it.
+            (error: unknown) => (isBusy(error) ? new Promise<never>(() => {}) : null),
           ),
         ),
       startsOf: (_state, { ids }) =>
         later(
           outcomeOf(
-            recordings.startsOf(ids).then((starts) => [...starts].map(([id, startedAt]) => ({ id, startedAt }))),
+            look(async () => Array.from(await recordings.startsOf(ids), ([id, startedAt]) => ({ id, startedAt }))),
             MediaFileError,
           ),
         ),
       // A recording in progress here stays: the cluster was split, and neither is older for certain.
       began: (_state, { id }, { log }) => {
-        recordings
-          .setAsideFinished(id)
-          .catch((error: unknown) => log.warn('recording.not_set_aside', { recordingId: id, error }));
+        look(() => recordings.setAsideFinished(id)).catch((error: unknown) => {
+          if (refusals.allows(id)) log.warn('recording.not_set_aside', { recordingId: id, error });
+        });
       },
       remove: (_state, { id }) =>
         later(
           outcomeOf(
-            recordings.remove(id).then(() => null),
+            look(() => recordings.remove(id).then(() => null)),
             MediaFileError,
           ),
         ),
@@ -162,6 +182,10 @@ export function fileBehaviour({
       for (const [request, entry] of state) drop(state, request, entry);
     },
   };
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof MediaFileError && error.code === 'TOO_BUSY';
 }
 
 function sweepLater(context: ActorContext<Protocol>): void {

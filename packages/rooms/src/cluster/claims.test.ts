@@ -36,3 +36,11 @@ test('a claim ends after ten seconds', () => {
   now = 10_000;
   expect(claims.claim('r', 'b')).toBe(true);
 });
+
+test('ten thousand ids are claimed at once at most, until the first claims end', () => {
+  for (let i = 0; i < 10_000; i += 1) claims.claim(`r${i}`, 'a');
+  expect(claims.claim('more', 'a')).toBe(false);
+  expect(claims.claim('r1', 'a')).toBe(true);
+  now = 10_000;
+  expect(claims.claim('more', 'a')).toBe(true);
+});

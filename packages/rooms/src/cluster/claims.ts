@@ -3,6 +3,8 @@ import type { Clock } from '@bloom/time';
 
 /** How long a claim stands whose claimant has disappeared. */
 const LIFETIME_MS = 10_000;
+/** Claims at once: beyond, ids are refused. */
+const MAX_CLAIMS = 10_000;
 
 interface Claim {
   claimant: string;
@@ -27,13 +29,19 @@ export class Claims {
   claim(roomId: string, claimant: string): boolean {
     const holder = this.holder(roomId);
     if (holder !== undefined && holder.claimant !== claimant) return false;
+    this.#claims.delete(roomId);
+    if (this.#claims.size >= MAX_CLAIMS) return false;
     this.#claims.set(roomId, { claimant, until: this.#clock.now() + LIFETIME_MS });
     return true;
   }
 
   holder(roomId: string): Readonly<Claim> | undefined {
     const now = this.#clock.now();
-    for (const [id, { until }] of this.#claims) if (until <= now) this.#claims.delete(id);
+    // All live equally long: the oldest come first.
+    for (const [id, { until }] of this.#claims) {
+      if (until > now) break;
+      this.#claims.delete(id);
+    }
     return this.#claims.get(roomId);
   }
 

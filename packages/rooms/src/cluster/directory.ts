@@ -30,6 +30,10 @@ interface Node {
 
 /** How long the rooms of a lost node are remembered: it may be cut off rather than dead. */
 const LOST_NODE_MEMORY_MS = 10 * 60_000;
+/** Rooms of one member; further ones are found by asking it. */
+export const MAX_ROOMS = 200_000;
+/** Conflicts that are remembered and reported. */
+const MAX_CONFLICTS = 1_000;
 
 /** Which node owns which room, as announced by the owners: a cache that can always be rebuilt from them. */
 export class Directory {
@@ -46,13 +50,15 @@ export class Directory {
   /** Adds a room of a member or of this node. Returns the conflict that this reveals, once. */
   add(node: string, room: OwnedRoom): RoomConflict | undefined {
     const { roomId } = room;
-    this.#node(node).rooms.set(roomId, room);
+    const { rooms } = this.#node(node);
+    if (rooms.size >= MAX_ROOMS && !rooms.has(roomId)) return undefined;
+    rooms.set(roomId, room);
     // A lost owner may be dead: two owners conflict only if both are reachable.
     const owners = this.#ownersOf(roomId).filter((owner) => this.#nodes.get(owner)?.reachable);
     if (owners.length < 2) return undefined;
     const [kept, shadowed] = owners as [string, string];
     const key = `${roomId}\0${owners.join('\0')}`;
-    if (this.#conflicts.has(key)) return undefined;
+    if (this.#conflicts.has(key) || this.#conflicts.size >= MAX_CONFLICTS) return undefined;
     this.#conflicts.add(key);
     return { roomId, kept, shadowed };
   }

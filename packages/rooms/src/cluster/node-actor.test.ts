@@ -59,3 +59,19 @@ test('a creation can be withdrawn within a minute, and no other room ends for it
   await withdraw('again');
   expect(ids().toSorted()).toEqual(['again', 'next', 'other']);
 });
+
+test('a member that withdraws and reserves without end fills neither the memory nor the node', async () => {
+  const { system } = node;
+  for (let i = 0; i < 12_000; i += 1) {
+    system.cast(actor, { type: 'withdraw', creation: `${i}` });
+    // The mailbox holds 10,000.
+    if (i % 1_000 === 0) await system.idle();
+  }
+  await system.idle();
+  const seen = { forwardedTracks: 0, rooms: 1_000_000 };
+  for (let i = 0; i < 1_500; i += 1) system.cast(actor, { type: 'reserve', seen });
+  await system.idle();
+  const { state } = system.inspect(actor) as unknown as { state: { creations: unknown[]; reservations: number } };
+  expect(state.creations).toHaveLength(10_000);
+  expect(state.reservations).toBe(1_000);
+});

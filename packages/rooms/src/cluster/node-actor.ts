@@ -42,6 +42,8 @@ interface Attempt {
 
 /** How long after its start an attempt can be withdrawn: the link to its asker may be full or lost meanwhile. */
 const CREATION_MEMORY_MS = 60_000;
+/** Creations and withdrawals remembered at once; the oldest that have ended are forgotten first. */
+const MAX_CREATIONS = 10_000;
 
 /** Answers the other nodes from kept figures, without asking rooms: a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
@@ -52,13 +54,11 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     { creation, reservation, config }: { creation: string; reservation: string; config: NamedConfig },
     requestId: string | undefined,
   ): Promise<Outcome<CreatedRoom>> {
-    const before = clock.now() - CREATION_MEMORY_MS;
-    for (const [id, { since }] of state.creations) if (since < before) state.creations.delete(id);
     // From here on the room itself counts as load.
     const inTime = state.reservations.release(reservation);
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
     const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, since: clock.now() };
-    state.creations.set(creation, attempt);
+    remember(state, creation, attempt);
     const outcome = await outcomeOf(
       rooms.createRoom(config, requestId, () => !attempt.withdrawn),
       RoomError,
@@ -67,6 +67,15 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     if (outcome.ok) attempt.room = rooms.roomRef(attempt.roomId);
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;
+  }
+
+  function remember({ creations }: State, creation: string, attempt: Attempt): void {
+    const before = clock.now() - CREATION_MEMORY_MS;
+    for (const [id, { since, state }] of creations) {
+      if (since >= before && creations.size < MAX_CREATIONS) break;
+      if (state !== 'running') creations.delete(id);
+    }
+    creations.set(creation, attempt);
   }
 
   return {
@@ -81,7 +90,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         const attempt = state.creations.get(creation);
         if (attempt === undefined) {
           // The creation may still arrive: it is refused then.
-          state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
+          remember(state, creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
         } else {
           attempt.withdrawn = true;
           // Another room may have the id by now.

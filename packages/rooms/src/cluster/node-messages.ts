@@ -19,7 +19,7 @@ import type { Outcome } from '../outcome.js';
 import { ROOM_SHAPES, type RoomRef } from '../room/room-messages.js';
 import { createdRoom, id, namedConfig, outcome, roomView } from '../room/view-shapes.js';
 import type { CreatedRoom, NamedConfig, RoomView } from '../room-service.js';
-import type { OwnedRoom } from './directory.js';
+import { MAX_ROOMS, type OwnedRoom } from './directory.js';
 import type { Load, LoadAnswer } from './load.js';
 import type { ReserveAnswer } from './reservations.js';
 
@@ -49,9 +49,6 @@ export type NodeProtocol = {
   /** Returns the last known state of a room of this node, or null. The room itself is not asked: it may be stuck. */
   viewRoom: (message: { roomId: string; text?: boolean }) => RoomView | string | null;
 };
-
-/** Rooms of one member: as many as a snapshot holds. */
-const MAX_ROOMS = 200_000;
 
 const load = { forwardedTracks: count, rooms: count };
 const loadAnswer = object({ ...load, draining: flag });

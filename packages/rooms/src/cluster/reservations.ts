@@ -4,6 +4,8 @@ import { compareLoad, type Load } from './load.js';
 
 /** How long a reservation counts whose asker has disappeared. */
 const LIFETIME_MS = 5000;
+/** Reservations at once; a member that asks for more cannot fill the memory, nor make every expiry slow. */
+const MAX_RESERVATIONS = 1_000;
 
 export type ReserveAnswer = { granted: string } | { refused: Load & { draining: boolean } };
 
@@ -33,7 +35,8 @@ export class Reservations {
   /** Grants a reservation unless this node has become busier than `seen`, the load that it reported. */
   reserve(seen: Load, draining: boolean): ReserveAnswer {
     const load = this.load();
-    if (draining || compareLoad(load, seen) > 0) return { refused: { ...load, draining } };
+    const isFull = this.#expiries.size >= MAX_RESERVATIONS;
+    if (isFull || draining || compareLoad(load, seen) > 0) return { refused: { ...load, draining } };
     const id = randomUUID();
     this.#expiries.set(id, this.#clock.now() + LIFETIME_MS);
     return { granted: id };
@@ -47,6 +50,10 @@ export class Reservations {
 
   #expire(): void {
     const now = this.#clock.now();
-    for (const [id, expiry] of this.#expiries) if (expiry <= now) this.#expiries.delete(id);
+    // All live equally long: the oldest come first.
+    for (const [id, expiry] of this.#expiries) {
+      if (expiry > now) break;
+      this.#expiries.delete(id);
+    }
   }
 }

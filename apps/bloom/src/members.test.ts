@@ -14,6 +14,7 @@ import {
 } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import { atom, Pid, tuple, type Term } from '@bloom/etf';
+import { InspectionClient } from '@bloom/inspection';
 import { createLogger, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { fuzzRuns, until } from '@bloom/time/testing';
@@ -80,6 +81,7 @@ describe('a node that gets anything from a member', () => {
       JF_DIST_NODE_NAME: NODE,
       JF_DIST_COOKIE: COOKIE,
       JF_DIST_IP: '127.0.0.1',
+      JF_INSPECTION: 'full',
       ERL_EPMD_PORT: String(mapper.port),
     };
     const log = createLogger({
@@ -209,6 +211,16 @@ describe('a node that gets anything from a member', () => {
     );
     await expectUnharmed();
   }, 600_000);
+
+  test('is not ready while a service fails again and again, and is afterwards', async () => {
+    const tool = new InspectionClient({ system, remote, asked: NODE, tool: 'a test' });
+    const ready = async () => (await fetch(`${node.url}/health/ready`)).json() as Promise<{ status: string }>;
+    // Three restarts are at once, the next one has to wait for a second.
+    for (let i = 0; i < 4; i += 1) await tool.ask('kill', { id: 'events_node', reason: 'for a test' });
+    expect(await ready()).toEqual({ status: 'DOWN', reason: 'service_failed' });
+    await until(async () => (await ready()).status === 'UP');
+    await tool.close();
+  });
 
   function send(to: Pid | { node: string; name: string }, how: string, term: Term): void {
     const forms: Record<string, () => Term> = {

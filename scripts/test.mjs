@@ -56,10 +56,10 @@ if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
 await runUnitTests();
-// The images wait for the disk, the examples for the registry, each of them on one core.
-const examples = provideExamples();
+// The images wait for the disk, the examples for the registry, the last release for the compiler.
+const provided = [provideExamples(), provideLastRelease()];
 makeImages();
-await examples;
+await Promise.all(provided);
 await runEndToEnd();
 workspace.close();
 writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
@@ -133,6 +133,17 @@ async function provideExamples() {
   const [code] = await once(install, 'exit');
   jest.env.BLOOM_EXAMPLES = code === 0 ? folder : '';
   if (code !== 0) console.warn('\n*** The examples cannot be installed, so their tests will be SKIPPED.\n');
+}
+
+/** Builds the release that the nodes of this checkout meet. Without its commit those tests are skipped, and say so. */
+async function provideLastRelease() {
+  if (!plans.some(({ file }) => file.startsWith('e2e/releases/'))) return;
+  const build = spawn(process.execPath, [join(root, 'scripts', 'testing', 'last-release.mjs')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  process.once('exit', () => build.kill());
+  const [code] = await once(build, 'exit');
+  if (code !== 0) console.warn('\n*** The last release cannot be built, so tests beside it will be SKIPPED.\n');
 }
 
 async function runFile({ file, secondTry }) {

@@ -5,6 +5,8 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { deployments, interpolate } from '../../scripts/deploy/deployments.mjs';
 import { repository } from '../harness/repository.js';
 import { type Host, Lab } from '../hosts/lab.js';
@@ -19,16 +21,22 @@ export interface Service {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Erlang shells join these clusters with the default cookie. */
+/** The default, so that Erlang shells join these clusters. */
+const COOKIE = 'bloom_cookie';
+
 function settingsOf({ env }: Service): Record<string, string> {
-  const values = { BLOOM_COOKIE: 'bloom_cookie' };
+  const values = { BLOOM_COOKIE: COOKIE };
   return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, interpolate(value, values)]));
 }
 
 export class LabNode extends ClusterNode {
+  /** The built checkout whose program `start` runs. */
+  checkout = repository;
   #child: ChildProcess | undefined;
   #output = '';
-  #folder: string | undefined;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
+  /** Where it keeps recordings and finds the files that it plays. */
+  readonly resources = join(this.#folder, 'resources');
 
   constructor(
     readonly host: Host,
@@ -48,10 +56,9 @@ export class LabNode extends ClusterNode {
 
   /** Starts the program; it may take a while until it answers. */
   start(env: Readonly<Record<string, string>> = {}): void {
-    const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
+    const main = join(this.checkout, 'apps', 'bloom', 'dist', 'main.js');
     if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
     const { address } = this.host;
-    this.#folder ??= mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
     const child = this.host.start(process.execPath, [main], {
       cwd: this.#folder,
       env: {
@@ -61,7 +68,7 @@ export class LabNode extends ClusterNode {
         JF_METRICS_IP: '0.0.0.0',
         JF_DIST_MIN_PORT: '9000',
         JF_DIST_MAX_PORT: '9000',
-        JF_RESOURCES_BASE_PATH: join(this.#folder, 'resources'),
+        JF_RESOURCES_BASE_PATH: this.resources,
         JF_WEBRTC_TURN_IP: address,
         JF_WEBRTC_TURN_LISTEN_IP: address,
         JF_MEDIA_WORKERS: '1',
@@ -73,6 +80,18 @@ export class LabNode extends ClusterNode {
       stream?.on('data', (data: Buffer) => (this.#output += data.toString()));
     }
     this.#child = child;
+  }
+
+  /** Returns the document that a command of `bloomctl` prints, which asks this node. It must end with 0. */
+  async bloomctl(checkout: string, ...args: string[]) {
+    const program = join(checkout, 'apps', 'bloomctl', 'dist', 'bloomctl.js');
+    const env = { BLOOM_NODE: this.service.env['JF_DIST_NODE_NAME'] ?? '', BLOOM_COOKIE: COOKIE };
+    const child = this.host.start(process.execPath, [program, ...args, '--json'], { env });
+    const [out, err] = await Promise.all([child.stdout, child.stderr].map((stream) => text(stream as Readable)));
+    if (child.exitCode === null) await once(child, 'exit');
+    if (child.exitCode !== 0) throw new Error(`bloomctl ${args.join(' ')} ended with ${child.exitCode}: ${err}`);
+    // oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program; the tests state what they expect
+    return JSON.parse(out ?? '') as any;
   }
 
   /** Everything it has printed since its host was made. */
@@ -111,7 +130,7 @@ export class LabNode extends ClusterNode {
 
   async dispose(): Promise<void> {
     await this.kill();
-    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

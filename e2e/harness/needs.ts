@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { describe, test } from '@jest/globals';
 import { containersUnavailable } from '../../scripts/deploy/container-image.mjs';
+import { lastReleaseFolder } from '../../scripts/testing/last-release.mjs';
 import { labUnavailable } from '../hosts/lab.js';
 
 export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
@@ -93,6 +94,8 @@ const checks = {
   webrtcbin: () => spawnSync('/usr/bin/python3', ['-c', WEBRTC_PARTS]).status === 0,
   /** scripts/test.mjs says so with an empty path when it could not install them. */
   'installed examples': () => process.env['BLOOM_EXAMPLES'] !== '',
+  /** scripts/test.mjs builds it, and says so when it cannot. */
+  'the last release': () => lastReleaseFolder() !== undefined,
   openssl: () => installed('openssl'),
   phones: () => installed('kamailio', 'baresip', 'sipp'),
   /** As root only. */

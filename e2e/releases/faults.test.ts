@@ -90,6 +90,14 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
+  test('show what each of them speaks: the last release may announce nothing, and then speaks 1', async () => {
+    const { views } = await cluster.node(1).bloomctl(checkoutOf('this'), 'cluster');
+    const { links } = views.find(({ node }: { node: string }) => node === 'app@app1');
+    const announced = new Map(links.map((link: { node: string; announced: unknown }) => [link.node, link.announced]));
+    expect(announced.get('app@app2')).toEqual({ release: null, protocols: { min: 1, max: 1 } });
+    expect(announced.get('app@app3')).toMatchObject({ release: expect.stringMatching(/^\d/) });
+  });
+
   test.each(DIRECTIONS)('O6: frozen, $title is named in 503 and in lists, and returns', async ({ asked, about }) => {
     const [node, frozen] = [cluster.node(asked), cluster.node(about)];
     const name = `app@${frozen.name}`;

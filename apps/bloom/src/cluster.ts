@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { ClusterSettings } from '@bloom/config';
 import { createResolver, dnsStrategy, nodesList, type Resolve4, type Strategy } from '@bloom/discovery';
-import type { DistributionNode } from '@bloom/distribution';
+import { PROTOCOLS, type DistributionNode } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
@@ -13,6 +13,7 @@ import { ensureMapper } from '@bloom/port-mapper';
 import { ClusterRooms, createClusterPort, followMembers, type LocalRooms } from '@bloom/rooms';
 import { EventRelay, type EventRelayOptions } from './event-relay.js';
 import { ClusterError, ownName } from './own-name.js';
+import { VERSION } from './version.js';
 
 /** The stand-alone port mapper, which outlives this process. */
 const MAPPER_PROGRAM = join(
@@ -36,6 +37,8 @@ export interface ClusterOptions {
   localServer?: Server | undefined;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
+  /** Called once, when this node cannot be a member of the cluster that it joins: it has to end. */
+  onRefused?: ((error: ClusterError) => void) | undefined;
 }
 
 export interface Cluster {
@@ -105,11 +108,18 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     },
     ...(options.localServer === undefined ? {} : { localServer: options.localServer }),
     tickTimeMs: settings.tickTimeS * 1000,
+    spoken: { release: VERSION, protocols: PROTOCOLS },
     log,
   });
   const node = await starting.catch(nameVariables);
   const unfollow = followMembers(node, clusterRooms);
+  let refused = false;
   const unwatch = node.subscribe({
+    refused: ({ why, joins }) => {
+      if (!joins || refused) return;
+      refused = true;
+      options.onRefused?.(new ClusterError('NO_COMMON_PROTOCOL', why));
+    },
     nodeup: (event) => {
       if (event.kind !== 'member') return;
       metrics.nodeUp(event.node);

@@ -7,7 +7,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { DistributionNode } from '@bloom/distribution';
+import { silentLog } from '@bloom/log';
 import { freeTcpPort } from '@bloom/net/testing';
+import { PortMapperServer } from '@bloom/port-mapper';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -186,6 +189,39 @@ describe('a node that cannot start', () => {
 
     expect(await program.exited).toBe(78);
     expect(program.output()).toContain('JF_SERVER_API_TOKEN');
+  });
+
+  test('ends with 78 where no member speaks its protocol, and the member that was there goes on', async () => {
+    const mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    const member = await DistributionNode.start({
+      name: 'newer@127.0.0.1',
+      mode: 'name',
+      cookie: 'of a test',
+      mapper: { port: mapper.port },
+      spoken: { release: '99.0.0', protocols: { min: 99, max: 99 } },
+      log: silentLog,
+    });
+    try {
+      const program = run({
+        ...ports,
+        JF_DIST_ENABLED: 'true',
+        JF_DIST_MODE: 'name',
+        JF_DIST_NODE_NAME: 'joins@127.0.0.1',
+        JF_DIST_NODES: 'newer@127.0.0.1',
+        JF_DIST_COOKIE: 'of a test',
+        JF_DIST_IP: '127.0.0.1',
+        ERL_EPMD_PORT: String(mapper.port),
+      });
+      expect(await program.exited).toBe(78);
+      expect(program.output()).toMatch(
+        /node\.start_failed.*newer@127\.0\.0\.1 of release 99\.0\.0 speaks protocol 99, this node of release .* speaks protocol 1/s,
+      );
+      expect(program.output()).toContain('docs/guide/upgrading.md');
+      expect(member.nodes()).toEqual([]);
+    } finally {
+      await member.stop();
+      await mapper.close();
+    }
   });
 
   test('names the port that somebody else has', async () => {

@@ -57,7 +57,13 @@ async function main(): Promise<void> {
   closeOnSignals(log, { close, ...(loaded.settings.http.tls === null ? {} : { reload }) });
   for (const { variable, message } of loaded.warnings) log.warn(message, { variable });
 
-  const starting = start(loaded.settings, log);
+  const starting = start(loaded.settings, log, (error) => {
+    log.error('node.start_failed', { error });
+    // In order: the node may have rooms by now.
+    void close()
+      .catch(() => undefined)
+      .then(() => exit(BAD_CONFIG));
+  });
   try {
     const { settings, node } = await starting;
     logWelcome(log, { settings, ...node });
@@ -69,7 +75,11 @@ async function main(): Promise<void> {
   }
 }
 
-async function start(configured: Settings, log: Log): Promise<{ settings: Settings; node: RunningNode }> {
+async function start(
+  configured: Settings,
+  log: Log,
+  onRefused: (error: ClusterError) => void,
+): Promise<{ settings: Settings; node: RunningNode }> {
   const settings = await withMediaAddress(await withOwnName(configured, log), log);
   // Loaded late: wrong settings are reported without waiting for the node's modules. The media workers start while those load.
   const { openEngine } = await import('./media.js');
@@ -79,7 +89,7 @@ async function start(configured: Settings, log: Log): Promise<{ settings: Settin
   const { startNode, stuckThreads } = await import('./node.js');
   watchStuckThreads(stuckThreads);
 
-  return { settings, node: await startNode({ settings, log, media }) };
+  return { settings, node: await startNode({ settings, log, media, onRefused }) };
 }
 
 await main();

@@ -26,6 +26,7 @@ import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { collectQuality, countMeasure } from './quality.js';
+import type { ClusterError } from './own-name.js';
 import { liveStreams, localRecordings, servedFiles } from './served-files.js';
 import { VERSION } from './version.js';
 import { warmUpRooms } from './warm-up.js';
@@ -49,6 +50,8 @@ export interface NodeOptions {
   mediaInProcess?: boolean;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
+  /** Called once, possibly during the start, when the cluster refuses this node: it has to end. */
+  onRefused?: (error: ClusterError) => void;
 }
 
 export interface RunningNode {
@@ -163,6 +166,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       log,
       wants: (kind) => serverSocket.wants(kind),
       localServer,
+      onRefused: options.onRefused,
       ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
     });
     cluster = joined;

@@ -7,7 +7,7 @@ import type { Log } from '@bloom/log';
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
   constructor(
-    readonly code: 'HOST_UNRESOLVABLE' | 'NOT_JOINED',
+    readonly code: 'HOST_UNRESOLVABLE' | 'NOT_JOINED' | 'NO_COMMON_PROTOCOL',
     message: string,
     options?: ErrorOptions,
   ) {

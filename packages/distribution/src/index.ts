@@ -6,6 +6,7 @@ export { missingFlags, ownFlags } from './handshake/flags.js';
 export { asGenCall, type GenCall } from './link/gen-call.js';
 export { type Identity, Initiator, type Step } from './handshake/handshake.js';
 export type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
+export { type Announcement, type Protocols, PROTOCOLS, type Spoken } from './membership/announcement.js';
 export type {
   ClusterEvent,
   LinkFailure,
@@ -13,6 +14,7 @@ export type {
   NodeDown,
   NodeKind,
   NodeListener,
+  NodeRefused,
   NodeUp,
 } from './membership/link-state.js';
 export { bindSocket, type ListenAddress } from './handshake/listener.js';

@@ -21,6 +21,7 @@ import { type Watched, wireTarget } from './link/signals.js';
 import { socketWire } from './link/socket-wire.js';
 import { Ticker } from './link/ticker.js';
 import { TurnFlush } from './link/turn-flush.js';
+import { type Announcement, commonProtocol, type Spoken, UNANNOUNCED } from './membership/announcement.js';
 import { ClusterEvents } from './membership/cluster-events.js';
 import type { LinkState, NodeKind, NodeListener } from './membership/link-state.js';
 import { Membership } from './membership/membership.js';
@@ -41,6 +42,8 @@ export interface NodeOptions {
   readonly visible?: boolean;
   /** A tool such as bloomctl: connects to members and is none itself. Default false. */
   readonly tool?: boolean;
+  /** What it announces as a member. Without it, the node speaks protocol 1 and accepts every member. */
+  readonly spoken?: Spoken | undefined;
   /** Address to listen on. `false`: dial only, register nothing. Default any port of 127.0.0.1. */
   readonly listen?: ListenAddress | false;
   /** From `bindSocket`, for tools on this machine: opening the socket takes no cookie. The node closes it. */
@@ -166,6 +169,8 @@ export class DistributionNode {
       announceForeign: options.announceForeign ?? false,
       acceptable: (node) => this.#acceptable(node),
       connect: (node) => this.connect(node),
+      disconnect: (node) => void this.disconnect(node),
+      spoken: options.spoken,
       send: (node, message) =>
         void this.send({ node, name: MESH_NAME }, message, { from: this.#identifiers.system, kind: 'signal' }),
       guard: this.#faults.guard,
@@ -212,7 +217,7 @@ export class DistributionNode {
     return this.#identifiers.pid();
   }
 
-  /** Returns a reference that is unique in the life of this node. */
+  /** Returns a reference unique in the life of this node. */
   createRef(): Ref {
     return this.#identifiers.ref();
   }
@@ -231,6 +236,18 @@ export class DistributionNode {
     return this.#membership.kindOf(node);
   }
 
+  /** Returns what a connected member has announced; undefined for others. */
+  announced(node: string): Announcement | undefined {
+    return this.#membership.announced(node);
+  }
+
+  /** Returns whether that member, or this node, speaks a number of the protocol between members now. */
+  speaks(node: string, protocol: number): boolean {
+    const own = this.#options.spoken?.protocols ?? UNANNOUNCED.protocols;
+    const theirs = node === this.name ? own : this.announced(node)?.protocols;
+    return theirs !== undefined && (commonProtocol(own, theirs) ?? 0) >= protocol;
+  }
+
   isConnected(node: string): boolean {
     return this.#connections.has(node);
   }
@@ -244,8 +261,6 @@ export class DistributionNode {
   subscribe(listener: NodeListener): () => void {
     return this.#membership.subscribe(listener);
   }
-
-  // --- connecting
 
   /** Adds names of the configuration: dialled immediately, and again for ever. Bad names are logged and left out. */
   seed(nodes: readonly string[]): void {

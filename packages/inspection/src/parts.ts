@@ -83,6 +83,7 @@ function linkLine(link: LinkState, now: number): LinkLine {
     nextRetryInMs: link.nextAttemptInMs,
     cutUntil: cutForMs === null ? null : Math.round(now + cutForMs),
     dialled: link.dialled,
+    announced: link.announced,
     framesIn,
     framesOut,
     bytesIn,

@@ -55,3 +55,14 @@ export const refusals = {
 export function ownerUnreachable(roomId: string, node: string, cause?: unknown): RoomError {
   return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${node}, which cannot be reached now`, { cause });
 }
+
+/** The owner of a room answers, and does not know the request: a member of another release. `release` null: unannounced. */
+export function requestUnknown(
+  { roomId, node, release }: { roomId: string; node: string; release: string | null },
+  cause?: unknown,
+): RoomError {
+  const which = `${node} of release ${release ?? '0.1.0 or earlier'}`;
+  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${which}, which does not know this request`, {
+    cause,
+  });
+}

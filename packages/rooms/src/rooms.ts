@@ -5,7 +5,7 @@ import type { ClusterRooms } from './cluster/cluster-rooms.js';
 import type { ComponentType } from './component-schemas.js';
 import type { LocalRooms } from './local-rooms.js';
 import { sendableOptions } from './options.js';
-import { ownerUnreachable, refusals, unwrap, type Outcome } from './outcome.js';
+import { ownerUnreachable, refusals, requestUnknown, unwrap, type Outcome } from './outcome.js';
 import { attachSocket } from './peer/attach.js';
 import { verifyPeerToken } from './peer/credentials.js';
 import type { RoomAnswer, RoomCalls, RoomRef } from './room/room-messages.js';
@@ -245,9 +245,10 @@ export class Rooms implements RoomService {
     if (node === undefined || cluster === undefined) return call();
 
     return cluster.silentMembers.guard(node, call).catch((error: unknown) => {
-      throw error instanceof RoomError && error.code === 'MEMBER_SILENT'
-        ? ownerUnreachable(roomId, node, error)
-        : error;
+      if (error instanceof RoomError && error.code === 'MEMBER_SILENT') throw ownerUnreachable(roomId, node, error);
+      if (!(error instanceof ActorError) || error.code !== 'UNKNOWN_MESSAGE') throw error;
+      this.#options.log.warn('cluster.forward_failed', { node, roomId, error });
+      throw requestUnknown({ roomId, node, release: cluster.releaseOf(node) }, error);
     });
   }
 

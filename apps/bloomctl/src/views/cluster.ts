@@ -44,6 +44,7 @@ export function nodesView({ nodes, unreachable }: Nodes, asked: string, screen: 
   const facts = [
     `${counted(nodes.length, 'member')}, ${unreachable.length} unreachable.`,
     '* asked here.',
+    ...mixed(nodes),
     ...nodes.flatMap((node) =>
       node.drain === null ? [] : [`${alive(node.name)}: ${leftover(node.drain, node.now)}.`],
     ),
@@ -53,6 +54,14 @@ export function nodesView({ nodes, unreachable }: Nodes, asked: string, screen: 
     ...unreachable.map(({ name, reason }) => paint(screen, 'red', printable(`${name} does not answer: ${reason}`))),
     ...wrap(facts.join(' '), screen),
   ];
+}
+
+/** What each member speaks, where they are not of one release. */
+function mixed(nodes: Nodes['nodes']): string[] {
+  const spoken = ({ version, protocols: { min, max } = { min: 1, max: 1 } }: Nodes['nodes'][number]): string =>
+    `${printable(version)} speaks protocol ${min === max ? min : `${min} to ${max}`}`;
+  if (new Set(nodes.map(spoken)).size < 2) return [];
+  return [`Releases differ: ${nodes.map((node) => `${alive(node.name)} of ${spoken(node)}`).join(', ')}.`];
 }
 
 function skew(ms: number): string {

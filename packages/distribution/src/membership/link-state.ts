@@ -1,4 +1,5 @@
 /** What one node knows of its connections. All durations are milliseconds. */
+import type { Protocols } from './announcement.js';
 import type { CloseReason, LinkCounters } from '../link/link.js';
 
 /** What a connected node is: `tool` such as bloomctl, `foreign` a node of Erlang or C. */
@@ -19,6 +20,8 @@ export interface LinkState {
   readonly state: 'up' | 'dialling' | 'waiting' | 'down';
   /** null: not known yet, or not connected; a member that is lost, and has not left, is still one. */
   readonly kind: NodeKind | null;
+  /** Release (null: unannounced, 0.1.0 or earlier) and protocols of a connected member; null for all others. */
+  readonly announced: { readonly release: string | null; readonly protocols: Protocols } | null;
   /** True for nodes of the configuration, which are dialled for ever. */
   readonly seed: boolean;
   /** How long it has been connected, or missing. */
@@ -59,8 +62,18 @@ export interface NodeDown {
   readonly reason: CloseReason;
 }
 
+/** A node of ours that cannot be a member, since it speaks no protocol that this node speaks. It is disconnected. */
+export interface NodeRefused {
+  readonly node: string;
+  /** A sentence that names both releases and what they speak. */
+  readonly why: string;
+  /** True when this node is the one that joins, and has to end. */
+  readonly joins: boolean;
+}
+
 /** Events of one node strictly alternate; `nodedown` comes after the last message over that connection. */
 export interface NodeListener {
   nodeup?(event: NodeUp): void;
   nodedown?(event: NodeDown): void;
+  refused?(event: NodeRefused): void;
 }

@@ -16,6 +16,7 @@ async function attemptsWithin4s(failure: () => Error): Promise<number> {
     tool: false,
     announceForeign: false,
     acceptable: () => true,
+    disconnect: () => undefined,
     connect: () => {
       attempts += 1;
       return Promise.reject(failure());

@@ -4,7 +4,8 @@ import { type Clock, type LogThrottle, Timer } from '@bloom/time';
 import type { ClusterEvents } from './cluster-events.js';
 import { HandshakeFailed } from '../errors.js';
 import type { CloseReason } from '../link/link.js';
-import type { NodeKind, NodeListener } from './link-state.js';
+import type { Announcement, Spoken } from './announcement.js';
+import type { NodeKind, NodeListener, NodeRefused } from './link-state.js';
 import { type LinkPlan, Mesh, type MeshAction } from './mesh.js';
 import { checkKind, type NameMode, parseNodeName } from '../handshake/names.js';
 
@@ -18,6 +19,9 @@ export interface MembershipOptions {
   readonly connect: (node: string) => Promise<void>;
   readonly send: (node: string, message: Term) => void;
   readonly guard: (what: string, run: () => void) => void;
+  readonly disconnect: (node: string) => void;
+  /** What this node announces as a member. */
+  readonly spoken?: Spoken | undefined;
   readonly events: ClusterEvents;
   readonly random: () => number;
   readonly clock: Clock;
@@ -36,7 +40,8 @@ export class Membership {
 
   constructor(options: MembershipOptions) {
     this.#options = options;
-    this.#mesh = new Mesh(options);
+    const { spoken, clock } = options;
+    this.#mesh = new Mesh({ ...options, spoken: spoken && { ...spoken, startedAt: clock.now() } });
     this.#timer = new Timer(options.clock);
   }
 
@@ -46,6 +51,11 @@ export class Membership {
 
   kindOf(node: string): NodeKind | undefined {
     return this.#mesh.kindOf(node);
+  }
+
+  /** Returns what a connected member has announced; undefined for others. */
+  announced(node: string): Announcement | undefined {
+    return this.#mesh.announced(node);
   }
 
   subscribe(listener: NodeListener): () => void {
@@ -140,6 +150,9 @@ export class Membership {
         }
         this.#publish(action.kind, (listener) => listener.nodeup?.(action));
         return;
+      case 'refuse':
+        this.#refuse(action);
+        return;
       default: {
         const { node, kind } = action;
         const reason = action.reason as CloseReason;
@@ -150,6 +163,13 @@ export class Membership {
         this.#publish(kind, (listener) => listener.nodedown?.({ node, kind, reason }));
       }
     }
+  }
+
+  #refuse({ node, why, joins }: NodeRefused): void {
+    const { throttle, log, disconnect } = this.#options;
+    if (throttle.allows(`refused ${node}`)) log.error('cluster.member_refused', { node, reason: why });
+    this.#publish('member', (listener) => listener.refused?.({ node, why, joins }));
+    disconnect(node);
   }
 
   #dial(node: string): void {

@@ -1,4 +1,12 @@
 import { Atom, atom, atomMap, isAtom, mapGet, type Term, Tuple, tuple } from '@bloom/etf';
+import {
+  type Announcement,
+  announcementOf,
+  capabilitiesOf,
+  commonProtocol,
+  noCommonProtocol,
+  type Spoken,
+} from './announcement.js';
 import type { LinkState, NodeKind } from './link-state.js';
 import { isLower } from '../handshake/names.js';
 
@@ -23,6 +31,8 @@ const MAX_RETRY_MS = 15_000;
 const MAX_SEED_RETRY_MS = 5_000;
 const GIVE_UP_MS = 10 * 60_000;
 const GOSSIP_MS = 10_000;
+/** A node joins for this long at most after its start. */
+const JOINING_MS = 60_000;
 /** New members are gathered this long before they are announced. */
 const ANNOUNCE_MS = 10;
 
@@ -37,6 +47,8 @@ export type MeshAction =
       readonly creation: number;
       readonly dialled: boolean;
     }
+  /** The node speaks no protocol in common with this one: no member. `joins`: it is this node that has to end. */
+  | { readonly do: 'refuse'; readonly node: string; readonly why: string; readonly joins: boolean }
   | { readonly do: 'down'; readonly node: string; readonly kind: NodeKind; readonly reason: string };
 
 export interface MeshOptions {
@@ -46,6 +58,8 @@ export interface MeshOptions {
   /** True when a name announced by a member may be dialled, by its syntax and kind. */
   readonly acceptable: (node: string) => boolean;
   readonly random: () => number;
+  /** What this node announces as a member. Without it, the node speaks protocol 1 and accepts every member. */
+  readonly spoken?: (Spoken & { readonly startedAt: number }) | undefined;
 }
 
 /** The state of one node, and what is planned for it. */
@@ -66,8 +80,17 @@ interface Known {
   /** Start of its absence, for giving up. */
   missingSince: number;
   connection:
-    | { kind: NodeKind | undefined; readonly since: number; readonly creation: number; readonly dialled: boolean }
+    | {
+        kind: NodeKind | undefined;
+        /** What its first hello announced. */
+        announced: Announcement | undefined;
+        readonly since: number;
+        readonly creation: number;
+        readonly dialled: boolean;
+      }
     | undefined;
+  /** Why it is no member although it is one of ours. */
+  refusal: string | undefined;
   /** True once it has announced that it leaves. */
   leaving: boolean;
   /** Why the last attempt failed, or the last connection ended. */
@@ -82,6 +105,8 @@ export class Mesh {
   readonly #news = new Map<string, string[]>();
   #newsAt: number | undefined;
   #dials = 0;
+  /** True once this node has had a member. */
+  #joined = false;
 
   constructor(options: MeshOptions) {
     this.#options = options;
@@ -94,6 +119,11 @@ export class Mesh {
 
   kindOf(node: string): NodeKind | undefined {
     return this.#known.get(node)?.connection?.kind;
+  }
+
+  /** Returns what a connected member has announced; undefined for others. */
+  announced(node: string): Announcement | undefined {
+    return this.#known.get(node)?.connection?.announced;
   }
 
   /** Adds names of the configuration: dialled immediately and retried for ever. */
@@ -129,10 +159,11 @@ export class Mesh {
   connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean, now: number): MeshAction[] {
     const known = this.#remember(node, now, true) as Known;
     this.#dialled(known);
-    known.connection = { kind: undefined, since: now, creation, dialled };
+    known.connection = { kind: undefined, announced: undefined, since: now, creation, dialled };
+    known.refusal = undefined;
     known.dialAt = undefined;
     known.leaving = false;
-    const first: MeshAction = mayBeOurs ? { do: 'send', node, message: this.#hello() } : this.#up(known, 'foreign');
+    const first: MeshAction = mayBeOurs ? { do: 'send', node, message: this.#hello(now) } : this.#up(known, 'foreign');
     return [first, ...this.poll(now)];
   }
 
@@ -144,7 +175,7 @@ export class Mesh {
     // A connection that ends before the node has said what it is counts as a failed attempt.
     if (kind === undefined) known.failures += 1;
     else known.missingSince = now;
-    known.failure = { at: now, reason };
+    known.failure = { at: now, reason: known.refusal ?? reason };
     const why = known.leaving && reason === 'connection_closed' ? 'leave' : reason;
     const actions: MeshAction[] = kind === undefined ? [] : [{ do: 'down', node, kind, reason: why }];
     const isMeant = why === 'leave' || why === 'disconnect';
@@ -245,8 +276,10 @@ export class Mesh {
     return [...actions, ...this.#announce(now), ...this.#gossip(now)];
   }
 
-  #hello(): Term {
-    const caps = atomMap(this.#options.tool ? { hidden: true } : {});
+  #hello(now: number): Term {
+    const { tool, spoken } = this.#options;
+    const announced = spoken === undefined ? {} : capabilitiesOf(spoken, now - spoken.startedAt);
+    const caps = atomMap(tool ? { hidden: true } : announced);
     return tuple(atom('hello'), VERSION, atom(this.#options.self), caps, this.#memberNames());
   }
 
@@ -263,12 +296,34 @@ export class Mesh {
     const actions: MeshAction[] = [];
     if (connection !== undefined && (connection.kind === undefined || connection.kind === 'foreign')) {
       const kind = mapGet(caps, atom('hidden')) === true ? 'tool' : 'member';
+      if (kind === 'member') {
+        const announced = announcementOf(caps);
+        const refusal = this.#refusal(known, announced, now);
+        if (refusal !== undefined) return [refusal];
+        connection.announced = announced;
+      }
       if (connection.kind === 'foreign')
         actions.push({ do: 'down', node: known.node, kind: 'foreign', reason: 'replaced' });
       actions.push(this.#up(known, kind));
       if (kind === 'member' && !this.#options.tool) this.#announceLater(known.node, nodeNames(names), now);
     }
     return this.#options.tool ? actions : [...actions, ...this.#onNames(names, now)];
+  }
+
+  /** Returns what to do with a member that speaks no common protocol; undefined for all others. */
+  #refusal(known: Known, announced: Announcement | undefined, now: number): MeshAction | undefined {
+    const { self, tool, spoken } = this.#options;
+    if (tool || spoken === undefined) return undefined;
+    if (announced !== undefined && commonProtocol(spoken.protocols, announced.protocols) !== undefined)
+      return undefined;
+    const { node } = known;
+    known.refusal = noCommonProtocol(node, spoken, announced);
+    const age = now - spoken.startedAt;
+    // Never a node that serves already: one message of a stranger would end its rooms.
+    const isNew = !this.#joined && age < JOINING_MS;
+    const isOlder =
+      announced !== undefined && (announced.upMs > age || (announced.upMs === age && isLower(node, self)));
+    return { do: 'refuse', node, why: known.refusal, joins: isNew && isOlder };
   }
 
   #onNames(names: Term, now: number): MeshAction[] {
@@ -314,7 +369,10 @@ export class Mesh {
     connection.kind = kind;
     known.failures = 0;
     known.member = kind === 'member';
-    if (known.member) known.wanted = true;
+    if (known.member) {
+      known.wanted = true;
+      this.#joined = true;
+    }
     return { do: 'up', node: known.node, kind, creation: connection.creation, dialled: connection.dialled };
   }
 
@@ -351,6 +409,7 @@ export class Mesh {
       connection: undefined,
       leaving: false,
       failure: undefined,
+      refusal: undefined,
     };
     this.#known.set(node, known);
     return known;
@@ -383,7 +442,7 @@ export class Mesh {
     this.#gossipAt = now + GOSSIP_MS;
     if (due === undefined) return [];
     const node = members[Math.floor(this.#options.random() * members.length)] as string;
-    return [{ do: 'send', node, message: this.#hello() }];
+    return [{ do: 'send', node, message: this.#hello(now) }];
   }
 }
 
@@ -402,11 +461,13 @@ function nodeNames(term: Term): string[] {
 function planOf(known: Known, now: number): LinkPlan {
   const { node, seed, member, connection, dialAt, dialling, failures, failure } = known;
   const lost = member ? 'member' : null;
+  const announced = connection?.announced;
   return {
     node,
     seed,
     state: connection !== undefined ? 'up' : dialling ? 'dialling' : dialAt === undefined ? 'down' : 'waiting',
     kind: connection === undefined ? lost : (connection.kind ?? null),
+    announced: announced === undefined ? null : { release: announced.release, protocols: announced.protocols },
     sinceMs: now - (connection?.since ?? known.missingSince),
     dialled: connection?.dialled ?? null,
     attempts: failures,
@@ -417,6 +478,6 @@ function planOf(known: Known, now: number): LinkPlan {
 
 /** Returns the state of a node that is unknown and yet kept away. */
 function unknownPlan(node: string): LinkPlan {
-  const nothing = { kind: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
+  const nothing = { kind: null, announced: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
   return { node, seed: false, state: 'down', sinceMs: 0, attempts: 0, ...nothing };
 }

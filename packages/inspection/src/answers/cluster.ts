@@ -1,3 +1,4 @@
+import { PROTOCOLS } from '@bloom/distribution';
 import type { Clock } from '@bloom/time';
 import type { Answers, Asker, Inspector, Producers } from '../inspector/inspector.js';
 import { InspectionError } from '../errors.js';
@@ -37,6 +38,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       name: self,
       state: sources.rooms.draining ? 'draining' : 'up',
       version: sources.version,
+      protocols: PROTOCOLS,
       startedAt: sources.startedAt,
       uptimeMs: clock.wall() - sources.startedAt,
       rooms,

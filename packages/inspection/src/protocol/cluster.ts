@@ -15,11 +15,16 @@ const drainState = z.object({
   roomIds: z.array(z.string()),
 });
 
+/** Lowest and highest number of the protocol between members. */
+const protocols = z.object({ min: count, max: count });
+
 /** Load, links and state of one node. */
 const nodeLine = z.object({
   name: nodeName,
   state: z.enum(['up', 'draining']),
   version: z.string(),
+  /** Absent from releases that speak 1 and announce nothing. */
+  protocols: protocols.optional(),
   startedAt: at,
   uptimeMs: ms,
   rooms: count,
@@ -46,6 +51,8 @@ const linkLine = z.object({
   /** End of a deliberate cut. */
   cutUntil: at.nullable(),
   dialled: z.boolean().nullable(),
+  /** What a connected member announced; a release of null is 0.1.0 or earlier. Absent from those. */
+  announced: z.object({ release: z.string().nullable(), protocols }).nullable().optional(),
   framesIn: count,
   framesOut: count,
   bytesIn: count,

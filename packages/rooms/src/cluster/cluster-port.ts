@@ -9,6 +9,8 @@ export interface ClusterPort {
   members(): readonly string[];
   /** Returns the bytes received from a member so far; undefined without a link. */
   received(node: string): number | undefined;
+  /** Returns the release that a member has announced; null for one that announced none. */
+  releaseOf(node: string): string | null;
   /** Asks the `rooms_node` actor there. Rejects when there is no answer within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<NodeProtocol>>(
     node: string,

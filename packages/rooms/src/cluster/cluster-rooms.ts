@@ -98,6 +98,11 @@ export class ClusterRooms {
     return this.#port.self;
   }
 
+  /** Returns the release that a member has announced; null for one that announced none. */
+  releaseOf(node: string): string | null {
+    return this.#port.releaseOf(node);
+  }
+
   /** The last placements of this node with the figures they were based on. */
   get decisions(): readonly PlacementDecision[] {
     return this.placement.decisions;

@@ -14,6 +14,7 @@ import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
 import { LocalRooms } from '../local-rooms.js';
 import { defaultRoomConfig } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
 import { Rooms } from '../rooms.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { homesOf } from './claims.js';
@@ -407,6 +408,17 @@ describe('rooms of a cluster over real connections', () => {
     await expect(a.rooms.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
     expect((await a.rooms.listRooms('cluster')).rooms.length).toBe(2);
     expect((await c.rooms.createRoom(defaultRoomConfig)).address).not.toBe('b.example:5002');
+  });
+
+  test('a request that the owner of a room does not know is refused with its name and release', async () => {
+    const behaviour: Behaviour<Record<string, never>, null> = { kind: 'room', init: () => null, handlers: {} };
+    const ref = b.system.spawn(behaviour, { name: 'room-of-an-older-release' }) as unknown as RoomRef;
+    portOf(b).cast(a.name, { type: 'announce', node: b.name, created: { roomId: 'old', createdAt: 1, ref } });
+    await until(() => a.cluster.directory.find('old') !== undefined);
+    await expect(a.rooms.addPeer('old', {})).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: 'Room old lives on b@127.0.0.1 of release 0.1.0 or earlier, which does not know this request',
+    });
   });
 
   test('tools and foreign nodes are no members', async () => {

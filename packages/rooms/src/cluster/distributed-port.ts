@@ -23,6 +23,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
     self,
     members: () => remote.node?.nodes('members') ?? [],
     received: (node) => remote.node?.linkCounters(node)?.bytesIn,
+    releaseOf: (node) => remote.node?.announced(node)?.release ?? null,
     call: (node, message, { timeoutMs, requestId }) =>
       senderFor(requestId).call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
     cast: (node, message, requestId) => senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
-import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { nodeForFirefox } from '../harness/firefox.js';
 import { type BrowserName, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
@@ -135,7 +135,14 @@ browserSuite(
   {
     needs: ['network namespaces', 'firefox'],
     pagesAt: own,
-    node: { env: { JF_IP: '0.0.0.0', JF_WEBRTC_TURN_IP: own, JF_WEBRTC_TURN_LISTEN_IP: own } },
+    node: {
+      env: {
+        JF_IP: '0.0.0.0',
+        JF_SERVER_API_TOKEN: apiToken,
+        JF_WEBRTC_TURN_IP: own,
+        JF_WEBRTC_TURN_LISTEN_IP: own,
+      },
+    },
   },
   (stage) => {
     afterAll(() => lab?.close());

@@ -18,8 +18,8 @@ const answers = {
   BLOOM_DOMAIN: 'media.example.com',
   BLOOM_HOST: 'media.example.com',
   BLOOM_PUBLIC_IP: '203.0.113.10',
-  BLOOM_API_TOKEN: 'a',
-  BLOOM_SECRET_KEY_BASE: 'b',
+  BLOOM_API_TOKEN: 'token-of-the-backend',
+  BLOOM_SECRET_KEY_BASE: 'key-of-all-tokens',
   GRAFANA_PASSWORD: 'c',
 };
 
@@ -91,10 +91,12 @@ test('the chart renders to objects that Kubernetes accepts', () => {
 test('the chart gives its nodes settings that raise no warning, and waits for a drain', () => {
   const objects = renderChart(join(root, 'deploy/helm/bloom'));
   const { spec } = objects.find(({ kind }) => kind === 'StatefulSet').spec.template;
-  const entries = spec.containers[0].env.map(({ name, value = 'secret' }: { name: string; value?: string }) => [
-    name,
-    value.replace('$(HOST_IP)', '203.0.113.10'),
-  ]);
+  const entries = spec.containers[0].env.map(
+    ({ name, value = 'from-the-secret-of-kubernetes' }: { name: string; value?: string }) => [
+      name,
+      value.replace('$(HOST_IP)', '203.0.113.10'),
+    ],
+  );
   const env = Object.fromEntries(entries);
   expect(warningsOf(env)).toEqual([]);
   const headless = objects.find(({ spec: service }) => service.clusterIP === 'None');

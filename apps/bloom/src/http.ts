@@ -9,7 +9,7 @@ import {
   type NodeControl,
   type OnStep,
 } from '@bloom/http-api';
-import type { Settings } from '@bloom/config';
+import { PUBLIC_API_TOKEN, type Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { TrustedProxies } from '@bloom/net';
@@ -56,6 +56,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     metrics,
     settings: {
       apiToken: http.apiToken,
+      publicToken: { publicHost: http.host, checkOrigin: http.checkOrigin },
       publicMediaFiles: http.publicMediaFiles,
       describe: settings.profile === 'development' || settings.dashboard,
       version: VERSION,
@@ -75,6 +76,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     tls: http.tls,
     checkOrigin: http.checkOrigin,
     publicHost: http.host,
+    ...(http.apiToken === PUBLIC_API_TOKEN ? { publicToken: new Set([SERVER_SOCKET_PATH]) } : {}),
     trusted: new TrustedProxies(http.trustedProxies),
     proxyProtocol: http.proxyProtocol,
     log,

@@ -26,6 +26,7 @@ export const originRule: Grammar<OriginRule> = {
   name: '`true`, `false`, `:conn` or a list of origins',
   expected: 'an origin rule',
   emptyIsUnset: true,
+  trims: true,
   parse: (text) => {
     const lower = text.toLowerCase();
     if (lower === 'true') return { kind: 'host' };

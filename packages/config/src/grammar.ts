@@ -8,6 +8,11 @@ export interface Grammar<T> {
   readonly expected: string;
   /** Whether an empty value counts as unset: true for texts, because container tooling injects empty values. */
   readonly emptyIsUnset: boolean;
+  /**
+   * What `--env-file` and mounted secrets leave around a value, quotes at both ends and line breaks after it, is removed. Absent
+   * where it might belong to the value (tokens, secrets, hosts, paths): such a value is refused.
+   */
+  readonly trims?: true;
   /** Returns undefined for invalid text. */
   parse(text: string): T | undefined;
 }
@@ -23,6 +28,7 @@ export const MAX_DELAY_MS = 2_147_483_647;
 export const bool: Grammar<boolean> = {
   name: 'boolean',
   expected: '`true` or `false`',
+  trims: true,
   emptyIsUnset: false,
   parse: (text) => {
     const lower = text.toLowerCase();
@@ -34,6 +40,7 @@ export const bool: Grammar<boolean> = {
 export const ip: Grammar<string> = {
   name: 'ip',
   expected: 'a literal IPv4 or IPv6 address',
+  trims: true,
   emptyIsUnset: false,
   parse: (text) => (isIP(text) === 0 ? undefined : text),
 };
@@ -42,6 +49,7 @@ export const ip: Grammar<string> = {
 export const ipOfEachFamily: Grammar<readonly string[]> = {
   name: 'ip, or IPv4 and IPv6',
   expected: 'a literal IPv4 or IPv6 address, or one of each, separated by a space',
+  trims: true,
   emptyIsUnset: false,
   parse: (text) => {
     const addresses = text.split(' ');
@@ -55,6 +63,7 @@ export const ipOfEachFamily: Grammar<readonly string[]> = {
 export const network: Grammar<string> = {
   name: 'ip or CIDR range',
   expected: 'a literal IPv4 or IPv6 address or a CIDR range such as `10.0.0.0/8`',
+  trims: true,
   emptyIsUnset: true,
   parse: (text) => {
     const match = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text);
@@ -71,6 +80,7 @@ const HOST_NAME =
 export const mediaAddress: Grammar<readonly string[]> = {
   name: 'ip, IPv4 and IPv6, host name or `auto`',
   expected: 'an IPv4 or IPv6 address or one of each, a host name, or `auto`',
+  trims: true,
   emptyIsUnset: false,
   parse: (text) => ipOfEachFamily.parse(text) ?? (HOST_NAME.test(text) ? [text] : undefined),
 };
@@ -82,6 +92,7 @@ export function integer(min: number, max: number, unit = ''): Grammar<number> {
   return {
     name: `integer ${range}`,
     expected: `an integer ${range}${unit}`,
+    trims: true,
     emptyIsUnset: false,
     parse: (text) => {
       if (!/^\d{1,16}$/.test(text)) return undefined;
@@ -97,6 +108,7 @@ export const port: Grammar<number> = { ...integer(1, 65_535), name: 'port' };
 export const portRange: Grammar<PortRange> = {
   name: 'port range',
   expected: 'two ports `A-B` with 0 <= A <= B <= 65535',
+  trims: true,
   emptyIsUnset: false,
   parse: (text) => {
     const match = /^(\d{1,5})-(\d{1,5})$/.exec(text);
@@ -110,6 +122,9 @@ export const portRange: Grammar<PortRange> = {
 };
 
 export const text: Grammar<string> = { name: 'text', expected: 'a text', emptyIsUnset: true, parse: (value) => value };
+
+/** A text in which quotes around it mean nothing. */
+export const word: Grammar<string> = { ...text, trims: true };
 
 /** `host[:port]`, IPv6 in brackets. */
 export function hostAndPort(defaultPort: number): Grammar<{ host: string; port: number }> {
@@ -142,6 +157,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Grammar<
   return {
     name: values.map((value) => `\`${value}\``).join(', '),
     expected: `one of ${values.map((value) => `\`${value}\``).join(', ')}`,
+    trims: true,
     emptyIsUnset: true,
     parse: (value) => values.find((one) => one === value),
   };
@@ -151,6 +167,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Grammar<
 export const nodeName: Grammar<string> = {
   name: 'node name',
   expected: 'a node name `<nodename>@<hostname>`',
+  trims: true,
   emptyIsUnset: true,
   parse: (value) => (/^[^@\s]+@[^@\s]+$/.test(value) ? value : undefined),
 };
@@ -160,6 +177,7 @@ export function listOf<T>(item: Grammar<T>): Grammar<readonly T[]> {
   return {
     name: `list of ${item.name}s`,
     expected: `a list, separated by spaces, each item ${item.expected}`,
+    trims: true,
     emptyIsUnset: true,
     parse: (value) => {
       const items: T[] = [];

@@ -14,4 +14,5 @@ export type {
   WebrtcSettings,
 } from './settings.js';
 export { loadTls, type TlsSettings } from './tls.js';
-export type { Profile } from './variables.js';
+export { PUBLIC_API_TOKEN, type Profile } from './variables.js';
+export { hostOf } from './warnings.js';

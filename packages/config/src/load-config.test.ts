@@ -127,7 +127,7 @@ describe('grammars', () => {
     '%s is a literal address of either family, no host name, not empty',
     (name) => {
       for (const value of ['0.0.0.0', '10.1.2.3', '::', '2001:db8::1'])
-        expect(() => load({ [name]: value })).not.toThrow();
+        expect(() => load({ [name]: value, JF_SERVER_API_TOKEN: 'token' })).not.toThrow();
       rejects(name, ['', 'localhost', '10.0.0', '10.0.0.256', '[::1]', '1.2.3.4 ']);
     },
   );
@@ -227,7 +227,7 @@ describe('identity and security', () => {
       '[zz]:1',
       ':80',
       '/path',
-      'host\n',
+      'host name',
     ]);
   });
 

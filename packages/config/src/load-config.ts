@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { DEFAULT_COOKIE, loadCluster } from './cluster.js';
 import { ConfigError } from './errors.js';
 import { nameHints } from './hints.js';
-import { isSecret, Reader, type EffectiveValue, type Environment } from './reader.js';
+import { isSecret, Reader, trimmed, type EffectiveValue, type Environment } from './reader.js';
 import type {
   ConfigWarning,
   HttpSettings,
@@ -14,8 +14,8 @@ import type {
   WebrtcSettings,
 } from './settings.js';
 import { loadTls } from './tls.js';
-import { VARIABLES, type Profile, type VariableKey } from './variables.js';
-import { deploymentWarnings, hostOf } from './warnings.js';
+import { PUBLIC_API_TOKEN, VARIABLES, type Profile, type VariableKey } from './variables.js';
+import { deploymentWarnings, hostOf, isLocal } from './warnings.js';
 
 const TURN_ADDRESSES = ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'] as const;
 
@@ -40,7 +40,7 @@ export interface LoadedConfig {
 }
 
 function profileOf(env: Environment): Profile {
-  const name = env['NODE_ENV'];
+  const name = trimmed(env['NODE_ENV'] ?? '');
 
   return name === 'production' || name === 'test' ? name : 'development';
 }
@@ -102,7 +102,7 @@ function loadHttp(reader: Reader, world: World): HttpSettings {
     reader.computed('host', host);
   }
 
-  const apiToken = reader.get('serverApiToken');
+  const apiToken = loadApiToken(reader, ip);
   let secretKeyBase = reader.read('secretKeyBase');
   if (secretKeyBase === undefined) {
     secretKeyBase = world.randomBytes(48).toString('base64');
@@ -127,6 +127,18 @@ function loadHttp(reader: Reader, world: World): HttpSettings {
       readFile,
     }),
   };
+}
+
+/** @throws ConfigError when everybody who reaches the listener would know the token */
+function loadApiToken(reader: Reader, ip: string): string {
+  if (!reader.isSet('serverApiToken') && !reader.isProduction && !isLocal(ip)) {
+    throw new ConfigError(
+      'JF_SERVER_API_TOKEN',
+      `JF_SERVER_API_TOKEN is not set and NODE_ENV is not production: the public token would be valid on JF_IP=${ip}, beyond this machine; set a token`,
+    );
+  }
+
+  return reader.get('serverApiToken');
 }
 
 function loadProxies(reader: Reader): Pick<HttpSettings, 'trustedProxies' | 'proxyProtocol'> {
@@ -259,7 +271,7 @@ function loadS3(reader: Reader): S3Credentials | null {
 }
 
 /** Documented defaults: masking them would only black out words such as "development". */
-const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, 'development'];
+const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, PUBLIC_API_TOKEN];
 
 /** Returns the configured secrets, which a log masks. Public defaults are left out. */
 export function secretValues(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string[] {

@@ -18,7 +18,8 @@ function line(printed: string, name: string): string[] {
 
 describe('the printed configuration', () => {
   test('each variable has one line with its value and origin', () => {
-    const printed = printConfig(loadConfig({ JF_PORT: '6000', FJ_IP: '10.0.0.1', JF_S3_PATH_PREFIX: 'a\nb' }, world));
+    const given = { JF_PORT: '6000', FJ_IP: '10.0.0.1', JF_S3_PATH_PREFIX: 'a\nb', JF_SERVER_API_TOKEN: 'token' };
+    const printed = printConfig(loadConfig(given, world));
 
     expect(printed.split('\n')[0]).toBe('profile: development (NODE_ENV)');
     expect(printed.split('\n')).toHaveLength(NAMES.length + 1);

@@ -31,6 +31,10 @@ export class Reader {
     this.#profile = profile;
   }
 
+  get isProduction(): boolean {
+    return this.#profile === 'production';
+  }
+
   /** Returns the value in the environment or the default; undefined = unset without default. */
   read<K extends VariableKey>(key: K): ValueOf<K> | undefined {
     const variable = VARIABLES[key] as unknown as Variable<ValueOf<K>>;
@@ -89,8 +93,10 @@ export class Reader {
     ];
 
     for (const [name, origin] of candidates) {
-      const text = name === undefined ? undefined : this.#env[name];
-      if (name === undefined || text === undefined) continue;
+      const given = name === undefined ? undefined : this.#env[name];
+      if (name === undefined || given === undefined) continue;
+      const text = variable.grammar.trims === true ? trimmed(given) : given;
+      if (trimmed(text) !== text) throw soiled(variable, name, text);
       if (text === '' && variable.grammar.emptyIsUnset) continue;
 
       return { text, name, origin };
@@ -112,6 +118,20 @@ export class Reader {
 
 export function isSecret(key: VariableKey): boolean {
   return 'secret' in VARIABLES[key];
+}
+
+/** Returns a value without line breaks after it and the same quote at both ends. */
+export function trimmed(text: string): string {
+  const line = text.replace(/[\r\n]+$/, '');
+  const isQuoted = line.length > 1 && /^["']/.test(line) && line.startsWith(line.at(-1) ?? '');
+
+  return isQuoted ? line.slice(1, -1) : line;
+}
+
+function soiled(variable: Variable<unknown>, name: string, text: string): ConfigError {
+  const what = /[\r\n]$/.test(text) ? 'ends in a line break' : 'has quotes at both ends';
+
+  return new ConfigError(variable.name, `${name} ${what}, which would be part of its value: write the value alone`);
 }
 
 function invalid(variable: Variable<unknown>, name: string, text: string): ConfigError {

@@ -19,9 +19,13 @@ import {
   publicHost,
   text,
   type Grammar,
+  word,
 } from './grammar.js';
 
 export type Profile = 'production' | 'development' | 'test';
+
+/** The default API token, which everybody knows. */
+export const PUBLIC_API_TOKEN = 'development';
 
 export interface Variable<T> {
   readonly name: string;
@@ -83,10 +87,10 @@ export const VARIABLES = {
     name: 'JF_SERVER_API_TOKEN',
     section: 'HTTP, identity, security',
     grammar: nonEmptyText,
-    fallback: { production: null, development: 'development', test: 'development' },
-    fallbackDoc: 'production: none, must be set; else `development`',
+    fallback: { production: null, development: PUBLIC_API_TOKEN, test: PUBLIC_API_TOKEN },
+    fallbackDoc: 'production, and with `JF_IP` beyond loopback: none, must be set; else `development`',
     secret: true,
-    doc: 'Token of the HTTP API (`Authorization: Bearer <token>`) and of the server websocket.',
+    doc: 'Token of the HTTP API (`Authorization: Bearer <token>`) and of the server websocket. While it is `development`, which every web page knows, requests of pages that are neither of this machine nor of `JF_HOST` nor listed in `JF_CHECK_ORIGIN` are refused with it.',
   }),
   secretKeyBase: variable({
     name: 'JF_SECRET_KEY_BASE',
@@ -121,7 +125,7 @@ export const VARIABLES = {
   gitCommit: variable({
     name: 'JF_GIT_COMMIT',
     section: 'HTTP, identity, security',
-    grammar: text,
+    grammar: word,
     fallback: 'dev',
     doc: 'Shown as `gitCommit` in the health report; image builds set it.',
   }),
@@ -165,7 +169,7 @@ export const VARIABLES = {
   logLevel: variable({
     name: 'JF_LOG_LEVEL',
     section: 'Storage and logging',
-    grammar: text,
+    grammar: word,
     fallback: 'info',
     doc: '`debug`, `info`, `warning` or `error`; anything else is `info` and a warning.',
   }),
@@ -349,7 +353,7 @@ export const VARIABLES = {
   distEnabled: variable({
     name: 'JF_DIST_ENABLED',
     section: 'Cluster',
-    grammar: text,
+    grammar: word,
     fallback: 'false',
     doc: '`true`, in any letter case, makes the node a member of a cluster. Anything else is off, with a warning unless it is `false` or empty; of the variables below only `JF_DIST_MODE` is checked then.',
   }),

@@ -28,11 +28,54 @@ describe('defaults that cannot work in production are warned about', () => {
     expect(names({})).toEqual([]);
     expect(names({ JF_HOST: 'media.example.com' })).toEqual(['JF_WEBRTC_TURN_IP']);
     expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '127.0.0.1', JF_WEBRTC_USED: 'false' })).toEqual([]);
-    expect(load({ JF_IP: '0.0.0.0' }).warnings).toEqual([]);
+    expect(load({ JF_IP: '0.0.0.0', JF_SERVER_API_TOKEN: 'token' }).warnings).toEqual([]);
   });
 
   test('secrets of a cluster', () => {
     expect(names({ ...reachable, ...distributed })).toEqual(['JF_SECRET_KEY_BASE', 'JF_DIST_COOKIE']);
-    expect(names({ ...reachable, ...distributed, JF_SECRET_KEY_BASE: 'k', JF_DIST_COOKIE: 'c' })).toEqual([]);
+    expect(
+      names({ ...reachable, ...distributed, JF_SECRET_KEY_BASE: 'key-of-all-nodes', JF_DIST_COOKIE: 'c' }),
+    ).toEqual([]);
+  });
+});
+
+describe('secrets that others know or guess', () => {
+  const own = 'a-token-of-our-own';
+  const of = (env: Environment): string[] => load(env).warnings.map(({ message }) => message);
+  const reachable = { JF_IP: '0.0.0.0', JF_HOST: 'media.example.com', JF_WEBRTC_TURN_IP: '203.0.113.7' };
+
+  test.each([undefined, '', 'Production', 'staging', 'test'])(
+    'NODE_ENV=%s on an address that others reach needs a token',
+    (NODE_ENV) => {
+      const env = { NODE_ENV, JF_IP: '0.0.0.0' };
+      expect(() => load(env)).toThrow(
+        /JF_SERVER_API_TOKEN is not set and NODE_ENV is not production.*JF_IP=0\.0\.0\.0/,
+      );
+      expect(of({ ...env, JF_SERVER_API_TOKEN: own })).toEqual([]);
+      expect(of({ NODE_ENV })).toEqual([]);
+      expect(of({ NODE_ENV, JF_IP: '::1' })).toEqual([]);
+    },
+  );
+
+  test('the public token, set on purpose, is warned about where others reach it', () => {
+    const warning = 'JF_SERVER_API_TOKEN is the public default, which everybody knows: set one of your own';
+    const set = { JF_SERVER_API_TOKEN: 'development' };
+    expect(of({ ...set, JF_IP: '0.0.0.0' })).toEqual([warning]);
+    expect(of({ ...set, NODE_ENV: 'production' })).toEqual([warning]);
+    expect(of(set)).toEqual([]);
+  });
+
+  test('short secrets are warned about in production, once each and without their value', () => {
+    const short = { JF_SERVER_API_TOKEN: 'fifteen-letters', JF_SECRET_KEY_BASE: 'eleven-chrs', JF_WEBHOOK_SECRET: 'c' };
+    const warnings = of({ NODE_ENV: 'production', ...reachable, ...short });
+    expect(warnings.map((text) => text.split(' ', 1)[0])).toEqual(Object.keys(short));
+    for (const secret of ['fifteen-letters', 'eleven-chrs']) expect(warnings.join()).not.toContain(secret);
+    expect(of(short)).toEqual([]);
+    const long = {
+      JF_SERVER_API_TOKEN: 'sixteen-letters!',
+      JF_SECRET_KEY_BASE: 'twelve-chars',
+      JF_WEBHOOK_SECRET: own,
+    };
+    expect(of({ NODE_ENV: 'production', ...reachable, ...long })).toEqual([]);
   });
 });

@@ -2,10 +2,15 @@ import { isIP } from 'node:net';
 import { DEFAULT_COOKIE } from './cluster.js';
 import type { Reader } from './reader.js';
 import type { ConfigWarning, Settings } from './settings.js';
+import { PUBLIC_API_TOKEN } from './variables.js';
+
+const MIN_TOKEN = 16;
+const MIN_SECRET = 12;
+const LONGER = 'it can be guessed, `openssl rand -hex 32` makes a good one';
 
 /** Returns a warning for each default that cannot work or is not safe in this deployment. */
 export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWarning[] {
-  const { profile, http, webrtc, cluster } = settings;
+  const { profile, http, webrtc, cluster, webhooks } = settings;
   const warnings: ConfigWarning[] = [];
   const warn = (variable: string, message: string): void => void warnings.push({ variable, message });
 
@@ -31,6 +36,23 @@ export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWa
       );
     }
   }
+  if (http.apiToken === PUBLIC_API_TOKEN) {
+    if (profile === 'production' || !isLocal(http.ip)) {
+      warn(
+        'JF_SERVER_API_TOKEN',
+        'JF_SERVER_API_TOKEN is the public default, which everybody knows: set one of your own',
+      );
+    }
+  } else if (profile === 'production' && http.apiToken.length < MIN_TOKEN) {
+    warn('JF_SERVER_API_TOKEN', `JF_SERVER_API_TOKEN has less than ${MIN_TOKEN} characters: ${LONGER}`);
+  }
+  if (profile === 'production') {
+    const secrets = { JF_SECRET_KEY_BASE: http.secretKeyBase, JF_WEBHOOK_SECRET: webhooks.secret };
+    for (const [variable, secret] of Object.entries(secrets)) {
+      if (secret === null || secret.length >= MIN_SECRET) continue;
+      warn(variable, `${variable} has less than ${MIN_SECRET} characters: ${LONGER}`);
+    }
+  }
   if (cluster?.cookie === DEFAULT_COOKIE) {
     warn(
       'JF_DIST_COOKIE',
@@ -46,7 +68,7 @@ export function hostOf(publicHost: string): string {
   return /^(?:\[([^\]]+)\]|([^:/]+))/.exec(publicHost)?.slice(1).find(Boolean) ?? publicHost;
 }
 
-function isLocal(host: string): boolean {
+export function isLocal(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 

@@ -14,6 +14,7 @@ import { HttpError, toHttpError } from './errors.js';
 import { createOpenApiDocument, type OpenApiDocument } from './openapi.js';
 import type { Operation, SdpType } from './operation.js';
 import { createOperations, type NodeControl } from './operations.js';
+import type { PublicTokenRule } from './public-token.js';
 import { MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
 import { type OnStep, requestIdIn, reportSteps } from './steps.js';
@@ -36,6 +37,8 @@ export interface HttpApiOptions {
   settings: {
     /** `JF_SERVER_API_TOKEN` */
     apiToken: string;
+    /** Who may use the token while it is the public default. Absent: everybody. */
+    publicToken?: PublicTokenRule;
     /** `JF_PUBLIC_MEDIA_FILES` */
     publicMediaFiles: boolean;
     /** Serves `/openapi.json` and `/docs`, without a token. */
@@ -65,7 +68,7 @@ export type HttpApi = (request: IncomingMessage, response: ServerResponse, clien
 export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { settings, metrics, log, fallback } = options;
   const app = express();
-  const authenticate = createAuthenticator(settings.apiToken);
+  const authenticate = createAuthenticator(settings.apiToken, settings.publicToken);
   const whip = new WhipService(options.rooms);
   const authenticatePeer = createPeerAuthenticator((token) => whip.peerOf(token));
   const operations = createOperations({

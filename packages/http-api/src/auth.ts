@@ -1,17 +1,20 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PUBLIC_API_TOKEN } from '@bloom/config';
 import { HttpError } from './errors.js';
+import { foreignCaller, type PublicTokenRule } from './public-token.js';
 
 /** Requests of one peer that are in progress: each of them holds a connection and memory for its body. */
 export const MAX_REQUESTS_PER_PEER = 32;
 const NAME = 'authorization';
-const SCHEME = 'Bearer ';
+/** Its letter case is free (RFC 9110, section 11.1). */
+const SCHEME = /^Bearer /i;
 
 /**
- * Accepts a request with exactly one header `Authorization: Bearer <token>`.
- * @throws HttpError 401 for others
+ * Accepts a request with exactly one header `Authorization: Bearer <token>`; while the token is public, not one of a foreign page.
+ * @throws HttpError 401 and 403 for others
  */
-export function createAuthenticator(token: string): (request: IncomingMessage) => void {
+export function createAuthenticator(token: string, rule?: PublicTokenRule): (request: IncomingMessage) => void {
   const expected = Buffer.from(token);
   // The duration reveals at most the length of the token.
   const isToken = (given: Buffer): boolean => given.length === expected.length && timingSafeEqual(given, expected);
@@ -21,6 +24,9 @@ export function createAuthenticator(token: string): (request: IncomingMessage) =
     // Node shows each byte as a character. Beyond ASCII most clients send UTF-8, browsers Latin-1 where they can.
     if (!isToken(Buffer.from(given, 'latin1')) && !isToken(Buffer.from(given)))
       throw new HttpError(401, 'Invalid token');
+    if (rule === undefined || token !== PUBLIC_API_TOKEN) return;
+    const reason = foreignCaller(request, rule);
+    if (reason !== undefined) throw new HttpError(403, reason);
   };
 }
 
@@ -56,11 +62,11 @@ export function createPeerAuthenticator(
  */
 export function bearerToken(request: IncomingMessage): string {
   const header = request.headers.authorization;
-  if (header === undefined || !header.startsWith(SCHEME) || isRepeated(request.rawHeaders)) {
+  if (header === undefined || !SCHEME.test(header) || isRepeated(request.rawHeaders)) {
     throw new HttpError(401, 'Missing token: exactly one header "Authorization: Bearer <token>" is required');
   }
 
-  return header.slice(SCHEME.length);
+  return header.slice('Bearer '.length);
 }
 
 /** Node reports the first of several such headers. */

@@ -9,6 +9,7 @@ import { acceptProxied, networkOf, TrustedProxies } from '@bloom/net';
 import { LogThrottle } from '@bloom/time';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
+import { foreignCaller } from './public-token.js';
 
 /** Longer than clients of load balancers and SDKs keep idle connections, so that the server does not close first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
@@ -45,6 +46,8 @@ export interface HttpListenerOptions {
   checkOrigin: OriginRule;
   /** `JF_HOST` */
   publicHost: string;
+  /** The websockets, by path, that take the public token: as the API with it, they are not for foreign pages. */
+  publicToken?: ReadonlySet<string>;
   log: Log;
   /** `JF_TRUSTED_PROXIES`. Default: none. */
   trusted?: TrustedProxies;
@@ -195,7 +198,8 @@ function upgrade(
 
   const { origin, host } = request.headers;
   const secure = options.tls !== null;
-  if (!originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
+  const isForeign = options.publicToken?.has(path) === true && foreignCaller(request, options) !== undefined;
+  if (isForeign || !originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
     const { address } = options;
     if (options.originsRefused.allows(networkOf(address))) {
       options.log.warn('websocket.origin_refused', { path, origin, address, checkOrigin: options.checkOrigin.kind });

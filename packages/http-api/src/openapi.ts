@@ -56,6 +56,10 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     responses['415'] = responseOf(`The body is not ${route.textBody}`, ErrorBody);
   }
   if (scheme !== undefined) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
+  else responses['503'] ??= responseOf('Too many requests without a token', ErrorBody);
+  if (scheme === 'authorization') {
+    responses['403'] = responseOf('A page of another site uses the public token `development`', ErrorBody);
+  }
 
   return {
     method: route.method,

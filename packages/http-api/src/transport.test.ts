@@ -32,7 +32,7 @@ describe('authentication', () => {
       api.raw(method, path, { headers: { authorization: [] } }),
       api.raw(method, path, { headers: { authorization: '' } }),
       api.raw(method, path, { headers: { authorization: `Basic ${TOKEN}` } }),
-      api.raw(method, path, { headers: { authorization: `bearer ${TOKEN}` } }),
+      api.raw(method, path, { headers: { authorization: `Bearer${TOKEN}` } }),
       api.raw(method, path, { headers: { authorization: TOKEN } }),
       api.raw(method, path, { headers: { authorization: [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`] } }),
     ]);
@@ -47,6 +47,10 @@ describe('authentication', () => {
     }
     const wrong = await api.raw(method, path, { headers: { authorization: 'Bearer wrong' }, body: '{' });
     expect(JSON.parse(wrong.body)).toEqual({ errors: 'Invalid token' });
+  });
+
+  test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme may be written %s', async (scheme) => {
+    expect((await api.raw('GET', '/room', { headers: { authorization: `${scheme} ${TOKEN}` } })).status).toBe(200);
   });
 
   test('a token beyond ASCII is the same in UTF-8 and, as browsers send it, in Latin-1', async () => {

@@ -39,6 +39,8 @@ export interface ListenerParts {
   page: Fallback | undefined;
   onStep: OnStep;
   closing: Closing;
+  /** Connections of all kinds; undefined = the documented limit. */
+  maxConnections: number | undefined;
 }
 
 /** @throws HttpListenError */
@@ -79,6 +81,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     ...(http.apiToken === PUBLIC_API_TOKEN ? { publicToken: new Set([SERVER_SOCKET_PATH]) } : {}),
     trusted: new TrustedProxies(http.trustedProxies),
     proxyProtocol: http.proxyProtocol,
+    ...(parts.maxConnections === undefined ? {} : { maxConnections: parts.maxConnections }),
     log,
   }).catch((error: unknown) => {
     peerSockets.close();

@@ -10,6 +10,7 @@ import {
   type Settings,
 } from '@bloom/config';
 import { createLogger, logWarnings, type Log } from '@bloom/log';
+import { connectionLimits } from './descriptors.js';
 import { withMediaAddress } from './media-address.js';
 import type { RunningNode } from './node.js';
 import { ClusterError, firstFault, withOwnName } from './own-name.js';
@@ -83,13 +84,14 @@ async function start(
   const settings = await withMediaAddress(await withOwnName(configured, log), log);
   // Loaded late: wrong settings are reported without waiting for the node's modules. The media workers start while those load.
   const { openEngine } = await import('./media.js');
-  const media = openEngine({ settings, workers: settings.mediaWorkers, log });
+  const limits = connectionLimits(log);
+  const media = openEngine({ settings, workers: settings.mediaWorkers, log, maxRelayConnections: limits.relay });
   // `startNode` reports a failure.
   media.catch(() => undefined);
   const { startNode, stuckThreads } = await import('./node.js');
   watchStuckThreads(stuckThreads);
 
-  return { settings, node: await startNode({ settings, log, media, onRefused }) };
+  return { settings, node: await startNode({ settings, log, media, onRefused, maxConnections: limits.http }) };
 }
 
 await main();

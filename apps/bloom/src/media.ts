@@ -9,6 +9,8 @@ export interface EngineParts {
   settings: Settings;
   workers: number;
   log: Log;
+  /** Connections of each relay port; undefined = the documented limit. */
+  maxRelayConnections?: number | undefined;
 }
 
 /** The media plane and what it shares with the HTTP listener. */
@@ -19,17 +21,19 @@ export interface Media {
 }
 
 /** Starts the media plane. Without WebRTC it serves components only, on loopback. */
-export async function openEngine({ settings, workers, log }: EngineParts): Promise<Media> {
+export async function openEngine(parts: EngineParts): Promise<Media> {
+  const { settings, log } = parts;
   const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
   try {
-    return { engine: await createMediaEngine(engineOptions({ settings, workers, log }, certificate)), certificate };
+    return { engine: await createMediaEngine(engineOptions(parts, certificate)), certificate };
   } catch (error) {
     certificate?.close();
     throw error;
   }
 }
 
-function engineOptions({ settings, workers, log }: EngineParts, certificate: Certificate | undefined) {
+function engineOptions(parts: EngineParts, certificate: Certificate | undefined) {
+  const { settings, workers, log, maxRelayConnections } = parts;
   const { webrtc, http } = settings;
   if (webrtc === null) {
     const portRange = { min: 0, max: 0 };
@@ -46,6 +50,7 @@ function engineOptions({ settings, workers, log }: EngineParts, certificate: Cer
     ...(turnTlsPort === null || certificate === undefined
       ? {}
       : { tls: { port: turnTlsPort, host, context: () => certificate.context } }),
+    ...(maxRelayConnections === undefined ? {} : { maxTcpConnections: maxRelayConnections }),
     ...(http.proxyProtocol ? { proxies: new TrustedProxies(http.trustedProxies) } : {}),
     workers,
     log,

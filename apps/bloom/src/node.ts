@@ -46,6 +46,8 @@ export interface NodeOptions {
   componentKinds?: readonly ComponentKind[];
   /** The media plane, when it was started before; closed with the node. */
   media?: Promise<Media>;
+  /** HTTP connections; undefined = the documented limit. */
+  maxConnections?: number | undefined;
   /** Keeps the media in this thread and ignores `JF_MEDIA_WORKERS`: workers run built code only. */
   mediaInProcess?: boolean;
   /** Default: the resolvers of the system. */
@@ -201,6 +203,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     node: control,
     cluster: clusterView(ask),
     page,
+    maxConnections: options.maxConnections,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });

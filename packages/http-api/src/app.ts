@@ -218,8 +218,11 @@ function pathParameters(request: Request): Record<string, string> {
   return parameters;
 }
 
+/** @throws HttpError 400 for an array; no SDK sends one, nor means "no parameters" by it */
 function objectOf(body: unknown): Readonly<Record<string, unknown>> {
-  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
+  if (Array.isArray(body)) throw new HttpError(400, 'Invalid request body structure');
+
+  return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
 }
 
 function serveDescription(app: express.Express, settings: HttpApiOptions['settings']): void {

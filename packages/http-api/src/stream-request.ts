@@ -22,7 +22,11 @@ function integerOf(name: string, text: string): number {
 function blockingPosition(query: URLSearchParams): BlockingPosition | undefined {
   const segment = query.get('_HLS_msn');
   const part = query.get('_HLS_part');
-  if (segment === null) return undefined;
+  if (segment === null) {
+    // RFC 8216bis, section 6.2.5.2.
+    if (part !== null) throw new HttpError(400, '_HLS_part needs _HLS_msn');
+    return undefined;
+  }
 
   return {
     segment: integerOf('_HLS_msn', segment),

@@ -198,7 +198,14 @@ describe('bodies', () => {
   const create = (body: string | Buffer, headers: Record<string, string> = JSON_TYPE) =>
     api.raw('POST', '/room', { headers, body });
 
-  test.each(['[]', '[1]', '"text"', '7', 'true', 'null'])('%s has no parameters', async (body) => {
+  test.each(['[]', '[1]', '[null,null]', '[{"roomId":"a"}]'])('%s is 400, since an object is meant', async (body) => {
+    const answer = await create(body);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body)).toEqual({ errors: 'Invalid request body structure' });
+    expect((await api.call('GET', '/room')).body.data).toEqual([]);
+  });
+
+  test.each(['"text"', '7', 'true', 'null'])('%s has no parameters', async (body) => {
     expect((await create(body)).status).toBe(201);
   });
 

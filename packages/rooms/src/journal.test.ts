@@ -74,7 +74,8 @@ describe('the log of a room', () => {
 
     expect(await lines()).toEqual([
       'room.created',
-      'peer.connected peer_id=p1 name=Ann',
+      'peer.connected peer_id=p1',
+      'peer.joined peer_id=p1 name=Ann',
       'peer.left peer_id=p1 name=Ann why=closed_by_client seconds=90 bytes_received=7 bytes_sent=11',
       'room.ended why=deleted seconds=90 people=1',
     ]);
@@ -87,7 +88,7 @@ describe('the log of a room', () => {
     await expect(node.rooms.addPeer('kitchen', {})).rejects.toThrow('peer limit');
     await node.rooms.deleteRoom('kitchen');
 
-    expect((await lines()).slice(3)).toEqual([
+    expect((await lines()).slice(5)).toEqual([
       'peer.refused reason=Reached peer limit in room kitchen',
       'peer.left peer_id=p1 name=Ann why=room_ended seconds=0 bytes_received=0 bytes_sent=0',
       'peer.left peer_id=p2 why=room_ended seconds=0 bytes_received=0 bytes_sent=0',
@@ -129,9 +130,10 @@ describe('the log of a room', () => {
     await ann.act({ type: 'leave' });
     await ann.act({ type: 'join', metadata: { name: 'Ann' } });
     expect((await lines()).slice(1)).toEqual([
-      'peer.connected peer_id=p1 name=Ann',
+      'peer.connected peer_id=p1',
+      'peer.joined peer_id=p1 name=Ann',
       'peer.left peer_id=p1 name=Ann why=closed_by_client seconds=0 bytes_received=7 bytes_sent=11',
-      'peer.connected peer_id=p1 name=Ann',
+      'peer.joined peer_id=p1 name=Ann',
     ]);
   });
 

@@ -318,6 +318,9 @@ describe('the body of a webhook', () => {
     for (const wrong of [undefined, null, '', [signature], signature.slice(0, -1), signature.toUpperCase()])
       expect(() => parseWebhook(body, { secret, signature: wrong })).toThrow(BloomMessageError);
     expect(() => parseWebhook(body, { secret: 'other', signature })).toThrow(/signature/);
+    const unset = `sha256=${createHmac('sha256', '').update(body).digest('hex')}`;
+    expect(() => parseWebhook(body, { secret: '', signature: unset })).toThrow(TypeError);
+    expect(() => parseWebhook(body, { secret: undefined as unknown as string, signature: unset })).toThrow(TypeError);
     expect(() => parseWebhook(created('b'), { secret, signature })).toThrow(/signature/);
   });
 

@@ -8,7 +8,7 @@ type Header = string | string[] | null | undefined;
 
 /** What the signature of a webhook is checked with. Give one of the signatures; the timed one refuses replays too. */
 export type WebhookOptions = {
-  /** The server's `JF_WEBHOOK_SECRET`. */
+  /** The server's `JF_WEBHOOK_SECRET`; not empty. */
   secret: string;
 } & (
   | {
@@ -32,6 +32,7 @@ const DEFAULT_TOLERANCE_SECONDS = 300;
  * a newer server knows: answer 200 to it.
  * @throws BloomMessageError for a body that is no notification, or that the signature does not fit, or for a signature whose time
  * is too far away
+ * @throws TypeError for an empty secret
  */
 export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOptions): Notification | undefined {
   const bytes = body instanceof Uint8Array ? body : new Uint8Array(body);
@@ -46,6 +47,8 @@ export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOp
 
 function checkSignature(body: Uint8Array, options: WebhookOptions): void {
   const { secret } = options;
+  // An unset variable, most likely: everybody could sign with it.
+  if (typeof secret !== 'string' || secret === '') throw new TypeError('the secret of the webhook is empty');
   // A caller that names the timed signature requires it: a replay could leave it out.
   if (!('timedSignature' in options)) {
     return checkDigest(options.signature, 'sha256=', createHmac('sha256', secret).update(body));

@@ -64,8 +64,10 @@ export class RoomJournal {
     this.#since = options.now();
   }
 
+  /** The client has authenticated, which is when the backend is notified too. */
   attached(peerId: string): void {
     this.#visits.set(peerId, { since: this.#options.now(), name: undefined, joined: false, measured: false });
+    this.#options.log().info('peer.connected', { peerId });
   }
 
   joined(peerId: string, metadata: unknown): void {
@@ -74,7 +76,7 @@ export class RoomJournal {
     visit.joined = true;
     visit.name = nameOf(metadata);
     this.#people += 1;
-    this.#options.log().info('peer.connected', { peerId, name: visit.name });
+    this.#options.log().info('peer.joined', { peerId, name: visit.name });
   }
 
   /** The peer's DTLS handshake has ended: media can flow. */

@@ -28,6 +28,8 @@ export interface MediaEngineOptions {
   tcpPort?: number;
   /** Relay over TLS (`JF_WEBRTC_TURN_TLS_PORT`); absent = none. */
   tls?: TurnTlsOptions;
+  /** Connections of each of these ports, without an allocation and with one; absent = the default of `TcpAcceptor`. */
+  maxTcpConnections?: number;
   /** The proxies in front of both, which send PROXY headers; absent = none. */
   proxies?: TrustedProxies;
   /** Shared by all transports; a new one when absent. */
@@ -61,6 +63,7 @@ export async function createMediaEngine(options: MediaEngineOptions): Promise<Me
         port: bound,
         nonceSecret,
         route,
+        ...(options.maxTcpConnections === undefined ? {} : { maxConnections: options.maxTcpConnections }),
         ...(options.proxies === undefined ? {} : { proxies: options.proxies }),
         ...(context === undefined ? {} : { tls: context }),
       });

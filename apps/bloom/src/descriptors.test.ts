@@ -1,0 +1,28 @@
+import { describe, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
+import { connectionLimits } from './descriptors.js';
+
+describe('the limits on connections', () => {
+  const limitsWith = (files: number, open = 56) => {
+    const log = createLogger({ sink: () => undefined });
+    return { limits: connectionLimits(log, { files, open }), events: log.recent.last().map(({ event }) => event) };
+  };
+
+  test('are the documented ones where the system allows enough files', () => {
+    const documented = { limits: { http: undefined, relay: undefined }, events: [] };
+    for (const files of [32_768, 1_048_576, Number.POSITIVE_INFINITY]) expect(limitsWith(files)).toEqual(documented);
+  });
+
+  test('leave a third of few descriptors to media and files, and one line says so', () => {
+    expect(limitsWith(256)).toEqual({ limits: { http: 100, relay: 20 }, events: ['node.few_descriptors'] });
+  });
+
+  test('are one connection at least', () => {
+    expect(limitsWith(32, 64).limits).toEqual({ http: 1, relay: 1 });
+  });
+
+  test('are read from the system', () => {
+    const { http } = connectionLimits(createLogger({ sink: () => undefined }));
+    expect(http ?? 1).toBeGreaterThan(0);
+  });
+});

@@ -4,4 +4,5 @@ export { BloomClient } from './client.js';
 export type * from './cluster-types.js';
 export { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
 export type { NotificationStreamOptions } from './notifications.js';
+export type { ReconnectingStreamOptions } from './reconnecting.js';
 export type * from './types.js';

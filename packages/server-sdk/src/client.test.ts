@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import { refuse, serve, type TestServer } from './testing/server.js';
@@ -11,7 +11,7 @@ afterEach(() => server.close());
 
 async function clientOf(
   reply: (response: ServerResponse) => void,
-  options: { path?: string; timeoutMs?: number; token?: string } = {},
+  options: { path?: string; timeoutMs?: number; changeTimeoutMs?: number; token?: string } = {},
 ): Promise<BloomClient> {
   requests = [];
   server = await serve(({ method = '', url = '', headers }, response, body) => {
@@ -97,6 +97,44 @@ describe('a call', () => {
       'DELETE /room/r/peer/p',
       'POST /room/r/message {"topic":"poll","data":1,"to":["p"]}',
     ]);
+  });
+
+  test('has a time limit of its own where it changes something', async () => {
+    const client = await clientOf(() => undefined, { timeoutMs: 60_000, changeTimeoutMs: 20 });
+    await expect(client.deleteRoom('r')).rejects.toThrow(BloomConnectionError);
+  });
+
+  test('that changes something may wait without a limit', async () => {
+    const client = await clientOf((response) => void setTimeout(() => response.writeHead(204).end(), 50), {
+      timeoutMs: 20,
+      changeTimeoutMs: Infinity,
+    });
+    expect(await client.deleteRoom('r')).toBeUndefined();
+    await expect(client.getRoom('r')).rejects.toThrow(BloomConnectionError);
+  });
+
+  test('that removes something outlives the page that makes it, and no other does', async () => {
+    const client = await clientOf(json(200, { data: {} }));
+    const asked = jest.spyOn(globalThis, 'fetch');
+    await client.deletePeer('r', 'p');
+    await client.getRoom('r');
+    expect(asked.mock.calls.map(([, init]) => init?.keepalive)).toEqual([true, false]);
+    asked.mockRestore();
+  });
+
+  test('is not needed for the files of a stream: their addresses and the header are given', async () => {
+    const client = await clientOf(json(200, {}), { path: '/media', token: 'ключ' });
+    expect(client.streamUrl('kitchen')).toBe(`${server.url}/media/hls/kitchen/index.m3u8`);
+    expect(client.recordingUrl('a/b')).toBe(`${server.url}/media/recording/a%2Fb/index.m3u8`);
+    await fetch(client.streamUrl('kitchen'), { headers: { authorization: client.authorization } });
+    expect(Buffer.from(requests[0]?.headers.authorization ?? '', 'latin1').toString()).toBe('Bearer ключ');
+  });
+
+  test('lists the rooms of all nodes together with the nodes that did not answer', async () => {
+    const room = { id: 'a', config: {}, components: [], peers: [] };
+    const client = await clientOf(json(200, { data: [room], unreachable: ['app@c'] }));
+    expect(await client.snapshot()).toEqual({ type: 'snapshot', rooms: [room], unreachable: ['app@c'] });
+    expect(requests[0]?.url).toBe('/room?scope=cluster');
   });
 
   test('is not made for ids that would name something else', async () => {

@@ -10,7 +10,7 @@ import type {
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions, StreamOptions } from './notifications.js';
 import { metricsReports, notificationStream } from './notifications.js';
-import { reconnecting } from './reconnecting.js';
+import { reconnecting, type ReconnectingStreamOptions } from './reconnecting.js';
 import type {
   Component,
   ComponentOptions,
@@ -39,6 +39,11 @@ export interface BloomClientOptions {
   token: string;
   /** Time limit of one call to one node; default 5,000 ms. */
   timeoutMs?: number;
+  /**
+   * Time limit of a call that changes something, where it differs; `Infinity` for none. After the limit it stays open whether the change
+   * was made, and the end of a long recording takes a while.
+   */
+  changeTimeoutMs?: number;
 }
 
 /** New room, and the node that owns it. */
@@ -73,6 +78,7 @@ export class BloomClient {
   /** The UTF-8 bytes of the token as Latin-1 text, which is what headers take. */
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
+  readonly #changeTimeoutMs: number;
 
   /** @throws TypeError for a URL that is none, and without any */
   constructor(options: BloomClientOptions) {
@@ -81,6 +87,7 @@ export class BloomClient {
     this.#token = options.token;
     this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(options.token));
     this.#timeoutMs = options.timeoutMs ?? 5000;
+    this.#changeTimeoutMs = options.changeTimeoutMs ?? this.#timeoutMs;
   }
 
   /** Creates a room on the least loaded node of the cluster. 400 for an id that is taken, 503 when no node takes rooms. */
@@ -92,6 +99,12 @@ export class BloomClient {
   /** Rooms of the asked node, or of every reachable node with `cluster`. */
   listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
     return this.#call('GET', ['room'], undefined, { scope: scope === 'cluster' ? scope : undefined });
+  }
+
+  /** Returns the rooms of all nodes, and the nodes that did not answer. */
+  async snapshot(): Promise<RoomSnapshot> {
+    const { data, unreachable = [] } = await this.#ask<Room[]>('GET', ['room'], undefined, { scope: 'cluster' });
+    return { type: 'snapshot', rooms: data, unreachable };
   }
 
   /** Returns the room with its peers, components and tracks. */
@@ -123,7 +136,10 @@ export class BloomClient {
     return this.#call('PATCH', ['room', roomId, 'peer', peerId], changes);
   }
 
-  /** `reason`: up to 100 bytes for the client, the close reason of its websocket. */
+  /**
+   * Removes a peer. `reason`: up to 100 bytes for the client, the close reason of its websocket. The request outlives a page that is
+   * being closed.
+   */
   deletePeer(roomId: string, peerId: string, reason?: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId, 'peer', peerId], reason === undefined ? undefined : { reason });
   }
@@ -179,6 +195,21 @@ export class BloomClient {
     return this.#call('DELETE', ['recording', recordingId]);
   }
 
+  /** Returns the address of the playlist of a room's HLS stream. Players send `authorization` where the server asks for it. */
+  streamUrl(roomId: string): string {
+    return this.#url(this.#base, ['hls', roomId, 'index.m3u8']).href;
+  }
+
+  /** Returns the address of the playlist of a finished stream. Players send `authorization`. */
+  recordingUrl(recordingId: string): string {
+    return this.#url(this.#base, ['recording', recordingId, 'index.m3u8']).href;
+  }
+
+  /** Value of the header `authorization`, for what is fetched without a call of this client, such as the files of a stream. */
+  get authorization(): string {
+    return `Bearer ${this.#tokenBytes}`;
+  }
+
   /** Returns the nodes of the cluster, their load and their links. */
   cluster(): Promise<Cluster> {
     return this.#call('GET', ['cluster']);
@@ -225,22 +256,19 @@ export class BloomClient {
    * `snapshot` of the rooms of all nodes but those in `unreachable`. Events follow; those that happened while the rooms were listed
    * may be in it already.
    */
-  notifications(
-    options: NotificationStreamOptions & { reconnect: true },
-  ): AsyncIterableIterator<Notification | RoomSnapshot>;
+  notifications(options: ReconnectingStreamOptions): AsyncIterableIterator<Notification | RoomSnapshot>;
   notifications({
     reconnect = false,
     ...options
-  }: NotificationStreamOptions & { reconnect?: boolean } = {}): AsyncIterableIterator<Notification | RoomSnapshot> {
+  }: Omit<ReconnectingStreamOptions, 'reconnect'> & { reconnect?: boolean } = {}): AsyncIterableIterator<
+    Notification | RoomSnapshot
+  > {
     if (!reconnect) return notificationStream(this.#socketUrl(), this.#token, options);
     let opened: URL | undefined;
 
     return reconnecting({
       ...options,
-      listRooms: async () => {
-        const { data, unreachable = [] } = await this.#ask<Room[]>('GET', ['room'], undefined, { scope: 'cluster' });
-        return { rooms: data, unreachable };
-      },
+      snapshot: () => this.snapshot(),
       open: (each) => {
         if (opened !== undefined) this.#leave(opened);
         opened = this.#base;
@@ -269,6 +297,10 @@ export class BloomClient {
     return url;
   }
 
+  #url(base: URL, path: readonly string[]): URL {
+    return new URL(path.map(segment).join('/'), base);
+  }
+
   async #call<T>(method: string, path: string[], body?: unknown, query?: Query): Promise<T> {
     return (await this.#ask<T>(method, path, body, query)).data;
   }
@@ -288,19 +320,22 @@ export class BloomClient {
   }
 
   async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<Answer<T>> {
-    const url = new URL(path.map(segment).join('/'), base);
+    const url = this.#url(base, path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+    const limitMs = method === 'GET' ? this.#timeoutMs : this.#changeTimeoutMs;
     let response: Response;
     let text: string;
     try {
       response = await fetch(url, {
         method,
         headers: {
-          authorization: `Bearer ${this.#tokenBytes}`,
+          authorization: this.authorization,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(this.#timeoutMs),
+        // A page may be closed while it gives back what it took.
+        keepalive: method === 'DELETE',
+        signal: limitMs === Infinity ? null : AbortSignal.timeout(limitMs),
       });
       text = await response.text();
     } catch (cause) {

@@ -152,3 +152,41 @@ test('the signal ends it without an error, while it is connected and between two
     expect(await waiting).toEqual({ done: true, value: undefined });
   }
 });
+
+test('each loss is reported with its reason before the next attempt', async () => {
+  let connections = 0;
+  const { url } = await node(
+    'a',
+    subscribing((socket) => {
+      connections += 1;
+      if (connections < 3) socket.close(1001, 'Server stopped');
+    }),
+  );
+  const reports: string[] = [];
+  const items = new BloomClient({ url, token: 't' }).notifications({
+    reconnect: true,
+    maxDelayMs: 1,
+    onLost: ({ message }) => reports.push(message),
+  });
+  for (let snapshots = 0; snapshots < 3; snapshots += 1) await items.next();
+  await items.return?.();
+  expect(reports).toHaveLength(2);
+  expect(reports[0]).toMatch(/closed the connection: Server stopped$/);
+});
+
+test('a stream that is aborted while its rooms are listed ends without them', async () => {
+  const abort = new AbortController();
+  const server = await serve(
+    (_request, response) => {
+      abort.abort();
+      response.end(JSON.stringify({ data: [] }));
+    },
+    subscribing(() => undefined),
+  );
+  servers.push(server);
+  const items = new BloomClient({ url: server.url, token: 't' }).notifications({
+    reconnect: true,
+    signal: abort.signal,
+  });
+  expect(await items.next()).toEqual({ done: true, value: undefined });
+});

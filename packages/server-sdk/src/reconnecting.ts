@@ -2,14 +2,23 @@ import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
 import type { Notification, RoomSnapshot } from './types.js';
 
-/** Waits between attempts double from the first to the last, each shortened by up to half, so that clients spread. */
-const FIRST_WAIT_MS = 250;
-const LAST_WAIT_MS = 10_000;
+/** Pauses between attempts double from the first to the longest, each shortened by up to half, so that clients spread. */
+const FIRST_DELAY_MS = 250;
+const MAX_DELAY_MS = 10_000;
 
-export interface ReconnectingOptions extends NotificationStreamOptions {
+/** Options of `notifications` with `reconnect`. */
+export interface ReconnectingStreamOptions extends NotificationStreamOptions {
+  reconnect: true;
+  /** Upper limit of the pause before the next attempt; default 10,000 ms. */
+  maxDelayMs?: number;
+  /** Called when the connection is lost, or an attempt has failed, before the pause. */
+  onLost?: (error: BloomConnectionError | BloomApiError) => void;
+}
+
+interface ReconnectingOptions extends Omit<ReconnectingStreamOptions, 'reconnect'> {
   /** Opens one stream, of another node each time where there are several. */
   open(options: NotificationStreamOptions): AsyncIterableIterator<Notification>;
-  listRooms(): Promise<Pick<RoomSnapshot, 'rooms' | 'unreachable'>>;
+  snapshot(): Promise<RoomSnapshot>;
 }
 
 /**
@@ -19,7 +28,7 @@ export interface ReconnectingOptions extends NotificationStreamOptions {
 export async function* reconnecting(
   options: ReconnectingOptions,
 ): AsyncGenerator<Notification | RoomSnapshot, void, undefined> {
-  const { open, listRooms, signal, onSubscribed, silenceMs, dataEvents } = options;
+  const { open, snapshot, signal, onSubscribed, silenceMs, dataEvents, maxDelayMs = MAX_DELAY_MS, onLost } = options;
   for (let failures = 0; signal?.aborted !== true; failures += 1) {
     const connection = new AbortController();
     const stop = (): void => connection.abort();
@@ -42,7 +51,9 @@ export async function* reconnecting(
       next.catch(() => {});
       await Promise.race([confirmed, next]);
       if (connection.signal.aborted) return;
-      yield { type: 'snapshot', ...(await listRooms()) };
+      const rooms = await snapshot();
+      if (connection.signal.aborted) return;
+      yield rooms;
       failures = 0;
       for (;;) {
         const result = await next;
@@ -52,7 +63,10 @@ export async function* reconnecting(
       }
     } catch (error) {
       if (!isPassing(error)) throw error;
-      await delay(waitMs(failures), signal);
+      // A stream that was aborted while its rooms were listed has ended as it should.
+      if (connection.signal.aborted) return;
+      onLost?.(error);
+      await delay(delayMs(failures, maxDelayMs), signal);
     } finally {
       signal?.removeEventListener('abort', stop);
       connection.abort();
@@ -63,12 +77,12 @@ export async function* reconnecting(
 }
 
 /** True for failures that another attempt, or another node, may not have. */
-function isPassing(error: unknown): boolean {
+function isPassing(error: unknown): error is BloomConnectionError | BloomApiError {
   return error instanceof BloomConnectionError || (error instanceof BloomApiError && error.status >= 500);
 }
 
-function waitMs(failures: number): number {
-  return Math.min(LAST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures) * (1 - Math.random() / 2);
+function delayMs(failures: number, maxDelayMs: number): number {
+  return Math.min(maxDelayMs, FIRST_DELAY_MS * 2 ** failures) * (1 - Math.random() / 2);
 }
 
 /** Resolves after `ms`, or when `signal` aborts. */

@@ -16,3 +16,4 @@ export type { LocalTrack, PublishOptions } from './local-track.js';
 export type { RemotePeer, RemoteTrack } from './remote.js';
 export type { Variant } from './signaling.js';
 export type { CallStats, TrackStats } from './stats.js';
+export { watchForWakeUp, type WakeUpHooks } from './wake-up.js';

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError, type RemotePeer } from '@bloom/client';
 import { act, type ReactNode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
-import { type MediaControl, useLocalMedia } from './local-media.js';
-import { AudioRenderer } from './media.js';
+import { type LocalMediaOptions, type MediaControl, useLocalMedia } from './local-media.js';
+import { AudioRenderer, VideoTile } from './media.js';
 import { type Messages, useMessages } from './messages.js';
 import { RoomProvider } from './room.js';
 
@@ -29,6 +29,7 @@ class FakeNode extends EventTarget {
     return new FakeNode(name.toUpperCase(), 1, this);
   }
   appendChild(): void {}
+  setAttribute(): void {}
   removeChild(): void {}
   async play(): Promise<void> {
     if (!isTouched) throw new DOMException('the page was not touched', 'NotAllowedError');
@@ -42,6 +43,11 @@ class Media extends EventTarget {
   readonly contentHint = '';
   constructor(readonly kind: string) {
     super();
+  }
+  /** The device is unplugged. */
+  end(): void {
+    this.stop();
+    this.dispatchEvent(new Event('ended'));
   }
   stop(): void {
     this.readyState = 'ended';
@@ -129,8 +135,12 @@ async function show(children: ReactNode): Promise<void> {
 
 const live = (): number => opened.filter(({ readyState }) => readyState === 'live').length;
 let control: MediaControl;
-function Control({ source }: { readonly source: 'camera' | 'screen' }): null {
-  control = useLocalMedia(source);
+interface ControlProps {
+  readonly source: 'camera' | 'screen';
+  readonly options?: LocalMediaOptions;
+}
+function Control({ source, options }: ControlProps): null {
+  control = useLocalMedia(source, options);
   return null;
 }
 
@@ -145,8 +155,78 @@ test.each(['camera', 'screen'] as const)('what opened the %s closes it when the 
 test.each(['camera', 'screen'] as const)('a %s that the server refuses is closed', async (source) => {
   client.refuses = true;
   await show(<Control source={source} />);
-  await act(async () => expect(control.turnOn()).rejects.toMatchObject({ code: 'PUBLISH_REFUSED' }));
-  expect([opened.length > 0, live()]).toEqual([true, 0]);
+  await act(() => control.turnOn());
+  expect(opened.length).toBeGreaterThan(0);
+  expect(live()).toBe(0);
+  expect(control.error).toMatchObject({ code: 'PUBLISH_REFUSED' });
+});
+
+test('a camera that the server takes away is an error until it is turned on again', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  await act(async () => {
+    client.say('unpublished', control.track as LocalTrack);
+    await control.track?.unpublish();
+  });
+  expect(control.error).toMatchObject({ code: 'PUBLISH_REFUSED' });
+  expect(control.on).toBe(false);
+  await act(() => control.turnOn());
+  expect(control.error).toBeNull();
+  expect(control.on).toBe(true);
+});
+
+test('a screen that the server takes away is no error of the camera', async () => {
+  await show(<Control source="camera" />);
+  await act(async () => {
+    const screen = await client.publish(new Media('video') as never, { metadata: { source: 'screen' } });
+    client.say('unpublished', screen);
+  });
+  expect(control.error).toBeNull();
+});
+
+test('a call that ends while a camera is published is no error of the camera', async () => {
+  client.accepts = Promise.reject(new RoomClientError('LEFT', 'the connection closed'));
+  client.accepts.catch(() => undefined);
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  expect(control.error).toBeNull();
+});
+
+test('the others read whether a camera is on, also when its device is unplugged', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: true });
+  await act(() => control.turnOff());
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: false });
+  await act(() => control.turnOn());
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: true });
+  await act(async () => {
+    opened.at(-1)?.end();
+    await new Promise(setImmediate);
+  });
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: false });
+});
+
+test('media comes from where the page says, and the others read what it says of it', async () => {
+  const asked: (string | undefined)[] = [];
+  const options: LocalMediaOptions = {
+    open: async (id) => {
+      asked.push(id);
+      opened.push(new Media('video'));
+      return opened.at(-1) as never;
+    },
+    metadata: () => ({ generated: asked.at(-1) === undefined }),
+  };
+  await show(<Control source="camera" options={options} />);
+  await act(() => control.turnOn());
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: true, generated: true });
+  await act(() => control.turnOff());
+  await act(() => control.turnOn());
+  expect(asked).toEqual([undefined, undefined]);
+  await act(() => control.turnOn('back'));
+  expect(asked.at(-1)).toBe('back');
+  expect(control.track?.metadata).toEqual({ source: 'camera', active: true, generated: false });
+  expect(live()).toBe(1);
 });
 
 test('a screen whose sharing the person ends before the server has accepted it is not shared', async () => {
@@ -300,4 +380,27 @@ test('one touch plays the sound of everybody whom the browser has held back', as
   isTouched = true;
   await act(async () => play());
   expect(playing).toHaveLength(2);
+});
+
+test('a tile follows its size, or the variant that the page names', async () => {
+  const wishes: string[] = [];
+  client.watch = (id) => {
+    wishes.push(`watch ${id}`);
+    return () => wishes.push(`leave ${id}`);
+  };
+  client.setVariant = (id, variant) => wishes.push(`${id} as ${variant}`);
+  client.setPaused = (id, paused) => wishes.push(`${paused ? 'pause' : 'play'} ${id}`);
+  const media = new Media('video') as unknown as NonNullable<LocalTrack['media']>;
+  const track = { id: 't', peerId: 'ann', metadata: null, variants: [], variant: null, speaking: false, media };
+  client.track = () => track;
+  const shown = async (tile: ReactNode): Promise<string[]> => {
+    await show(tile);
+    return wishes.splice(0);
+  };
+  expect(await shown(<VideoTile track={track} />)).toEqual(['watch t']);
+  expect(await shown(<VideoTile track={track} variant="l" />)).toEqual(['leave t', 'play t', 't as l']);
+  expect(await shown(<VideoTile track={track} variant="h" />)).toEqual(['t as h']);
+  expect(await shown(<VideoTile track={track} />)).toEqual(['pause t', 'watch t']);
+  expect(await shown(<VideoTile track={track} variant="m" />)).toEqual(['leave t', 'play t', 't as m']);
+  expect(await shown(null)).toEqual(['pause t']);
 });

@@ -6,8 +6,9 @@ import {
   openScreen,
   type PublishOptions,
   type RoomClient,
+  RoomClientError,
 } from '@bloom/client';
-import { useCallback, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { useLocalTracks, useRoomClient } from './room.js';
 
 /** What a participant may publish. */
@@ -20,8 +21,8 @@ export interface MediaControl {
   readonly on: boolean;
   /** True while the device opens or closes. */
   readonly busy: boolean;
-  /** Why the device could not be opened the last time. */
-  readonly error: DeviceError | null;
+  /** Why the device could not be opened the last time, or the server does not accept it, or does so no longer. */
+  readonly error: DeviceError | RoomClientError | null;
   /** Opens the device, or another one by its id, and publishes it. It is closed with the call, or where the server refuses it. */
   readonly turnOn: (deviceId?: string) => Promise<void>;
   /** Stops sending, and the device with it. */
@@ -30,9 +31,21 @@ export interface MediaControl {
   readonly toggle: () => Promise<void>;
 }
 
-/** The others see `{source}` in the metadata of the track. */
+/** Where the media of `useLocalMedia` comes from, and what the others read about it. */
+export interface LocalMediaOptions {
+  /**
+   * Opens the media of a camera or a microphone, by default with `openDevice`: called with the id of the device that was chosen, and
+   * without one otherwise, each time it is turned on.
+   */
+  readonly open?: (deviceId?: string) => Promise<MediaStreamTrack>;
+  /** Returns what the others read in the metadata of the track beside `source` and `active`; asked whenever media was opened. */
+  readonly metadata?: () => Readonly<Record<string, unknown>>;
+}
+
+/** What the others read of a track: where it comes from, and whether it is on. */
 interface SourceMetadata {
   readonly source: MediaSource;
+  readonly active?: boolean;
 }
 
 function sourceOf(tracks: readonly LocalTrack[], source: MediaSource): LocalTrack | undefined {
@@ -76,9 +89,15 @@ async function publishOpened(
   return track;
 }
 
-/** Returns the controls of the camera, the microphone or the shared screen of this participant. */
-export function useLocalMedia(source: MediaSource): MediaControl {
+/**
+ * Returns the controls of the camera, the microphone or the shared screen of this participant. The others read `{source, active}` in the
+ * metadata of the track.
+ */
+export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = {}): MediaControl {
   const client = useRoomClient();
+  /** Those of the last rendering: an opening that is under way goes on with them. */
+  const wished = useRef(options);
+  wished.current = options;
   const track = sourceOf(useLocalTracks(), source);
   /** The last opening that is under way, and the one that a further press without a choice joins. */
   const opening = useRef<Promise<unknown>>(undefined);
@@ -86,7 +105,7 @@ export function useLocalMedia(source: MediaSource): MediaControl {
   /** Counts how often it was turned off: what was opened for a press before that is closed again. */
   const offs = useRef(0);
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<DeviceError | null>(null);
+  const [error, setError] = useState<MediaControl['error']>(null);
   const on = track !== undefined && !track.muted;
 
   const run = useCallback(async (operation: () => Promise<unknown>) => {
@@ -95,12 +114,31 @@ export function useLocalMedia(source: MediaSource): MediaControl {
     try {
       await operation();
     } catch (failure) {
-      if (!(failure instanceof DeviceError)) throw failure;
+      // The end of the call, or of the press, is no failure of the device.
+      if (failure instanceof RoomClientError && failure.code === 'LEFT') return;
+      if (!(failure instanceof DeviceError || failure instanceof RoomClientError)) throw failure;
       setError(failure);
     } finally {
       setBusy(false);
     }
   }, []);
+
+  // A mute is one of this hook, or follows from a device that was unplugged.
+  useEffect(() => {
+    const metadata = track?.metadata as SourceMetadata | undefined;
+    if (track === undefined || metadata?.active === undefined || metadata.active === on) return;
+    track.setMetadata({ ...metadata, active: on });
+  }, [track, on]);
+  useEffect(
+    () =>
+      client.on('unpublished', (refused) => {
+        if (sourceOf([refused], source) === undefined) return;
+        setError(
+          new RoomClientError('PUBLISH_REFUSED', `the server accepts no ${refused.kind} from this peer any more`),
+        );
+      }),
+    [client, source],
+  );
 
   const turnOn = useCallback(
     (deviceId?: string): Promise<void> => {
@@ -111,18 +149,21 @@ export function useLocalMedia(source: MediaSource): MediaControl {
       const open = (): Promise<void> =>
         run(async () => {
           if (source === 'screen') return publishScreen(isWanted);
-          const device = deviceId === undefined ? {} : { id: deviceId };
+          const openOne = (id?: string): Promise<MediaStreamTrack> =>
+            wished.current.open?.(id) ?? openDevice(source, id === undefined ? {} : { id });
+          const described = (active: boolean): object => ({ ...wished.current.metadata?.(), source, active });
           const present = sourceOf(client.localTracks, source);
           if (present === undefined) {
-            const reopen = (): Promise<MediaStreamTrack> => openDevice(source);
-            const opened = await openForCall(client, isWanted, async () => [await openDevice(source, device)]);
-            for (const media of opened) await publishOpened(client, media, { metadata: { source }, reopen });
+            const reopen = (): Promise<MediaStreamTrack> => openOne();
+            const opened = await openForCall(client, isWanted, async () => [await openOne(deviceId)]);
+            for (const media of opened) await publishOpened(client, media, { metadata: described(true), reopen });
             return;
           }
           if (deviceId !== undefined) {
             // An unmute may have opened one meanwhile.
-            const replaced = await present.replace(await openDevice(source, device));
+            const replaced = await present.replace(await openOne(deviceId));
             replaced?.stop();
+            present.setMetadata(described(!present.muted));
           }
           if (isWanted()) await present.unmute();
           // The call may have ended, or the press been taken back, while the device was opened.

@@ -1,4 +1,4 @@
-import type { LocalTrack, RemoteTrack } from '@bloom/client';
+import type { LocalTrack, RemoteTrack, Variant } from '@bloom/client';
 import { type ComponentProps, type ReactElement, useEffect, useRef } from 'react';
 import { useRoomClient, useTracks } from './room.js';
 
@@ -6,10 +6,12 @@ import { useRoomClient, useTracks } from './room.js';
 export interface VideoTileProps extends ComponentProps<'video'> {
   /** A track of another participant, or an own one as a preview. */
   readonly track: RemoteTrack | LocalTrack;
+  /** Variant of a remote track that is received, on the screen or off it; by default the size of the element decides. */
+  readonly variant?: Variant | undefined;
 }
 
-/** A `<video>` of one track. The quality of a remote track follows the size of the element. */
-export function VideoTile({ track, ...props }: VideoTileProps): ReactElement {
+/** A `<video>` of one track. The quality of a remote track follows the size of the element, unless `variant` names one. */
+export function VideoTile({ track, variant, ...props }: VideoTileProps): ReactElement {
   const client = useRoomClient();
   const element = useRef<HTMLVideoElement>(null);
   const { media } = track;
@@ -18,10 +20,18 @@ export function VideoTile({ track, ...props }: VideoTileProps): ReactElement {
   useEffect(() => {
     if (element.current !== null) element.current.srcObject = media === null ? null : new MediaStream([media]);
   }, [media]);
+  const isChosen = variant !== undefined;
   useEffect(() => {
     if (remoteId === undefined || element.current === null) return undefined;
-    return client.watch(remoteId, element.current);
-  }, [client, remoteId]);
+    if (!isChosen) return client.watch(remoteId, element.current);
+    client.setPaused(remoteId, false);
+    return () => {
+      if (client.track(remoteId) !== undefined) client.setPaused(remoteId, true);
+    };
+  }, [client, remoteId, isChosen]);
+  useEffect(() => {
+    if (remoteId !== undefined && variant !== undefined) client.setVariant(remoteId, variant);
+  }, [client, remoteId, variant]);
 
   return <video ref={element} autoPlay muted playsInline {...props} />;
 }

@@ -20,6 +20,7 @@ const shared = {
   },
   moduleNameMapper: {
     // Tests read the sources, never a stale build.
+    '^@bloom/app-bloom/testing$': '<rootDir>/apps/bloom/src/testing/test-node.ts',
     '^@bloom/([a-z-]+)/testing$': '<rootDir>/packages/$1/src/testing/index.ts',
     '^@bloom/([a-z-]+)$': '<rootDir>/packages/$1/src/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',

@@ -49,7 +49,8 @@ export function install() {
 export function pageSources(folder) {
   const page = join(folder, 'apps', 'dashboard');
   const { devDependencies } = JSON.parse(readFileSync(join(page, 'package.json'), 'utf8'));
-  const packages = Object.keys(devDependencies).filter((name) => name.startsWith('@bloom/'));
+  // Its tests need the node as well.
+  const packages = Object.keys(devDependencies).filter((name) => /^@bloom\/(?!app-)/.test(name));
   const seen = [];
   const walk = (dir) => {
     for (const entry of readdirSync(dir, { withFileTypes: true })) {

@@ -1,17 +1,17 @@
+import { BloomClient } from '@bloom/server-sdk';
 import { type FormEvent, useCallback, useEffect, useState } from 'react';
-import { Api } from './api.js';
 import { CallPage } from './call/call-page.js';
 import { Live } from './live/live.js';
-import { Problem } from './problem.js';
+import { type Problem, problemOf } from './problem.js';
 import { useRoute } from './router.js';
 import { type Session, SessionContext } from './session.js';
 import { Shell } from './shell.js';
 import { ClusterView } from './views/cluster.js';
 import { ComponentsView } from './views/components.js';
 import { Events } from './views/events.js';
-import { Logo } from './views/icons.js';
+import { Logo } from './ui/icons.js';
 import { Logs } from './views/logs.js';
-import { Notice } from './views/notice.js';
+import { Notice } from './ui/notice.js';
 import { People } from './views/people.js';
 import { PersonPage } from './views/room/person-page.js';
 import { RoomPage } from './views/room/room-page.js';
@@ -20,6 +20,8 @@ import { Watch } from './watch/watch.js';
 
 /** The token of the development profile, which is public in the manual. */
 const DEVELOPMENT_TOKEN = 'development';
+/** A node answers a question within seconds, also where others are silent. One that hangs may hold the connection for hours. */
+const ANSWER_MS = 30_000;
 
 /** The page: signs in, then shows what the address names. The token is kept in memory only. */
 export function App({ base }: { readonly base: string }) {
@@ -29,14 +31,13 @@ export function App({ base }: { readonly base: string }) {
 
   const signIn = useCallback(
     async (token: string): Promise<Problem | null> => {
-      const api = new Api(base, token);
+      const api = new BloomClient({ url: base, token, timeoutMs: ANSWER_MS, changeTimeoutMs: Infinity });
       try {
         await api.health();
-        setSession({ api, live: new Live(api) });
+        setSession({ base, api, live: new Live(api) });
         return null;
       } catch (error) {
-        if (error instanceof Problem) return error;
-        throw error;
+        return problemOf(error);
       }
     },
     [base],

@@ -1,7 +1,8 @@
 // What can go wrong, in words for the user.
 import type { RoomClientError } from '@bloom/client';
+import { BloomApiError, BloomConnectionError } from '@bloom/server-sdk';
 
-export type ProblemCode =
+type ProblemCode =
   | 'server-unreachable'
   | 'wrong-token'
   | 'room-full'
@@ -24,14 +25,20 @@ export class Problem extends Error {
   }
 }
 
-export const serverUnreachable = (address: string): Problem =>
-  new Problem(
-    'server-unreachable',
-    'The server cannot be reached',
-    `Nothing answers at ${address}. Is the node running?`,
-  );
+/** Returns the problem behind whatever a call of an SDK failed for; `title` says what failed where nothing better is known. */
+export function problemOf(error: unknown, title = 'That failed'): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof BloomConnectionError) return serverUnreachable();
+  if (error instanceof BloomApiError) return problemOfAnswer(error.status, error.message);
+  return new Problem('refused', title, error instanceof Error ? error.message : String(error));
+}
 
-/** The problem behind an answer of the HTTP API. `errors` is the text the server gave. */
+export function serverUnreachable(): Problem {
+  const detail = `Nothing answers at ${location.host}. Is the node running?`;
+  return new Problem('server-unreachable', 'The server cannot be reached', detail);
+}
+
+/** Returns the problem behind an answer of the server. `errors` is the text that it gave. */
 export function problemOfAnswer(status: number, errors: string): Problem {
   if (status === 401 || status === 403) {
     return new Problem(
@@ -55,7 +62,7 @@ export function problemOfAnswer(status: number, errors: string): Problem {
     );
   }
   if (status === 404) return new Problem('no-such-room', 'The room is gone', errors);
-  return new Problem('refused', 'The server refused', errors === '' ? `It answered with status ${status}.` : errors);
+  return new Problem('refused', 'The server refused', errors);
 }
 
 /** Returns the problem behind the end of a call, null for one that the person left. */

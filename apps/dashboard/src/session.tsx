@@ -1,9 +1,11 @@
+import type { BloomClient } from '@bloom/server-sdk';
 import { createContext, useContext, useSyncExternalStore } from 'react';
-import type { Api } from './api.js';
 import type { Live, LiveView } from './live/live.js';
 
 export interface Session {
-  readonly api: Api;
+  /** Address of this page's folder; the API lies beside it. */
+  readonly base: string;
+  readonly api: BloomClient;
   readonly live: Live;
 }
 

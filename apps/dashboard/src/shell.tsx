@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useState } from 'react';
 import type { Problem } from './problem.js';
 import { hashOf, useRoute, type ViewName, VIEWS } from './router.js';
 import { useLive } from './session.js';
-import { Logo, MenuIcon } from './views/icons.js';
+import { Logo, MenuIcon } from './ui/icons.js';
 
 const NAMES: Readonly<Record<ViewName, string>> = {
   rooms: 'Rooms',

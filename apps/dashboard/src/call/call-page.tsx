@@ -1,31 +1,18 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import type { Api, Seat } from '../api.js';
-import { openLocalMedia } from '../media/local-media.js';
-import { Problem } from '../problem.js';
+import type { CreatedPeer } from '@bloom/server-sdk';
+import { type LocalMedia, openLocalMedia } from '../media/local-media.js';
+import { type Problem, problemOf } from '../problem.js';
+import { takeSeat } from '../room.js';
 import { inviteLink } from '../router.js';
 import { useSession } from '../session.js';
-import { type JoinWish, Lobby } from '../views/lobby.js';
-import { CallRoom } from '../views/call-room.js';
-import { Call } from './call.js';
-
-/** Takes a seat in the room, creating the room if it does not exist (any more). */
-async function seatIn(api: Api, roomId: string, isNew: boolean): Promise<Seat> {
-  if (isNew) await api.openRoom(roomId);
-  try {
-    return await api.takeSeat(roomId);
-  } catch (error) {
-    if (!(error instanceof Problem) || error.code !== 'no-such-room') throw error;
-    await api.openRoom(roomId);
-    return api.takeSeat(roomId);
-  }
-}
+import { CallRoom, type Joining } from './call-room.js';
+import { type JoinWish, Lobby } from './lobby.js';
 
 /** The entrance, and then the call. Another view ends it. */
 export function CallPage({ invited }: { readonly invited?: string | undefined }) {
   const { api } = useSession();
-  const [call, setCall] = useState<Call | null>(null);
+  const [call, setCall] = useState<Joining | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  useEffect(() => () => call?.leave(), [call]);
   /** The person may be at another view by the time that they have allowed the camera. */
   const isHere = useRef(false);
   useEffect(() => {
@@ -33,24 +20,40 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
     return () => void (isHere.current = false);
   }, []);
 
+  /** Closes what was opened for a call and gives the seat back, also while the page is being closed. */
+  const giveBack = useCallback(
+    (roomId: string, seat: CreatedPeer | undefined, media?: LocalMedia): void => {
+      media?.camera.stop();
+      media?.microphone.stop();
+      // A seat that no longer exists is no error.
+      if (seat !== undefined) api.deletePeer(roomId, seat.peer.id).catch(() => undefined);
+    },
+    [api],
+  );
+  useEffect(() => {
+    if (call === null) return undefined;
+    const leave = (): void => giveBack(call.roomId, call.seat, call.media);
+    addEventListener('pagehide', leave);
+    return () => {
+      removeEventListener('pagehide', leave);
+      leave();
+    };
+  }, [call, giveBack]);
+
   async function join({ name, roomId, isNew, source }: JoinWish): Promise<void> {
     setProblem(null);
-    let seat: Seat | undefined;
+    let seat: CreatedPeer | undefined;
     try {
-      seat = await seatIn(api, roomId, isNew);
+      seat = await takeSeat(api, roomId, isNew);
       const media = await openLocalMedia(source, name);
-      if (!isHere.current) {
-        media.stop();
-        return api.leaveSeat(seat);
-      }
+      if (!isHere.current) return giveBack(roomId, seat, media);
       history.replaceState(null, '', inviteLink(location.href, roomId));
-      setCall(new Call(api, seat, media, name));
+      setCall({ roomId, name, seat, media });
     } catch (error) {
-      if (seat !== undefined) api.leaveSeat(seat);
-      setProblem(
-        error instanceof Problem ? error : new Problem('refused', 'Joining failed', String((error as Error).message)),
-      );
+      giveBack(roomId, seat);
+      setProblem(problemOf(error, 'Joining failed'));
     }
+    return undefined;
   }
   const left = useCallback((why: Problem | null) => {
     setCall(null);

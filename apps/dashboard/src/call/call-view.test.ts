@@ -1,56 +1,53 @@
+import type { RemotePeer, RemoteTrack } from '@bloom/client';
 import { describe, expect, test } from '@jest/globals';
-import { nameOf, nameOfPeer, newsOf, type RemotePeerView, type RemoteTrackView, trackMetadataOf } from './call-view.js';
+import { isActive, isScreen, nameOfPeer, newsOf, tracksOf } from './call-view.js';
+
+function track(id: string, kind: 'audio' | 'video', metadata: unknown, change: Partial<RemoteTrack> = {}): RemoteTrack {
+  const media = { kind } as MediaStreamTrack;
+  return { id, peerId: 'a', metadata, variants: [], variant: null, speaking: false, media, ...change };
+}
+
+const ann = (...tracks: RemoteTrack[]): RemotePeer[] => [
+  { id: 'a', type: 'webrtc', metadata: { peer: { name: 'Ann' }, server: null }, tracks },
+];
+const microphone = track('m', 'audio', { source: 'microphone', active: true });
+const camera = track('c', 'video', { source: 'camera', active: true });
+const screen = track('s', 'video', { source: 'screen' });
 
 describe('metadata that anybody may have written', () => {
-  test('a name is trimmed and cut, and a stranger without one is a guest', () => {
-    expect(nameOf({ name: '  Ann ' }, 'abcdef')).toBe('Ann');
-    expect(nameOf({ name: 'x'.repeat(100) }, 'abcdef')).toHaveLength(40);
-    for (const metadata of [null, undefined, 7, 'Ann', [], { name: 3 }, { name: ' ' }]) {
-      expect(nameOf(metadata, 'abcdef')).toBe('Guest abcd');
-    }
-  });
-
-  test('the name that the backend gave comes before that of the client', () => {
-    const peer = { name: 'Ann' };
-    expect(nameOf({ peer, server: { name: 'Dr. Ann' } }, 'abcdef')).toBe('Dr. Ann');
-    expect(nameOf({ peer, server: { role: 'host' } }, 'abcdef')).toBe('Ann');
-    expect(nameOf({ peer: null, server: null }, 'abcdef')).toBe('Guest abcd');
-  });
-
-  test('a component has the name of its kind', () => {
+  test('names a person, and a component by its kind', () => {
     expect(nameOfPeer({ id: 'abcdef', type: 'webrtc', metadata: { peer: { name: 'Ann' } } })).toBe('Ann');
     expect(nameOfPeer({ id: 'abcdef', type: 'file', metadata: null })).toBe('File');
     expect(nameOfPeer({ id: 'abcdef', type: 'constructor', metadata: null })).toBe('constructor');
   });
 
-  test('a track is active unless it says otherwise', () => {
-    expect(trackMetadataOf({ source: 'camera', active: false })).toEqual({ source: 'camera', active: false });
-    for (const metadata of [null, 1, 'x', [], { source: 'toaster' }]) {
-      expect(trackMetadataOf(metadata)).toEqual({ source: null, active: true });
-    }
+  test.each([null, undefined, 1, 'x', [], {}, { active: 'no' }])('leaves a track with %j active', (metadata) => {
+    expect(isActive({ metadata })).toBe(true);
+  });
+
+  test('makes a track inactive only by saying so', () => {
+    expect(isActive({ metadata: { active: false } })).toBe(false);
+  });
+
+  test('makes a screen of a picture, never of a sound', () => {
+    expect(isScreen(screen)).toBe(true);
+    expect(isScreen(track('s', 'audio', { source: 'screen' }))).toBe(false);
+    expect(isScreen(camera)).toBe(false);
+    expect(isScreen(track('x', 'video', null))).toBe(false);
   });
 });
 
-describe('what a screen reader says about the others', () => {
-  const track = (id: string, change: Partial<RemoteTrackView> = {}): RemoteTrackView => ({
-    id,
-    kind: 'audio',
-    track: {} as MediaStreamTrack,
-    active: true,
-    source: 'microphone',
-    variants: [],
-    chosen: null,
-    current: null,
-    speaking: false,
-    ...change,
-  });
-  const ann = (...tracks: RemoteTrackView[]): RemotePeerView[] => [{ id: 'a', name: 'Ann', isPerson: true, tracks }];
-  const screen = track('s', { kind: 'video', source: 'screen' });
+test('a track without media is not shown yet', () => {
+  const [peer] = ann(microphone, track('n', 'video', null, { media: null }), screen);
+  expect(tracksOf(peer as RemotePeer)).toEqual([microphone, screen]);
+  expect(tracksOf(peer as RemotePeer, 'video')).toEqual([screen]);
+});
 
+describe('what a screen reader says about the others', () => {
   test('names devices that go off and on', () => {
-    expect(newsOf(ann(track('m')), ann(track('m', { active: false })))).toBe('Ann turned the microphone off');
-    const camera = track('c', { kind: 'video', source: 'camera', active: false });
-    expect(newsOf(ann(camera), ann({ ...camera, active: true }))).toBe('Ann turned the camera on');
+    const muted = { ...microphone, metadata: { source: 'microphone', active: false } };
+    expect(newsOf(ann(microphone), ann(muted))).toBe('Ann turned the microphone off');
+    expect(newsOf(ann({ ...camera, metadata: { active: false } }), ann(camera))).toBe('Ann turned the camera on');
   });
 
   test('names screens that are shared and no longer shared', () => {
@@ -58,8 +55,15 @@ describe('what a screen reader says about the others', () => {
     expect(newsOf(ann(screen), ann())).toBe('Ann no longer shares a screen');
   });
 
+  test('waits for the picture of a screen', () => {
+    const announced = { ...screen, media: null };
+    expect(newsOf(ann(), ann(announced))).toBeUndefined();
+    expect(newsOf(ann(announced), ann(screen))).toBe('Ann shares a screen');
+  });
+
   test('leaves out what is no news', () => {
     expect(newsOf([], ann(screen))).toBeUndefined();
-    expect(newsOf(ann(track('m')), ann(track('m', { speaking: true })))).toBeUndefined();
+    expect(newsOf(ann(microphone), ann({ ...microphone, speaking: true }))).toBeUndefined();
+    expect(newsOf(ann(), ann(camera))).toBeUndefined();
   });
 });

@@ -1,59 +1,56 @@
-// The stream of events in a world with as much of a browser as that takes.
-import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { encodeServerMessage, type ServerMessage } from '@bloom/protocol';
-import type { Api } from '../api.js';
-import { serverUnreachable } from '../problem.js';
+// The rooms and events of a real node, in a world with as much of a browser as that takes.
+import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
+import { BloomClient } from '@bloom/server-sdk';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { Live } from './live.js';
 
-class Socket extends EventTarget {
-  binaryType = '';
-  isClosed = false;
-  constructor() {
-    super();
-    sockets.push(this);
-  }
-  send(): void {}
-  /** One whose other end is gone closes when the browser has given up on that, minutes later. */
-  close(): void {
-    this.isClosed = true;
-  }
-  deliver(message: ServerMessage): void {
-    this.dispatchEvent(
-      Object.assign(new Event('message'), { data: new Uint8Array(encodeServerMessage(message)).buffer }),
-    );
-  }
-  subscribe(): void {
-    this.deliver({ type: 'authenticated' });
-    this.deliver({ type: 'subscribeResponse', eventType: 'serverNotification' });
-  }
-}
+const WAIT_MS = 15_000;
+const WAKE_UP_TICK_MS = 2_000;
+const REFRESH_MS = 15_000;
 
 const world = globalThis as unknown as Record<string, unknown>;
-const NAMES = ['WebSocket', 'document', 'addEventListener', 'removeEventListener'];
+const NAMES = ['document', 'location', 'navigator', 'addEventListener', 'removeEventListener'];
 const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, name));
-let sockets: Socket[];
+let node: TestNode;
 let page: EventTarget & { visibilityState: string };
 let network: EventTarget;
-let answer: () => Promise<{ rooms: []; unreachable: [] }>;
 let live: Live;
 
+beforeAll(async () => {
+  node = await startTestNode();
+});
+afterAll(() => node.dispose());
+
 beforeEach(() => {
-  jest.useFakeTimers();
-  sockets = [];
-  answer = () => Promise.resolve({ rooms: [], unreachable: [] });
+  // The sockets are real, so is the time of everything but the intervals of the page.
+  jest.useFakeTimers({
+    doNotFake: [
+      'setTimeout',
+      'clearTimeout',
+      'setImmediate',
+      'clearImmediate',
+      'nextTick',
+      'queueMicrotask',
+      'performance',
+      'hrtime',
+    ],
+  });
   page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
   network = new EventTarget();
-  const values = [Socket, page, network.addEventListener.bind(network), network.removeEventListener.bind(network)];
+  const values = [
+    page,
+    new URL(node.url),
+    {},
+    network.addEventListener.bind(network),
+    network.removeEventListener.bind(network),
+  ];
   for (const [i, name] of NAMES.entries()) {
     Object.defineProperty(world, name, { value: values[i], configurable: true });
   }
-  const api = { socketUrl: () => 'ws://node/socket/server/websocket', token: 'secret', rooms: () => answer() };
-  live = new Live(api as unknown as Api);
-  live.open();
-  sockets[0]!.subscribe();
+  live = new Live(new BloomClient({ url: node.url, token: node.settings.http.apiToken }));
 });
 
-afterEach(() => {
+afterEach(async () => {
   live.close();
   jest.useRealTimers();
   for (const [i, name] of NAMES.entries()) {
@@ -61,49 +58,160 @@ afterEach(() => {
     if (descriptor === undefined) Reflect.deleteProperty(world, name);
     else Object.defineProperty(world, name, descriptor);
   }
+  const { body } = await node.request('GET', '/room');
+  for (const { id } of body.data) await node.request('DELETE', `/room/${id}`);
 });
 
-const soon = (): Promise<void> => jest.advanceTimersByTimeAsync(4_000);
+async function until(what: string, isSo: () => boolean): Promise<void> {
+  for (const end = performance.now() + WAIT_MS; performance.now() < end; ) {
+    if (isSo()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`it does not come to pass that ${what}: ${JSON.stringify(live.view())}`);
+}
 
-test('a page whose machine slept subscribes anew: the server has given the old connection up, which nobody told it', async () => {
-  expect(live.view().connected).toBe(true);
-  jest.setSystemTime(Date.now() + 600_000);
-  await jest.advanceTimersByTimeAsync(15_000);
-  expect([sockets.length, sockets[0]!.isClosed, live.view().connected]).toEqual([2, true, false]);
-  sockets[1]!.subscribe();
-  expect(live.view().connected).toBe(true);
-  sockets[0]!.dispatchEvent(new Event('close'));
-  await jest.advanceTimersByTimeAsync(60_000);
-  expect([sockets.length, live.view().connected]).toEqual([2, true]);
+const connected = (): Promise<void> => until('the page is live', () => live.view().connected);
+const ids = (): string[] | undefined => live.view().rooms?.map(({ id }) => id);
+/** Counts how often the page loses, or gives up, its connection from now on. */
+function countLosses(): () => number {
+  let losses = 0;
+  let last = live.view().connected;
+  live.subscribe(() => {
+    if (last && !live.view().connected) losses += 1;
+    last = live.view().connected;
+  });
+  return () => losses;
+}
+
+test('rooms are listed by id, as they come and go', async () => {
+  await node.createRoom({ roomId: 'kitchen' });
+  live.open();
+  await connected();
+  expect(ids()).toEqual(['kitchen']);
+  await node.createRoom({ roomId: 'attic' });
+  await until('the attic is listed', () => ids()?.join() === 'attic,kitchen');
+  await node.request('DELETE', '/room/kitchen');
+  await until('the kitchen is gone', () => ids()?.join() === 'attic');
 });
 
-test.each(['online', 'shown'] as const)('a page that is %s again after a while does so at once', async (how) => {
-  page.visibilityState = how === 'shown' ? 'hidden' : 'visible';
+test('an event says in texts what it is about, and each has its own number', async () => {
+  live.open();
+  await connected();
+  await node.createRoom({ roomId: 'kitchen' });
+  const peer = await node.addPeer('kitchen');
+  const client = await node.peerSocket();
+  await client.authenticate(peer.token);
+  client.send({ type: 'connect', data: { metadata: { name: 'Ann' } } });
+  const types = ['roomCreated', 'peerAdded', 'peerConnected', 'peerMetadataUpdated'];
+  await until('four events are there', () => live.view().events.length === types.length);
+  const { events } = live.view();
+  expect(events.map(({ type }) => type)).toEqual(types);
+  expect(new Set(events.map(({ number }) => number)).size).toBe(types.length);
+  expect(events[0]?.fields).toEqual({ roomId: 'kitchen' });
+  expect(events.at(-1)?.fields).toEqual({ roomId: 'kitchen', peerId: peer.id, metadata: '{"name":"Ann"}' });
+  live.clearEvents();
+  expect(live.view().events).toEqual([]);
+});
+
+test('a burst of events is one answer, however many rooms it is about', async () => {
+  live.open();
+  await connected();
+  const names = Array.from({ length: 20 }, (_, i) => `room-${String(i).padStart(2, '0')}`);
+  await Promise.all(names.map((roomId) => node.createRoom({ roomId })));
+  await until('all rooms are listed', () => ids()?.length === names.length);
+  expect(ids()).toEqual(names);
+});
+
+test('a room that the page has touched is asked for although no event is about it', async () => {
+  await node.createRoom({ roomId: 'kitchen' });
+  live.open();
+  await connected();
+  await node.request('PATCH', '/room/kitchen', { maxPeers: 3 });
+  live.touch('kitchen');
+  await until('the limit is known', () => live.view().rooms?.[0]?.config.maxPeers === 3);
+});
+
+test('a wrong token is a problem, and nothing is called live', async () => {
+  live = new Live(new BloomClient({ url: node.url, token: 'wrong' }));
+  live.open();
+  await until('the token is refused', () => live.view().problem?.code === 'wrong-token');
+  expect(live.view().connected).toBe(false);
+  expect(live.view().rooms).toBeNull();
+});
+
+test('a page whose machine slept follows again: the server may have closed the old connection unnoticed', async () => {
+  live.open();
+  await connected();
+  const losses = countLosses();
   jest.setSystemTime(Date.now() + 600_000);
+  jest.advanceTimersByTime(WAKE_UP_TICK_MS);
+  expect(live.view().connected).toBe(false);
+  await connected();
+  expect(losses()).toBe(1);
+});
+
+test('a hidden page waits until it is shown: browsers slow its timers, which looks like sleep', async () => {
+  live.open();
+  await connected();
+  const losses = countLosses();
+  page.visibilityState = 'hidden';
+  for (let minute = 0; minute < 3; minute += 1) {
+    jest.setSystemTime(Date.now() + 60_000);
+    jest.advanceTimersByTime(WAKE_UP_TICK_MS);
+  }
+  expect(losses()).toBe(0);
   page.visibilityState = 'visible';
-  if (how === 'shown') page.dispatchEvent(new Event('visibilitychange'));
-  else network.dispatchEvent(new Event('online'));
-  expect(sockets).toHaveLength(2);
+  page.dispatchEvent(new Event('visibilitychange'));
+  expect(losses()).toBe(1);
+  await connected();
+});
+
+test('a page whose network is back follows again', async () => {
+  live.open();
+  await connected();
+  network.dispatchEvent(new Event('online'));
+  expect(live.view().connected).toBe(false);
+  await connected();
 });
 
 test('a page that comes and goes keeps its connection', async () => {
+  live.open();
+  await connected();
+  const losses = countLosses();
   for (const state of ['hidden', 'visible', 'hidden', 'visible']) {
     page.visibilityState = state;
     page.dispatchEvent(new Event('visibilitychange'));
-    await jest.advanceTimersByTimeAsync(5_000);
   }
-  expect([sockets.length, live.view().connected]).toEqual([1, true]);
+  expect(losses()).toBe(0);
 });
 
-test('a page whose server is out of reach does not call itself live, and comes back', async () => {
-  answer = () => Promise.reject(serverUnreachable('node'));
-  await jest.advanceTimersByTimeAsync(15_000);
-  expect(live.view()).toMatchObject({ connected: false, problem: { code: 'server-unreachable' } });
-  await soon();
-  expect(sockets).toHaveLength(2);
-  answer = () => Promise.resolve({ rooms: [], unreachable: [] });
-  sockets[1]!.subscribe();
-  await soon();
-  expect(live.view()).toMatchObject({ connected: true, problem: null });
-  expect(sockets).toHaveLength(2);
+test('a server that ends is noticed, and so is its return', async () => {
+  const env = { JF_PORT: new URL(node.url).port };
+  await node.createRoom({ roomId: 'lost' });
+  live.open();
+  await connected();
+  await node.dispose();
+  await until('the server is missed', () => live.view().problem?.code === 'server-unreachable');
+  expect(live.view().connected).toBe(false);
+  node = await startTestNode(env);
+  await connected();
+  expect(live.view().problem).toBeNull();
+  expect(ids()).toEqual([]);
+});
+
+test('a server that answers no more is noticed without a closed connection', async () => {
+  live = new Live(new BloomClient({ url: node.url, token: node.settings.http.apiToken, timeoutMs: 1_000 }));
+  live.open();
+  await connected();
+  const asked = jest.spyOn(globalThis, 'fetch').mockImplementation(
+    (_url, init) =>
+      new Promise((_resolve, reject) => {
+        init?.signal?.addEventListener('abort', () => reject(new Error('aborted')));
+      }),
+  );
+  jest.advanceTimersByTime(REFRESH_MS);
+  await until('the silence is noticed', () => !live.view().connected);
+  expect(live.view().problem?.code).toBe('server-unreachable');
+  asked.mockRestore();
+  await connected();
 });

@@ -1,11 +1,12 @@
 // All rooms of the cluster and what happens in them, for as long as someone is signed in.
-import { reconnectDelayMs } from '@bloom/client';
-import type { Room } from '@bloom/server-sdk';
-import type { Api } from '../api.js';
-import { Problem } from '../problem.js';
-import { authRequest, decodeFrame, type ServerFrame, subscribeRequest } from './frame.js';
+import { watchForWakeUp } from '@bloom/client';
+import type { BloomClient, Notification, Room } from '@bloom/server-sdk';
+import { type Problem, problemOf } from '../problem.js';
 
-export interface LiveEvent extends ServerFrame {
+export interface LiveEvent {
+  readonly type: Notification['type'];
+  /** Texts by name: ids, a reason, metadata as JSON. */
+  readonly fields: Readonly<Record<string, string>>;
   /** Rises by one with each event. */
   readonly number: number;
   /** When it came, in milliseconds since the epoch. */
@@ -32,25 +33,23 @@ const MAX_SINGLE = 10;
 const MAX_RETRY_MS = 3_000;
 /** Some changes have no event, such as a component that another program adds. */
 const REFRESH_MS = 15_000;
-/** A look that is this late means that the machine slept, or that the page was frozen. */
-const SLEPT_MS = 10_000;
 
 export class Live {
-  readonly #api: Api;
+  readonly #api: BloomClient;
   readonly #listeners = new Set<() => void>();
   readonly #changed = new Set<string>();
   #view: LiveView = { rooms: null, unreachable: [], events: [], connected: false, problem: null };
-  #socket: WebSocket | undefined;
-  #attempt = 0;
+  /** Ends the present stream of notifications. */
+  #following = new AbortController();
+  /** The stream has ended, or its connection may have died while the page was hidden. */
+  #suspect = false;
   #count = 0;
   #waiting: LiveEvent[] = [];
   #gathering: ReturnType<typeof setTimeout> | undefined;
-  #retry: ReturnType<typeof setTimeout> | undefined;
   #refreshing: ReturnType<typeof setInterval> | undefined;
-  /** When the page was last seen to be awake, in milliseconds since the epoch. */
-  #awakeAt = 0;
+  #stopWatching: (() => void) | undefined;
 
-  constructor(api: Api) {
+  constructor(api: BloomClient) {
     this.#api = api;
   }
 
@@ -62,44 +61,43 @@ export class Live {
   readonly view = (): LiveView => this.#view;
 
   open(): void {
-    // The list does not wait for the socket; when that is open, the list is asked for once more, so that nothing is missed.
+    // The list does not wait for the notifications, which begin with another one.
     void this.refresh();
-    this.#connect();
-    this.#awakeAt = Date.now();
+    this.#follow();
     this.#refreshing = setInterval(() => {
-      if (document.visibilityState !== 'visible') return;
+      if (!isVisible()) return;
       void this.refresh();
-      this.#wakeUp();
+      if (this.#suspect) this.#followAgain();
     }, REFRESH_MS);
-    document.addEventListener('visibilitychange', this.#wakeUp);
-    addEventListener('online', this.#anew);
+    this.#stopWatching = watchForWakeUp({
+      suspect: () => {
+        this.#suspect = true;
+        this.#followAgain();
+      },
+      shown: () => this.#followAgain(),
+    });
   }
 
   close(): void {
     clearTimeout(this.#gathering);
-    clearTimeout(this.#retry);
     clearInterval(this.#refreshing);
-    document.removeEventListener('visibilitychange', this.#wakeUp);
-    removeEventListener('online', this.#anew);
-    const socket = this.#socket;
-    this.#socket = undefined;
-    socket?.close();
+    this.#stopWatching?.();
+    this.#following.abort();
   }
 
-  /** Asks for all rooms anew. */
+  /** Asks for all rooms again. */
   async refresh(): Promise<void> {
     try {
-      const { rooms, unreachable } = await this.#api.rooms();
-      this.#change({ rooms: rooms.toSorted((a, b) => (a.id < b.id ? -1 : 1)), unreachable, problem: null });
+      this.#list(await this.#api.snapshot());
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      this.#change({ problem: error });
+      const problem = problemOf(error);
+      this.#change({ problem });
       // A machine that has lost its power closes nothing.
-      if (error.code === 'server-unreachable' && this.#view.connected) this.#lost(this.#socket);
+      if (problem.code === 'server-unreachable' && this.#view.connected) this.#follow();
     }
   }
 
-  /** Asks for one room anew: the page has changed it, or an event is about it. */
+  /** Asks for one room again: the page has changed it, or an event is about it. */
   touch(roomId: string): void {
     this.#changed.add(roomId);
     this.#gathering ??= setTimeout(() => void this.#gathered(), GATHER_MS);
@@ -119,74 +117,87 @@ export class Live {
       this.#change({ events });
     }
     if (ids.length > MAX_SINGLE || this.#view.rooms === null) return this.refresh();
-    const found = await Promise.all(ids.map((id) => this.#api.room(id).catch((error: unknown) => error)));
+    const found = await Promise.all(ids.map((id) => this.#api.getRoom(id).catch(problemOf)));
     const rooms = new Map(this.#view.rooms?.map((room) => [room.id, room]));
     for (const [i, id] of ids.entries()) {
-      const answer = found[i];
-      if (answer instanceof Problem && answer.code === 'no-such-room') rooms.delete(id);
-      else if (!(answer instanceof Error)) rooms.set(id, answer as Room);
+      const answer = found[i] as Room | Problem;
+      if (!(answer instanceof Error)) rooms.set(id, answer);
+      else if (answer.code === 'no-such-room') rooms.delete(id);
     }
-    return this.#change({ rooms: [...rooms.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1)) });
+    return this.#change({ rooms: sorted([...rooms.values()]) });
   }
 
-  #connect(): void {
-    const socket = new WebSocket(this.#api.socketUrl('server'));
-    this.#socket = socket;
-    socket.binaryType = 'arraybuffer';
-    socket.addEventListener('open', () => socket.send(authRequest(this.#api.token)));
-    socket.addEventListener('message', ({ data }) => {
-      // Of one that was given up.
-      if (this.#socket !== socket) return;
-      const frame = data instanceof ArrayBuffer ? decodeFrame(data) : undefined;
-      if (frame !== undefined) this.#received(socket, frame);
-    });
-    socket.addEventListener('close', () => this.#lost(socket));
-  }
-
-  #lost(socket: WebSocket | undefined): void {
-    if (socket === undefined || this.#socket !== socket) return;
-    this.#disconnect();
-    // Says why, and asks again with each attempt.
-    void this.refresh();
-    this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++, { maxDelayMs: MAX_RETRY_MS }));
-  }
-
-  readonly #wakeUp = (): void => {
-    if (document.visibilityState !== 'visible') return;
-    const late = Date.now() - this.#awakeAt - REFRESH_MS;
-    this.#awakeAt = Date.now();
-    if (late > SLEPT_MS) this.#anew();
-  };
-
-  /** Connects again: the server may have closed the connection while this machine slept or had no network, unnoticed. */
-  readonly #anew = (): void => {
-    clearTimeout(this.#retry);
-    this.#disconnect();
-    this.#connect();
-  };
-
-  #disconnect(): void {
-    const socket = this.#socket;
-    this.#socket = undefined;
-    socket?.close();
+  /** Begins another stream of notifications in place of the present one. */
+  #follow(): void {
+    this.#following.abort();
+    this.#following = new AbortController();
+    this.#suspect = false;
     this.#change({ connected: false });
+    void this.#read(this.#following.signal);
   }
 
-  #received(socket: WebSocket, frame: ServerFrame): void {
-    if (frame.type === 'authenticated') return socket.send(subscribeRequest());
-    if (frame.type === 'subscribed') {
-      this.#attempt = 0;
-      this.#change({ connected: true });
+  /** The server may have closed the connection while this machine slept or had no network, unnoticed. */
+  #followAgain(): void {
+    if (isVisible() && (this.#suspect || !this.#view.connected)) this.#follow();
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    const onLost = (): void => {
+      this.#change({ connected: false });
+      // Says why, and asks again with each attempt.
       void this.refresh();
-      return undefined;
+    };
+    try {
+      const options = { reconnect: true, signal, maxDelayMs: MAX_RETRY_MS, onLost } as const;
+      for await (const item of this.#api.notifications(options)) {
+        if (item.type !== 'snapshot') this.#received(item);
+        else {
+          this.#list(item);
+          this.#change({ connected: true });
+        }
+      }
+    } catch (error) {
+      this.#suspect = true;
+      this.#change({ connected: false, problem: problemOf(error) });
     }
-    this.#waiting.push({ ...frame, number: this.#count++, at: Date.now() });
+  }
+
+  #received(event: Notification): void {
+    this.#waiting.push({ type: event.type, fields: fieldsOf(event), number: this.#count++, at: Date.now() });
     if (this.#waiting.length > MAX_EVENTS) this.#waiting.shift();
-    return this.touch(frame.fields['roomId'] ?? '');
+    this.touch(event.roomId);
+  }
+
+  #list({ rooms, unreachable }: { rooms: readonly Room[]; unreachable: readonly string[] }): void {
+    this.#change({ rooms: sorted(rooms), unreachable, problem: null });
   }
 
   #change(change: Partial<LiveView>): void {
     this.#view = { ...this.#view, ...change };
     for (const listener of this.#listeners) listener();
   }
+}
+
+function isVisible(): boolean {
+  return document.visibilityState === 'visible';
+}
+
+function sorted(rooms: readonly Room[]): Room[] {
+  return rooms.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Returns what an event says, as texts. */
+function fieldsOf({ type: _type, ...said }: Notification): Record<string, string> {
+  const { owner = {}, track, ...fields }: Record<string, unknown> = said;
+  const texts = Object.entries({
+    ...fields,
+    ...(owner as object),
+    trackId: (track as { id?: string } | undefined)?.id,
+  });
+  return Object.fromEntries(
+    texts.flatMap(([name, value]): [string, string][] => {
+      if (value === undefined || value === '') return [];
+      return [[name, typeof value === 'string' && name !== 'metadata' ? value : JSON.stringify(value)]];
+    }),
+  );
 }

@@ -1,39 +1,43 @@
 // Local video and audio: camera and microphone if available, or else generated ones.
-import { openDevice } from '@bloom/client';
+import { type DeviceKind, openDevice } from '@bloom/client';
 import { generatedPicture } from './generated-picture.js';
 import { generatedSound } from './generated-sound.js';
 
 export type Wish = 'camera' | 'generated';
 
-/** A camera or a microphone, or what is generated in its place. */
-export interface LocalSource<Device extends string> {
-  readonly track: MediaStreamTrack;
-  readonly source: Device | 'generated';
-  /** Opens the device again after it was closed; absent where the media is generated. */
-  readonly reopen?: () => Promise<MediaStreamTrack>;
+/** A camera or a microphone, or what is generated in its place until a person chooses a device. */
+export interface LocalSource {
+  /** Opens it. The first call gives what is open already. */
+  readonly open: (deviceId?: string) => Promise<MediaStreamTrack>;
+  /** What the others read about it. */
+  readonly metadata: () => { readonly generated: boolean };
+  /** Stops what is open already, where it has not been taken. */
+  readonly stop: () => void;
 }
 
 export interface LocalMedia {
-  readonly video: LocalSource<'camera'>;
-  readonly audio: LocalSource<'microphone'>;
+  readonly camera: LocalSource;
+  readonly microphone: LocalSource;
   /** What was asked for and is not available, in a sentence; null when everything is. */
   readonly notice: string | null;
-  stop(): void;
 }
 
-const videoWish = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 24, max: 30 } };
+const CONSTRAINTS = {
+  camera: { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 24, max: 30 } },
+  microphone: {},
+};
 
 interface Devices {
-  video?: MediaStreamTrack | undefined;
-  audio?: MediaStreamTrack | undefined;
-  notice: string | null;
+  readonly camera?: MediaStreamTrack | undefined;
+  readonly microphone?: MediaStreamTrack | undefined;
+  readonly notice: string | null;
 }
 
 async function openDevices(): Promise<Devices> {
   try {
     // Both at once: the person is asked one question.
-    const both = await navigator.mediaDevices.getUserMedia({ video: videoWish, audio: true });
-    return { video: both.getVideoTracks()[0], audio: both.getAudioTracks()[0], notice: null };
+    const both = await navigator.mediaDevices.getUserMedia({ video: CONSTRAINTS.camera, audio: true });
+    return { camera: both.getVideoTracks()[0], microphone: both.getAudioTracks()[0], notice: null };
   } catch (error) {
     if (error instanceof Error && error.name === 'NotAllowedError') {
       return {
@@ -41,35 +45,45 @@ async function openDevices(): Promise<Devices> {
       };
     }
   }
-  const opened = await Promise.allSettled([openDevice('camera', { constraints: videoWish }), openDevice('microphone')]);
-  const [video, audio] = opened.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
+  const kinds = ['camera', 'microphone'] as const;
+  const opened = await Promise.allSettled(kinds.map((kind) => openDevice(kind, { constraints: CONSTRAINTS[kind] })));
+  const [camera, microphone] = opened.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
   const problems = opened.flatMap((result) => (result.status === 'rejected' ? [(result.reason as Error).message] : []));
   const notice = problems.length === 0 ? null : `There is ${problems.join(', and ')}. It is generated instead.`;
 
-  return { video, audio, notice };
+  return { camera, microphone, notice };
+}
+
+interface SourceOptions {
+  readonly kind: DeviceKind;
+  readonly opened: MediaStreamTrack | undefined;
+  readonly generate: () => MediaStreamTrack;
+}
+
+function sourceOf({ kind, opened, generate }: SourceOptions): LocalSource {
+  let generated = opened === undefined;
+  let waiting: MediaStreamTrack | undefined = opened ?? generate();
+  return {
+    open: async (id) => {
+      const first = waiting;
+      waiting = undefined;
+      if (id === undefined && first?.readyState === 'live') return first;
+      if (id === undefined && generated) return generate();
+      first?.stop();
+      const device = await openDevice(kind, { ...(id === undefined ? {} : { id }), constraints: CONSTRAINTS[kind] });
+      generated = false;
+      return device;
+    },
+    metadata: () => ({ generated }),
+    stop: () => waiting?.stop(),
+  };
 }
 
 export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMedia> {
-  const devices: Devices = wish === 'camera' ? await openDevices() : { notice: null };
-  const video: LocalMedia['video'] =
-    devices.video === undefined
-      ? { track: generatedPicture(name), source: 'generated' }
-      : {
-          track: devices.video,
-          source: 'camera',
-          reopen: () => openDevice('camera', { constraints: videoWish }),
-        };
-  const audio: LocalMedia['audio'] =
-    devices.audio === undefined
-      ? { track: generatedSound(), source: 'generated' }
-      : { track: devices.audio, source: 'microphone', reopen: () => openDevice('microphone') };
+  const { camera, microphone, notice }: Devices = wish === 'camera' ? await openDevices() : { notice: null };
   return {
-    video,
-    audio,
-    notice: devices.notice,
-    stop: () => {
-      video.track.stop();
-      audio.track.stop();
-    },
+    camera: sourceOf({ kind: 'camera', opened: camera, generate: () => generatedPicture(name) }),
+    microphone: sourceOf({ kind: 'microphone', opened: microphone, generate: generatedSound }),
+    notice,
   };
 }

@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Problem } from '../problem.js';
 import { useLive } from '../session.js';
-import { Notice } from '../views/notice.js';
+import { Notice } from './notice.js';
 import type { Action } from './use-action.js';
 
 export interface PageProps {

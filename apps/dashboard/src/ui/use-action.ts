@@ -1,5 +1,5 @@
 import { useCallback, useRef, useState } from 'react';
-import { Problem } from '../problem.js';
+import { type Problem, problemOf } from '../problem.js';
 
 export interface Action {
   readonly busy: boolean;
@@ -24,9 +24,7 @@ export function useAction(): Action {
       await work();
       return true;
     } catch (error) {
-      setProblem(
-        error instanceof Problem ? error : new Problem('refused', 'That failed', String((error as Error).message)),
-      );
+      setProblem(problemOf(error));
       return false;
     } finally {
       running.current = false;

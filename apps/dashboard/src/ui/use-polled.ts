@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { Problem } from '../problem.js';
+import { type Problem, problemOf } from '../problem.js';
 
 export interface Polled<T> {
   readonly value: T | undefined;
@@ -21,8 +21,8 @@ export function usePolled<T>(ask: () => Promise<T>, { key, pauseMs }: { key: str
           const value = await ask();
           if (mounted) setState({ key, value, problem: null });
         } catch (error) {
-          if (!(error instanceof Problem)) throw error;
-          if (mounted) setState((last) => ({ key, value: last.key === key ? last.value : undefined, problem: error }));
+          const problem = problemOf(error);
+          if (mounted) setState((last) => ({ key, value: last.key === key ? last.value : undefined, problem }));
         }
       }
       if (mounted) timer = setTimeout(() => void poll(), pauseMs);

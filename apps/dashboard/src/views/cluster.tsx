@@ -1,9 +1,9 @@
-import type { Cluster, ClusterNode } from '../api-types.js';
+import type { Cluster, ClusterNode } from '@bloom/server-sdk';
 import { useSession } from '../session.js';
 import { Badge, Failure, Loading, Page, Unanswered } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
-import { Notice } from './notice.js';
+import { Notice } from '../ui/notice.js';
 import { PlacementTable } from './placement-table.js';
 
 const PAUSE_MS = 2_000;
@@ -16,7 +16,7 @@ const VERDICTS = {
 /** The nodes, their load, their links, and where the next room would go. */
 export function ClusterView() {
   const { api } = useSession();
-  const { value, problem } = usePolled(() => Promise.all([api.cluster(), api.placement('')]), {
+  const { value, problem } = usePolled(() => Promise.all([api.cluster(), api.placement()]), {
     key: 'cluster',
     pauseMs: PAUSE_MS,
   });
@@ -66,6 +66,7 @@ function NodeCard({ node, asked }: { readonly node: ClusterNode; readonly asked:
   const { api } = useSession();
   const action = useAction();
   const draining = node.state === 'draining';
+  const where = asked ? {} : { node: node.name };
   const figures: readonly [string, string | number][] = [
     ['Rooms', node.rooms],
     ['People', node.peers],
@@ -94,7 +95,7 @@ function NodeCard({ node, asked }: { readonly node: ClusterNode; readonly asked:
       <button
         type="button"
         aria-disabled={action.busy}
-        onClick={() => void action.run(() => api.setDraining(asked ? '' : node.name, !draining))}
+        onClick={() => void action.run(() => (draining ? api.undrain(where) : api.drain(where)))}
       >
         {draining ? 'Take new rooms again' : 'Drain: take no new rooms'}
         <span className="unseen"> on {node.name}</span>

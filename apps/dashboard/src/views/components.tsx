@@ -7,7 +7,7 @@ import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { StreamVideo } from '../watch/stream-video.js';
-import { titleOf } from './room/component-fields.js';
+import { titleOf } from '../names.js';
 
 interface Running {
   readonly roomId: string;
@@ -63,7 +63,7 @@ function Recordings() {
   const action = useAction();
   const [watched, setWatched] = useState<string | null>(null);
   const [removed, setRemoved] = useState<readonly string[]>([]);
-  const { value, problem } = usePolled(() => api.recordings(), { key: 'recordings', pauseMs: PAUSE_MS });
+  const { value, problem } = usePolled(() => api.listRecordings('cluster'), { key: 'recordings', pauseMs: PAUSE_MS });
   // A later recording may have the id of one that was removed.
   useEffect(() => setRemoved((before) => before.filter((id) => value?.includes(id) !== false)), [value]);
   const ids = value?.filter((id) => !removed.includes(id));
@@ -93,7 +93,7 @@ function Recordings() {
                   aria-disabled={action.busy}
                   onClick={() =>
                     void action
-                      .run(() => api.removeRecording(id))
+                      .run(() => api.deleteRecording(id))
                       .then((done) => done && setRemoved((before) => [...before, id]))
                   }
                 >
@@ -106,7 +106,7 @@ function Recordings() {
       </ul>
       {watched !== null && (
         <Dialog title={watched} onClose={() => setWatched(null)}>
-          <StreamVideo url={api.url('recording', watched, 'index.m3u8').href} label={`Recording ${watched}`} />
+          <StreamVideo url={api.recordingUrl(watched)} label={`Recording ${watched}`} />
         </Dialog>
       )}
     </section>

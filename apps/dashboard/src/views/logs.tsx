@@ -1,5 +1,5 @@
+import type { LogLevel, LogLine } from '@bloom/server-sdk';
 import { useDeferredValue, useMemo, useState } from 'react';
-import type { LogLine } from '../api-types.js';
 import { useSession } from '../session.js';
 import { Badge, Dialog, Empty, Page, Unanswered } from '../ui/parts.js';
 import { usePolled } from '../ui/use-polled.js';
@@ -41,23 +41,24 @@ const columns = (open: (line: LogLine) => void): readonly Column<LogLine>[] => [
     },
   },
 ];
-const LIMIT = '500';
+const LIMIT = 500;
 const PAUSE_MS = 1_000;
 
 /** The last lines of the log of a node, as it goes on. */
 export function Logs() {
   const { api } = useSession();
   const [node, setNode] = useState('');
-  const [level, setLevel] = useState('info');
+  const [level, setLevel] = useState<LogLevel>('info');
   const [match, setMatch] = useState('');
   const asked = useDeferredValue(match.trim().slice(0, 200));
   const [line, setLine] = useState<LogLine | null>(null);
   const all = useMemo(() => columns(setLine), []);
   const nodes = usePolled(() => api.cluster(), { key: 'nodes', pauseMs: 10_000 });
-  const { value, problem } = usePolled(() => api.logs({ node, level, match: asked, limit: LIMIT }), {
-    key: `${node} ${level} ${asked}`,
-    pauseMs: PAUSE_MS,
-  });
+  const { value, problem } = usePolled(
+    () =>
+      api.logs({ ...(node === '' ? {} : { node }), level, ...(asked === '' ? {} : { match: asked }), limit: LIMIT }),
+    { key: `${node} ${level} ${asked}`, pauseMs: PAUSE_MS },
+  );
   return (
     <Page
       title="Logs"
@@ -74,7 +75,11 @@ export function Logs() {
                 </option>
               ))}
           </select>
-          <select aria-label="Least severity" value={level} onChange={({ target }) => setLevel(target.value)}>
+          <select
+            aria-label="Least severity"
+            value={level}
+            onChange={({ target }) => setLevel(target.value as LogLevel)}
+          >
             {Object.keys(TONES).map((name) => (
               <option key={name} value={name}>
                 {name}

@@ -43,7 +43,7 @@ export function NewRoom({ onClose }: { readonly onClose: (created?: string) => v
   async function create(form: HTMLFormElement): Promise<void> {
     let id: string | undefined;
     const options = optionsOf(FIELDS, new FormData(form)) as RoomOptions;
-    if (await action.run(async () => (id = (await api.createRoom(options)).id))) onClose(id);
+    if (await action.run(async () => (id = (await api.createRoom(options)).room.id))) onClose(id);
   }
   return (
     <Dialog title="New room" onClose={() => onClose()}>

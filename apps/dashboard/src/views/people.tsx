@@ -1,6 +1,6 @@
 import type { Peer } from '@bloom/server-sdk';
 import { useMemo, useState } from 'react';
-import { nameOf } from '../call/call-view.js';
+import { nameOf } from '../names.js';
 import { hashOf } from '../router.js';
 import { useLive } from '../session.js';
 import { Badge, Empty, Loading, Page } from '../ui/parts.js';

@@ -1,7 +1,7 @@
-import type { Placement } from '../api-types.js';
+import type { PlacementDecision } from '@bloom/server-sdk';
 
 /** What each node said of itself when a room was placed, and what became of it. */
-export function PlacementTable({ placement: { nodes, chosen } }: { readonly placement: Placement }) {
+export function PlacementTable({ placement: { nodes, chosen } }: { readonly placement: PlacementDecision }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls sideways on narrow screens
     <div className="scroll" role="region" aria-label="Figures of the placement" tabIndex={0}>

@@ -1,5 +1,5 @@
 import { useLive } from '../session.js';
-import { Notice } from './notice.js';
+import { Notice } from '../ui/notice.js';
 
 /** The nodes whose rooms are missing in the lists. */
 export function Unreachable() {

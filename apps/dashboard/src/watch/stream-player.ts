@@ -1,12 +1,12 @@
 import type Hls from 'hls.js';
 import type { ErrorData } from 'hls.js';
-import { bearer } from '../api.js';
 
 export interface StreamPlayerOptions {
   video: HTMLVideoElement;
   /** URL of `index.m3u8`. */
   url: string;
-  token: string;
+  /** Value of the header `authorization`. */
+  authorization: string;
   onPlaying(): void;
   /** Called when there is nothing to play, or no longer. */
   onMissing(): void;
@@ -45,12 +45,12 @@ export class StreamPlayer {
     // Loaded on demand: half a megabyte that a page without a stream does not need.
     const { default: Library } = await import('hls.js');
     if (this.#closed) return;
-    const { video, url, token } = this.#options;
+    const { video, url, authorization } = this.#options;
     const hls = new Library({
       lowLatencyMode: true,
       // Catches up when it has fallen behind.
       maxLiveSyncPlaybackRate: 1.5,
-      xhrSetup: (request) => request.setRequestHeader('authorization', bearer(token)),
+      xhrSetup: (request) => request.setRequestHeader('authorization', authorization),
     });
     this.#hls = hls;
     hls.on(Library.Events.ERROR, (_event, data) => this.#failed(hls, data));

@@ -25,7 +25,7 @@ export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoPro
     const player = new StreamPlayer({
       video: video.current,
       url,
-      token: api.token,
+      authorization: api.authorization,
       onPlaying: () => report.current.onShowing?.('playing'),
       onMissing: () => report.current.onShowing?.('nothing'),
       onRefused: () => setRefused(true),
@@ -43,4 +43,9 @@ export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoPro
       <video ref={video} className="stream" muted autoPlay playsInline controls aria-label={label} />
     </>
   );
+}
+
+/** Returns a latency in tenths of a second; empty while it is unknown. */
+export function latencyText(latencyMs: number | null): string {
+  return latencyMs === null || latencyMs < 0 ? '' : `${(latencyMs / 1000).toFixed(1)} s behind`;
 }

@@ -2,9 +2,9 @@ import { useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
 import { Empty, Failure, Loading, Page } from '../ui/parts.js';
+import { startStream } from '../room.js';
 import { useAction } from '../ui/use-action.js';
-import { latencyText } from './latency.js';
-import { StreamVideo } from './stream-video.js';
+import { latencyText, StreamVideo } from './stream-video.js';
 import { WhepVideo } from './whep-video.js';
 
 /** A room, for viewers: its stream, or the person who speaks. */
@@ -56,7 +56,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
   const action = useAction();
 
   async function start(): Promise<void> {
-    setStarted(await action.run(() => api.startStream(roomId)));
+    setStarted(await action.run(() => startStream(api, roomId)));
     live.touch(roomId);
   }
   const state = showing === 'playing' ? latencyText(latencyMs) : showing === 'nothing' ? 'Nothing is streamed yet' : '';
@@ -78,7 +78,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
         <WhepVideo roomId={roomId} label={`Speaker of ${roomId}`} />
       ) : (
         <StreamVideo
-          url={api.url('hls', roomId, 'index.m3u8').href}
+          url={api.streamUrl(roomId)}
           label={`Stream of ${roomId}`}
           onShowing={setShowing}
           onLatency={setLatencyMs}

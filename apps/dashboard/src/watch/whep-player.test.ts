@@ -1,7 +1,6 @@
 // A viewer of a room in a world with as much of a browser as that takes.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import type { Api, Seat } from '../api.js';
-import { Problem, serverUnreachable } from '../problem.js';
+import { BloomClient } from '@bloom/server-sdk';
 import { WhepPlayer } from './whep-player.js';
 
 class Connection extends EventTarget {
@@ -40,32 +39,52 @@ class Stream {
 }
 
 const world = globalThis as unknown as Record<string, unknown>;
+const NAMES = ['RTCPeerConnection', 'MediaStream', 'location', 'fetch'];
+const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, name));
 let connections: Connection[];
 let seats: string[];
 let left: string[];
+let asked: { url: string; headers: Record<string, string> }[];
 let problems: (string | null)[];
-let answer: () => Promise<string>;
+/** What the server does with the next requests. */
+let answer: (status?: number) => Promise<Response>;
 let player: WhepPlayer;
+
+const text = (status: number, body: string): Promise<Response> => Promise.resolve(new Response(body, { status }));
+/** Nothing answers, as `fetch` says it. */
+const silence = (): Promise<Response> => Promise.reject(new TypeError('fetch failed'));
+
+/** A server with one room. */
+async function serve(input: URL, { method, headers }: RequestInit): Promise<Response> {
+  const url = String(input);
+  if (method === 'DELETE') {
+    left.push(url.split('/').at(-1) as string);
+    return new Response(null, { status: 204 });
+  }
+  if (url.includes('/whep')) {
+    asked.push({ url, headers: headers as Record<string, string> });
+    return answer();
+  }
+  const refused = await answer();
+  if (!refused.ok) return refused;
+  const peer = { id: `peer${seats.length}` };
+  seats.push(peer.id);
+  return new Response(JSON.stringify({ data: { peer, token: `token of ${peer.id}` } }), { status: 201 });
+}
 
 beforeEach(() => {
   jest.useFakeTimers();
-  [connections, seats, left, problems] = [[], [], [], []];
-  world['RTCPeerConnection'] = Connection;
-  world['MediaStream'] = Stream;
-  answer = () => Promise.resolve('v=0');
-  const api = {
-    takeSeat: async (): Promise<Partial<Seat>> => {
-      await answer();
-      seats.push(`peer${seats.length}`);
-      return { peerId: seats.at(-1) as string };
-    },
-    watch: () => answer(),
-    leaveSeat: ({ peerId }: Seat) => void left.push(peerId),
-  } as unknown as Api;
+  [connections, seats, left, problems, asked] = [[], [], [], [], []];
+  answer = () => text(201, 'v=0');
+  const values = [Connection, Stream, { host: 'node' }, serve];
+  for (const [i, name] of NAMES.entries()) {
+    Object.defineProperty(world, name, { value: values[i], configurable: true, writable: true });
+  }
   player = new WhepPlayer({
-    api,
+    api: new BloomClient({ url: 'http://node/', token: 'secret' }),
+    base: 'http://node/',
     roomId: 'r',
-    what: {},
+    what: { peer: 'ann' },
     onProblem: (problem) => problems.push(problem?.code ?? null),
   });
 });
@@ -73,27 +92,42 @@ beforeEach(() => {
 afterEach(() => {
   player.close();
   jest.useRealTimers();
-  delete world['RTCPeerConnection'];
-  delete world['MediaStream'];
+  for (const [i, name] of NAMES.entries()) {
+    const descriptor = before[i];
+    if (descriptor === undefined) Reflect.deleteProperty(world, name);
+    else Object.defineProperty(world, name, descriptor);
+  }
 });
 
 const pass = (ms = 0): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const shown = (): unknown[] => player.stream.getTracks();
 
+test('a viewer asks for what it was told to show, with the token of its own seat', async () => {
+  await pass();
+  expect(asked[0]?.url).toBe('http://node/whep?peer=ann');
+  expect(asked[0]?.headers['authorization']).toBe('Bearer token of peer0');
+});
+
 test('a picture that is lost comes back as soon as the server answers', async () => {
   await pass();
   connections[0]!.become('connected');
   connections[0]!.show('first');
-  answer = () => Promise.reject(serverUnreachable('node'));
+  answer = silence;
   connections[0]!.become('failed');
-  expect([problems.at(-1), shown(), left]).toEqual(['connection-lost', [], ['peer0']]);
+  expect(problems.at(-1)).toBe('connection-lost');
+  expect(shown()).toEqual([]);
+  expect(left).toEqual(['peer0']);
   await pass(10_000);
-  expect([problems.at(-1), seats]).toEqual(['server-unreachable', ['peer0']]);
-  answer = () => Promise.resolve('v=0');
+  expect(problems.at(-1)).toBe('server-unreachable');
+  expect(seats).toEqual(['peer0']);
+  answer = () => text(201, 'v=0');
   await pass(3_000);
   connections.at(-1)!.become('connected');
   connections.at(-1)!.show('second');
-  expect([problems.at(-1), shown(), seats, left]).toEqual([null, ['second'], ['peer0', 'peer1'], ['peer0']]);
+  expect(problems.at(-1)).toBeNull();
+  expect(shown()).toEqual(['second']);
+  expect(seats).toEqual(['peer0', 'peer1']);
+  expect(left).toEqual(['peer0']);
 });
 
 test('a short disturbance is left to the browser, a longer one is a loss', async () => {
@@ -106,27 +140,53 @@ test('a short disturbance is left to the browser, a longer one is a loss', async
   expect(seats).toEqual(['peer0']);
   connections[0]!.become('disconnected');
   await pass(10_000);
-  expect([seats, left]).toEqual([['peer0', 'peer1'], ['peer0']]);
+  expect(seats).toEqual(['peer0', 'peer1']);
+  expect(left).toEqual(['peer0']);
 });
 
-test('what never comes up is not tried for ever', async () => {
+test('a path that never comes up is not tried again', async () => {
   await pass();
   connections[0]!.become('failed');
   await pass(60_000);
-  expect([problems, seats, left]).toEqual([['connection-lost'], ['peer0'], ['peer0']]);
+  expect(problems).toEqual(['connection-lost']);
+  expect(seats).toEqual(['peer0']);
+  expect(left).toEqual(['peer0']);
 });
 
-test('a room that is gone is told, and its seat not kept', async () => {
+test('a room that is gone is a problem, and no seat is kept', async () => {
   await pass();
   connections[0]!.become('connected');
-  answer = () => Promise.reject(new Problem('no-such-room', 'The room is gone', ''));
+  answer = () => text(404, '{"errors":"Room r does not exist"}');
   connections[0]!.become('failed');
   await pass(60_000);
-  expect([problems.at(-1), connections.length, left]).toEqual(['no-such-room', 2, ['peer0']]);
+  expect(problems.at(-1)).toBe('no-such-room');
+  expect(connections).toHaveLength(2);
+  expect(left).toEqual(['peer0']);
+});
+
+test.each([
+  ['{"errors":"Reached peer limit"}', 503, 'room-full'],
+  ['<html>Bad gateway</html>', 502, 'refused'],
+])('a refusal of the session as %j with status %d gives the seat back', async (body, status, code) => {
+  let requests = 0;
+  answer = () => text((requests += 1) === 1 ? 201 : status, body);
+  player.close();
+  player = new WhepPlayer({
+    api: new BloomClient({ url: 'http://node/', token: 'secret' }),
+    base: 'http://node/',
+    roomId: 'r',
+    what: {},
+    onProblem: (problem) => problems.push(problem?.code ?? null),
+  });
+  await pass(60_000);
+  expect(problems).toContain(code);
+  expect(left.toSorted()).toEqual(seats.toSorted());
 });
 
 test('a viewer who has left stays away, whatever was under way', async () => {
   player.close();
   await pass(60_000);
-  expect([seats, left, problems]).toEqual([['peer0'], ['peer0'], []]);
+  expect(seats).toEqual(['peer0']);
+  expect(left).toEqual(['peer0']);
+  expect(problems).toEqual([]);
 });

@@ -1,9 +1,11 @@
 // Watches one track, one person or the current speaker, by WHEP (docs/guide/whip.md): the others are not notified of the viewer.
-import type { Api, Seat } from '../api.js';
-import { Problem } from '../problem.js';
+import type { BloomClient, CreatedPeer } from '@bloom/server-sdk';
+import { Problem, problemOf, problemOfAnswer, serverUnreachable } from '../problem.js';
 
 export interface WhepOptions {
-  readonly api: Api;
+  readonly api: BloomClient;
+  /** Address of the API. */
+  readonly base: string;
   readonly roomId: string;
   /** What to watch; `{}` for the current speaker. */
   readonly what: { readonly peer?: string; readonly track?: string };
@@ -22,7 +24,7 @@ export class WhepPlayer {
   readonly #options: WhepOptions;
   /** The connection of the present session. */
   #connection: RTCPeerConnection | undefined;
-  #seat: Seat | undefined;
+  #seat: CreatedPeer | undefined;
   #everConnected = false;
   #silence: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -39,7 +41,7 @@ export class WhepPlayer {
     this.#connection?.close();
     this.#connection = undefined;
     for (const track of this.stream.getTracks()) this.stream.removeTrack(track);
-    if (this.#seat !== undefined) this.#options.api.leaveSeat(this.#seat);
+    if (this.#seat !== undefined) this.#giveBack(this.#seat);
     this.#seat = undefined;
   }
 
@@ -52,23 +54,45 @@ export class WhepPlayer {
     });
     this.#open(connection).catch((error: unknown) => {
       if (this.#connection !== connection) return;
-      const problem = error instanceof Problem ? error : new Problem('refused', 'No picture', String(error));
+      const problem = problemOf(error, 'No picture');
       this.#end(problem, problem.code === 'server-unreachable');
     });
   }
 
-  /** @throws Problem */
   async #open(connection: RTCPeerConnection): Promise<void> {
-    const { api, roomId, what } = this.#options;
-    const permissions = { publish: false };
-    const seat = await api.takeSeat(roomId, { permissions, metadata: { name: 'Dashboard' } });
-    if (this.#connection !== connection) return api.leaveSeat(seat);
+    const { api, roomId } = this.#options;
+    const seat = await api.addPeer(roomId, { permissions: { publish: false }, metadata: { name: 'Dashboard' } });
+    if (this.#connection !== connection) return this.#giveBack(seat);
     this.#seat = seat;
     for (const kind of ['audio', 'video']) connection.addTransceiver(kind, { direction: 'recvonly' });
     // Without candidates: the server learns the addresses of the browser from its connectivity checks.
     await connection.setLocalDescription();
-    const sdp = await api.watch(seat, what, connection.localDescription?.sdp ?? '');
+    const sdp = await this.#answer(seat, connection.localDescription?.sdp ?? '');
     if (this.#connection === connection) await connection.setRemoteDescription({ type: 'answer', sdp });
+    return undefined;
+  }
+
+  /** Opens the WHEP session of a seat. @throws Problem */
+  async #answer({ token }: CreatedPeer, offer: string): Promise<string> {
+    const { base, what } = this.#options;
+    const url = new URL('whep', base);
+    for (const [name, value] of Object.entries(what)) url.searchParams.set(name, value);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/sdp' };
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(url, { method: 'POST', body: offer, headers });
+      text = await response.text();
+    } catch {
+      throw serverUnreachable();
+    }
+    if (response.ok) return text;
+    throw problemOfAnswer(response.status, errorsOf(text) ?? `It answered with status ${response.status}.`);
+  }
+
+  /** A seat that no longer exists is no error. */
+  #giveBack({ peer }: CreatedPeer): void {
+    this.#options.api.deletePeer(this.#options.roomId, peer.id).catch(() => undefined);
   }
 
   #stateChanged(state: RTCPeerConnectionState): void {
@@ -90,5 +114,14 @@ export class WhepPlayer {
     this.close();
     this.#options.onProblem(problem);
     if (mayReturn) this.#retry = setTimeout(() => this.#begin(), RETRY_MS);
+  }
+}
+
+/** Returns what the server says of a refusal; a proxy has error pages of its own. */
+function errorsOf(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { errors?: string }).errors;
+  } catch {
+    return undefined;
   }
 }

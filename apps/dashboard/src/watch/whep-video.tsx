@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import type { Problem } from '../problem.js';
 import { useSession } from '../session.js';
-import { Notice } from '../views/notice.js';
+import { Notice } from '../ui/notice.js';
 import { WhepPlayer } from './whep-player.js';
 
 export interface WhepVideoProps {
@@ -13,13 +13,13 @@ export interface WhepVideoProps {
 
 /** A picture of a room, as long as it is on the page. */
 export function WhepVideo({ roomId, peer, track, label }: WhepVideoProps) {
-  const { api } = useSession();
+  const { api, base } = useSession();
   const video = useRef<HTMLVideoElement>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
     const what = { ...(peer === undefined ? {} : { peer }), ...(track === undefined ? {} : { track }) };
     setProblem(null);
-    const player = new WhepPlayer({ api, roomId, what, onProblem: setProblem });
+    const player = new WhepPlayer({ api, base, roomId, what, onProblem: setProblem });
     if (video.current !== null) video.current.srcObject = player.stream;
     const leave = (): void => player.close();
     addEventListener('pagehide', leave);
@@ -27,7 +27,7 @@ export function WhepVideo({ roomId, peer, track, label }: WhepVideoProps) {
       removeEventListener('pagehide', leave);
       leave();
     };
-  }, [api, roomId, peer, track]);
+  }, [api, base, roomId, peer, track]);
   return (
     <>
       {problem !== null && (

@@ -19,7 +19,6 @@ const storage = (at: string): readonly Field[] => [
 
 /** How the dashboard starts a component. */
 interface ComponentForm {
-  readonly title: string;
   /** Only in rooms with the video codec h264. */
   readonly h264: boolean;
   /** What else the server needs. */
@@ -31,7 +30,6 @@ export type StartableType = keyof typeof FORMS;
 
 const FORMS = {
   hls: {
-    title: 'HLS stream',
     h264: true,
     fields: [
       { name: 'lowLatency', label: 'Low latency', kind: 'boolean', initial: 'true' },
@@ -48,13 +46,11 @@ const FORMS = {
     ],
   },
   recording: {
-    title: 'Recording',
     h264: true,
     note: 'Needs object storage: of the server (JF_S3_*), or entered here.',
     fields: [{ name: 'pathPrefix', label: 'Path prefix' }, MODE, ...storage('credentials')],
   },
   rtsp: {
-    title: 'Camera (RTSP, SRT, RTMP)',
     h264: true,
     fields: [
       {
@@ -70,7 +66,6 @@ const FORMS = {
     ],
   },
   file: {
-    title: 'File',
     h264: false,
     fields: [
       {
@@ -84,7 +79,6 @@ const FORMS = {
     ],
   },
   sip: {
-    title: 'Phone (SIP)',
     h264: false,
     note: 'Needs JF_SIP_USED=true and JF_SIP_IP on the server.',
     fields: [
@@ -97,8 +91,3 @@ const FORMS = {
 
 /** The kinds that the dashboard can start. */
 export const COMPONENT_FORMS: Readonly<Record<StartableType, ComponentForm>> = FORMS;
-
-/** Returns what people call a kind of component; the type itself for one that the dashboard does not know. */
-export function titleOf(type: string): string {
-  return Object.entries(COMPONENT_FORMS).find(([kind]) => kind === type)?.[1].title ?? type;
-}

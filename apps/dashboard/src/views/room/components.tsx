@@ -1,12 +1,12 @@
-import type { Component, Room } from '@bloom/server-sdk';
+import type { Component, ComponentOptions, Room } from '@bloom/server-sdk';
 import { useState } from 'react';
-import { nameOf } from '../../call/call-view.js';
+import { nameOf, titleOf } from '../../names.js';
 import { hashOf } from '../../router.js';
 import { useSession } from '../../session.js';
 import { Fields, optionsOf } from '../../ui/fields.js';
 import { Badge, Dialog, Empty, Failure } from '../../ui/parts.js';
 import { type Action, useAction } from '../../ui/use-action.js';
-import { COMPONENT_FORMS, type StartableType, titleOf } from './component-fields.js';
+import { COMPONENT_FORMS, type StartableType } from './component-fields.js';
 
 /** The components of a room: start, stop, and what each kind can do. */
 export function Components({ room }: { readonly room: Room }) {
@@ -42,7 +42,12 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
   const [type, setType] = useState<StartableType>(streamable ? 'hls' : 'file');
   const { fields, h264, note } = COMPONENT_FORMS[type];
   async function start(form: FormData): Promise<void> {
-    if (!(await action.run(() => api.addComponent(room.id, type, optionsOf(fields, form))))) return;
+    if (
+      !(await action.run(() =>
+        api.addComponent(room.id, type, optionsOf(fields, form) as ComponentOptions[StartableType]),
+      ))
+    )
+      return;
     live.touch(room.id);
     onClose();
   }
@@ -59,9 +64,9 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
         <label className="field">
           <span>Kind</span>
           <select value={type} onChange={({ target }) => setType(target.value as StartableType)}>
-            {Object.entries(COMPONENT_FORMS).map(([kind, { title }]) => (
+            {Object.keys(COMPONENT_FORMS).map((kind) => (
               <option key={kind} value={kind}>
-                {title}
+                {titleOf(kind)}
               </option>
             ))}
           </select>
@@ -106,7 +111,7 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
               Watch
             </a>
           )}
-          <button type="button" aria-disabled={action.busy} onClick={() => act(() => api.removeComponent(room.id, id))}>
+          <button type="button" aria-disabled={action.busy} onClick={() => act(() => api.deleteComponent(room.id, id))}>
             Stop <span className="unseen">{titleOf(type)}</span>
           </button>
         </span>
@@ -153,7 +158,7 @@ function Subscribe({ room, component, act }: ControlProps) {
       onSubmit={(event) => {
         event.preventDefault();
         const origin = String(new FormData(event.currentTarget).get('origin'));
-        act(() => api.subscribeComponent(room.id, component.id, [origin]));
+        act(() => api.subscribe(room.id, component.id, [origin]));
       }}
     >
       <select name="origin" aria-label="Whose tracks it takes">

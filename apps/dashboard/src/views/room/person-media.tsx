@@ -1,5 +1,5 @@
+import type { PeerStats } from '@bloom/server-sdk';
 import { useEffect, useState } from 'react';
-import type { PeerStats } from '../../api-types.js';
 import { useSession } from '../../session.js';
 import { bitrate, Chart, milliseconds, percent } from '../../ui/chart.js';
 import { usePolled } from '../../ui/use-polled.js';

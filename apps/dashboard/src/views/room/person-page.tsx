@@ -1,6 +1,6 @@
 import type { Peer, PeerPermissions, Track } from '@bloom/server-sdk';
 import { useEffect, useState } from 'react';
-import { nameOf } from '../../call/call-view.js';
+import { nameOf } from '../../names.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
 import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
@@ -63,7 +63,7 @@ function Tracks({ roomId, peer, name }: { readonly roomId: string; readonly peer
   const [watched, setWatched] = useState<string | null>(null);
   const toggle = (track: Track): void => {
     void action
-      .run(() => api.muteTrack(roomId, peer.id, track.id, track.muted !== true))
+      .run(() => api.muteTrack(roomId, peer.id, { id: track.id, muted: track.muted !== true }))
       .then(() => live.touch(roomId));
   };
   const shown = peer.tracks.find(({ id }) => id === watched);
@@ -101,7 +101,8 @@ function Tracks({ roomId, peer, name }: { readonly roomId: string; readonly peer
 }
 
 function sourceOf({ metadata }: Track): string {
-  const { source } = (metadata ?? {}) as { source?: unknown };
+  const { source, generated } = (metadata ?? {}) as { source?: unknown; generated?: unknown };
+  if (generated === true) return 'generated';
   return typeof source === 'string' ? source.slice(0, 40) : '';
 }
 
@@ -152,7 +153,7 @@ function Remove({ roomId, peerId, name, onClose }: PersonPageProps & { name: str
   const { api, live } = useSession();
   const action = useAction();
   async function remove(reason: string): Promise<void> {
-    if (!(await action.run(() => api.removePeer(roomId, peerId, reason)))) return;
+    if (!(await action.run(() => api.deletePeer(roomId, peerId, reason === '' ? undefined : reason)))) return;
     live.touch(roomId);
     go({ view: 'rooms', roomId });
   }

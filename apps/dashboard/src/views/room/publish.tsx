@@ -1,5 +1,5 @@
+import type { CreatedPeer } from '@bloom/server-sdk';
 import { useState } from 'react';
-import type { Seat } from '../../api.js';
 import { useSession } from '../../session.js';
 import { Copy, Dialog, Failure } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
@@ -9,11 +9,11 @@ export function Publish({ roomId, onClose }: { readonly roomId: string; readonly
   const { api, live } = useSession();
   const action = useAction();
   const [name, setName] = useState('OBS');
-  const [seat, setSeat] = useState<Seat | null>(null);
+  const [seat, setSeat] = useState<CreatedPeer | null>(null);
   async function add(): Promise<void> {
     await action.run(async () => {
       const options = { metadata: { name: name.trim() }, permissions: { subscribe: false } };
-      setSeat(await api.takeSeat(roomId, options));
+      setSeat(await api.addPeer(roomId, options));
       live.touch(roomId);
     });
   }

@@ -1,6 +1,6 @@
 import type { Peer, Room } from '@bloom/server-sdk';
 import { useState } from 'react';
-import { nameOf } from '../../call/call-view.js';
+import { nameOf } from '../../names.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
 import { type Field, Fields, valueOf } from '../../ui/fields.js';

@@ -1,15 +1,9 @@
-import type { DeviceKind } from '@bloom/client';
-import { useDevices } from '@bloom/react';
+import type { DataMessage, DeviceKind } from '@bloom/client';
+import { type MediaControl, type Messages, useDevices, useRoomClient } from '@bloom/react';
 import { type FormEvent, type ReactNode, useEffect, useRef } from 'react';
-import type { Call } from '../call/call.js';
-import type { ChatMessage } from '../call/call-view.js';
 import { Failure } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
-
-interface PanelProps {
-  readonly call: Call;
-  readonly onClose: () => void;
-}
+import { MAX_TEXT } from './use-news.js';
 
 interface FrameProps {
   readonly title: string;
@@ -38,8 +32,16 @@ function Panel({ title, onClose, children }: FrameProps) {
   );
 }
 
+interface ChatProps {
+  readonly chat: Messages;
+  readonly ownName: string;
+  readonly nameOf: (peerId: string) => string;
+  readonly onClose: () => void;
+}
+
 /** Messages between those who are here. */
-export function Chat({ call, messages, onClose }: PanelProps & { readonly messages: readonly ChatMessage[] }) {
+export function Chat({ chat: { messages, send }, ownName, nameOf, onClose }: ChatProps) {
+  const ownId = useRoomClient().id;
   const action = useAction();
   const list = useRef<HTMLOListElement>(null);
   const input = useRef<HTMLInputElement>(null);
@@ -51,7 +53,7 @@ export function Chat({ call, messages, onClose }: PanelProps & { readonly messag
     event.preventDefault();
     const field = input.current;
     const text = field?.value.trim() ?? '';
-    if (field !== null && text !== '' && (await action.run(() => call.say(text)))) field.value = '';
+    if (field !== null && text !== '' && (await action.run(() => send(text)))) field.value = '';
     field?.focus();
   }
   return (
@@ -59,11 +61,15 @@ export function Chat({ call, messages, onClose }: PanelProps & { readonly messag
       {messages.length === 0 && <p className="hint">No messages yet. They are gone when you leave.</p>}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls */}
       <ol className="messages" ref={list} tabIndex={0} aria-label="Messages">
-        {messages.map(({ number, name, own, text }) => (
-          <li key={number} className={own ? 'own' : ''}>
-            <strong>{name}</strong> {text}
-          </li>
-        ))}
+        {messages.map(
+          (message) =>
+            typeof message.data === 'string' && (
+              <li key={keyOf(message)} className={message.from === ownId ? 'own' : ''}>
+                <strong>{message.from === ownId ? ownName : nameOf(message.from)}</strong>{' '}
+                {message.data.slice(0, MAX_TEXT)}
+              </li>
+            ),
+        )}
       </ol>
       <Failure action={action} />
       <form className="inline" onSubmit={(event) => void say(event)}>
@@ -74,24 +80,40 @@ export function Chat({ call, messages, onClose }: PanelProps & { readonly messag
   );
 }
 
+const keys = new WeakMap<DataMessage, number>();
+let lastKey = 0;
+
+/** Messages have no ids, and may be equal. */
+function keyOf(message: DataMessage): number {
+  const key = keys.get(message) ?? (lastKey += 1);
+  keys.set(message, key);
+  return key;
+}
+
+interface DevicesProps {
+  readonly camera: MediaControl;
+  readonly microphone: MediaControl;
+  readonly onClose: () => void;
+}
+
 /** The camera and the microphone in use. */
-export function Devices({ call, onClose }: PanelProps) {
+export function Devices({ camera, microphone, onClose }: DevicesProps) {
   return (
     <Panel title="Devices" onClose={onClose}>
-      <DeviceChoice call={call} kind="camera" label="Camera" current={call.view().ownPicture} />
-      <DeviceChoice call={call} kind="microphone" label="Microphone" current={null} />
+      <DeviceChoice control={camera} kind="camera" label="Camera" current={camera.track?.media} />
+      <DeviceChoice control={microphone} kind="microphone" label="Microphone" />
     </Panel>
   );
 }
 
 interface DeviceChoiceProps {
-  readonly call: Call;
+  readonly control: MediaControl;
   readonly kind: DeviceKind;
   readonly label: string;
-  readonly current: MediaStreamTrack | null;
+  readonly current?: MediaStreamTrack | null | undefined;
 }
 
-function DeviceChoice({ call, kind, label, current }: DeviceChoiceProps) {
+function DeviceChoice({ control, kind, label, current }: DeviceChoiceProps) {
   const devices = useDevices(kind);
   if (devices.length === 0) return <p className="hint">{label}: none was found, or this page may not use any.</p>;
   return (
@@ -99,7 +121,7 @@ function DeviceChoice({ call, kind, label, current }: DeviceChoiceProps) {
       <span>{label}</span>
       <select
         defaultValue={current?.getSettings().deviceId ?? ''}
-        onChange={({ target }) => void call.useDevice(kind, target.value)}
+        onChange={({ target }) => void control.turnOn(target.value)}
       >
         <option value="" disabled>
           Choose …

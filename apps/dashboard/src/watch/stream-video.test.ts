@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { latencyText } from './latency.js';
+import { latencyText } from './stream-video.js';
 
 test('the latency is shown in tenths of a second once it is known', () => {
   expect(latencyText(1_449)).toBe('1.4 s behind');

@@ -1,0 +1,176 @@
+// The call of the page, with a real node and the client of the published SDK; pictures are the matter of the end-to-end tests.
+import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { TestConnection, TestDevices } from '../testing/devices.js';
+import { TestPage } from '../testing/page.js';
+import { CallPage } from './call-page.js';
+
+let node: TestNode;
+let page: TestPage;
+let devices: TestDevices;
+beforeAll(async () => {
+  node = await startTestNode();
+});
+afterAll(() => node.dispose());
+beforeEach(async () => {
+  devices = new TestDevices();
+  page = await TestPage.open(node.url, { token: node.settings.http.apiToken });
+  page.install({ RTCPeerConnection: TestConnection, navigator: { mediaDevices: devices } });
+});
+afterEach(async () => {
+  await page.close();
+  const { body } = await node.request('GET', '/room');
+  for (const { id } of body.data) await node.request('DELETE', `/room/${id}`);
+});
+
+async function join(roomId: string): Promise<void> {
+  await page.show(<CallPage invited={roomId} />);
+  await page.fill('Your name', 'Ann');
+  await page.click('Join');
+  await page.shows('Connected');
+}
+
+/** Somebody else in the room. */
+async function visitor(roomId: string, metadata: unknown) {
+  const { id, token } = await node.addPeer(roomId);
+  const client = await node.peerSocket();
+  await client.authenticate(token);
+  client.send({ type: 'connect', data: { metadata } });
+  await client.next('connected');
+  return { id, client };
+}
+
+const peers = async (roomId: string) => (await page.api.getRoom(roomId)).peers;
+const news = (): string | null | undefined => document.querySelector('[aria-live]')?.textContent;
+
+test('an invitation opens its room, and the seat is given back with the call', async () => {
+  await join('invited');
+  const [peer] = await peers('invited');
+  expect(peer?.metadata).toEqual({ name: 'Ann' });
+  expect((await page.api.getRoom('invited')).config.peerlessPurgeTimeout).toBe(300);
+  expect(location.hash).toBe('#room=invited');
+  expect(page.text).toContain('only you');
+  await page.click('Leave');
+  await page.shows('Your name');
+  await page.until('the seat is free', async () => (await peers('invited')).length === 0);
+  expect(devices.live).toEqual([]);
+});
+
+test('a page that is closed gives its seat back', async () => {
+  await join('closed');
+  window.dispatchEvent(new window.Event('pagehide'));
+  await page.until('the seat is free', async () => (await peers('closed')).length === 0);
+});
+
+test('those who come and go are named, those who were there before are not', async () => {
+  await page.api.createRoom({ roomId: 'talk' });
+  await visitor('talk', { name: 'Bob' });
+  await join('talk');
+  await page.shows('2 people');
+  expect(news()).toBe('');
+  const carl = await visitor('talk', { name: 'Carl' });
+  await page.shows('Carl joined');
+  expect(page.text).toContain('3 people');
+  carl.client.socket.terminate();
+  await page.api.deletePeer('talk', carl.id);
+  await page.shows('Carl left');
+});
+
+test('a person mutes and unmutes: the devices close and open again', async () => {
+  await join('muted');
+  expect(devices.live).toEqual(['audio default', 'video default']);
+  await page.click('Mute');
+  await page.shows('Unmute');
+  expect(devices.live).toEqual(['video default']);
+  await page.click('Stop picture');
+  await page.shows('Start picture');
+  expect(devices.live).toEqual([]);
+  await page.click('Unmute');
+  await page.click('Start picture');
+  await page.until('both are open again', () => devices.live.length === 2);
+});
+
+test('a person chooses another microphone while muted, and is heard by it', async () => {
+  await join('chosen');
+  await page.click('Mute');
+  await page.shows('Unmute');
+  await page.click('Devices');
+  await page.until('the devices are listed', () => page.text.includes('back'));
+  await page.fill('Microphone', 'back');
+  await page.until('it is open', () => devices.live.includes('audio back'));
+  expect(devices.live).toEqual(['audio back', 'video default']);
+  await page.shows('Mute');
+});
+
+test('a device that the person allows too late for the call is closed', async () => {
+  await join('late');
+  await page.click('Stop picture');
+  await page.shows('Start picture');
+  let allow = (): void => undefined;
+  devices.answer = () => new Promise((resolve) => (allow = resolve));
+  await page.click('Start picture');
+  await page.click('Leave');
+  await page.shows('Your name');
+  allow();
+  await page.until('the camera was opened', () => devices.opened.length === 3);
+  await page.until('no device is open', () => devices.live.length === 0);
+});
+
+test('somebody who is at another view before the camera is allowed is in no call', async () => {
+  let allow = (): void => undefined;
+  devices.answer = () => new Promise((resolve) => (allow = resolve));
+  await page.show(<CallPage invited="elsewhere" />);
+  await page.click('Join');
+  await page.until('there is a seat', async () => {
+    const rooms = await page.api.listRooms();
+    return rooms.some(({ peers: seats }) => seats.length === 1);
+  });
+  await page.show(<p>Another view</p>);
+  await page.shows('Another view');
+  allow();
+  await page.until('the seat is free', async () => (await peers('elsewhere')).length === 0);
+  expect(devices.live).toEqual([]);
+});
+
+test('somebody who is removed reads the reason at the entrance', async () => {
+  await join('removed');
+  const [peer] = await peers('removed');
+  await page.api.deletePeer('removed', peer?.id ?? '', 'Out of turn');
+  await page.shows('You are no longer in the room. Removed from the room: Out of turn.');
+  await page.shows('Your name');
+  expect(devices.live).toEqual([]);
+});
+
+test('a full room is said to be full, and no device is asked for', async () => {
+  await page.api.createRoom({ roomId: 'full', maxPeers: 1 });
+  await page.api.addPeer('full');
+  await page.show(<CallPage invited="full" />);
+  await page.click('Join');
+  await page.shows('The room is full');
+  expect(devices.opened).toEqual([]);
+});
+
+test('a shared screen is taken back with its button', async () => {
+  await join('screens');
+  await page.click('Share screen');
+  await page.shows('You share a screen');
+  expect(devices.live).toContain('video screen');
+  await page.click('Stop sharing');
+  await page.shows('You no longer share a screen');
+  expect(devices.live).not.toContain('video screen');
+});
+
+test('a screen that the person does not choose is no screen, and the notice can be dismissed', async () => {
+  await join('unshared');
+  devices.answer = () => Promise.reject(new DOMException('', 'NotAllowedError'));
+  await page.click('Share screen');
+  await page.shows('No screen is shared');
+  await page.click('Dismiss');
+  await page.hides('No screen is shared');
+});
+
+test('the link to the room is shown where the browser has no clipboard', async () => {
+  await join('linked');
+  await page.click('Copy invite link');
+  await page.shows(`here it is: ${node.url}/#room=linked`);
+});

@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals';
+import { nameOf, titleOf } from './names.js';
+
+test('a name is trimmed and cut', () => {
+  expect(nameOf({ name: '  Ann ' }, 'abcdef')).toBe('Ann');
+  expect(nameOf({ name: 'x'.repeat(100) }, 'abcdef')).toHaveLength(40);
+});
+
+test.each([null, undefined, 7, 'Ann', [], { name: 3 }, { name: ' ' }, { peer: null, server: null }])(
+  'a stranger with the metadata %j is a guest',
+  (metadata) => {
+    expect(nameOf(metadata, 'abcdef')).toBe('Guest abcd');
+  },
+);
+
+test('the name that the backend gave comes before that of the client', () => {
+  const peer = { name: 'Ann' };
+  expect(nameOf({ peer, server: { name: 'Dr. Ann' } }, 'abcdef')).toBe('Dr. Ann');
+  expect(nameOf({ peer, server: { role: 'host' } }, 'abcdef')).toBe('Ann');
+});
+
+test('a component is called what people call its kind, and an unknown kind by itself', () => {
+  expect(titleOf('hls')).toBe('HLS stream');
+  expect(titleOf('hologram')).toBe('hologram');
+  expect(titleOf('constructor')).toBe('constructor');
+});

@@ -1,0 +1,32 @@
+// Rooms that the page opens by itself.
+import { BloomApiError, type BloomClient, type CreatedPeer } from '@bloom/server-sdk';
+
+/** Rooms that the page opened and everybody has left are removed after this many seconds. */
+const PURGE_AFTER_S = 300;
+
+/** Creates the room unless it exists. */
+async function openRoom(api: BloomClient, roomId: string, config: { videoCodec?: 'h264' } = {}): Promise<void> {
+  try {
+    await api.createRoom({ roomId, peerlessPurgeTimeout: PURGE_AFTER_S, ...config });
+  } catch (error) {
+    if (!(error instanceof BloomApiError) || !error.message.endsWith('room already exists')) throw error;
+  }
+}
+
+/** Starts to stream a room, creating it if necessary: only rooms that enforce H.264 can be streamed. */
+export async function startStream(api: BloomClient, roomId: string): Promise<void> {
+  await openRoom(api, roomId, { videoCodec: 'h264' });
+  await api.addComponent(roomId, 'hls', { lowLatency: true });
+}
+
+/** Takes a seat in a room, creating the room if it does not exist (any more). */
+export async function takeSeat(api: BloomClient, roomId: string, isNew: boolean): Promise<CreatedPeer> {
+  if (isNew) await openRoom(api, roomId);
+  try {
+    return await api.addPeer(roomId);
+  } catch (error) {
+    if (!(error instanceof BloomApiError) || error.status !== 404) throw error;
+    await openRoom(api, roomId);
+    return api.addPeer(roomId);
+  }
+}

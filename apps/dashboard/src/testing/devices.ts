@@ -1,0 +1,90 @@
+// Cameras, microphones and a media connection for pages whose browser has none. The media connection never gets an answer:
+// what is tested over it is the signalling with a real node, and what the page does with its devices.
+
+/** A device as long as it is open, or the picture of a screen. */
+class TestMedia extends EventTarget {
+  contentHint = '';
+  readyState: 'live' | 'ended' = 'live';
+  constructor(
+    readonly kind: 'audio' | 'video',
+    readonly deviceId: string,
+  ) {
+    super();
+  }
+  stop(): void {
+    this.readyState = 'ended';
+  }
+  getSettings(): { deviceId: string } {
+    return { deviceId: this.deviceId };
+  }
+}
+
+/** The devices of a machine, and whether its person allows them. */
+export class TestDevices extends EventTarget {
+  readonly opened: TestMedia[] = [];
+  /** Resolves when the person has answered the question for a device. */
+  answer = (): Promise<void> => Promise.resolve();
+
+  async getUserMedia({ video, audio }: MediaStreamConstraints): Promise<MediaStream> {
+    await this.answer();
+    return this.#streamOf([
+      ...(video === undefined ? [] : [new TestMedia('video', idOf(video))]),
+      ...(audio === undefined ? [] : [new TestMedia('audio', idOf(audio))]),
+    ]);
+  }
+
+  async getDisplayMedia(): Promise<MediaStream> {
+    await this.answer();
+    return this.#streamOf([new TestMedia('video', 'screen')]);
+  }
+
+  async enumerateDevices(): Promise<object[]> {
+    return ['videoinput', 'audioinput'].flatMap((kind) =>
+      ['front', 'back'].map((deviceId) => ({ kind, deviceId, label: deviceId })),
+    );
+  }
+
+  /** The devices that are open, as `audio front`. */
+  get live(): string[] {
+    return this.opened
+      .filter(({ readyState }) => readyState === 'live')
+      .map(({ kind, deviceId }) => `${kind} ${deviceId}`)
+      .toSorted();
+  }
+
+  #streamOf(tracks: TestMedia[]): MediaStream {
+    this.opened.push(...tracks);
+    const ofKind = (kind: string) => () => tracks.filter((one) => one.kind === kind);
+    return {
+      getTracks: () => tracks,
+      getVideoTracks: ofKind('video'),
+      getAudioTracks: ofKind('audio'),
+    } as unknown as MediaStream;
+  }
+}
+
+function idOf(wanted: boolean | MediaTrackConstraints): string {
+  const { deviceId } = wanted as { deviceId?: { exact: string } };
+  return deviceId?.exact ?? 'default';
+}
+
+/** A connection that is on its way for ever. */
+export class TestConnection extends EventTarget {
+  readonly signalingState = 'stable';
+  readonly sctp = null;
+  setConfiguration(): void {}
+  getTransceivers(): [] {
+    return [];
+  }
+  createDataChannel(): EventTarget {
+    return Object.assign(new EventTarget(), { readyState: 'connecting' });
+  }
+  addTransceiver(): object {
+    return { sender: { replaceTrack: () => Promise.resolve() } };
+  }
+  removeTrack(): void {}
+  createOffer(): Promise<never> {
+    return new Promise(() => undefined);
+  }
+  close(): void {}
+}

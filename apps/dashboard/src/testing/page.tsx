@@ -1,0 +1,117 @@
+// A view of the dashboard as a person uses it: by what is written on it.
+import { BloomClient } from '@bloom/server-sdk';
+import { act, type ReactNode } from 'react';
+import type { Root } from 'react-dom/client';
+import { Live } from '../live/live.js';
+import { SessionContext } from '../session.js';
+import { TestBrowser } from './browser.js';
+
+const WAIT_MS = 10_000;
+const LOOK_EVERY_MS = 10;
+
+export class TestPage {
+  readonly #root: Root;
+  readonly #browser: TestBrowser;
+
+  private constructor(
+    readonly api: BloomClient,
+    readonly live: Live,
+    readonly base: string,
+    page: { root: Root; browser: TestBrowser },
+  ) {
+    this.#root = page.root;
+    this.#browser = page.browser;
+  }
+
+  /** Opens a page of the node at `url`, signed in. */
+  static async open(url: string, { token = 'development', hash = '' } = {}): Promise<TestPage> {
+    const base = `${url}/`;
+    const browser = new TestBrowser(`${base}${hash}`);
+    const { createRoot } = await import('react-dom/client');
+    const main = document.createElement('div');
+    document.body.append(main);
+    const api = new BloomClient({ url: base, token });
+    const live = new Live(api);
+    const page = new TestPage(api, live, base, { root: createRoot(main), browser });
+    live.open();
+    return page;
+  }
+
+  /** Puts more of a browser into the globals, until the page is closed. */
+  install(values: Readonly<Record<string, unknown>>): void {
+    this.#browser.put(values);
+  }
+
+  async show(children: ReactNode): Promise<void> {
+    const session = { api: this.api, live: this.live, base: this.base };
+    this.#root.render(<SessionContext value={session}>{children}</SessionContext>);
+    await this.until('the view is there', () => document.body.textContent !== '');
+  }
+
+  async close(): Promise<void> {
+    // Effects are cleaned up in the browser that they began in.
+    this.install({ IS_REACT_ACT_ENVIRONMENT: true });
+    await act(async () => this.#root.unmount());
+    this.live.close();
+    await this.#browser.close();
+  }
+
+  /** What a person reads, with single spaces. */
+  get text(): string {
+    return (document.body.textContent ?? '').replaceAll(/\s+/g, ' ');
+  }
+
+  /** Waits until the page shows this text. */
+  async shows(text: string): Promise<void> {
+    await this.until(`the page shows “${text}”`, () => this.text.includes(text));
+  }
+
+  async hides(text: string): Promise<void> {
+    await this.until(`the page no longer shows “${text}”`, () => !this.text.includes(text));
+  }
+
+  async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+    for (const end = Date.now() + WAIT_MS; Date.now() < end; ) {
+      if (await isSo()) return;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
+    throw new Error(`it does not come to pass that ${what}: ${this.text}`);
+  }
+
+  /** Returns the button, link or field of this name, or else the first whose name begins with it. */
+  find<Wanted extends HTMLElement = HTMLElement>(name: string): Wanted {
+    const found = this.#look(name);
+    if (found === undefined)
+      throw new Error(`nothing is called “${name}”: ${this.#controls().map(nameOf).join(' | ')}`);
+    return found as Wanted;
+  }
+
+  async click(name: string): Promise<void> {
+    await this.until(`there is “${name}”`, () => this.#look(name) !== undefined);
+    this.find(name).click();
+  }
+
+  /** Writes into a field, or chooses from a list. */
+  async fill(name: string, value: string): Promise<void> {
+    await this.until(`there is “${name}”`, () => this.#look(name) !== undefined);
+    const field = this.find<HTMLInputElement>(name);
+    // React watches the property of the element itself.
+    Reflect.getOwnPropertyDescriptor(Reflect.getPrototypeOf(field) as object, 'value')?.set?.call(field, value);
+    for (const type of ['input', 'change']) field.dispatchEvent(new window.Event(type, { bubbles: true }));
+  }
+
+  #controls(): HTMLElement[] {
+    return [...document.querySelectorAll<HTMLElement>('button, a, input, select')];
+  }
+
+  #look(name: string): HTMLElement | undefined {
+    const all = this.#controls();
+    return all.find((one) => nameOf(one) === name) ?? all.find((one) => nameOf(one).startsWith(name));
+  }
+}
+
+function nameOf(element: HTMLElement): string {
+  const [label] = (element as HTMLInputElement).labels ?? [];
+  const text = label?.querySelector('span')?.textContent ?? label?.textContent;
+  return (element.getAttribute('aria-label') ?? text ?? element.textContent ?? '').trim();
+}

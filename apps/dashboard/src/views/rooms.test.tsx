@@ -1,0 +1,67 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
+import { TestPage } from '../testing/page.js';
+import { Rooms } from './rooms.js';
+
+let node: TestNode;
+let page: TestPage;
+beforeAll(async () => {
+  node = await startTestNode();
+});
+afterAll(() => node.dispose());
+beforeEach(async () => {
+  page = await TestPage.open(node.url, { token: node.settings.http.apiToken });
+});
+afterEach(async () => {
+  for (const { id } of await page.api.listRooms()) await page.api.deleteRoom(id);
+  await page.close();
+});
+
+test('a server without rooms says how to get one', async () => {
+  await page.show(<Rooms />);
+  await page.shows('No rooms yet');
+});
+
+test('a room that another program creates appears, and goes as it is deleted', async () => {
+  await page.show(<Rooms />);
+  await page.shows('No rooms yet');
+  await page.api.createRoom({ roomId: 'kitchen', maxPeers: 4 });
+  await page.shows('kitchen0 of 4');
+  await page.api.deleteRoom('kitchen');
+  await page.hides('kitchen');
+});
+
+test('a filter leaves the rooms with this text, and says when there is none', async () => {
+  await page.api.createRoom({ roomId: 'kitchen' });
+  await page.api.createRoom({ roomId: 'garden' });
+  await page.show(<Rooms />);
+  await page.shows('garden');
+  await page.fill('Filter rooms', 'KIT');
+  await page.hides('garden');
+  expect(page.text).toContain('kitchen');
+  await page.fill('Filter rooms', 'nowhere');
+  await page.shows('No room is called “nowhere”');
+});
+
+test('a new room has the options that were filled in', async () => {
+  await page.show(<Rooms />);
+  await page.click('New room');
+  await page.fill('Name', 'with-options');
+  await page.fill('Most people', '4');
+  await page.fill('Video codec', 'h264');
+  await page.click('Create');
+  await page.until('the room is there', () => page.live.view().rooms?.length === 1);
+  const { config } = await page.api.getRoom('with-options');
+  expect(config).toMatchObject({ maxPeers: 4, videoCodec: 'h264', peerlessPurgeTimeout: null });
+  expect(location.hash).toBe('#/rooms/with-options');
+});
+
+test('a name that is taken is a problem in the dialog, which stays open', async () => {
+  await page.api.createRoom({ roomId: 'taken' });
+  await page.show(<Rooms />);
+  await page.click('New room');
+  await page.fill('Name', 'taken');
+  await page.click('Create');
+  await page.shows('room already exists');
+  expect(document.querySelector('dialog')).not.toBeNull();
+});

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { InspectionError, type OpenStream, type StreamEnded } from '@bloom/inspection';
 import type { Asker } from './asker.js';
 import { saveStream } from './commands/save.js';
-import { printStream } from './commands/streams.js';
+import { printStream } from './streams.js';
 import { Context } from './context.js';
 import { follow } from './following.js';
 import { runTop } from './top/run.js';

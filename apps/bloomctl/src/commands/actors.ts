@@ -6,7 +6,7 @@ import { actorsView, actorTree, mailboxView } from '../views/actors.js';
 import { pathView, summaryView, traceView } from '../views/trace.js';
 import { type Commands, oneOf, shared, timeOption } from './define.js';
 import { showSeveral } from './several.js';
-import { printStream } from './streams.js';
+import { printStream } from '../streams.js';
 
 const SORTS = ['path', 'queue', 'in', 'out', 'busy', 'p99', 'restarts', 'failed', 'age'] as const;
 type Sort = (typeof SORTS)[number];

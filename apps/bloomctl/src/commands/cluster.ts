@@ -6,7 +6,7 @@ import { duration, whole } from '../values.js';
 import { span } from '../text/units.js';
 import { type Commands, shared } from './define.js';
 import { showSeveral } from './several.js';
-import { printStream } from './streams.js';
+import { printStream } from '../streams.js';
 
 /** Time between two looks at a node that drains. */
 const POLL_MS = 1_000;

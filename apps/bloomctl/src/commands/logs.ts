@@ -4,7 +4,7 @@ import { whole } from '../values.js';
 import { logView } from '../views/logs.js';
 import { unreachableLines } from '../views/media.js';
 import { type Commands, oneOf, shared } from './define.js';
-import { printStream } from './streams.js';
+import { printStream } from '../streams.js';
 
 type Line = AnswerOf<'logs'>['lines'][number];
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode } from '../exit.js';
 import type { Context } from '../context.js';
 import { follow } from '../following.js';
-import { printStream } from '../commands/streams.js';
+import { printStream } from '../streams.js';
 import { topFrame } from './frame.js';
 import { fieldsOf, newModel, type TopItem, type TopRunOptions, withItem, withLost } from './model.js';
 

@@ -1,8 +1,8 @@
 import type { ItemOf, OpenStream, StreamEnd, StreamFields, StreamKind } from '@bloom/inspection';
-import type { Context } from '../context.js';
-import { follow, type Followed } from '../following.js';
-import type { Screen } from '../text/style.js';
-import { ENDS } from '../views/trace.js';
+import type { Context } from './context.js';
+import { follow, type Followed } from './following.js';
+import type { Screen } from './text/style.js';
+import { ENDS } from './views/trace.js';
 
 /** Ends that the user did not ask for. */
 const UNTIMELY: ReadonlySet<StreamEnd> = new Set(['slow', 'lost', 'failed']);

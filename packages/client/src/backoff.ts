@@ -6,6 +6,8 @@ export interface ReconnectOptions {
   readonly maxDelayMs?: number;
   /** Attempts before the client gives up; by default it never does. */
   readonly maxAttempts?: number;
+  /** Seats from `renew` in a row that may be refused, or lost within 10 s, before the call ends; 20 by default. */
+  readonly maxSeats?: number;
 }
 
 /** An outage of this length is most likely a restart or another network: a person is waiting for its end. */

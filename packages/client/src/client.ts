@@ -25,7 +25,8 @@ export interface Seat {
 export interface ConnectOptions extends Seat {
   /**
    * Asks the backend for another seat when the present one is lost: its node was restarted or is out of reach, its token has
-   * expired, the peer or the room was removed. Null ends the call for `reason`. A failure is tried again.
+   * expired, the peer or the room was removed. Null ends the call for `reason`, and so do `maxSeats` seats that do not last. A failure is
+   * tried again.
    */
   readonly renew?: (reason: RoomClientError) => Promise<Seat | null> | Seat | null;
   /** Shown to the others, any JSON. */
@@ -68,6 +69,9 @@ const PROBE_MS = 3_000;
 const SUSPECT_PROBE_MS = 1_500;
 /** A server that does not know yet that the old connection is dead refuses the new one so long. */
 const STALE_SESSION_MS = 15_000;
+/** A seat that was held for so long was good, whatever ends it. */
+const SETTLED_MS = 10_000;
+const MAX_SEATS = 20;
 /** A node that does not answer for so long counts as gone, so that a seat on another one is asked for. */
 const UNREACHABLE_MS = 3_000;
 /** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
@@ -102,8 +106,10 @@ export class RoomClient extends Emitter<ClientEvents> {
   #attempt = 0;
   /** When the connection was lost, or the network last gave a sign, as of `Date.now`. */
   #outageSince = 0;
-  /** Seats refused since the last connection: their pauses grow by themselves, since the server does answer. */
+  /** Seats in a row that were refused, or lost as soon as they were taken: their pauses grow by themselves, since the server does answer. */
   #refusals = 0;
+  /** When the present connection was made, as of `Date.now`. */
+  #connectedAt = 0;
   #everConnected = false;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #probeTimer: ReturnType<typeof setTimeout> | undefined;
@@ -140,6 +146,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#lost = undefined;
     this.#metadata = options.metadata ?? null;
     this.#attempt = 0;
+    this.#refusals = 0;
     this.#everConnected = false;
     this.#stopWatching = watchForWakeUp({
       suspect: () => this.#probe(SUSPECT_PROBE_MS),
@@ -254,7 +261,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #openSession(): void {
     const { url, token } = this.#seat;
-    this.#socket = new PeerSocket(absolute(url), token, {
+    this.#socket = new PeerSocket(url, token, {
       authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata, features: FEATURES })),
       received: (message) => this.#received(message),
       closed: (code, reason) => this.#closed(code, reason),
@@ -313,7 +320,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   #connected(id: string): void {
     this.#selfId = id;
     this.#attempt = 0;
-    this.#refusals = 0;
+    this.#connectedAt = Date.now();
     this.#everConnected = true;
     for (const track of this.#localTracks) {
       // A refusal is reported by an event; a further lost connection leads here again.
@@ -328,6 +335,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #closed(code: number, reason: string): void {
+    if (this.#state === 'connected' && Date.now() - this.#connectedAt >= SETTLED_MS) this.#refusals = 0;
     const error = errorOfClose(code, reason, this.#everConnected);
     if (error !== undefined && code === TOO_BIG) return this.#end(error);
     // The server may not have noticed yet that the connection before this one is dead.
@@ -343,7 +351,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #seatLost(reason: RoomClientError): void {
-    if (!this.#everConnected || this.#options?.renew === undefined) return this.#end(reason);
+    const { renew, reconnect: { maxSeats = MAX_SEATS } = {} } = this.#options ?? {};
+    if (!this.#everConnected || renew === undefined || this.#refusals >= maxSeats) return this.#end(reason);
     this.#lost = reason;
     this.#attempt = this.#refusals;
     this.#refusals += 1;
@@ -352,7 +361,9 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #reconnect(): void {
     this.#closeSession();
-    const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs: this.#outageMs });
+    // Somebody who waits for the end of an outage is in a hurry, a seat that does not last is no outage.
+    const outageMs = this.#refusals > 1 && this.#state === 'connected' ? Infinity : this.#outageMs;
+    const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs });
     if (delayMs === undefined) {
       return this.#end(
         new RoomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
@@ -485,12 +496,4 @@ export class RoomClient extends Emitter<ClientEvents> {
 
 function isRefusal(error: unknown): boolean {
   return error instanceof RoomClientError && error.code === 'PUBLISH_REFUSED';
-}
-
-/** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */
-function absolute(url: string): string {
-  const secure = globalThis.location?.protocol === 'https:';
-  const full = /^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`;
-  // Not `new URL`, of which React Native has the constructor only.
-  return /^wss?:\/\/[^/]+\/?$/.test(full) ? `${full.replace(/\/$/, '')}/socket/peer/websocket` : full;
 }

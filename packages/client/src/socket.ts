@@ -21,7 +21,7 @@ export class PeerSocket {
 
   constructor(url: string, token: string, hooks: SocketHooks) {
     this.#hooks = hooks;
-    this.#socket = new WebSocket(url);
+    this.#socket = new WebSocket(absolute(url));
     this.#socket.binaryType = 'arraybuffer';
     this.#timer = setTimeout(() => this.drop(), CONNECT_MS);
     this.#socket.addEventListener('open', () => this.#socket.send(encodeAuthRequest(token)));
@@ -58,4 +58,12 @@ export class PeerSocket {
     if (this.#socket.readyState <= WebSocket.OPEN) this.#socket.close(1000);
     hooks?.closed(code, reason);
   }
+}
+
+/** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */
+function absolute(url: string): string {
+  const secure = globalThis.location?.protocol === 'https:';
+  const full = /^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`;
+  // Not `new URL`, of which React Native has the constructor only.
+  return /^wss?:\/\/[^/]+\/?$/.test(full) ? `${full.replace(/\/$/, '')}/socket/peer/websocket` : full;
 }

@@ -1,0 +1,124 @@
+// Seats that a backend gives again and again, in a world with as much of a browser as that takes.
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { encodePeerMessage } from '@bloom/protocol';
+import { type ConnectOptions, RoomClient } from './client.js';
+
+class FakeSocket extends EventTarget {
+  static readonly OPEN = 1;
+  readyState = 0;
+  constructor() {
+    super();
+    sockets.push(this);
+  }
+  send(): void {}
+  close(): void {
+    this.readyState = 3;
+  }
+  deliver(message: Parameters<typeof encodePeerMessage>[0]): void {
+    const data = Uint8Array.from(encodePeerMessage(message)).buffer;
+    this.dispatchEvent(Object.assign(new Event('message'), { data }));
+  }
+  join(): void {
+    this.readyState = 1;
+    this.deliver({ type: 'authenticated' });
+    const data = { id: 'ann', otherEndpoints: [] };
+    this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'connected', data }) });
+  }
+  lose(reason: string): void {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event('close'), { code: 1000, reason }));
+  }
+}
+
+class FakeConnection extends EventTarget {
+  close(): void {}
+}
+
+const NAMES = ['WebSocket', 'RTCPeerConnection', 'navigator'];
+const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, name));
+let sockets: FakeSocket[];
+let asked: number;
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  // Every pause is as long as it can be.
+  jest.spyOn(Math, 'random').mockReturnValue(1);
+  sockets = [];
+  asked = 0;
+  for (const [i, value] of [FakeSocket, FakeConnection, {}].entries()) {
+    Object.defineProperty(globalThis, NAMES[i] as string, { value, configurable: true });
+  }
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+  jest.useRealTimers();
+  for (const [i, name] of NAMES.entries()) {
+    const descriptor = before[i];
+    if (descriptor === undefined) Reflect.deleteProperty(globalThis, name);
+    else Object.defineProperty(globalThis, name, descriptor);
+  }
+});
+
+const seat = (): { url: string; token: string } => ({ url: 'ws://node', token: `seat ${(asked += 1)}` });
+
+/** Joins with seats that die `lifeMs` after they have connected. Returns the codes of the ends. */
+function call(lifeMs: number, options: Partial<ConnectOptions> = {}): { client: RoomClient; ends: string[] } {
+  const client = new RoomClient();
+  const ends: string[] = [];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.on('connected', () => {
+    const socket = sockets.at(-1) as FakeSocket;
+    setTimeout(() => socket.lose('Peer removed'), lifeMs);
+  });
+  client.connect({ url: 'ws://node', token: 'first', renew: seat, ...options }).catch(() => undefined);
+  return { client, ends };
+}
+
+/** Lets every seat connect as soon as it is tried. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 100) {
+    for (const socket of sockets) if (socket.readyState === 0) socket.join();
+    await jest.advanceTimersByTimeAsync(100);
+  }
+}
+
+test('seats that die at once are asked for with growing pauses', async () => {
+  const { client } = call(300);
+  // 0.5, 1, 2, 4 and 8 s, and 0.3 s of life each.
+  await pass(17_500);
+  expect(asked).toBe(5);
+  client.leave();
+});
+
+test('a call whose seats die at once ends after 20 of them', async () => {
+  const { ends } = call(300);
+  await pass(300_000);
+  expect(ends).toEqual(['REMOVED']);
+  expect(asked).toBe(20);
+});
+
+test('the page sets how many seats may die at once', async () => {
+  const { ends } = call(300, { reconnect: { maxSeats: 2 } });
+  await pass(10_000);
+  expect(ends).toEqual(['REMOVED']);
+  expect(asked).toBe(2);
+});
+
+test('seats that the server refuses count as well', async () => {
+  const { ends } = call(300, { reconnect: { maxSeats: 3 } });
+  await pass(200);
+  for (let seconds = 0; seconds < 60; seconds += 1) {
+    for (const socket of sockets) if (socket.readyState === 0) socket.lose('room not found');
+    await jest.advanceTimersByTimeAsync(1_000);
+  }
+  expect(ends).toEqual(['ROOM_ENDED']);
+  expect(asked).toBe(3);
+});
+
+test('a seat that lasts is a new beginning', async () => {
+  const { client, ends } = call(15_000, { reconnect: { maxSeats: 2 } });
+  await pass(100_000);
+  expect(ends).toEqual([]);
+  expect(asked).toBeGreaterThan(4);
+  client.leave();
+});

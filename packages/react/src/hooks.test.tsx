@@ -1,12 +1,12 @@
 // The hooks in React itself, in a world with as much of a browser as that takes.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError, type RemotePeer } from '@bloom/client';
-import { act, type ReactNode } from 'react';
+import { act, type ReactNode, StrictMode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
 import { type LocalMediaOptions, type MediaControl, useLocalMedia } from './local-media.js';
 import { AudioRenderer, VideoTile } from './media.js';
 import { type Messages, useMessages } from './messages.js';
-import { RoomProvider } from './room.js';
+import { type Room, RoomProvider, type SeatRequest, useRoom } from './room.js';
 
 /** Members of a document and of its elements that React uses. */
 class FakeNode extends EventTarget {
@@ -403,4 +403,68 @@ test('a tile follows its size, or the variant that the page names', async () => 
   expect(await shown(<VideoTile track={track} />)).toEqual(['pause t', 'watch t']);
   expect(await shown(<VideoTile track={track} variant="m" />)).toEqual(['leave t', 'play t', 't as m']);
   expect(await shown(null)).toEqual(['pause t']);
+});
+
+test('a message that cannot be sent is the error of its conversation until one can', async () => {
+  let refusal: RoomClientError | null = new RoomClientError('DATA_REFUSED', 'a message of 70000 bytes is too large');
+  client.sendData = () => (refusal === null ? Promise.resolve() : Promise.reject(refusal));
+  await show(<Conversation label="lobby" />);
+  await act(() => expect(conversation.send('x')).rejects.toBe(refusal));
+  expect(conversation.error).toBe(refusal);
+  refusal = null;
+  await act(() => conversation.send('y'));
+  expect(conversation.error).toBeNull();
+  expect(texts()).toEqual(['y']);
+});
+
+let room: Room;
+function Call({ seat }: { readonly seat: SeatRequest }): null {
+  room = useRoom(seat);
+  return null;
+}
+const strictly = (seat: SeatRequest): Promise<void> =>
+  show(
+    <StrictMode>
+      <Call seat={seat} />
+    </StrictMode>,
+  );
+const turn = (): Promise<void> => act(() => new Promise<void>((resolve) => setTimeout(resolve)));
+
+test('one seat is taken for a call, although StrictMode mounts it twice', async () => {
+  let taken = 0;
+  const seat = async (): Promise<null> => {
+    taken += 1;
+    return null;
+  };
+  await strictly(seat);
+  await turn();
+  // A function that is written into the component is another one each time.
+  await strictly(() => seat());
+  await turn();
+  expect(taken).toBe(1);
+  expect(room.state).toBe('idle');
+});
+
+test('a backend without a seat is the error of the room', async () => {
+  await strictly(() => Promise.reject(new Error('the room is full')));
+  await turn();
+  expect(room.error).toMatchObject({ name: 'RoomClientError', code: 'FAILED', message: 'no seat: the room is full' });
+});
+
+test('a seat with which the call cannot begin is the error of the room', async () => {
+  await strictly(async () => ({ url: 'ws://node', token: 'secret' }));
+  await turn();
+  // There is no websocket in this world.
+  expect(room.error).toMatchObject({ code: 'UNREACHABLE' });
+  expect(room.state).toBe('ended');
+});
+
+test('a seat that comes after the component has gone is not used', async () => {
+  let give = (_seat: { url: string; token: string }): void => undefined;
+  await strictly(() => new Promise((resolve) => (give = resolve)));
+  await turn();
+  await show(null);
+  give({ url: 'ws://node', token: 'secret' });
+  await turn();
+  expect(room.client.state).toBe('idle');
 });

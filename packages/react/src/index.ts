@@ -4,4 +4,13 @@ export { useDevices } from './devices.js';
 export { type LocalMediaOptions, type MediaControl, type MediaSource, useLocalMedia } from './local-media.js';
 export { AudioRenderer, type AudioRendererProps, VideoTile, type VideoTileProps } from './media.js';
 export { type Messages, type MessagesOptions, useMessages } from './messages.js';
-export { type Room, RoomProvider, useLocalTracks, usePeers, useRoom, useRoomClient, useTracks } from './room.js';
+export {
+  type Room,
+  RoomProvider,
+  type SeatRequest,
+  useLocalTracks,
+  usePeers,
+  useRoom,
+  useRoomClient,
+  useTracks,
+} from './room.js';

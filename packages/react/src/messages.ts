@@ -6,9 +6,9 @@ import { useRoomClient } from './room.js';
 export interface Messages {
   /** The newest messages in the order of their arrival, own ones included. The same array as long as nothing changed. */
   readonly messages: readonly DataMessage[];
-  /** Sends text or bytes; see `RoomClient.sendData`. */
+  /** Sends text or bytes; see `RoomClient.sendData`. Rejects, and is in `error`, when the message cannot be sent. */
   readonly send: (data: string | Uint8Array<ArrayBuffer>, options?: Pick<SendOptions, 'to'>) => Promise<void>;
-  /** Why there is no conversation: the server has no data channels, or has closed this one. */
+  /** Why there is no conversation, or the last message was not sent: the server has no data channels, or has closed this one. */
   readonly error: RoomClientError | null;
 }
 
@@ -61,7 +61,11 @@ export function useMessages(label: string, { reliable = true, limit = 200 }: Mes
 
   const send = useCallback(
     async (data: string | Uint8Array<ArrayBuffer>, options: Pick<SendOptions, 'to'> = {}) => {
-      await client.sendData(label, data, { ...options, reliable });
+      await client.sendData(label, data, { ...options, reliable }).catch((failure: RoomClientError) => {
+        if (failure.code !== 'LEFT') setError(failure);
+        throw failure;
+      });
+      setError(null);
       add({ label, from: client.id, data });
     },
     [client, label, reliable, add],

@@ -1,6 +1,6 @@
 import {
   RoomClient,
-  type RoomClientError,
+  RoomClientError,
   type ClientState,
   type ConnectOptions,
   type LocalTrack,
@@ -31,32 +31,47 @@ const NO_TRACKS: readonly LocalTrack[] = [];
 
 const RoomContext = createContext<RoomClient | null>(null);
 
+/** Asks the backend for a seat; without one there is no call. */
+export type SeatRequest = () => Promise<ConnectOptions | null> | ConnectOptions | null;
+
 /**
  * Joins the room of the token and leaves it when the component goes away. Without options it waits: a token that arrives
  * later, from a fetch, is used then. Another token means another call.
+ *
+ * A function is called once for the component, also in React's StrictMode, which mounts it twice; later renderings may pass another one.
+ * Its failure is the `error` of the room.
  */
-export function useRoom(options: ConnectOptions | null | undefined): Room {
+export function useRoom(options: ConnectOptions | SeatRequest | null | undefined): Room {
   const [client] = useState(() => new RoomClient());
   const [error, setError] = useState<RoomClientError | null>(null);
   const state = useClient(client, () => client.state, 'idle');
-  const { url, token } = options ?? {};
+  const isRequest = typeof options === 'function';
+  const { url, token } = isRequest ? {} : (options ?? {});
 
   useEffect(() => {
     if (options === null || options === undefined) return undefined;
+    let mounted = true;
     const stopListening = client.on('ended', setError);
-    // React's StrictMode mounts twice in a row: a call that is left at once would be refused when it comes back.
-    const start = setTimeout(() => {
+    const join = async (): Promise<void> => {
       setError(null);
-      // `ended` reports it too.
-      client.connect(options).catch(() => undefined);
-    });
+      try {
+        const seat = typeof options === 'function' ? await options() : options;
+        if (mounted && seat !== null) await client.connect(seat);
+      } catch (failure) {
+        // What a call ends for is reported by `ended`.
+        if (mounted && !(failure instanceof RoomClientError)) setError(noSeat(failure));
+      }
+    };
+    // React's StrictMode mounts twice in a row: a call that is left at once would be refused when it comes back.
+    const start = setTimeout(() => void join());
     return () => {
+      mounted = false;
       clearTimeout(start);
       stopListening();
       client.leave();
     };
     // oxlint-disable-next-line react/exhaustive-deps -- a new object with the same token is the same call
-  }, [client, url, token]);
+  }, [client, url, token, isRequest]);
 
   return { client, state, error };
 }
@@ -98,4 +113,8 @@ export function useTracks(kind?: 'audio' | 'video'): readonly RemoteTrack[] {
 function useClient<Value>(client: RoomClient, read: () => Value, onServer: Value): Value {
   const subscribe = useCallback((changed: () => void) => client.on('changed', changed), [client]);
   return useSyncExternalStore(subscribe, read, () => onServer);
+}
+
+function noSeat(failure: unknown): RoomClientError {
+  return new RoomClientError('FAILED', `no seat: ${failure instanceof Error ? failure.message : String(failure)}`);
 }

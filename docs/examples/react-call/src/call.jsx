@@ -1,15 +1,12 @@
 import { AudioRenderer, RoomProvider, useLocalMedia, usePeers, useRoom, VideoTile } from '@bloom/react';
-import { StrictMode, useEffect, useState } from 'react';
+import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 
 function Call({ name }) {
-  const [seat, setSeat] = useState(null);
-  useEffect(() => {
-    fetch('/seat', { method: 'POST' })
-      .then((answer) => answer.json())
-      .then(setSeat);
-  }, []);
-  const room = useRoom(seat && { ...seat, metadata: { name } });
+  const room = useRoom(async () => {
+    const answer = await fetch('/seat', { method: 'POST' });
+    return { ...(await answer.json()), metadata: { name } };
+  });
   return (
     <RoomProvider room={room}>
       <p role="status">{room.error?.message ?? room.state}</p>

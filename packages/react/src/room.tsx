@@ -54,13 +54,15 @@ export function useRoom(options: ConnectOptions | SeatRequest | null | undefined
     const stopListening = client.on('ended', setError);
     const join = async (): Promise<void> => {
       setError(null);
+      let seat: ConnectOptions | null;
       try {
-        const seat = typeof options === 'function' ? await options() : options;
-        if (mounted && seat !== null) await client.connect(seat);
+        seat = typeof options === 'function' ? await options() : options;
       } catch (failure) {
-        // What a call ends for is reported by `ended`.
-        if (mounted && !(failure instanceof RoomClientError)) setError(noSeat(failure));
+        if (mounted) setError(noSeat(failure));
+        return;
       }
+      // `ended` reports it too.
+      if (mounted && seat !== null) client.connect(seat).catch(() => undefined);
     };
     // React's StrictMode mounts twice in a row: a call that is left at once would be refused when it comes back.
     const start = setTimeout(() => void join());
@@ -116,5 +118,6 @@ function useClient<Value>(client: RoomClient, read: () => Value, onServer: Value
 }
 
 function noSeat(failure: unknown): RoomClientError {
+  if (failure instanceof RoomClientError) return failure;
   return new RoomClientError('FAILED', `no seat: ${failure instanceof Error ? failure.message : String(failure)}`);
 }

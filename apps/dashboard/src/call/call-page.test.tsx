@@ -174,3 +174,39 @@ test('the link to the room is shown where the browser has no clipboard', async (
   await page.click('Copy invite link');
   await page.shows(`here it is: ${node.url}/#room=linked`);
 });
+
+test('the entrance offers the rooms there are, and begins with one where people are and more may come', async () => {
+  await page.api.createRoom({ roomId: 'empty' });
+  await page.api.createRoom({ roomId: 'full', maxPeers: 1, videoCodec: 'h264' });
+  await page.api.createRoom({ roomId: 'lively' });
+  for (const roomId of ['full', 'lively', 'lively']) await page.api.addPeer(roomId);
+  await page.show(<CallPage />);
+  await page.shows('full1 person, at most 1, H264');
+  await page.shows('lively2 people');
+  await page.shows('emptyempty');
+  await page.click('Join');
+  await page.shows('Connected');
+  expect(location.hash).toBe('#room=lively');
+});
+
+test('a new room has the name that was filled in, or a random one', async () => {
+  await page.show(<CallPage />);
+  await page.shows('A new room');
+  await page.fill('Name of the new room', ' standup ');
+  await page.click('Join');
+  await page.shows('Connected');
+  expect(location.hash).toBe('#room=standup');
+  await page.click('Leave');
+  await page.click('A new room');
+  await page.fill('Name of the new room', '');
+  await page.click('Join');
+  await page.shows('Connected');
+  expect(location.hash).toMatch(/^#room=[a-z0-9]{8}$/);
+});
+
+test('the entrance remembers the name of the person as long as the tab is open', async () => {
+  await join('remembered');
+  await page.click('Leave');
+  await page.shows('Your name');
+  expect(page.find<HTMLInputElement>('Your name').value).toBe('Ann');
+});

@@ -235,7 +235,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await rooms.sdk.dial(room, id, '200');
     await rooms.tells(id, 'trackAdded');
     await other.stop('SIGKILL');
-    await rooms.tells(id, 'trackRemoved', 45_000);
+    await rooms.tells(id, 'trackRemoved', 75_000);
     expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'media_timeout' });
   });
 

@@ -1,6 +1,7 @@
 import type { Call, CallEvent, CallState } from './calls/call.js';
 import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
+import { Liveness } from './calls/liveness.js';
 import { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 import type { Registration, RegistrationEvent, RegistrationState } from './calls/registration.js';
 import { type Clock, systemClock, Timer } from '@bloom/time';
@@ -53,7 +54,7 @@ export interface DialOptions {
   codecs?: readonly CodecName[];
   /** Default 60 s. */
   ringTimeoutMs?: number;
-  /** An answered call ends after this long without audio; default 30 s, 0 disables it. */
+  /** An answered call ends after this long without a sign of life, see `Liveness`; default 60 s, 0 disables it. */
   mediaTimeoutMs?: number;
 }
 
@@ -259,27 +260,22 @@ export class SipPhone {
     const settled = new Promise<void>((done) => (settle = done));
     this.#unsettled.add(settled);
     void settled.then(() => this.#unsettled.delete(settled));
-    const watch = new Timer(this.#clock);
-    /** Since when audio is expected; undefined on hold. */
-    let expectedSince: number | undefined;
-
-    const mediaTimeoutMs = options.mediaTimeoutMs ?? 30_000;
-    const watchMedia = () => {
-      const sinceMs = expectedSince === undefined ? 0 : this.#clock.now() - expectedSince;
-      if (Math.min(sinceMs, media.quietFor() ?? sinceMs) >= mediaTimeoutMs) call.hangUp('media_timeout');
-      else watch.start(1000, watchMedia);
-    };
+    const timeoutMs = options.mediaTimeoutMs ?? 60_000;
+    const liveness = new Liveness({
+      clock: this.#clock,
+      timeoutMs,
+      quietFor: () => media.quietFor(),
+      ask: (answered) => call.ask(answered),
+      onGone: () => call.hangUp('media_timeout'),
+    });
     const onEvent = (event: CallEvent) => {
       if (event.type === 'media') {
         media.configure(event.audio);
-        // A phone that holds the call may play music, but most send nothing.
-        const comes = event.audio.direction === 'sendrecv';
-        expectedSince = comes ? (expectedSince ?? this.#clock.now()) : undefined;
+        liveness.setHeld(event.audio.direction !== 'sendrecv');
       } else if (event.type === 'answered') {
-        expectedSince = this.#clock.now();
-        if (mediaTimeoutMs > 0) watch.start(1000, watchMedia);
+        if (timeoutMs > 0) liveness.start();
       } else if (event.type === 'ended') {
-        watch.stop();
+        liveness.stop();
         void media.close();
         if (this.#call === phone) this.#call = undefined;
       }

@@ -13,11 +13,12 @@ interface Known {
 
 /** Answers the challenges of registrars and proxies for one user, RFC 3261 section 22. */
 export class Authenticator {
-  readonly #credentials: Credentials;
+  readonly #credentials: Credentials | undefined;
   readonly #randomness: Randomness;
   readonly #known = new Map<string, Known>();
 
-  constructor(credentials: Credentials, randomness: Randomness) {
+  /** Without credentials no challenge is answered. */
+  constructor(credentials: Credentials | undefined, randomness: Randomness) {
     this.#credentials = credentials;
     this.#randomness = randomness;
   }
@@ -37,11 +38,13 @@ export class Authenticator {
 
   /** Starts an attempt: one request and its repetitions with credentials. */
   attempt(): AuthAttempt {
+    const credentials = this.#credentials;
     return new AuthAttempt((header, realm) => {
+      if (credentials === undefined) return undefined;
       const key = `${header} ${realm}`;
       const known = this.#known.get(key);
       if (known !== undefined) return known.digest;
-      const digest = new DigestClient(this.#credentials, () => this.#randomness.token());
+      const digest = new DigestClient(credentials, () => this.#randomness.token());
       this.#known.set(key, { header, digest });
       return digest;
     });
@@ -49,11 +52,11 @@ export class Authenticator {
 }
 
 export class AuthAttempt {
-  readonly #digestOf: (header: Known['header'], realm: string) => DigestClient;
+  readonly #digestOf: (header: Known['header'], realm: string) => DigestClient | undefined;
   readonly #seen = new Set<DigestClient>();
   #challenges = 0;
 
-  constructor(digestOf: (header: Known['header'], realm: string) => DigestClient) {
+  constructor(digestOf: (header: Known['header'], realm: string) => DigestClient | undefined) {
     this.#digestOf = digestOf;
   }
 
@@ -69,6 +72,7 @@ export class AuthAttempt {
       const challenge = chooseChallenge(response.headers.all(field));
       if (challenge === undefined) continue;
       const digest = this.#digestOf(header, challenge.realm);
+      if (digest === undefined) return false;
       // The first challenge of this request: credentials sent in advance may have expired.
       if (!this.#seen.has(digest)) digest.accepted();
       this.#seen.add(digest);

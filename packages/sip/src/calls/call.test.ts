@@ -1,37 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SipRequest } from '../message.js';
+import { answered, contact, dial, routes } from '../testing/dialled-call.js';
 import { challenge, sdpAnswer, TestAgent } from '../testing/test-agent.js';
 import type { Call, CallEvent } from './call.js';
 
 const minutes = 60_000;
-
-function dial(transport: 'UDP' | 'TCP' = 'TCP') {
-  const agent = new TestAgent(transport);
-  const events: CallEvent[] = [];
-  const call = agent.agent.dial({
-    number: '+49301234',
-    media: { address: '192.0.2.1', port: 40_000 },
-    codecs: ['PCMU', 'PCMA'],
-    ringTimeoutMs: 60_000,
-    onEvent: (event) => events.push(event),
-  });
-  return { agent, events, call, types: () => events.map((event) => event.type) };
-}
-
-const contact: readonly [string, string] = ['Contact', '<sip:phone@192.0.2.20:5062>'];
-const routes: readonly (readonly [string, string])[] = [
-  ['Record-Route', '<sip:edge.test;lr>'],
-  ['Record-Route', '<sip:core.test;lr>'],
-];
-
-/** A call that is answered and acknowledged. */
-function answered() {
-  const setup = dial();
-  const invite = setup.agent.request('INVITE');
-  setup.agent.answer(invite, 200, { headers: [contact, ...routes], body: sdpAnswer() });
-  const ack = setup.agent.request('ACK');
-  return { ...setup, invite, ack };
-}
 
 /** A request of the other side inside the call. */
 function theirs(
@@ -438,4 +411,13 @@ describe('a call', () => {
     call.hangUp();
     expect(agent.titles()).toEqual(['BYE']);
   });
+});
+
+test('an answer in a multipart body is read, beside what nobody asked for', () => {
+  const { agent, types } = dial();
+  const invite = agent.request('INVITE');
+  const body = `--sep\r\nContent-Type: application/sdp\r\n\r\n${sdpAnswer()}\r\n--sep\r\nContent-Type: application/isup\r\n\r\nxyz\r\n--sep--\r\n`;
+  agent.answer(invite, 200, { headers: [contact], type: 'multipart/mixed;boundary=sep', body });
+  expect(agent.titles()).toEqual(['ACK']);
+  expect(types()).toEqual(['answered', 'media']);
 });

@@ -1,6 +1,7 @@
 import { type Clock, Timer } from '@bloom/time';
 import { isSipError } from '../errors.js';
 import { SipHeaders } from '../headers.js';
+import { sessionDescription } from '../media/body.js';
 import type { CodecName } from '../media/codecs.js';
 import { AudioNegotiator, type NegotiatedAudio } from '../media/negotiation.js';
 import type { SipRequest, SipResponse } from '../message.js';
@@ -9,7 +10,7 @@ import { cancelOf, InviteClient } from '../transactions/invite-client.js';
 import type { ServerTransaction } from '../transactions/server-transaction.js';
 import { LIFETIME } from '../transactions/timers.js';
 import type { Target } from '../transport/target.js';
-import { parseUri } from '../values.js';
+import { parseNameAddress, parseUri } from '../values.js';
 import { Authenticator } from './authenticator.js';
 import { DialogRequests } from './dialog-requests.js';
 import type { Account } from './dialog.js';
@@ -19,7 +20,7 @@ import { reasonOfStatus } from './end-reason.js';
 import type { ExchangeOutcome, ExchangePort } from './exchange.js';
 import { Exchange } from './exchange.js';
 import { addressOfRecord, numberUri } from './identity.js';
-import { ALLOW } from './responses.js';
+import { ACCEPT, ALLOW } from './responses.js';
 
 export type CallEvent =
   /** The other phone is ringing: 180 or another provisional response after 100. */
@@ -69,7 +70,11 @@ export class Call {
   readonly #authenticator: Authenticator;
   readonly #negotiator: AudioNegotiator;
   readonly #timer: Timer;
-  readonly #invite: Exchange;
+  #invite: Exchange;
+  /** The URI being called: that of the number, or where the provider redirected the call to. */
+  #uri: string;
+  #redirected = false;
+  #asking: Exchange | undefined;
   readonly #acks = new Map<string, Acknowledged>();
   readonly #requests: DialogRequests;
   #sequence = 0;
@@ -94,15 +99,8 @@ export class Call {
       codecs: options.codecs,
       sessionId: randomness.below(2 ** 31),
     });
-    this.#invite = new Exchange({
-      port: options,
-      authenticator: this.#authenticator,
-      hop: parseUri(numberUri(options.account, options.number)),
-      build: () => this.#buildInvite(),
-      onProvisional: (response, request) => this.#provisional(response, request),
-      onOutcome: (outcome) => this.#outcome(outcome),
-      onSuccessAgain: (response, request) => this.successAgain(response, request),
-    });
+    this.#uri = numberUri(options.account, options.number);
+    this.#invite = this.#newInvite();
     this.#requests = new DialogRequests({
       contact: options.contact,
       negotiator: this.#negotiator,
@@ -135,6 +133,7 @@ export class Call {
     this.#state = 'ended';
     this.#settled = true;
     this.#timer.stop();
+    this.#asking?.abandon();
     this.#invite.abandon();
   }
 
@@ -171,19 +170,62 @@ export class Call {
     if (invite !== undefined) this.#refuseSuccess(response, invite);
   }
 
+  /**
+   * Asks the other side whether it still has the call (RFC 3261 section 11). `answered` is called for any response but those that
+   * deny it, which end the call (section 12.2.1.2). Without a response nothing is called.
+   */
+  ask(answered: () => void): void {
+    const dialog = this.#dialog;
+    if (this.#state !== 'answered' || dialog === undefined) return;
+    this.#asking?.abandon();
+    this.#asking = new Exchange({
+      port: this.#options,
+      authenticator: this.#authenticator,
+      hop: dialog.nextHop,
+      build: () => {
+        const request = dialog.request('OPTIONS');
+        request.headers.set('Accept', ACCEPT);
+        return request;
+      },
+      onOutcome: (outcome) => {
+        if ('failure' in outcome) return;
+        const { status } = outcome.response;
+        if (status === 481 || status === 408) this.#hangUp('remote_hung_up', status, 'the other side has no such call');
+        else answered();
+      },
+    });
+    this.#asking.start();
+  }
+
+  #newInvite(): Exchange {
+    const { account, randomness } = this.#options;
+    const hop = parseUri(this.#uri);
+    // The password goes to nobody but the host it was given for.
+    const isProvider = hop.host.toLowerCase() === account.domain.toLowerCase();
+    return new Exchange({
+      port: this.#options,
+      authenticator: isProvider ? this.#authenticator : new Authenticator(undefined, randomness),
+      hop,
+      build: () => this.#buildInvite(),
+      onProvisional: (response, request) => this.#provisional(response, request),
+      onOutcome: (outcome) => this.#outcome(outcome),
+      onSuccessAgain: (response, request) => this.successAgain(response, request),
+    });
+  }
+
   #buildInvite(): SipRequest {
     const { account, number, contact } = this.#options;
     this.#sequence += 1;
-    const uri = numberUri(account, number);
+    const uri = this.#uri;
     const headers = new SipHeaders();
     headers.set('Max-Forwards', '70');
     headers.set('From', `<${addressOfRecord(account)}>;tag=${this.#tag}`);
-    headers.set('To', `<${uri}>`);
+    headers.set('To', `<${numberUri(account, number)}>`);
     headers.set('Call-ID', this.callId);
     headers.set('CSeq', `${this.#sequence} INVITE`);
     headers.set('Contact', `<${contact()}>`);
     headers.set('Allow', ALLOW);
-    headers.set('Accept', 'application/sdp');
+    headers.set('Accept', ACCEPT);
     headers.set('User-Agent', 'Bloom');
     headers.set('Content-Type', 'application/sdp');
     this.#lastInvite = { kind: 'request', method: 'INVITE', uri, headers, body: this.#negotiator.offer() };
@@ -198,9 +240,10 @@ export class Call {
     const tag = tagOf(response.headers.get('To'));
     if (tag !== '' && this.#dialog?.remoteTag !== tag) this.#dialog = new Dialog(request, response);
     if (response.status === 100) return;
-    if (response.body.length > 0) {
+    const description = sessionDescription(response);
+    if (description !== undefined && description.length > 0) {
       try {
-        this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
+        this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(description), early: true });
       } catch (error) {
         // Early media is optional: a bad SDP in 18x is ignored.
         if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
@@ -211,7 +254,24 @@ export class Call {
     this.#emit({ type: 'ringing', status: response.status });
   }
 
+  /** Follows 301 and 302 once, to the first usable Contact (RFC 3261 section 8.1.3.4). Returns whether it does. */
+  #redirect({ status, headers }: SipResponse): boolean {
+    if ((status !== 301 && status !== 302) || this.#redirected || this.#state === 'ended') return false;
+    const target = headers
+      .all('Contact')
+      .map(usableUri)
+      .find((uri) => uri !== undefined && uri !== this.#uri);
+    if (target === undefined) return false;
+    this.#redirected = true;
+    this.#uri = target;
+    this.#dialog = undefined;
+    this.#invite = this.#newInvite();
+    this.#invite.start();
+    return true;
+  }
+
   #outcome(outcome: ExchangeOutcome): void {
+    if ('response' in outcome && this.#redirect(outcome.response)) return;
     this.#timer.stop();
     if ('failure' in outcome) {
       const text = outcome.failure === 'unresolved' ? 'the provider has no address' : 'the provider does not answer';
@@ -248,7 +308,8 @@ export class Call {
     let audio = this.#negotiator.agreed;
     try {
       // Some peers repeat the SDP of their 183 in the 2xx, others leave it out.
-      if (response.body.length > 0 || audio === undefined) audio = this.#negotiator.takeAnswer(response.body);
+      const description = sessionDescription(response) ?? response.body;
+      if (description.length > 0 || audio === undefined) audio = this.#negotiator.takeAnswer(description);
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       this.#hangUp('not_acceptable', response.status, error.message);
@@ -356,6 +417,7 @@ export class Call {
     const answered = this.#state === 'answered';
     this.#state = 'ended';
     this.#timer.stop();
+    this.#asking?.abandon();
     this.#emit({ type: 'ended', reason, status, text });
     if (answered && reason === 'remote_hung_up') this.#settle();
   }
@@ -365,5 +427,16 @@ export class Call {
     this.#settled = true;
     this.#timer.stop();
     this.#options.onSettled();
+  }
+}
+
+/** Returns the URI of a Contact that can be called: there is no TLS for `sips`. */
+function usableUri(contact: string): string | undefined {
+  try {
+    const { uri } = parseNameAddress(contact);
+    return parseUri(uri).scheme === 'sip' ? uri : undefined;
+  } catch (error) {
+    if (!isSipError(error, 'SIP_MALFORMED')) throw error;
+    return undefined;
   }
 }

@@ -1,9 +1,10 @@
 import { isSipError } from '../errors.js';
+import { sessionDescription } from '../media/body.js';
 import type { AudioNegotiator, NegotiatedAudio } from '../media/negotiation.js';
 import type { SipRequest } from '../message.js';
 import type { InviteServer, ServerTransaction } from '../transactions/server-transaction.js';
 import { parseCSeq } from '../values.js';
-import { ALLOW, answerTo, unsupported } from './responses.js';
+import { ACCEPT, ALLOW, answerTo, unsupported } from './responses.js';
 
 export interface DialogRequestsOptions {
   contact: () => string;
@@ -59,7 +60,7 @@ export class DialogRequests {
         respond(200, 'OK', {
           headers: [
             ['Allow', ALLOW],
-            ['Accept', 'application/sdp'],
+            ['Accept', ACCEPT],
           ],
         });
         break;
@@ -80,7 +81,7 @@ export class DialogRequests {
     invite.transaction.acknowledged();
     if (!invite.offered) return;
     try {
-      this.#options.onChange(this.#options.negotiator.takeAnswer(ack.body));
+      this.#options.onChange(this.#options.negotiator.takeAnswer(sessionDescription(ack) ?? ack.body));
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       this.#options.onBroken();
@@ -96,7 +97,7 @@ export class DialogRequests {
     if (body === undefined) return;
     this.#options.onTarget(request);
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
-    this.#invite = { transaction, sequence, offered: request.body.length === 0 };
+    this.#invite = { transaction, sequence, offered: sessionDescription(request)?.length === 0 };
     transaction.respond(
       answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', ALLOW]] }),
     );
@@ -105,7 +106,7 @@ export class DialogRequests {
 
   #answerUpdate(request: SipRequest, transaction: ServerTransaction): void {
     // Without an offer it only refreshes the target or a session timer (RFC 4028).
-    if (request.body.length === 0) {
+    if (sessionDescription(request)?.length === 0) {
       this.#options.onTarget(request);
       transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact() }));
       return;
@@ -123,16 +124,14 @@ export class DialogRequests {
 
   /** Returns the SDP for the 2xx: an answer, or our offer when they made none. Refuses an unusable offer. */
   #answerOffer(request: SipRequest, transaction: ServerTransaction): Buffer | undefined {
-    if (request.body.length === 0) return this.#options.negotiator.offer();
-    const type = request.headers.get('Content-Type')?.split(';')[0]?.trim().toLowerCase();
-    if (type !== 'application/sdp') {
-      transaction.respond(
-        answerTo(request, 415, 'Unsupported Media Type', { headers: [['Accept', 'application/sdp']] }),
-      );
+    const offer = sessionDescription(request);
+    if (offer === undefined) {
+      transaction.respond(answerTo(request, 415, 'Unsupported Media Type', { headers: [['Accept', ACCEPT]] }));
       return undefined;
     }
+    if (offer.length === 0) return this.#options.negotiator.offer();
     try {
-      return this.#options.negotiator.answer(request.body);
+      return this.#options.negotiator.answer(offer);
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       transaction.respond(answerTo(request, 488, 'Not Acceptable Here'));
@@ -142,7 +141,7 @@ export class DialogRequests {
 
   #announce(request: SipRequest): void {
     const { agreed } = this.#options.negotiator;
-    if (agreed !== undefined && request.body.length > 0) this.#options.onChange(agreed);
+    if (agreed !== undefined && sessionDescription(request)?.length !== 0) this.#options.onChange(agreed);
   }
 }
 

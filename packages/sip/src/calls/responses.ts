@@ -4,6 +4,9 @@ import { responseTo } from '../transactions/transaction-layer.js';
 /** Methods that we accept. */
 export const ALLOW = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
 
+/** Bodies that we read. */
+export const ACCEPT = 'application/sdp, multipart/mixed, multipart/alternative';
+
 export interface AnswerExtras {
   toTag?: string;
   contact?: string;

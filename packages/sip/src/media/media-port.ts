@@ -26,7 +26,7 @@ export interface CallMedia {
   /** Starts to send and play, or changes how. */
   configure(agreed: NegotiatedAudio): void;
   stats(): RtpStats;
-  /** Returns the milliseconds since the last packet; undefined before the first. */
+  /** Returns the milliseconds since the last packet, RTCP included; undefined before the first. */
   quietFor(): number | undefined;
   /** Idempotent. */
   close(): Promise<void>;
@@ -54,32 +54,31 @@ export class MediaPort implements CallMedia {
   readonly port: number;
   readonly #options: MediaPortOptions;
   readonly #socket: Socket;
+  /** The port above that of RTP, to which phones send RTCP (RFC 3550 section 11); none when it was taken. */
+  readonly #control: Socket | undefined;
   readonly #session: RtpSession;
   readonly #timer: Timer;
   readonly #pacer = new FramePacer();
   #closed = false;
 
-  private constructor(options: MediaPortOptions, socket: Socket) {
+  private constructor(options: MediaPortOptions, socket: Socket, control: Socket | undefined) {
     this.#options = options;
     this.#socket = socket;
+    this.#control = control;
     this.port = socket.address().port;
     this.#timer = new Timer(options.clock);
     this.#session = new RtpSession({ randomness: options.randomness, onDigit: options.onDigit });
-    socket.on('error', () => {});
-    socket.on('message', (data, from) => this.#session.receive(data, from, options.clock.now()));
+    for (const each of [socket, control]) {
+      each?.on('error', () => {});
+      each?.on('message', (data, from) => this.#session.receive(data, from, options.clock.now()));
+    }
   }
 
   /** @throws the system's error when the address is not ours. */
   static async open(options: MediaPortOptions): Promise<MediaPort> {
-    const family = isIP(options.bindAddress) === 6 ? 6 : 4;
-    // Addresses are always IP addresses: skip the look-up, fifty times a second.
-    const socket = createSocket({ type: `udp${family}`, lookup: (address, _, done) => done(null, address, family) });
-    await new Promise<void>((done, failed) => {
-      socket.once('error', failed);
-      socket.bind(0, options.bindAddress, done);
-    });
-    socket.removeAllListeners('error');
-    return new MediaPort(options, socket);
+    const socket = await bind(0, options.bindAddress);
+    const control = await bind(socket.address().port + 1, options.bindAddress).catch(() => undefined);
+    return new MediaPort(options, socket, control);
   }
 
   configure(agreed: NegotiatedAudio): void {
@@ -92,14 +91,15 @@ export class MediaPort implements CallMedia {
   }
 
   quietFor(): number | undefined {
-    const heardAt = this.#session.heardAt;
-    return heardAt === undefined ? undefined : this.#options.clock.now() - heardAt;
+    const { aliveAt } = this.#session;
+    return aliveAt === undefined ? undefined : this.#options.clock.now() - aliveAt;
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.#timer.stop();
+    this.#control?.close();
     await new Promise<void>((done) => this.#socket.close(() => done()));
   }
 
@@ -116,4 +116,22 @@ export class MediaPort implements CallMedia {
     }
     if (!this.#closed) this.#timer.start(this.#pacer.wait(clock.now()), () => this.#tick());
   }
+}
+
+async function bind(port: number, address: string): Promise<Socket> {
+  const family = isIP(address) === 6 ? 6 : 4;
+  // Addresses are always IP addresses: skip the look-up, fifty times a second.
+  const socket = createSocket({ type: `udp${family}`, lookup: (host, _, done) => done(null, host, family) });
+  try {
+    if (port > 65_535) throw new RangeError(`there is no port ${port}`);
+    await new Promise<void>((done, failed) => {
+      socket.once('error', failed);
+      socket.bind(port, address, done);
+    });
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  socket.removeAllListeners('error');
+  return socket;
 }

@@ -2,7 +2,7 @@ import type { Randomness } from '../randomness.js';
 import { type CodecName, codecs, G711_FRAME_SAMPLES, opusTicks, silenceOf, ticksPerFrame } from './codecs.js';
 import { JitterBuffer, type JitterStats } from './jitter-buffer.js';
 import type { NegotiatedAudio } from './negotiation.js';
-import { digitOf, parseRtp, writeRtp } from './rtp.js';
+import { digitOf, isRtcp, parseRtp, writeRtp } from './rtp.js';
 import { isPrivate, plainAddress } from './rtp-source.js';
 
 export interface RtpAddress {
@@ -43,6 +43,7 @@ export class RtpSession {
   /** Public address of a host whose description has a private one. */
   #publicHost: string | undefined;
   #heardAt: number | undefined;
+  #aliveAt: number | undefined;
   #remoteSsrc: number | undefined;
   /** Codec being received, if it differs from the one being sent. */
   #heardCodec: CodecName | undefined;
@@ -81,6 +82,11 @@ export class RtpSession {
     return this.#heardAt;
   }
 
+  /** Time of the last packet of the phone, RTCP and comfort noise included. */
+  get aliveAt(): number | undefined {
+    return this.#aliveAt;
+  }
+
   /** Where packets are sent to. */
   get destination(): RtpAddress | undefined {
     return this.#latched ?? this.#agreed?.remote;
@@ -103,8 +109,11 @@ export class RtpSession {
     }
   }
 
-  /** Takes a datagram; `now` in milliseconds. */
+  /** Takes a datagram of the RTP port, or of the RTCP port beside it; `now` in milliseconds. */
   receive(data: Buffer, source: RtpAddress, now: number): void {
+    // Anything that looks like RTP or RTCP shows that the phone lives, whatever its payload type.
+    if (data.length >= 8 && (data[0] as number) >> 6 === 2 && this.#isOfPhone(source)) this.#aliveAt = now;
+    if (isRtcp(data)) return;
     const agreed = this.#agreed;
     const packet = parseRtp(data);
     const isEvent = agreed?.eventTypes.receive.has(packet?.payloadType as number) === true;
@@ -206,6 +215,14 @@ export class RtpSession {
     this.#sequence = (this.#sequence + 1) & 0xffff;
     this.#sent += 1;
     return { packet, to };
+  }
+
+  #isOfPhone({ address }: RtpAddress): boolean {
+    const remote = this.#agreed?.remote;
+    if (remote === undefined) return false;
+    const host = plainAddress(address);
+
+    return host === plainAddress(remote.address) || host === this.#publicHost;
   }
 
   #latch(source: RtpAddress, now: number): boolean {

@@ -9,14 +9,20 @@ export interface RtpPacket {
   payload: Buffer;
 }
 
+/** True for RTCP, which may come to the port of RTP (RFC 5761 section 4). */
+export function isRtcp(data: Buffer): boolean {
+  const [first = 0, second = 0] = data;
+
+  return first >> 6 === 2 && second >= 192 && second <= 223;
+}
+
 /** Returns undefined for RTCP and for what is no RTP packet. */
 export function parseRtp(data: Buffer): RtpPacket | undefined {
   if (data.length < 12) return undefined;
   const first = data[0] as number;
   const second = data[1] as number;
   if (first >> 6 !== 2) return undefined;
-  // RTCP on the same port, RFC 5761 section 4.
-  if (second >= 192 && second <= 223) return undefined;
+  if (isRtcp(data)) return undefined;
   let start = 12 + (first & 0x0f) * 4;
   if (first & 0x10) {
     if (data.length < start + 4) return undefined;

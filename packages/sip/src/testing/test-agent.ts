@@ -21,6 +21,8 @@ export interface AnswerOptions {
   tag?: string;
   headers?: readonly (readonly [string, string])[];
   body?: string;
+  /** Of the body; default application/sdp. */
+  type?: string;
 }
 
 /** A user agent with a list of sent messages as its network, and a manual clock. */
@@ -79,7 +81,7 @@ export class TestAgent {
     const response = responseTo(request, status, options.reason ?? 'Because', tag);
     for (const [name, value] of options.headers ?? []) response.headers.add(name, value);
     if (options.body !== undefined) {
-      response.headers.set('Content-Type', 'application/sdp');
+      response.headers.set('Content-Type', options.type ?? 'application/sdp');
       response.body = Buffer.from(options.body);
     }
     this.receive(response);

@@ -1,0 +1,73 @@
+import { type Clock, Timer } from '@bloom/time';
+
+const CHECK_MS = 1000;
+/** The other side is asked after this long without a packet, and once in every such period from then on. */
+const ASK_AFTER_MS = 10_000;
+
+export interface LivenessOptions {
+  clock: Clock;
+  /** The call has ended after this long without any sign of the other side. */
+  timeoutMs: number;
+  /** Returns the milliseconds since the last packet of the phone; undefined before the first. */
+  quietFor: () => number | undefined;
+  /** Asks the other side whether it still has the call; `answered` is called when it responds. */
+  ask: (answered: () => void) => void;
+  onGone: () => void;
+}
+
+/**
+ * Tells a silent phone from one that is gone. Silence alone is no absence: a muted phone may send nothing (RFC 3551 section 4.1).
+ * Signs of life are RTP, RTCP and the response to an OPTIONS inside the call.
+ */
+export class Liveness {
+  readonly #options: LivenessOptions;
+  readonly #timer: Timer;
+  /** Time of the last sign of life that was not a packet. */
+  #signAt = 0;
+  #askedAt = 0;
+  #isHeld = false;
+
+  constructor(options: LivenessOptions) {
+    this.#options = options;
+    this.#timer = new Timer(options.clock);
+  }
+
+  start(): void {
+    this.#sign();
+    this.#askedAt = this.#signAt;
+    this.#schedule();
+  }
+
+  /** A phone that holds the call may play music, but most send nothing: no time limit holds meanwhile. */
+  setHeld(isHeld: boolean): void {
+    if (this.#isHeld && !isHeld) this.#sign();
+    this.#isHeld = isHeld;
+  }
+
+  stop(): void {
+    this.#timer.stop();
+  }
+
+  #sign(): void {
+    this.#signAt = this.#options.clock.now();
+  }
+
+  #schedule(): void {
+    this.#timer.start(CHECK_MS, () => this.#check());
+  }
+
+  #check(): void {
+    const { clock, timeoutMs, quietFor, ask, onGone } = this.#options;
+    const now = clock.now();
+    const sinceMs = now - this.#signAt;
+    const quietMs = Math.min(sinceMs, quietFor() ?? sinceMs);
+    if (quietMs >= timeoutMs && !this.#isHeld) {
+      onGone();
+      return;
+    }
+    this.#schedule();
+    if (quietMs < ASK_AFTER_MS || now - this.#askedAt < ASK_AFTER_MS) return;
+    this.#askedAt = now;
+    ask(() => this.#sign());
+  }
+}

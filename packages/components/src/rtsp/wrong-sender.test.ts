@@ -7,6 +7,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freeUdpRange } from '@bloom/net/testing';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { systemClock } from '@bloom/time';
 import { until } from '@bloom/time/testing';
 import { nativeInstalled } from '../av/native.js';
@@ -16,6 +18,7 @@ import type { RtspComponent } from './rtsp-component.js';
 import { rtspKind } from './rtsp-kind.js';
 
 const entry = new URL('../../dist/rtsp/engine/puller-main.js', import.meta.url);
+const processes = new Processes({ log: silentLog });
 const pulling = nativeInstalled() ? describe : describe.skip;
 if (!nativeInstalled()) process.stderr.write('*** node-av is not installed, so tests of sources are SKIPPED. ***\n');
 
@@ -89,7 +92,7 @@ async function pullByUdp(
   });
   const room = new TestRoom(systemClock);
   const options = { sourceUri: `rtsp://127.0.0.1:${port}/${query}`, rtpPort };
-  const prepared = await rtspKind({ entry, hangMs: 10_000 }).prepare(options, {
+  const prepared = await rtspKind({ processes, entry, hangMs: 10_000 }).prepare(options, {
     roomId: 'kitchen',
     videoCodec: 'h264',
   });
@@ -146,7 +149,7 @@ pulling('a camera with RTSP over TLS [needs node-av, openssl]', () => {
       }, certificate());
       const room = new TestRoom(systemClock);
       const options = { sourceUri: `rtsps://127.0.0.1:${port}/${query}` };
-      const prepared = await rtspKind({ entry, hangMs: 10_000 }).prepare(options, {
+      const prepared = await rtspKind({ processes, entry, hangMs: 10_000 }).prepare(options, {
         roomId: 'kitchen',
         videoCodec: 'h264',
       });

@@ -140,7 +140,7 @@ function find(body: Buffer, wanted: string): Buffer | undefined {
 function readHeader(moov: Buffer): Mp4VideoHeader {
   const mdhd = atLeast(find(moov, 'mdhd'), 'mdhd', 24);
   const stsd = atLeast(find(moov, 'stsd'), 'stsd', 8 + HEADER_BYTES + 78);
-  if (stsd.toString('latin1', 12, 16) !== 'avc1') throw bad('no H.264 track');
+  if (!['avc1', 'avc3'].includes(stsd.toString('latin1', 12, 16))) throw bad('no H.264 track');
   const entry = stsd.subarray(8 + HEADER_BYTES);
   const avcC = atLeast(find(entry.subarray(78), 'avcC'), 'avcC', 7);
   const [sps, after] = parameterSet(avcC, 6);

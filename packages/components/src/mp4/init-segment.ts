@@ -9,6 +9,11 @@ export interface Mp4VideoTrack {
   /** NAL units without start codes. */
   sps: Buffer;
   pps: Buffer;
+  /**
+   * True when samples hold parameter sets other than these: the entry `avc1` allows none in them, `avc3` does
+   * (ISO/IEC 14496-15 section 5.4.2). The segment has the same length either way.
+   */
+  hasOtherSets?: boolean;
 }
 
 /** AAC in stereo. */
@@ -89,7 +94,7 @@ function trak({ id, volume, width, height, timescale, handler, mediaHeader, samp
   return box('trak', tkhd, box('mdia', mdhd, hdlr, box('minf', mediaHeader, dinf, stbl)));
 }
 
-function videoTrak({ width, height, timescale, sps, pps }: Mp4VideoTrack, id: number): Buffer {
+function videoTrak({ width, height, timescale, sps, pps, hasOtherSets }: Mp4VideoTrack, id: number): Buffer {
   const avcC = box(
     'avcC',
     // Profile, compatibility and level follow the NAL header; NAL lengths take 4 bytes.
@@ -101,7 +106,7 @@ function videoTrak({ width, height, timescale, sps, pps }: Mp4VideoTrack, id: nu
     pps,
   );
   const sampleEntry = box(
-    'avc1',
+    hasOtherSets === true ? 'avc3' : 'avc1',
     zeros(6),
     u16(1),
     zeros(16),

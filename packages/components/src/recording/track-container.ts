@@ -3,7 +3,7 @@ import type { TappedFrame } from '@bloom/sfu';
 import { pictureSize } from '../h264/parameter-sets.js';
 import { OggWriter } from '../ogg/ogg-writer.js';
 import { fragment, lengthPrefixed, type Mp4Sample } from '../mp4/fragment.js';
-import { initSegment } from '../mp4/init-segment.js';
+import { initSegment, type Mp4VideoTrack } from '../mp4/init-segment.js';
 
 const VIDEO_TIMESCALE = 90_000;
 /** Duration written at once, at most: what a crash may cost. */
@@ -39,6 +39,8 @@ export interface TrackContainer {
   readonly clockRate: number;
   /** Ticks of `clockRate` in the file. */
   readonly length: number;
+  /** Bytes that replace those at the start of the file, before what `frame` or `end` returned is appended. */
+  readonly header?: Buffer | undefined;
   frame(frame: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer;
   /** `until` is the end of the track on the scale of the frames' timestamps; undefined = with its last frame. */
   end(until?: number): Buffer;
@@ -110,7 +112,13 @@ export class H264Container implements TrackContainer {
   #written = 0;
   #sequence = 0;
   #last: { nals: readonly Buffer[]; key: boolean; timestamp: number } | undefined;
-  #begun = false;
+  #track: Mp4VideoTrack | undefined;
+  #header: Buffer | undefined;
+
+  /** The entry of the samples changes with the first picture that has other parameter sets than the file began with. */
+  get header(): Buffer | undefined {
+    return this.#header;
+  }
 
   get length(): number {
     return this.#written + this.#pendingTicks;
@@ -119,7 +127,11 @@ export class H264Container implements TrackContainer {
   frame({ timestamp, data, key }: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer {
     const nals = splitAnnexB(Buffer.from(data));
     if (nals.length === 0) return Buffer.alloc(0);
-    if (!this.#begun) return this.#begin(nals, key, timestamp);
+    if (this.#track === undefined) return this.#begin(nals, key, timestamp);
+    const isOpen = this.#track.hasOtherSets !== true && this.#header === undefined;
+    if (isOpen && nals.some((nal) => isOtherSet(nal, this.#track!))) {
+      this.#header = initSegment([{ ...this.#track, hasOtherSets: true }]);
+    }
     const last = this.#last!;
     // A timing correction may place it before its predecessor: the following pictures cannot be decoded without it.
     const at = Math.max(timestamp, last.timestamp + SHORTEST_TICKS);
@@ -131,7 +143,7 @@ export class H264Container implements TrackContainer {
   }
 
   end(until?: number): Buffer {
-    if (!this.#begun) return Buffer.alloc(0);
+    if (this.#track === undefined) return Buffer.alloc(0);
     const shown = (until ?? 0) - this.#last!.timestamp;
     const longest = END_SLACK_SECONDS * VIDEO_TIMESCALE;
     const before = Math.min(this.#pending.at(-1)?.duration ?? LAST_PICTURE_TICKS, VIDEO_TIMESCALE);
@@ -146,10 +158,11 @@ export class H264Container implements TrackContainer {
     const size = sps === undefined ? undefined : pictureSize(sps);
     if (!key || sps === undefined || pps === undefined || size === undefined) return Buffer.alloc(0);
     if (Math.max(sps.length, pps.length) > MAX_PARAMETER_SET_BYTES) return Buffer.alloc(0);
-    this.#begun = true;
+    const track: Mp4VideoTrack = { kind: 'video', timescale: VIDEO_TIMESCALE, sps, pps, ...size };
+    this.#track = { ...track, hasOtherSets: nals.some((nal) => isOtherSet(nal, track)) };
     this.#last = { nals, key, timestamp };
 
-    return initSegment([{ kind: 'video', timescale: VIDEO_TIMESCALE, sps, pps, ...size }]);
+    return initSegment([this.#track]);
   }
 
   #close(ticks: number): void {
@@ -172,4 +185,10 @@ export class H264Container implements TrackContainer {
 
     return bytes;
   }
+}
+
+function isOtherSet(nal: Buffer, { sps, pps }: Mp4VideoTrack): boolean {
+  const type = nalType(nal);
+
+  return (type === NalType.sps && !nal.equals(sps)) || (type === NalType.pps && !nal.equals(pps));
 }

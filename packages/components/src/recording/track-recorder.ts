@@ -47,6 +47,8 @@ export class TrackRecorder {
   /** Ticks in the file. */
   #ticks = 0;
   #ssrc = -1;
+  /** Header that was written anew. */
+  #header: Buffer | undefined;
   #failed = false;
   #closed: Promise<void> | undefined;
 
@@ -149,17 +151,21 @@ export class TrackRecorder {
   /** Resolves when the bytes are written. Never rejects. */
   #append(bytes: Buffer): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
-    const ticks = this.#container.length;
-    this.#writing = this.#writing.then(() => this.#write(bytes, ticks)).catch((error: unknown) => this.#fail(error));
+    const { length: ticks, header } = this.#container;
+    this.#writing = this.#writing
+      .then(() => this.#write({ bytes, ticks, header }))
+      .catch((error: unknown) => this.#fail(error));
 
     return this.#writing;
   }
 
-  async #write(bytes: Buffer, ticks: number): Promise<void> {
+  async #write({ bytes, ticks, header }: { bytes: Buffer; ticks: number; header: Buffer | undefined }): Promise<void> {
     if (this.#failed) return;
     const isFirst = this.#handle === undefined;
     this.#handle ??= await open(join(this.#options.directory, this.file), 'wx');
     try {
+      if (header !== this.#header && header !== undefined) await this.#handle.write(header, 0, header.length, 0);
+      this.#header = header;
       await this.#handle.writeFile(bytes);
     } catch (error) {
       // A full disk may accept a part only. Truncated to whole units, the file stays readable.

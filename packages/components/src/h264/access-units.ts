@@ -25,12 +25,18 @@ export class AccessUnits {
   #isKey = false;
   #begun = false;
   #skipped = 0;
+  #bareKeys = 0;
   readonly #sps = new Map<number, Buffer>();
   readonly #pps = new Map<number, Buffer>();
 
   /** Number of pictures before the first key picture. */
   get skipped(): number {
     return this.#skipped;
+  }
+
+  /** Number of key pictures that cannot be decoded, because no parameter sets have come. */
+  get bareKeys(): number {
+    return this.#bareKeys;
   }
 
   /** @throws ComponentError `BAD_H264` for B frames and oversized pictures */
@@ -111,6 +117,7 @@ export class AccessUnits {
     if (key && this.#sps.size > 0 && this.#pps.size > 0) this.#begun = true;
     if (!this.#begun) {
       this.#skipped++;
+      if (key) this.#bareKeys++;
       return;
     }
     if (key) {

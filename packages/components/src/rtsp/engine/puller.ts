@@ -18,6 +18,8 @@ const OPEN_MS = 10_000;
 const STALL_MS = 5_000;
 /** Time until the first key picture: cameras send one every few seconds. */
 const PICTURE_MS = 20_000;
+/** Key pictures without parameter sets after which none are expected to come. */
+const BARE_KEYS = 3;
 const CHECK_MS = 1_000;
 /** Time for the next packet of a source that is left. */
 const LEAVE_MS = 300;
@@ -156,6 +158,8 @@ export class Puller {
       if (sinceOpenMs > OPEN_MS) this.#lose(`it has sent nothing for ${OPEN_MS / 1_000} s`);
     } else if (this.#clock.now() - this.#heardAtMs > STALL_MS) {
       this.#lose(`it has sent nothing for ${STALL_MS / 1_000} s`);
+    } else if (this.#pictures.bareKeys >= BARE_KEYS) {
+      this.#lose('its key pictures lack SPS and PPS, as its session description does: let it send them in band');
     } else if (this.#startMs === undefined && sinceOpenMs > PICTURE_MS) {
       this.#lose(`it has sent no key picture for ${PICTURE_MS / 1_000} s`);
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { fuzzRuns } from '@bloom/time/testing';
-import type { ActorRef } from '@bloom/actors';
+import { fuzzRuns, until } from '@bloom/time/testing';
+import type { ActorRef, Behaviour } from '@bloom/actors';
 import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import fc from 'fast-check';
@@ -141,5 +141,30 @@ describe('whatever is asked', () => {
   test('another version is told which one is spoken', async () => {
     const reply = await tool.system.call(target, { type: 'ask', v: 7, tool: 't', node: null, request: { kind: 'ps' } });
     expect(reply).toMatchObject({ ok: false, error: { code: 'NOT_SUPPORTED', message: expect.stringContaining('7') } });
+  });
+
+  test('a member that answers nonsense is listed as unreachable, with what is wrong', async () => {
+    const odd = await startMember('odd', mapper, { seeds: [a.name] });
+    try {
+      await until(() => a.node.nodes().includes(odd.name));
+      await odd.system.stop(odd.system.whereis('inspection')!);
+      const nonsense: Behaviour<Pick<InspectionProtocol, 'ask'>, null> = {
+        kind: 'nonsense',
+        shapes: { ask: INSPECTION_SHAPES.ask },
+        init: () => null,
+        handlers: { ask: () => ({ ok: true, v: 1, kind: 'node', node: odd.name, answer: { rooms: 'many' } }) },
+      };
+      odd.system.register('inspection', odd.system.spawn(nonsense));
+      const { answer } = await tool.client.ask('nodes', {});
+      expect(answer.nodes.map(({ name }) => name)).toEqual([a.name]);
+      expect(answer.unreachable).toEqual([
+        {
+          name: odd.name,
+          reason: expect.stringMatching(/^the answer of odd@127.0.0.1 to node cannot be understood: /),
+        },
+      ]);
+    } finally {
+      await odd.stop();
+    }
   });
 });

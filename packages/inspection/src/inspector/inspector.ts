@@ -148,7 +148,7 @@ export class Inspector {
     const reply = await this.#pass(node, asking);
     if (!reply.ok) throw new InspectionError(reply.error.code, reply.error.message);
 
-    return reply.answer as AnswerOf<K>;
+    return parse(requests[kind].answer, reply.answer, `the answer of ${node} to ${kind}`, 'FAILED') as AnswerOf<K>;
   }
 
   /** Asks all other members. Those that fail are listed in `unreachable` with a reason; `silent` names those that did not reply. */
@@ -388,13 +388,18 @@ function streamOf(kind: string): StreamSpec | undefined {
   return Object.hasOwn(streams, kind) ? streams[kind as StreamKind] : undefined;
 }
 
-function parse<S extends z.ZodType>(schema: S, value: unknown, what: string): z.output<S> {
+function parse<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  what: string,
+  code: ErrorCode = 'BAD_REQUEST',
+): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.length ? ` ${issue.path.join('.')}:` : '';
 
-  throw new InspectionError('BAD_REQUEST', `${what} cannot be understood:${where} ${issue?.message ?? 'no reason'}`);
+  throw new InspectionError(code, `${what} cannot be understood:${where} ${issue?.message ?? 'no reason'}`);
 }
 
 function checkVersion(v: number): void {

@@ -161,6 +161,16 @@ describe('a node that gets anything from a member', () => {
     await expectUnharmed();
   });
 
+  test('takes no field for its own that a message does not have', async () => {
+    const changes = { maxPeers: 30, roomId: 'two', videoCodec: self };
+    send(targets['the room'] as Pid, 'cast', { type: 'updateRoom', changes });
+    await until(async () => (await node.request('GET', '/room/one')).body.data.config.maxPeers === 30);
+    expect((await node.request('GET', '/room/one')).body.data.config).toMatchObject({
+      roomId: 'one',
+      videoCodec: null,
+    });
+  });
+
   test('survives random messages, signals and calls', async () => {
     const { value } = fc.letrec<{ value: Term; object: Term }>((tie) => ({
       value: fc.oneof(

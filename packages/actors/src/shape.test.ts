@@ -62,12 +62,9 @@ describe('a shape', () => {
     for (const value of bad) expect(read(shape, value)).toBe(FAILED);
   });
 
-  test('of an object keeps unknown fields, and names where one is wrong, but not its value', () => {
+  test('of an object drops unknown fields, and names where one is wrong, but not its value', () => {
     const shape = object({ room: object({ ids: list(text()) }), muted: optional(flag) });
-    expect(read(shape, { room: { ids: ['a'], more: 1 }, later: 'x' })).toEqual({
-      room: { ids: ['a'], more: 1 },
-      later: 'x',
-    });
+    expect(read(shape, { room: { ids: ['a'], more: 1 }, later: 'x' })).toEqual({ room: { ids: ['a'] } });
     expect(faultOf(shape, { room: { ids: ['a', 7_777] } })).toBe('expected room.ids.1 to be a text');
     expect(faultOf(shape, { room: { ids: [] }, muted: 'secret' })).toBe('expected muted to be a boolean');
     expect(faultOf(shape, null)).toBe('expected the message to be an object');

@@ -42,7 +42,7 @@ export class Reading {
 }
 
 /**
- * Returns the value, with unknown fields as they are, or `FAILED`. May change it: a value that was decoded belongs to its
+ * Returns the value without unknown fields, or `FAILED`. May change it: a value that was decoded belongs to its
  * reader.
  */
 export type Shape<T> = (value: unknown, reading: Reading) => T | typeof FAILED;
@@ -51,9 +51,11 @@ export type Shape<T> = (value: unknown, reading: Reading) => T | typeof FAILED;
 export type OptionalShape<T> = Shape<T | undefined> & { readonly optional: true };
 
 /** What a message of one type has to look like, and its answer. */
-export interface MessageShape<M, A> {
+export interface MessageShape<M, A, F = unknown> {
   readonly message: Shape<M>;
   readonly answer: Shape<A>;
+  /** Shapes of the fields. */
+  readonly fields: F;
 }
 
 /** A message that only actors of the same node send. */
@@ -61,9 +63,16 @@ export const LOCAL = 'local';
 
 type FieldsOf<F> = F extends (message: infer M) => unknown ? M : never;
 
-/** The shapes of a protocol. Every message has one, or is `LOCAL`, so that none can be forgotten. */
+/**
+ * The shapes of a protocol. Every message has one, or is `LOCAL`, and every field, also an optional one: none can be
+ * forgotten, which would remove it.
+ */
 export type Shapes<P extends Protocol> = {
-  readonly [K in keyof P & string]: MessageShape<FieldsOf<P[K]>, Awaited<ReplyOf<P, K>>> | typeof LOCAL;
+  readonly [K in keyof P & string]:
+    | (MessageShape<FieldsOf<P[K]>, Awaited<ReplyOf<P, K>>> & {
+        readonly fields: Readonly<Record<keyof FieldsOf<P[K]>, unknown>>;
+      })
+    | typeof LOCAL;
 };
 
 export type AnyShapes = Readonly<Record<string, MessageShape<unknown, unknown> | typeof LOCAL>>;
@@ -80,8 +89,8 @@ export type ObjectOf<F extends Fields> = {
 export function takes<F extends Fields, A = void>(
   fields: F,
   answer: Shape<A> = nothing as Shape<A>,
-): MessageShape<ObjectOf<F>, A> {
-  return { message: object(fields), answer };
+): MessageShape<ObjectOf<F>, A, F> {
+  return { message: fieldsOf(fields, ['type']), answer, fields };
 }
 
 /** The answer of a message that has none. */
@@ -92,7 +101,13 @@ export function unchecked<T>(): Shape<T> {
   return (value) => value as T;
 }
 
+/** Unknown fields are removed: handlers spread what they are given. */
 export function object<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
+  return fieldsOf(fields, []);
+}
+
+function fieldsOf<F extends Fields>(fields: F, alsoKnown: readonly string[]): Shape<ObjectOf<F>> {
+  const known: ReadonlySet<string> = new Set([...Object.keys(fields), ...alsoKnown]);
   const entries = Object.entries(fields);
   const keys = entries.map(([key]) => key);
   const shapes = entries.map(([, shape]) => shape);
@@ -108,6 +123,8 @@ export function object<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
       // Erlang's atom `undefined`: a field that is not there.
       else if (after === undefined && key in value) delete value[key];
     }
+
+    for (const key in value) if (!known.has(key)) delete value[key];
 
     return value as ObjectOf<F>;
   };
@@ -154,7 +171,7 @@ export function tagged<K extends string, V extends Readonly<Record<string, Field
   key: K,
   variants: V,
 ): Shape<{ [T in keyof V & string]: { [P in K]: T } & ObjectOf<V[T]> }[keyof V & string]> {
-  const shapes = new Map(Object.entries(variants).map(([tag, fields]) => [tag, object(fields)]));
+  const shapes = new Map(Object.entries(variants).map(([tag, fields]) => [tag, fieldsOf(fields, [key])]));
 
   return (value, reading) => {
     const tag = isRecord(value) ? value[key] : undefined;

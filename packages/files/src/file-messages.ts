@@ -80,7 +80,10 @@ const fileOutcome = <T>(value: Shape<T>): Shape<FileOutcome<T>> => outcome(value
 
 /** Requests are named by the asker and held while they are open. */
 const request = text(100);
-const position = object({ segment: count, part: optional(count) }) as Shape<BlockingPosition>;
+const position = object({ segment: count, part: optional(count) } satisfies Record<
+  keyof BlockingPosition,
+  unknown
+>) as Shape<BlockingPosition>;
 const address: Shape<FileAddress> = tagged('kind', {
   stream: { roomId: text(), fileName: text(), blocking: optional(position) },
   recording: { id: text(), fileName: text() },

@@ -73,7 +73,7 @@ export const namedConfig: Shape<NamedConfig> = object({
   peerDisconnectedTimeout: nullable(count),
   dataEvents: optional(dataEvents),
   metadata: optional(json),
-});
+} satisfies Record<keyof NamedConfig, unknown>);
 
 export const roomChanges: Shape<RoomChanges> = object({
   maxPeers: optional(nullable(count)),
@@ -81,7 +81,7 @@ export const roomChanges: Shape<RoomChanges> = object({
   peerDisconnectedTimeout: optional(nullable(count)),
   dataEvents: optional(nullable(dataEvents)),
   metadata: optional(json),
-});
+} satisfies Record<keyof RoomChanges, unknown>);
 
 const publish = either(flag, list(oneOf(['audio', 'video', 'data']), 3));
 const permissions: Shape<PeerPermissions> = object({ publish, subscribe: flag, metadata: flag });
@@ -93,16 +93,16 @@ export const peerChanges: Shape<PeerChanges> = object({
       publish: optional(nullable(publish)),
       subscribe: optional(nullable(flag)),
       metadata: optional(nullable(flag)),
-    }),
+    } satisfies Record<keyof PeerPermissions, unknown>),
   ),
-});
+} satisfies Record<keyof PeerChanges, unknown>);
 
 export const trackView: Shape<TrackView> = object({
   id,
   type: oneOf(['audio', 'video']),
   metadata: json,
   muted: optional(flag),
-});
+} satisfies Record<keyof TrackView, unknown>);
 
 export const peerView: Shape<PeerView> = object({
   id,
@@ -111,7 +111,7 @@ export const peerView: Shape<PeerView> = object({
   tracks: list(trackView),
   metadata: json,
   permissions: optional(permissions),
-});
+} satisfies Record<keyof PeerView, unknown>);
 
 const properties: Shape<Record<string, unknown>> = (value, reading) => {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -19,6 +19,7 @@ class Cluster {
   owner: string | RoomError = 'b';
   readonly port: FilesPort = {
     members: () => [...this.members],
+    releaseOf: () => null,
     call: (node, message, timeoutMs) => {
       this.calls.push(`${node} ${message.type}`);
       if (!this.members.has(node)) return Promise.reject(new Error(`no connection to ${node}`));

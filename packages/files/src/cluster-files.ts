@@ -51,6 +51,7 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
   const { streams, recordings } = own;
   const port: FilesPort = {
     members: () => remote.node?.nodes('members') ?? [],
+    releaseOf: (node) => remote.node?.announced(node)?.release ?? null,
     call: (node, message, timeoutMs) =>
       guard(node, () =>
         system.call<FilesProtocol, typeof message.type>(

@@ -1,6 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from '@jest/globals';
+import { createActorSystem, type Behaviour } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
 import { until } from '@bloom/time/testing';
 import { HEAD_BYTES } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
@@ -61,4 +63,25 @@ test('many recordings that are opened at once never fill the link, and clients t
   const outcomes = (await settled).map(({ status }) => status);
   expect(outcomes).toEqual(Array.from({ length: 200 }, (_, i) => (i < 100 ? 'fulfilled' : 'rejected')));
   expect(asked).toBe(100);
+});
+
+test('an owner that does not know the request is named with its release, and is not called unreachable', async () => {
+  const system = createActorSystem({ log: silentLog });
+  const older: Behaviour<Record<string, never>, null> = { kind: 'files-node', init: () => null, handlers: {} };
+  const ref = system.spawn(older);
+  const port = {
+    releaseOf: () => '0.2.0',
+    call: (_node: string, message: { type: never }, timeoutMs: number) => system.call(ref, message as never, timeoutMs),
+    cast: () => undefined,
+  } as unknown as FilesPort;
+  const opening = new RemoteFiles(port).open(
+    'b',
+    { kind: 'recording', id: 'show', fileName: 'main.m4s' },
+    new AbortController().signal,
+  );
+  await expect(opening).rejects.toMatchObject({
+    code: 'OWNER_UNREACHABLE',
+    message: expect.stringContaining('lives on b of release 0.2.0, which does not know this request'),
+  });
+  await system.close();
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { type MessageOf, type ReplyOf, valueOf } from '@bloom/actors';
+import { ActorError, type MessageOf, type ReplyOf, valueOf } from '@bloom/actors';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { MediaFileError } from './errors.js';
 import type { ByteRange, ServedFile } from './served-file.js';
@@ -17,6 +17,8 @@ import {
 export interface FilesPort {
   /** Returns the members with a link, without this node. */
   members(): readonly string[];
+  /** Returns the release that a member has announced; null for one that announced none. */
+  releaseOf(node: string): string | null;
   /** Calls the `files_node` actor there. Rejects without an answer within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<FilesProtocol>>(
     node: string,
@@ -173,7 +175,10 @@ export class RemoteFiles {
     try {
       return (await this.#port.call(node, message, timeoutMs)) as FileOutcome<unknown>;
     } catch (cause) {
-      throw unreachable(what, node, cause);
+      if (!(cause instanceof ActorError) || cause.code !== 'UNKNOWN_MESSAGE') throw unreachable(what, node, cause);
+      const which = `${node} of release ${this.#port.releaseOf(node) ?? '0.1.0 or earlier'}`;
+      const message = `${what} lives on ${which}, which does not know this request`;
+      throw new MediaFileError('OWNER_UNREACHABLE', message, { cause });
     }
   }
 }

@@ -115,9 +115,7 @@ test('members of different releases are named with what they speak', () => {
   const spoken = { version: '0.2.0', protocols: { min: 1, max: 2 } };
   const nodes = [{ ...old, version: '0.1.0' }, ...others.map((node) => ({ ...node, ...spoken }))];
   const lines = nodesView({ nodes, unreachable: [] }, A, { width: 160, colour: false }).join(' ');
-  expect(lines).toMatch(
-    /Releases differ: a@\S+ of 0\.1\.0 speaks protocol 1, b@\S+ of 0\.2\.0 speaks protocol 1 to 2,/,
-  );
+  expect(lines).toMatch(/Releases differ: a of 0\.1\.0 speaks protocol 1, b of 0\.2\.0 speaks protocol 1 to 2,/);
 });
 
 test('an actor is shown with its restarts within the window, not with all of them', () => {

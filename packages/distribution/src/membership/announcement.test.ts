@@ -200,6 +200,26 @@ describe('nodes', () => {
     expect(a.node.links().map(({ announced }) => announced?.release)).toEqual(expect.arrayContaining(['1.0.0', null]));
   });
 
+  test.each<[string, string, number, number]>([
+    ['numbers out of range', '1.0.0', 1_000_000_000, 0],
+    ['a release that is none', 'x\n'.repeat(100_000), 1, 1],
+    ['only numbers that nobody speaks', '99.0.0', 99, 99],
+  ])('stay members when somebody announces %s, and do not end', async (_what, release, max, min) => {
+    const port = await mapper();
+    const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '1.0.0')];
+    a.node.seed(['b@127.0.0.1']);
+    await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
+    const joins: boolean[] = [];
+    for (const { node } of [a, b]) node.subscribe({ refused: (event) => joins.push(event.joins) });
+    const odd = await start('odd', port, release, max, min);
+    odd.node.seed(['a@127.0.0.1', 'b@127.0.0.1']);
+    await until(() => joins.length >= 4);
+    expect(joins).not.toContain(true);
+    expect(a.node.nodes()).toEqual(['b@127.0.0.1']);
+    expect(b.node.nodes()).toEqual(['a@127.0.0.1']);
+    expect([a, b].map(({ events }) => events.length)).toEqual([1, 1]);
+  });
+
   test('that have no number in common are no members, and say why in the table of links', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '9.0.0', 99, 99)];

@@ -7,6 +7,7 @@ import {
   LogQuery,
   NodeQuery,
   type PeerStats,
+  PlacementQuery,
   type PlacementReport,
 } from './schemas/cluster.js';
 
@@ -28,7 +29,7 @@ export function clusterOperations(
 
   return {
     get_cluster: async () => answer(await view.report()),
-    get_placement: async ({ query }) => answer(await view.placement(query.get('room'))),
+    get_placement: async ({ query }) => answer(await view.placement(queried(PlacementQuery, query).room)),
     get_logs: async ({ query }) => answer(await view.logs(queried(LogQuery, query))),
     get_peer_stats: async ({ params }) =>
       answer(await view.peerStats(param(params, 'room_id'), param(params, 'peer_id'))),

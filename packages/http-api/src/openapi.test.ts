@@ -13,8 +13,8 @@ function securedOperations(publicMediaFiles: boolean): string[] {
   const document = createOpenApiDocument({ version: '1.0.0', publicMediaFiles });
 
   return Object.values(document.paths ?? {}).flatMap((methods) =>
-    Object.values(methods).flatMap((operation: { operationId?: string; security?: unknown }) =>
-      operation.security === undefined ? [] : [operation.operationId ?? ''],
+    Object.values(methods).flatMap((operation: { operationId?: string; security?: unknown[] }) =>
+      operation.security?.length === 0 ? [] : [operation.operationId ?? ''],
     ),
   );
 }

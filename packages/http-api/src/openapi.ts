@@ -19,6 +19,10 @@ const SCHEMES = {
   peer_token: { type: 'http', scheme: 'bearer', description: 'The token that a peer was given' },
 } as const;
 
+const ENTITY_TAG = z
+  .string()
+  .meta({ description: 'The `etag` of the session, or `*` to restart ICE', examples: ['*'] });
+
 type Responses = RouteConfig['responses'];
 
 /** Returns the name of the security scheme that a route demands. */
@@ -67,35 +71,34 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     operationId: route.id,
     tags: [route.tag],
     summary: route.summary,
-    ...(scheme === undefined ? {} : { security: [{ [scheme]: [] }] }),
+    security: scheme === undefined ? [] : [{ [scheme]: [] }],
     request: {
       ...(params.length === 0 ? {} : { params: stringParameters(params) }),
       ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),
-      ...(route.textBody === undefined ? {} : { body: { content: { [route.textBody]: { schema: z.string() } } } }),
-      ...(route.body === undefined
+      ...(route.ifMatch === true ? { headers: z.object({ 'If-Match': ENTITY_TAG }) } : {}),
+      ...(route.textBody === undefined
         ? {}
-        : { body: { content: { 'application/json': jsonBody(route.id, route.body) } } }),
+        : { body: { required: true, content: { [route.textBody]: { schema: z.string() } } } }),
+      ...(route.body === undefined ? {} : { body: jsonBody(route.id, route.body) }),
     },
     responses,
   };
 }
 
+/** A body is required where `{}`, as which a missing one counts, is refused. */
 function jsonBody(id: Route['id'], schema: z.ZodType) {
   const examples = Object.entries(BODY_EXAMPLES[id] ?? {}).map(([name, value]) => [name, { value }]);
+  const content = { 'application/json': { schema, examples: Object.fromEntries(examples) } };
 
-  return { schema, examples: Object.fromEntries(examples) };
+  return schema.safeParse({}).success ? { content } : { required: true, content };
 }
 
 function stringParameters(names: readonly string[]) {
   return z.object(Object.fromEntries(names.map((name) => [name, z.string()])));
 }
 
-function queryParameters(query: Readonly<Record<string, string>>) {
-  return z.object(
-    Object.fromEntries(
-      Object.entries(query).map(([name, description]) => [name, z.string().optional().meta({ description })]),
-    ),
-  );
+function queryParameters(query: Readonly<Record<string, z.ZodType>>) {
+  return z.object(Object.fromEntries(Object.entries(query).map(([name, schema]) => [name, schema.optional()])));
 }
 
 /** Builds the description of every route from the schemas that also check requests. */
@@ -107,6 +110,7 @@ export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOpti
 
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
+    servers: [{ url: '/', description: 'The node that serves this document' }],
     info: {
       title: 'Bloom media server',
       version,

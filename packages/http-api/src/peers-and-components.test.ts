@@ -127,6 +127,16 @@ describe('subscriptions', () => {
     expect(api.rooms.subscriptions).toEqual([[id, origins]]);
   });
 
+  test('takes 10,000 origins of 255 characters in a request', async () => {
+    const sentence = { errors: 'Expected at most 10000 origins of at most 255 characters' };
+    for (const many of [Array.from({ length: 10_001 }, String), ['x'.repeat(256)]]) {
+      expect(await post('/room/r1/component/c/subscribe', { origins: many })).toEqual([400, sentence]);
+    }
+    const id = await component('hls', { subscribeMode: 'manual' });
+    const all = Array.from({ length: 10_000 }, (_, i) => `${i}`.padStart(255, '0'));
+    expect((await post(`/room/r1/component/${id}/subscribe`, { origins: all }))[0]).toBe(201);
+  });
+
   test('the checks run in order: origins, room, component, kind, mode', async () => {
     for (const body of [{}, { origins: null }, { origins: 'p1' }, { origins: [1] }, { origins: {} }, []]) {
       expect(await post('/room/none/component/c/subscribe', body)).toEqual([400, STRUCTURE]);

@@ -1,7 +1,16 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { SdpType } from './operation.js';
-import { ClusterResponse, LogListing, PeerStatsResponse, PlacementResponse } from './schemas/cluster.js';
-import { ErrorBody } from './schemas/common.js';
+import {
+  ClusterResponse,
+  LEVELS,
+  LogListing,
+  MAX_LINES,
+  MAX_MATCH,
+  MAX_NODE_NAME,
+  PeerStatsResponse,
+  PlacementResponse,
+} from './schemas/cluster.js';
+import { ErrorBody, MAX_ROOM_ID } from './schemas/common.js';
 import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
 import {
   AddPeerDocument,
@@ -42,8 +51,10 @@ interface RouteOf<Id extends string> {
   readonly body?: z.ZodType;
   /** Body that is taken as text; others are refused with 415. */
   readonly textBody?: SdpType;
-  /** Query parameters with their descriptions. */
-  readonly query?: Readonly<Record<string, string>>;
+  /** Query parameters as documented; all may be left out. */
+  readonly query?: Readonly<Record<string, z.ZodType>>;
+  /** `If-Match` is demanded. */
+  readonly ifMatch?: true;
   readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
 }
 
@@ -59,8 +70,12 @@ const unsatisfiable = { 416: { description: 'The range lies outside the file', b
 const unseen = {
   503: { description: 'The node cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
 };
-const node = { node: 'Name of a node; default: the asked one' };
-const scope = { scope: '`cluster` for those of every node; otherwise those of this node' };
+const text = (description: string) => z.string().meta({ description });
+const name = (description: string, max: number) => z.string().min(1).max(max).meta({ description });
+const node = { node: name('Name of a node; default: the asked one', MAX_NODE_NAME) };
+const scope = { scope: text('`cluster` for those of every node; otherwise those of this node') };
+/** Longer numbers are not exact integers, and no stream has them. */
+const position = (description: string) => z.int().min(0).max(999_999_999_999_999).meta({ description });
 
 const SDP = 'application/sdp';
 const FRAGMENT = 'application/trickle-ice-sdpfrag';
@@ -104,6 +119,7 @@ function sessionRoutes<Name extends 'whip' | 'whep'>(
       method: 'patch',
       summary: 'Takes candidates, and restarts ICE',
       textBody: FRAGMENT,
+      ifMatch: true,
       answers: {
         200: { description: 'ICE restarts: the credentials of the server', body: FRAGMENT },
         204: { description: 'Nothing to do: the server learns addresses from connectivity checks', body: 'empty' },
@@ -355,9 +371,9 @@ export const ROUTES = routesOf([
     tag: 'hls',
     summary: 'A playlist or segment of the live stream of a room',
     query: {
-      _HLS_msn: 'Low latency: wait for this segment',
-      _HLS_part: 'Low latency: wait for this part of it',
-      _HLS_skip: 'Low latency: the playlist without its older segments',
+      _HLS_msn: position('Low latency: wait for this segment'),
+      _HLS_part: position('Low latency: wait for this part of it; only with `_HLS_msn`'),
+      _HLS_skip: text('Low latency: the playlist without its older segments'),
     },
     answers: {
       ...file,
@@ -369,8 +385,8 @@ export const ROUTES = routesOf([
   },
   ...sessionRoutes('whip', 'Publishes by WHIP (RFC 9725)'),
   ...sessionRoutes('whep', 'Watches by WHEP; by default whoever speaks', {
-    peer: 'Watch this peer or component',
-    track: 'Watch this track',
+    peer: text('Watch this peer or component'),
+    track: text('Watch this track'),
   }),
   {
     id: 'healthcheck',
@@ -446,7 +462,7 @@ export const ROUTES = routesOf([
     auth: 'token',
     tag: 'cluster',
     summary: 'Shows why a room is on its node, or where the next one would go',
-    query: { room: 'Id of a room; default: one that would be created now' },
+    query: { room: name('Id of a room; default: one that would be created now', MAX_ROOM_ID) },
     answers: { 200: { description: 'The decision', body: PlacementResponse }, ...badRequest, ...notFound, ...unseen },
   },
   {
@@ -458,9 +474,9 @@ export const ROUTES = routesOf([
     summary: 'Shows the last lines of the log of a node',
     query: {
       ...node,
-      level: 'Least severity: `debug`, `info`, `warning` or `error`; default `debug`',
-      match: 'Only lines with this text',
-      limit: 'Most lines, up to 1000; default 200',
+      level: z.enum(LEVELS).meta({ description: 'Least severity; default `debug`' }),
+      match: name('Only lines with this text', MAX_MATCH),
+      limit: z.int().min(1).max(MAX_LINES).meta({ description: 'Most lines; default 200' }),
     },
     answers: { 200: { description: 'Lines', body: LogListing }, ...badRequest, ...notFound, ...unseen },
   },

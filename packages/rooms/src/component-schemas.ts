@@ -12,6 +12,9 @@ const S3Credentials = z
   })
   .meta({ id: 'S3Credentials', description: 'Where and as whom to upload' });
 
+/** Peers and components that a component in manual mode is subscribed to. */
+export const MAX_ORIGINS = 10_000;
+
 const SubscribeMode = z.enum(['auto', 'manual']).meta({
   description: '`auto`: every track of the room; `manual`: those of the origins that are subscribed to',
 });

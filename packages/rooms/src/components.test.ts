@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { MAX_ORIGINS } from './component-schemas.js';
 import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
 import { defaultRoomConfig, RoomError } from './room-service.js';
 import { testNode, videoTrack, type TestNode } from './testing/index.js';
@@ -270,6 +271,30 @@ describe('a component that receives', () => {
     await node.rooms.subscribeComponent('hall', id, ['somebody', film.id]);
     await node.rooms.subscribeComponent('hall', id, [ann.id]);
     expect(told).toEqual([`${film.id}/film`, `${ann.id}/t1,${film.id}/film`]);
+  });
+
+  test('is subscribed to 10,000 endpoints at most, those of all calls together', async () => {
+    const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
+    const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, i) => `${name}${i}`);
+    await node.rooms.subscribeComponent('hall', id, ids(MAX_ORIGINS - 1, 'a'));
+    await node.rooms.subscribeComponent('hall', id, [...ids(MAX_ORIGINS - 1, 'a'), 'last']);
+    const ann = await node.join('hall');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    const more = node.rooms.subscribeComponent('hall', id, ['a0', ann.id]);
+    await expect(more).rejects.toThrow(`Component ${id} would be subscribed to more than 10000 peers and components`);
+    expect(told).toEqual([]);
+  });
+
+  test('forgets the endpoints that are gone, so that a long room does not run into that limit', async () => {
+    const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
+    const film = await node.rooms.addComponent('hall', 'file', {});
+    const ann = await node.join('hall');
+    await node.rooms.subscribeComponent('hall', id, [ann.id, film.id, 'to-come']);
+    await ann.detach();
+    expect(node.local.componentState('hall', id)?.origins).toEqual([ann.id, film.id, 'to-come']);
+    await node.rooms.removePeer('hall', ann.id);
+    await node.rooms.removeComponent('hall', film.id);
+    expect(node.local.componentState('hall', id)?.origins).toEqual(['to-come']);
   });
 
   test('and fails at it crashes alone', async () => {

@@ -15,7 +15,13 @@ export {
   ServerMetadata,
   structureFault,
 } from './options.js';
-export { COMPONENT_SCHEMAS, COMPONENT_TYPES, type ComponentType, FileOptions } from './component-schemas.js';
+export {
+  COMPONENT_SCHEMAS,
+  COMPONENT_TYPES,
+  type ComponentType,
+  FileOptions,
+  MAX_ORIGINS,
+} from './component-schemas.js';
 export { jsonEqual } from './json-equal.js';
 export type { DrainOrder } from './drain-order.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';

@@ -1,4 +1,5 @@
 import { valueOf, type Outcome as ActorOutcome } from '@bloom/actors';
+import { MAX_ORIGINS } from './component-schemas.js';
 import { RoomError, type RoomErrorCode } from './room-service.js';
 
 export type Outcome<T> = ActorOutcome<T, RoomErrorCode>;
@@ -47,6 +48,8 @@ export const refusals = {
     refused('NOT_SUBSCRIBABLE', 'Subscribe mode is supported only for HLS and Recording components'),
   subscribeModeAuto: (id: string) =>
     refused('SUBSCRIBE_MODE_AUTO', `Component ${id} option \`subscribe_mode\` is set to :auto`),
+  tooManyOrigins: (id: string) =>
+    refused('INVALID_OPTIONS', `Component ${id} would be subscribed to more than ${MAX_ORIGINS} peers and components`),
   notSip: (id: string) => refused('NOT_A_SIP_COMPONENT', `Component ${id} is not a SIP component`),
   draining: () => refused('DRAINING', 'This node is shutting down and takes no new rooms'),
 } as const;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { shown } from './common.js';
+import { MAX_ROOM_ID, shown } from './common.js';
 
 const count = z.int().min(0);
 const epochMs = z.number().meta({ description: 'Milliseconds since the epoch' });
@@ -94,7 +94,11 @@ export const LogListing = z
   .strictObject({ data: z.array(LogLine) })
   .meta({ id: 'LogListingResponse', description: 'The last lines of a log, oldest first' });
 
-const MAX_LINES = 1_000;
+export const MAX_LINES = 1_000;
+/** Characters of a name of a node, and of a text that lines are searched for. */
+export const MAX_NODE_NAME = 255;
+export const MAX_MATCH = 200;
+export const LEVELS = ['debug', 'info', 'warning', 'error'] as const;
 const level = {
   error: ({ input }: { input?: unknown }) => `Expected level to be debug, info, warning or error, got: ${shown(input)}`,
 };
@@ -109,9 +113,9 @@ const text = (name: string, max: number) => {
 
 /** The query of a request for log lines, and of others that name a node. */
 export const LogQuery = z.object({
-  node: text('node', 255).nullable(),
-  level: z.enum(['debug', 'info', 'warning', 'error'], level).nullable(),
-  match: text('match', 200).nullable(),
+  node: text('node', MAX_NODE_NAME).nullable(),
+  level: z.enum(LEVELS, level).nullable(),
+  match: text('match', MAX_MATCH).nullable(),
   limit: z
     .string()
     .regex(/^(?:[1-9]\d{0,2}|1000)$/, lines)
@@ -121,6 +125,9 @@ export const LogQuery = z.object({
 export type LogQuery = z.infer<typeof LogQuery>;
 
 export const NodeQuery = LogQuery.pick({ node: true });
+
+/** The query of a request about the placement of a room. */
+export const PlacementQuery = z.object({ room: text('room', MAX_ROOM_ID).nullable() });
 
 const variant = z.enum(['l', 'm', 'h']);
 const rates = {

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** Characters of the id of a room, which is used as the name of a directory. */
+export const MAX_ROOM_ID = 255;
+
 /** Limit of a client's value in a message. */
 const MAX_SHOWN = 1_000;
 

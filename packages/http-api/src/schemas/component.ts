@@ -1,4 +1,4 @@
-import { COMPONENT_SCHEMAS, COMPONENT_TYPES } from '@bloom/rooms';
+import { COMPONENT_SCHEMAS, COMPONENT_TYPES, MAX_ORIGINS } from '@bloom/rooms';
 import { z } from 'zod';
 import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
@@ -39,11 +39,16 @@ export const ComponentDetails = z
   .strictObject({ data: Component })
   .meta({ id: 'ComponentDetailsResponse', description: 'The new component' });
 
+/** Characters of an id of a peer or component, several times those of a UUID. */
+const MAX_ID = 255;
+const tooLarge = { error: () => `Expected at most ${MAX_ORIGINS} origins of at most ${MAX_ID} characters` };
+
 /** Body of `POST /room/:id/component/:id/subscribe`. */
 export const SubscribeRequest = z
   .object({
     origins: z
-      .array(z.string({ error: () => INVALID_STRUCTURE }), { error: () => INVALID_STRUCTURE })
+      .array(z.string({ error: () => INVALID_STRUCTURE }).max(MAX_ID, tooLarge), { error: () => INVALID_STRUCTURE })
+      .max(MAX_ORIGINS, tooLarge)
       .meta({ description: 'Ids of peers and components whose tracks, now and later, are wanted' }),
   })
   .meta({ id: 'SubscriptionConfig', description: 'What to subscribe to' });

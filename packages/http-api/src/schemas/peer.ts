@@ -79,6 +79,8 @@ export const RemovePeerRequest = z
       .refine((reason) => Buffer.byteLength(reason) <= MAX_REASON_BYTES, {
         error: `Expected a reason of at most ${MAX_REASON_BYTES} bytes`,
       })
+      // Documented only: the check counts bytes.
+      .meta({ maxLength: MAX_REASON_BYTES })
       .nullish()
       .meta({ description: 'Close reason of its websocket, up to 100 bytes; default `Peer removed`' }),
   })

@@ -1,11 +1,8 @@
 import { ServerMetadata } from '@bloom/rooms';
 import { z } from 'zod';
 import { Component } from './component.js';
-import { Metadata, shown } from './common.js';
+import { MAX_ROOM_ID, Metadata, shown } from './common.js';
 import { Peer } from './peer.js';
-
-/** Ids are used as directory names. */
-const MAX_ROOM_ID = 255;
 
 /** Makes every fault of the field `Expected <what>, got: <value>`. */
 function expected(what: string) {
@@ -37,6 +34,9 @@ function isDataLabel(label: string): boolean {
   return bytes > 0 && bytes <= 64 && label !== 'roomMessage';
 }
 
+/** Documents what `int` checks: larger numbers are not exact. */
+const EXACT = { maximum: Number.MAX_SAFE_INTEGER };
+
 /** Body of `POST /room`. The order of the fields is the order of the checks. */
 export const RoomConfigRequest = z
   .object({
@@ -49,6 +49,7 @@ export const RoomConfigRequest = z
     maxPeers: z
       .int(maxPeers)
       .min(0, maxPeers)
+      .meta(EXACT)
       .nullish()
       .meta({ description: 'Most peers that the room may have; null = no limit', examples: [10] }),
     videoCodec: z
@@ -58,20 +59,30 @@ export const RoomConfigRequest = z
     webhookUrl: z
       .string(webhookUrl)
       .refine(isWebhookUrl, webhookUrl)
+      .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s/?#]\\S*$' })
       .nullish()
       .meta({ description: 'Receiver of the notifications of the room', examples: ['https://example.com/hook'] }),
     peerlessPurgeTimeout: z
       .int(peerlessPurgeTimeout)
       .min(1, peerlessPurgeTimeout)
+      .meta(EXACT)
       .nullish()
       .meta({ description: 'Seconds without a connected peer after which the room is removed; null = never' }),
     peerDisconnectedTimeout: z
       .int(peerDisconnectedTimeout)
       .min(1, peerDisconnectedTimeout)
+      .meta(EXACT)
       .nullish()
       .meta({ description: 'Seconds after which a disconnected peer is removed; null = never' }),
     dataEvents: z
-      .array(z.string(dataEvents).refine(isDataLabel, dataEvents), dataEvents)
+      .array(
+        z
+          .string(dataEvents)
+          .refine(isDataLabel, dataEvents)
+          // Documented only: the check counts bytes.
+          .meta({ minLength: 1, maxLength: 64, not: { const: 'roomMessage' } }),
+        dataEvents,
+      )
       .max(16, dataEvents)
       .nullish()
       .meta({

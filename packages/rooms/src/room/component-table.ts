@@ -48,6 +48,12 @@ export class ComponentTable {
 
   remove(id: string): void {
     this.#components.delete(id);
+    this.forget(id);
+  }
+
+  /** Forgets a subscription to an endpoint that is gone: its id never comes again. */
+  forget(origin: string): void {
+    for (const component of this.#components.values()) component.origins.delete(origin);
   }
 
   ownerOf(trackId: string): string | undefined {

@@ -106,8 +106,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
           // A phone receives every track: there is nothing to choose.
           if (component.subscribeMode === null || component.type === 'sip') return refusals.notSubscribable();
           if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
-          machine.subscribeComponent(component, origins);
-          return done(null);
+          return machine.subscribeComponent(component, origins);
         }),
       dial: ({ machine }, { componentId, phoneNumber }) =>
         withComponent(machine, componentId, (component) => {

@@ -1,5 +1,6 @@
 import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
+import { MAX_ORIGINS } from '../component-schemas.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
 import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
@@ -328,11 +329,15 @@ export class RoomMachine {
     });
   }
 
-  /** Adds endpoints chosen over the API. */
-  subscribeComponent(component: ComponentRecord, origins: readonly string[]): void {
-    for (const origin of origins) component.origins.add(origin);
+  /** Adds endpoints chosen over the API, all of them or, with too many, none. */
+  subscribeComponent(component: ComponentRecord, origins: readonly string[]): Outcome<null> {
+    const added = new Set(origins.filter((origin) => !component.origins.has(origin)));
+    if (component.origins.size + added.size > MAX_ORIGINS) return refusals.tooManyOrigins(component.id);
+    for (const origin of added) component.origins.add(origin);
     component.running.subscribe?.(origins);
     this.#endpoints.changed();
+
+    return done(null);
   }
 
   removeComponent(componentId: string): Outcome<null> {
@@ -397,6 +402,7 @@ export class RoomMachine {
     this.#requests.leave(peer);
     peer.connection = undefined;
     this.#endpoints.peers.delete(peer.id);
+    this.components.forget(peer.id);
     this.#endpoints.changed();
     this.#world.clearTimer({ peerId: peer.id });
     this.#endConnection(peer.id, why, reason);

@@ -29,9 +29,9 @@ describe('the metrics endpoint', () => {
   test('has the traffic counters from the start, and those of the process', async () => {
     const values = await series();
     expect(values.get('bloom_rooms')).toBe(0);
-    expect(values.get('bloom_traffic_ingress_webrtc_total_bytes')).toBe(0);
-    expect(values.get('bloom_traffic_egress_webrtc_total_bytes')).toBe(0);
-    expect(values.get('bloom_traffic_ingress_http_total_bytes')).toBeGreaterThanOrEqual(0);
+    expect(values.get('bloom_traffic_ingress_webrtc_bytes_total')).toBe(0);
+    expect(values.get('bloom_traffic_egress_webrtc_bytes_total')).toBe(0);
+    expect(values.get('bloom_traffic_ingress_http_bytes_total')).toBeGreaterThanOrEqual(0);
     expect(values.get('process_resident_memory_bytes')).toBeGreaterThan(0);
     expect([...values.keys()].some((name) => name.startsWith('nodejs_eventloop_lag'))).toBe(true);
   });
@@ -55,7 +55,7 @@ describe('the metrics endpoint', () => {
     expect(values.get(of('bloom_room_peer_crashes_total')) ?? 0).toBe(0);
     // Both peers have been there all the while; a tick may have come before them.
     const grown = (name: string) => (values.get(of(name)) ?? 0) - (before.get(of(name)) ?? 0);
-    const [life, peerTime] = [grown('bloom_room_duration_seconds'), grown('bloom_room_peer_time_total_seconds')];
+    const [life, peerTime] = [grown('bloom_room_duration_seconds_total'), grown('bloom_room_peer_time_seconds_total')];
     expect(life).toBeGreaterThanOrEqual(1);
     expect(life).toBeLessThanOrEqual(5);
     expect(peerTime).toBe(2 * life);
@@ -74,8 +74,8 @@ describe('the metrics endpoint', () => {
     const counted = async () => {
       const values = await series();
       return [
-        values.get('bloom_traffic_ingress_http_total_bytes') ?? 0,
-        values.get('bloom_traffic_egress_http_total_bytes') ?? 0,
+        values.get('bloom_traffic_ingress_http_bytes_total') ?? 0,
+        values.get('bloom_traffic_egress_http_bytes_total') ?? 0,
       ] as const;
     };
     const before = await counted();

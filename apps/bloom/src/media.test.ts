@@ -19,7 +19,7 @@ test('counters of traffic grow with the totals of the engine, also when a replac
   }
 
   const text = await metrics.expose();
-  expect(text).toContain('bloom_traffic_ingress_webrtc_total_bytes 700\n');
+  expect(text).toContain('bloom_traffic_ingress_webrtc_bytes_total 700\n');
   expect(text).toContain('bloom_data_messages_total{direction="in"} 7\n');
   expect(text).toContain('bloom_data_messages_total{direction="out"} 63\n');
   expect(text).toContain('bloom_media_drops_total{reason="data_malformed"} 3\n');

@@ -332,7 +332,7 @@ export const VARIABLES = {
     section: 'Metrics and webhooks',
     grammar: bool,
     fallback: 'false',
-    doc: 'Serves the series of the Jellyfish media server under their old names too, `jellyfish_*`.',
+    doc: 'Serves the series of the Jellyfish media server under their old names too, `jellyfish_*`, and, for one release, the counters of Bloom 0.1 that now end in `_total`.',
   }),
   webhookRetries: variable({
     name: 'JF_WEBHOOK_RETRIES',

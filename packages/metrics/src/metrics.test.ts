@@ -34,8 +34,8 @@ describe('rooms', () => {
     expect(await value(metrics, 'bloom_rooms')).toBe('1');
     expect(await seriesOf(metrics, 'r1')).toEqual({
       bloom_room_peers: '0',
-      bloom_room_peer_time_total_seconds: '0',
-      bloom_room_duration_seconds: '0',
+      bloom_room_peer_time_seconds_total: '0',
+      bloom_room_duration_seconds_total: '0',
       bloom_room_peer_connects_total: '0',
       bloom_room_peer_disconnects_total: '0',
       bloom_room_peer_crashes_total: '0',
@@ -57,8 +57,8 @@ describe('rooms', () => {
 
     expect(await seriesOf(metrics, 'r1')).toEqual({
       bloom_room_peers: '1',
-      bloom_room_peer_time_total_seconds: '30',
-      bloom_room_duration_seconds: '20',
+      bloom_room_peer_time_seconds_total: '30',
+      bloom_room_duration_seconds_total: '20',
       bloom_room_peer_connects_total: '1',
       bloom_room_peer_disconnects_total: '1',
       bloom_room_peer_crashes_total: '1',
@@ -135,13 +135,13 @@ test('the traffic counters are there with 0 from the start', async () => {
   const { metrics } = start();
   const names = ['ingress_webrtc', 'egress_webrtc', 'ingress_http', 'egress_http'];
 
-  for (const name of names) expect(await value(metrics, `bloom_traffic_${name}_total_bytes`)).toBe('0');
+  for (const name of names) expect(await value(metrics, `bloom_traffic_${name}_bytes_total`)).toBe('0');
 
   metrics.webrtcReceived(5);
   metrics.webrtcSent(6);
   metrics.httpReceived(7);
   metrics.httpSent(8);
-  const values = await Promise.all(names.map((name) => value(metrics, `bloom_traffic_${name}_total_bytes`)));
+  const values = await Promise.all(names.map((name) => value(metrics, `bloom_traffic_${name}_bytes_total`)));
   expect(values).toEqual(['5', '6', '7', '8']);
 });
 
@@ -266,5 +266,25 @@ test('the old names are served on demand, with the same values', async () => {
     'jellyfish_traffic_egress_http_total_bytes 0',
   ]);
   expect(lines).toContain('# TYPE jellyfish_rooms gauge');
-  expect(await new Metrics({ tickSeconds: 10 }).expose()).not.toContain('jellyfish_');
+  expect(lines.filter((line) => /^bloom_(?:traffic|room_(?:peer_time|duration))/.test(line))).toEqual([
+    'bloom_room_peer_time_seconds_total{room_id="r1"} 0',
+    'bloom_room_duration_seconds_total{room_id="r1"} 0',
+    'bloom_traffic_ingress_webrtc_bytes_total 0',
+    'bloom_traffic_egress_webrtc_bytes_total 0',
+    'bloom_traffic_ingress_http_bytes_total 0',
+    'bloom_traffic_egress_http_bytes_total 0',
+    'bloom_room_peer_time_total_seconds{room_id="r1"} 0',
+    'bloom_room_duration_seconds{room_id="r1"} 0',
+    'bloom_traffic_ingress_webrtc_total_bytes 0',
+    'bloom_traffic_egress_webrtc_total_bytes 0',
+    'bloom_traffic_ingress_http_total_bytes 0',
+    'bloom_traffic_egress_http_total_bytes 0',
+  ]);
+  expect(await new Metrics({ tickSeconds: 10 }).expose()).not.toMatch(/jellyfish_|bloom_\w+_total_(?:bytes|seconds)/);
+});
+
+test('every counter ends in _total', async () => {
+  const counters = (await new Metrics({ tickSeconds: 10 }).expose()).match(/^# TYPE bloom_\w+ counter$/gm) ?? [];
+  expect(counters.length).toBeGreaterThan(20);
+  expect(counters.filter((line) => !line.endsWith('_total counter'))).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { seriesOf } from './series.js';
 export interface MetricsOptions {
   /** Seconds per tick of the time counters (`JF_ROOM_METRICS_INTERVAL_MS` / 1000). */
   tickSeconds: number;
-  /** Adds the series of the Jellyfish media server under their old names (`JF_METRICS_COMPAT`). Default false. */
+  /** Adds the series under the names of the release before and of the Jellyfish media server (`JF_METRICS_COMPAT`). Default false. */
   compat?: boolean;
   /** Memory, event-loop lag, garbage collection of the process. Default true. */
   processMetrics?: boolean;
@@ -67,10 +67,10 @@ export class Metrics {
       tickSeconds: options.tickSeconds,
       now: options.now ?? (() => performance.now()),
     });
-    this.#ingressWebrtc = counter('bloom_traffic_ingress_webrtc_total_bytes', 'Bytes of ICE payload received');
-    this.#egressWebrtc = counter('bloom_traffic_egress_webrtc_total_bytes', 'Bytes of ICE payload sent');
-    this.#ingressHttp = counter('bloom_traffic_ingress_http_total_bytes', 'Bytes of HTTP requests received');
-    this.#egressHttp = counter('bloom_traffic_egress_http_total_bytes', 'Bytes of HTTP responses sent');
+    this.#ingressWebrtc = counter('bloom_traffic_ingress_webrtc_bytes_total', 'Bytes of ICE payload received');
+    this.#egressWebrtc = counter('bloom_traffic_egress_webrtc_bytes_total', 'Bytes of ICE payload sent');
+    this.#ingressHttp = counter('bloom_traffic_ingress_http_bytes_total', 'Bytes of HTTP requests received');
+    this.#egressHttp = counter('bloom_traffic_egress_http_bytes_total', 'Bytes of HTTP responses sent');
     this.#linkUp = gauge('bloom_cluster_link_up', '1 while the link to that node is up', 'node');
     this.#nodeUps = counter('bloom_cluster_nodeup_total', 'Times that node joined', 'node');
     this.#nodeDowns = counter('bloom_cluster_nodedown_total', 'Times that node was lost or left', 'node');
@@ -247,7 +247,7 @@ export class Metrics {
     await Promise.all(this.#beforeScrape.map((collect) => collect()));
     const text = await this.#registry.metrics();
 
-    return this.#compat ? text + jellyfishSeries(text) : text;
+    return this.#compat ? text + oldSeries(text) : text;
   }
 
   get contentType(): string {
@@ -256,10 +256,23 @@ export class Metrics {
 }
 
 /** Series that the Jellyfish media server has as well, with `jellyfish` in place of `bloom`. */
-const OLD_SERIES = /^(?:# (?:HELP|TYPE) )?bloom_(?:rooms|room_(?!id_)|traffic_)/;
+const JELLYFISH_SERIES = /^(?:# (?:HELP|TYPE) )?bloom_(?:rooms|room_(?!id_)|traffic_)/;
+/** Counters that had other names, which the Jellyfish media server has still. `_total` comes last in Prometheus. */
+const RENAMED = /(bloom_(?:traffic_(?:in|e)gress_(?:webrtc|http)|room_peer_time|room_duration))_(bytes|seconds)_total/;
 
-function jellyfishSeries(text: string): string {
-  const lines = text.split('\n').filter((line) => OLD_SERIES.test(line));
+/** Returns the series under the names of the release before, and of the Jellyfish media server. */
+function oldSeries(text: string): string {
+  const lines = text.split('\n');
+  const renamed = lines.filter((line) => RENAMED.test(line)).map(formerName);
+  const jellyfish = lines
+    .filter((line) => JELLYFISH_SERIES.test(line))
+    .map((line) => formerName(line).replace('bloom_', 'jellyfish_'));
 
-  return `${lines.map((line) => line.replace('bloom_', 'jellyfish_')).join('\n')}\n`;
+  return `${[...renamed, ...jellyfish].join('\n')}\n`;
+}
+
+function formerName(line: string): string {
+  return line.replace(RENAMED, (_, name: string, unit: string) =>
+    name === 'bloom_room_duration' ? `${name}_${unit}` : `${name}_total_${unit}`,
+  );
 }

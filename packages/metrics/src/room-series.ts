@@ -38,10 +38,10 @@ export class RoomSeries {
     this.#roomCount = gauge('bloom_rooms', 'Rooms on this node');
     this.#peers = gauge('bloom_room_peers', 'Peers in the room, connected or not', 'room_id');
     this.#peerTime = counter(
-      'bloom_room_peer_time_total_seconds',
+      'bloom_room_peer_time_seconds_total',
       'Seconds that peers spent in the room, all together',
     );
-    this.#duration = counter('bloom_room_duration_seconds', 'Seconds that the room lives');
+    this.#duration = counter('bloom_room_duration_seconds_total', 'Seconds that the room lives');
     this.#connects = counter('bloom_room_peer_connects_total', 'Peers that connected');
     this.#disconnects = counter('bloom_room_peer_disconnects_total', 'Peers that disconnected');
     this.#crashes = counter('bloom_room_peer_crashes_total', 'Peers that crashed');

@@ -1,5 +1,7 @@
 // The real process against honest cameras that use what standards leave open.
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { systemClock } from '@bloom/time';
 import { until } from '@bloom/time/testing';
 import { nativeInstalled } from '../av/native.js';
@@ -51,7 +53,7 @@ async function pull(nalsOf: (picture: number) => Buffer[], ssrcOf = (_picture: n
   });
   const room = new TestRoom(systemClock);
   const context = { roomId: 'kitchen', videoCodec: 'h264' } as const;
-  const prepared = await rtspKind({ entry, hangMs: 10_000 }).prepare(
+  const prepared = await rtspKind({ processes: new Processes({ log: silentLog }), entry, hangMs: 10_000 }).prepare(
     { sourceUri: `rtsp://127.0.0.1:${port}/` },
     context,
   );

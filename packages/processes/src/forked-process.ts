@@ -19,7 +19,7 @@ export interface ForkedProcessOptions<Received> {
   signal?: AbortSignal;
   onMessage(message: Received): void;
   /** It does not start, hangs or has ended, without `finish` having been called. Called once at most. */
-  onCrash(reason: string): void;
+  onCrash(reason: string, cause: EndCause): void;
 }
 
 /** Why a process ended: it was asked to, by itself, by a signal, beyond its memory, or silent for too long. */
@@ -111,7 +111,7 @@ export class ForkedProcess<Sent extends object, Received> {
     child.once('error', (error) => {
       // Without a process there is no `close`.
       if (child.pid === undefined) this.#end('not_started', error.message);
-      else this.#crash(error.message);
+      else this.#crash(error.message, 'signal');
     });
     child.once('close', (code, killedBy) => {
       const words = this.#errorText.trim();
@@ -177,7 +177,7 @@ export class ForkedProcess<Sent extends object, Received> {
 
   #stop(cause: EndCause, reason: string): void {
     this.#cause ??= cause;
-    this.#crash(reason);
+    this.#crash(reason, cause);
     this.kill();
   }
 
@@ -194,14 +194,14 @@ export class ForkedProcess<Sent extends object, Received> {
     this.#memory.stop();
     this.#started();
     this.#surroundings.onEnded({ cause: this.#cause ?? cause, reason, usage: this.#usage });
-    this.#crash(words === '' ? reason : `${reason}: ${words}`);
+    this.#crash(words === '' ? reason : `${reason}: ${words}`, this.#cause ?? cause);
     for (const send of this.#early.splice(0)) send();
     this.#close();
   }
 
-  #crash(reason: string): void {
+  #crash(reason: string, cause: EndCause): void {
     if (this.#ending) return;
     this.#ending = true;
-    this.#options.onCrash(reason);
+    this.#options.onCrash(reason, cause);
   }
 }

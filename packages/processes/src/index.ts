@@ -1,3 +1,4 @@
+export { Backoff } from './backoff.js';
 export { followServer } from './follow-server.js';
 export type { ForkedProcess, ForkedProcessOptions } from './forked-process.js';
 export { startDetached } from './launch.js';

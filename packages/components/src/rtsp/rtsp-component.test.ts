@@ -1,3 +1,4 @@
+import { createServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
@@ -33,7 +34,7 @@ afterEach(() => component?.close());
 /** Starts a component whose process is the rig. */
 async function start(path: string, options: object = {}): Promise<void> {
   // Node.js itself may take more than a second to start on a busy machine, and is silent until then.
-  const kind = rtspKind({ processes, entry, clock, hangMs: 4_000 });
+  const kind = rtspKind({ processes, entry, clock, random: () => 0, hangMs: 4_000 });
   const sourceUri = `rtsp://admin:secret@camera/${path}`;
   const prepared = await kind.prepare({ sourceUri, reconnectDelay: 5_000, ...options }, context);
   const log = {
@@ -134,6 +135,36 @@ describe('an RTSP component', () => {
       clock.advance(1);
     }
     expect(inspect().connections).toBe(9);
+  });
+
+  test('whose source cannot be reached looks again without a process, until it is there', async () => {
+    const server = createServer();
+    const listen = (port: number): Promise<number> =>
+      new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)));
+    const port = await listen(0);
+    await new Promise((resolve) => server.close(resolve));
+    await start('', { sourceUri: `rtsp://127.0.0.1:${port}/lost`, reconnectDelay: 0 });
+    await inState('waiting');
+    for (const delay of [1_000, 1_000, 2_000, 4_000, 5_000]) {
+      clock.advance(delay);
+      await until(() => inspect().lostReason === 'Connection refused' && clock.pending === 1);
+    }
+    expect(inspect().connections).toBe(1);
+    await listen(port);
+    clock.advance(5_000);
+    await inState('waiting', 2);
+    server.close();
+  });
+
+  test('delays connections that fail again and again, and starts over after one that lasted', async () => {
+    await start('crash', { reconnectDelay: 0 });
+    for (const [i, delay] of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+      await inState('waiting', i + 1);
+      clock.advance(delay - 1);
+      expect(inspect().connections).toBe(i + 1);
+      clock.advance(1);
+      expect(inspect().connections).toBe(i + 2);
+    }
   });
 
   test('survives the crash of its process', async () => {

@@ -12,13 +12,17 @@ export interface RtspKindOptions {
   /** A process that sends nothing for this long is killed, ms. */
   hangMs?: number;
   clock?: Clock;
+  /** Returns a number from 0 to below 1, for delays. */
+  random?: () => number;
 }
 
 const DEFAULT_HANG_MS = 5_000;
 const DEFAULTS = { rtpPort: 20_000, reconnectDelay: 15_000, keepAliveInterval: 15_000, pierceNat: true } as const;
 
 /** Returns the component kind that pulls a camera or encoder into the room. */
-export function rtspKind({ processes, entry, hangMs, clock = systemClock }: RtspKindOptions): ComponentKind {
+export function rtspKind(options: RtspKindOptions): ComponentKind {
+  const { processes, entry, hangMs, clock = systemClock, random = Math.random } = options;
+
   return {
     type: 'rtsp',
     requiresH264: true,
@@ -59,6 +63,7 @@ export function rtspKind({ processes, entry, hangMs, clock = systemClock }: Rtsp
             entry: entry ?? new URL('./engine/puller-main.js', import.meta.url),
             hangMs: hangMs ?? DEFAULT_HANG_MS,
             clock,
+            random,
           });
         },
       };

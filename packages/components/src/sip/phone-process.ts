@@ -74,7 +74,7 @@ export class PhoneProcess {
         return;
       }
       const channel = new CallChannel(options, {
-        processId: this.#process.pid,
+        processId: () => this.#process.pid,
         opened: (error) => {
           if (error === undefined) resolve(channel);
           else reject(error);
@@ -139,7 +139,7 @@ export class PhoneProcess {
 type Unaddressed<T> = T extends { call: number } ? Omit<T, 'call'> : never;
 
 interface ChannelPort {
-  processId: number | undefined;
+  processId(): number | undefined;
   /** Called once: the socket is open, or why it is not. */
   opened(error?: Error): void;
   send(message: Unaddressed<ToPhones>): void;
@@ -149,7 +149,6 @@ interface ChannelPort {
 
 /** Sound of one call, in its process. */
 export class CallChannel implements CallMedia {
-  readonly processId: number | undefined;
   readonly #options: ChannelOptions;
   readonly #process: ChannelPort;
   /** Numbers of the tracks, shorter on the wire than their ids. */
@@ -163,7 +162,10 @@ export class CallChannel implements CallMedia {
   constructor(options: ChannelOptions, process: ChannelPort) {
     this.#options = options;
     this.#process = process;
-    this.processId = process.processId;
+  }
+
+  get processId(): number | undefined {
+    return this.#process.processId();
   }
 
   get port(): number {

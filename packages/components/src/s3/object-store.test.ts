@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,6 +105,62 @@ describe('a bucket', () => {
     other.close();
     silent.closeAllConnections();
     silent.close();
+  });
+
+  /** A store that answers each request with this much, and then with no end. */
+  async function endless(answer: (response: ServerResponse) => void): Promise<{ url: string; end(): void }> {
+    const server = createServer((request, response) => {
+      request.resume();
+      response.on('error', () => undefined);
+      response.writeHead(200, { 'content-type': 'application/xml' });
+      answer(response);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const end = (): void => {
+      server.closeAllConnections();
+      server.close();
+    };
+
+    return { url: `http://127.0.0.1:${port}`, end };
+  }
+
+  test('whose answer does not end is given up after a megabyte', async () => {
+    let sent = 0;
+    const flood = await endless((response) => {
+      const more = (): void => {
+        while (!response.destroyed) {
+          sent += 65_536;
+          if (!response.write(Buffer.alloc(65_536, 'x'))) return void response.once('drain', more);
+        }
+      };
+      more();
+    });
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const other = await openStore({ ...target, endpoint: flood.url });
+    await expect(other.put('g/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
+      code: 'UPLOAD_FAILED',
+      message: expect.stringContaining('more than 1048576 bytes'),
+    });
+    await expect(other.remove('g/a.ogg')).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
+    // What the operating system buffers comes on top, once per try.
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+    other.close();
+    flood.end();
+  });
+
+  test('whose answer trickles is given up after its time', async () => {
+    const drip = await endless((response) => {
+      const timer = setInterval(() => response.write('x'), 20);
+      response.once('close', () => clearInterval(timer));
+    });
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const other = await openStore({ ...target, endpoint: drip.url }, { answerMs: 300 });
+    await expect(other.put('h/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
+      message: expect.stringContaining('took more than 300 ms'),
+    });
+    other.close();
+    drip.end();
   });
 
   test('that may only be written to does not tell sizes', async () => {

@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs';
+import { pipeline, Readable } from 'node:stream';
 import { ComponentError } from '../errors.js';
+import { ANSWER_MS, AnswerLimit, MAX_ANSWER_BYTES } from './answer-limit.js';
 
 export interface S3Credentials {
   accessKeyId: string;
@@ -39,6 +41,8 @@ export interface StoreOptions {
   putTimeoutMs?: number;
   /** Time limit for a request without progress; default 60 s. */
   idleTimeoutMs?: number;
+  /** Time limit for an answer that has begun; default 60 s. */
+  answerMs?: number;
 }
 
 /**
@@ -47,7 +51,7 @@ export interface StoreOptions {
  */
 export async function openStore(
   target: S3Target,
-  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS }: StoreOptions = {},
+  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS, answerMs = ANSWER_MS }: StoreOptions = {},
 ): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
   const library = await import('./client-library.js').catch((cause: unknown) => {
@@ -65,6 +69,21 @@ export async function openStore(
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
   });
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      const result = await next(args);
+      const response = result.response as { body?: unknown };
+      if (response.body instanceof Readable) {
+        const limit = new AnswerLimit({ bytes: MAX_ANSWER_BYTES, ms: answerMs });
+        // The library that reads the answer gets the error; without a callback it would be thrown.
+        response.body = pipeline(response.body, limit, () => undefined);
+      }
+
+      return result;
+    },
+    // Next to the connection, before anything is read.
+    { step: 'deserialize', priority: 'low', name: 'answerLimit' },
+  );
   const failed = (what: string, key: string) => (cause: unknown) => {
     const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
     throw new ComponentError('UPLOAD_FAILED', `cannot ${what} ${key} in bucket ${Bucket}: ${reason}`, { cause });

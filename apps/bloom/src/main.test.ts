@@ -1,7 +1,7 @@
 /** The process around a node: what it prints, how it ends. Runs the built program. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -81,6 +81,28 @@ function run(env: Record<string, string>, args: string[] = [], flags: string[] =
 
   return program;
 }
+
+test('what a node writes is closed to other users of the machine, and to its group as the umask says', async () => {
+  for (const [umask, mode] of [
+    [0o022, 0o750],
+    [0o077, 0o700],
+  ] as const) {
+    const before = process.umask(umask);
+    const resources = join(folder, `resources-${umask}`);
+    const program = run({ ...ports, JF_RESOURCES_BASE_PATH: resources, NODE_ENV: 'development' });
+    process.umask(before);
+    await program.says('The API is described at');
+    const made = readdirSync(resources, { withFileTypes: true, recursive: true }).filter((entry) =>
+      entry.isDirectory(),
+    );
+    expect(made.length).toBeGreaterThan(0);
+    expect(statSync(resources).mode & 0o777).toBe(mode);
+    for (const { parentPath, path, name } of made)
+      expect(statSync(join(parentPath ?? path, name)).mode & ~mode & 0o777).toBe(0);
+    program.child.kill('SIGKILL');
+    await program.exited;
+  }
+});
 
 describe('a node without settings', () => {
   test('says what to do next, does it, and ends with 0 on SIGTERM', async () => {

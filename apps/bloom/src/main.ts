@@ -25,6 +25,9 @@ import {
 } from './process-end.js';
 import { logWelcome } from './welcome.js';
 
+/** Permission bits of users who are neither the owner nor in the group. */
+const OTHERS = 0o007;
+
 async function load(): Promise<LoadedConfig> {
   try {
     return loadConfig(process.env, {
@@ -41,7 +44,14 @@ async function load(): Promise<LoadedConfig> {
   }
 }
 
+/** What a node writes are calls of people: users of the machine who are not in its group read none of it, whatever the umask. */
+function hideFromOthers(): void {
+  const given = process.umask(OTHERS);
+  process.umask(given | OTHERS);
+}
+
 async function main(): Promise<void> {
+  hideFromOthers();
   outliveOutput();
   const loaded = await load();
   if (process.argv.includes('--print-config')) {

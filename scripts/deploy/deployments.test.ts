@@ -156,6 +156,17 @@ test('Grafana finds its dashboards and Prometheus where compose puts them', () =
   expect(Object.keys(services)).toContain(new URL(datasource.url).hostname);
 });
 
+test('every deployment limits the memory of a node, and lets the node outlive a process of a component', () => {
+  for (const name of Object.keys(deployments)) {
+    const nodes = Object.keys(deployments[name as keyof typeof deployments].services).length;
+    expect(read(fileOf(name)).split('mem_limit: "${BLOOM_MEMORY:-4g}"')).toHaveLength(nodes + 1);
+  }
+  expect(JSON.stringify(renderChart(join(root, 'deploy/helm/bloom')))).toContain('"limits":{"memory":"4Gi"}');
+  const unit = read('systemd/bloom.service').split('\n');
+  expect(unit).toContain('MemoryMax=4G');
+  expect(unit).toContain('OOMPolicy=continue');
+});
+
 const systemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 (systemd ? test : test.skip)(`the systemd unit has no error${systemd ? '' : ' [needs systemd-analyze]'}`, () => {
   const { stderr } = spawnSync('systemd-analyze', ['verify', join(root, 'deploy/systemd/bloom.service')], {

@@ -71,6 +71,7 @@ export function compose(name, deployment) {
       `    hostname: ${service.name}`,
       '    restart: unless-stopped',
       `    stop_grace_period: ${GRACE_PERIOD}`,
+      '    mem_limit: "${BLOOM_MEMORY:-4g}"',
       '    environment:',
       ...Object.entries(environmentOf(service)).map(([key, value]) => `      ${key}: ${JSON.stringify(value)}`),
       '    expose:',

@@ -169,10 +169,14 @@ export class ForkedProcess<Sent extends object, Received> {
   }
 
   #lookAtMemory(memoryMib: number): void {
-    this.#usage = (this.pid === undefined ? undefined : usageOf(this.pid)) ?? this.#usage;
+    this.#readUsage();
     const residentMib = this.#usage?.residentMib ?? 0;
     if (residentMib <= memoryMib) return;
     this.#stop('memory', `it used ${residentMib} MiB of memory, and may use ${memoryMib}`);
+  }
+
+  #readUsage(): void {
+    this.#usage = (this.pid === undefined ? undefined : usageOf(this.pid)) ?? this.#usage;
   }
 
   #stop(cause: EndCause, reason: string): void {
@@ -184,6 +188,7 @@ export class ForkedProcess<Sent extends object, Received> {
   #started(): void {
     if (this.#up) return;
     this.#up = true;
+    this.#readUsage();
     this.#surroundings.onStarted();
   }
 

@@ -193,7 +193,7 @@ describe('processes that are started together', () => {
     await Promise.all(world.children.map(({ closed }) => closed));
     clearInterval(watch);
     expect(most).toBeLessThanOrEqual(4);
-    expect(world.logged).toHaveLength(100);
+    expect(world.logged.filter(([event]) => event === 'child.ended')).toHaveLength(100);
   });
 
   test('of one kind do not hold up another kind', async () => {
@@ -226,6 +226,18 @@ describe('processes that are started together', () => {
     world.start('echo');
     await until(() => world.crashes.length === 1);
     expect(world.crashes[0]).toBe('1 processes run on this node already');
+  });
+
+  test('that wait long for their turn are logged', async () => {
+    const clock = new ManualClock();
+    world = new World({ mostStarting: 1, clock });
+    const first = world.start('stubborn', { onMessage: () => undefined });
+    world.start('echo');
+    // The first one has not said anything yet, and keeps its place for 10 s.
+    clock.advance(5_000);
+    first.kill();
+    await until(() => world.received.length === 1);
+    expect(world.logged).toContainEqual(['child.start_delayed', { kind: 'echo', waitedMs: 5_000, waiting: 0 }]);
   });
 
   test('get what was sent while they waited', async () => {

@@ -18,6 +18,8 @@ const MOST = 256;
 const MOST_WAITING = 256;
 /** A process that has not said anything by then starts no faster for keeping the others waiting. */
 const START_MS = 10_000;
+/** A longer wait for a start is logged. */
+const LONG_WAIT_MS = 5_000;
 
 type AnyProcess = ForkedProcess<object, never>;
 
@@ -36,7 +38,9 @@ export class Processes {
   /** By kind; the kind whose turn it is comes first. */
   readonly #waiting = new Map<string, AnyProcess[]>();
   readonly #refusals = new Set<AnyProcess>();
+  readonly #queuedAtMs = new WeakMap<AnyProcess, number>();
   #refused = 0;
+  #delayed = 0;
 
   constructor(options: ProcessesOptions) {
     this.#log = options.log;
@@ -75,6 +79,7 @@ export class Processes {
       const line = this.#waiting.get(options.kind);
       if (line === undefined) this.#waiting.set(options.kind, [entry]);
       else line.push(entry);
+      this.#queuedAtMs.set(entry, startedAtMs);
       this.#pump();
     }
 
@@ -97,6 +102,7 @@ export class Processes {
       // Its kind goes to the end of the line.
       this.#waiting.delete(kind);
       if (line.length > 0) this.#waiting.set(kind, line);
+      this.#noteWait(entry);
       this.#running.add(entry);
       this.#starting.add(entry);
       const overdue = this.#clock.setTimeout(() => {
@@ -106,6 +112,15 @@ export class Processes {
       void entry.closed.then(() => this.#clock.clearTimeout(overdue));
       entry.begin();
     }
+  }
+
+  #noteWait(entry: AnyProcess): void {
+    const waitedMs = this.#clock.now() - this.#queuedAtMs.get(entry)!;
+    if (waitedMs < LONG_WAIT_MS) return;
+    this.#delayed += 1;
+    if (!isPowerOfTwo(this.#delayed)) return;
+    const waiting = this.#waitingCount;
+    this.#log.warn('child.start_delayed', { kind: entry.kind, waitedMs: Math.round(waitedMs), waiting });
   }
 
   #forget(entry: AnyProcess): void {

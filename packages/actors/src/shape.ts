@@ -11,8 +11,9 @@ export const FAILED: unique symbol = Symbol('failed');
 
 /** One look at a value: the shape that refuses it says what it expected, its parents where. */
 export class Reading {
-  expected = '';
-  readonly path: string[] = [];
+  #expected = '';
+  /** Keys on the way to what is wrong, the innermost first; most messages have nothing wrong. */
+  #path: string[] | undefined;
 
   constructor(
     /** Node that sent the value. */
@@ -22,22 +23,24 @@ export class Reading {
   ) {}
 
   fail(expected: string): typeof FAILED {
-    this.expected = expected;
+    this.#expected = expected;
+    this.#path = undefined;
 
     return FAILED;
   }
 
   in(key: string | number): typeof FAILED {
-    this.path.push(String(key));
+    this.#path ??= [];
+    this.#path.push(String(key));
 
     return FAILED;
   }
 
   /** Never contains the value itself, which may be a secret. */
   get fault(): string {
-    const where = this.path.length === 0 ? 'the message' : this.path.toReversed().join('.').slice(0, 200);
+    const where = this.#path?.toReversed().join('.').slice(0, 200) ?? 'the message';
 
-    return `expected ${where} to be ${this.expected}`;
+    return `expected ${where} to be ${this.#expected}`;
   }
 }
 
@@ -144,9 +147,8 @@ export function nullable<T>(shape: Shape<T>): Shape<T | null> {
 export function otherwise<T, const F>(shape: Shape<T>, fallback: F): Shape<T | F> {
   return (value, reading) => {
     const read = shape(value, reading);
-    if (read !== FAILED) return read;
-    reading.path.length = 0;
-    return fallback;
+
+    return read === FAILED ? fallback : read;
   };
 }
 
@@ -186,9 +188,8 @@ export function tagged<K extends string, V extends Readonly<Record<string, Field
 export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
   return (value, reading) => {
     const read = first(value, reading);
-    if (read !== FAILED) return read;
-    reading.path.length = 0;
-    return second(value, reading);
+
+    return read === FAILED ? second(value, reading) : read;
   };
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root, setUp } from '../setup.mjs';
+import { fishjamSdk } from './fishjam-sdk.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
 const TOKEN = 'token-of-the-interop-tests';
@@ -24,7 +25,7 @@ const READY_MS = 60_000;
  */
 
 /** @type {Check[]} */
-const checks = [schemathesis];
+const checks = [fishjamSdk, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {

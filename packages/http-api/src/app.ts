@@ -11,6 +11,7 @@ import type { ClusterView } from './cluster-operations.js';
 import { directRoute } from './direct-route.js';
 import { serveDocsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
+import { fishjamView, isFishjamClient, refuseUnsupported } from './fishjam-client.js';
 import { createOpenApiDocument, type OpenApiDocument } from './openapi.js';
 import type { Operation, SdpType } from './operation.js';
 import { createOperations, type NodeControl } from './operations.js';
@@ -96,6 +97,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   app.use(...always);
   for (const route of ROUTES) app[route.method](route.path, ...stepsOf(route));
   for (const path of SESSION_PATHS) app.all(path, wrongMethod(path));
+  app.get('/validate', forFishjamOnly, guard(authenticate), (_request, response) => void response.sendStatus(200));
   if (settings.describe) serveDescription(app, settings);
   if (fallback !== undefined) app.use(admit, fallback);
 
@@ -188,10 +190,13 @@ function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOpt
       measure((performance.now() - startedAt) / 1_000);
     });
 
+    const body = route.body === undefined ? {} : objectOf(request.body);
+    const isFishjam = isFishjamClient(request);
+    if (isFishjam) refuseUnsupported(route.id, body);
     const answer = await operation({
       params: pathParameters(request),
       query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
-      body: route.body === undefined ? {} : objectOf(request.body),
+      body,
       signal: gone.signal,
       requestId: requestIdIn(response),
       secure: isSecure(request),
@@ -199,7 +204,8 @@ function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOpt
       text: typeof request.body === 'string' ? request.body : '',
       ifMatch: request.headers['if-match'],
     });
-    await sendAnswer(request, response, answer);
+    const isJson = isFishjam && 'json' in answer;
+    await sendAnswer(request, response, isJson ? { ...answer, json: fishjamView(route.id, answer.json) } : answer);
   };
 }
 
@@ -235,6 +241,10 @@ function serveDescription(app: express.Express, settings: HttpApiOptions['settin
   });
   serveDocsPage(app);
 }
+
+/** Leaves the route to clients of Fishjam, which check their token with it. */
+const forFishjamOnly: RequestHandler = (request, _response, next) =>
+  next(isFishjamClient(request) ? undefined : 'route');
 
 /** Answers unknown routes, and known paths with another method: never 405. */
 const unknownRoute: RequestHandler = (_request, response) => {

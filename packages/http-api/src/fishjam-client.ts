@@ -1,0 +1,76 @@
+/**
+ * What the server SDKs of Fishjam's later releases expect beyond the API of Jellyfish 0.5. They name themselves in a header; other
+ * clients see nothing of this.
+ */
+import type { IncomingMessage } from 'node:http';
+import { HttpError } from './errors.js';
+import type { OperationId } from './routes.js';
+import { shown } from './schemas/common.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function isFishjamClient({ headers }: IncomingMessage): boolean {
+  return headers['x-fishjam-api-client'] !== undefined;
+}
+
+/** The values of fields, unknown here, that ask for nothing which this server lacks; leaving them out does neither. */
+const SUPPORTED: Partial<Record<OperationId, Readonly<Record<string, readonly unknown[]>>>> = {
+  create_room: {
+    roomType: ['conference', 'full_feature', null],
+    public: [false, null],
+    batchWebhookNotifications: [false, null],
+  },
+};
+const PEER_OPTIONS = { subscribeMode: ['auto', null] };
+
+/** @throws HttpError 400 for what this server would ignore */
+export function refuseUnsupported(id: OperationId, body: Json): void {
+  refuse(body, SUPPORTED[id] ?? {});
+  if (id === 'add_peer') refuse(objectOf(body['options']), PEER_OPTIONS);
+}
+
+function refuse(given: Json, supported: Readonly<Record<string, readonly unknown[]>>): void {
+  for (const [field, values] of Object.entries(supported)) {
+    const value = given[field];
+    if (value === undefined || values.includes(value)) continue;
+    throw new HttpError(400, `This server supports only ${field} ${shown(values[0])}, got: ${shown(value)}`);
+  }
+}
+
+/** Returns a JSON answer as these SDKs parse it. */
+export function fishjamView(id: OperationId, answer: unknown): unknown {
+  const { data } = answer as { data: unknown };
+  switch (id) {
+    case 'get_all_rooms':
+      return { ...objectOf(answer), data: (data as Json[]).map(roomView) };
+    case 'get_room':
+    case 'update_room':
+      return { data: roomView(data as Json) };
+    case 'create_room':
+      return { data: { ...objectOf(data), room: roomView((data as { room: Json }).room) } };
+    case 'add_peer':
+      return { data: { ...objectOf(data), peer: peerView((data as { peer: Json }).peer) } };
+    case 'update_peer':
+      return { data: peerView(data as Json) };
+    default:
+      return answer;
+  }
+}
+
+function roomView(room: Json): Json {
+  const { videoCodec, ...config } = objectOf(room['config']);
+
+  return {
+    ...room,
+    config: videoCodec === null ? config : { ...config, videoCodec },
+    peers: (room['peers'] as Json[]).map(peerView),
+  };
+}
+
+function peerView(peer: Json): Json {
+  return { ...peer, subscribeMode: 'auto', subscriptions: { peers: [], tracks: [] } };
+}
+
+function objectOf(value: unknown): Json {
+  return typeof value === 'object' && value !== null ? (value as Json) : {};
+}

@@ -1,0 +1,51 @@
+// Packages of Python for the tests, each in a folder of its own below node_modules/.cache.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../setup.mjs';
+
+const INSTALL_MS = 300_000;
+
+/** A pinned package of Python. */
+export class PythonPackage {
+  #name;
+  #version;
+  #folder;
+
+  constructor(name, version) {
+    this.#name = name;
+    this.#version = version;
+    this.#folder = join(root, 'node_modules', '.cache', `${name}-${version}`);
+  }
+
+  /** Installs it once. Returns what is lacking. */
+  missing() {
+    const installed = join(this.#folder, 'installed');
+    if (existsSync(installed)) return undefined;
+    if (spawnSync('python3', ['-m', 'venv', this.#folder]).status !== 0) return 'python3 with venv';
+    const pip = ['install', '--quiet', '--disable-pip-version-check', `${this.#name}==${this.#version}`];
+    const { status } = spawnSync(this.#program('pip'), pip, { stdio: 'inherit', timeout: INSTALL_MS });
+    if (status !== 0) return `${this.#name} ${this.#version} from a Python package index`;
+    spawnSync('touch', [installed]);
+
+    return undefined;
+  }
+
+  /** Runs a program of it. Resolves with its output when it fails. */
+  async run(program, args, { timeout, env = {} }) {
+    const child = spawn(this.#program(program), args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout,
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env },
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
+    const code = await new Promise((resolve) => child.once('close', resolve));
+
+    return code === 0 ? undefined : output;
+  }
+
+  #program(name) {
+    return join(this.#folder, 'bin', name);
+  }
+}

@@ -8,7 +8,7 @@ import { repository } from '../harness/repository.js';
 test('every export of the published packages has a comment, and a page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-api-pages-'));
   try {
-    execFileSync(process.execPath, [join(repository, 'scripts', 'api-pages', 'write.mjs'), folder], {
+    execFileSync(process.execPath, [join(repository, 'scripts', 'docs', 'api-pages', 'write.mjs'), folder], {
       encoding: 'utf8',
       stdio: 'pipe',
     });

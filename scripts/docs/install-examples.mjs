@@ -14,7 +14,7 @@ const OTHERS = [
   { source: 'apps/dashboard', folder: 'dashboard/apps/dashboard', versions: [] },
 ];
 /** What a checkout has beside the sources, and tests, which use packages that are not published. */
-const SKIPPED = /[/\\](node_modules|dist|\.next|package-lock\.json|[\w-]+\.test\.tsx?)$/;
+const SKIPPED = /[/\\](node_modules|dist|testing|\.next|package-lock\.json|[\w-]+\.test\.tsx?)$/;
 const QUIET = ['--no-audit', '--no-fund', '--no-progress', '--loglevel=error', '--prefer-offline'];
 const INSTALL_LIMIT_MS = 180_000;
 
@@ -36,7 +36,7 @@ function packPackages(folder) {
 function usePublished(path, packed) {
   const manifest = JSON.parse(readFileSync(path, 'utf8'));
   const tarballs = [];
-  for (const dependencies of [manifest.dependencies, manifest.devDependencies ?? {}]) {
+  for (const dependencies of [manifest.dependencies ?? {}, manifest.devDependencies ?? {}]) {
     for (const name of Object.keys(dependencies).filter((one) => one.startsWith('@bloom/'))) {
       if (packed[name] === undefined) delete dependencies[name];
       else tarballs.push(packed[name]);

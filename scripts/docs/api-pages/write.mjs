@@ -3,7 +3,7 @@
 import { join, resolve } from 'node:path';
 import { Application, LogLevel } from 'typedoc';
 
-const root = resolve(import.meta.dirname, '..', '..');
+const root = resolve(import.meta.dirname, '..', '..', '..');
 const PACKAGES = ['client', 'react', 'server-sdk'];
 const COMMENTED = ['Class', 'Interface', 'TypeAlias', 'Function', 'Method', 'Variable', 'Enum'];
 

@@ -1,10 +1,12 @@
 import type { Log } from '@bloom/log';
 import { systemClock, type Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
-import { Cell, type CellHost } from './cell/cell.js';
+import { Cell } from './cell/cell.js';
 import { OUTSIDE, type Message } from './cell/envelope.js';
+import type { AskOptions, CellHost } from './cell/host.js';
+import { detailsOf, infoOf, inspectedOf, messagesOf } from './cell/info.js';
+import { NactRoot } from './cell/nact-actor.js';
 import { ActorError, callTimeout, nameTaken, noConnection, noProcess, noShapes } from './errors.js';
-import { detailsOf, infoOf, inspectedOf, messagesOf } from './observation/info.js';
 import type {
   ActorDetails,
   ActorInfo,
@@ -16,7 +18,6 @@ import type {
   TraceOptions,
   WaitingMessage,
 } from './observation/inspection.js';
-import { NactHost } from './cell/nact-host.js';
 import { Observer } from './observation/observer.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 import { LocalRef, pathSegment, RemoteRef, type ActorRef, type AnyRef } from './ref.js';
@@ -135,7 +136,6 @@ const nowhere: Router = {
 };
 
 export class LocalActorSystem implements ActorSystem, CellHost {
-  readonly nact = new NactHost();
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -143,7 +143,9 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   router: Router = nowhere;
 
   readonly #cells = new Map<string, Cell>();
-  readonly #top = new Map<string, Cell>();
+  readonly #nact = new NactRoot<Cell>();
+  /** By the key of the parent and the own name; one that is ending gives way to another of its name. */
+  readonly #siblings = new Map<string, Cell>();
   readonly #names = new Map<string, Cell>();
   /** Registered names of actors that have crashed. */
   readonly #crashed = new Set<string>();
@@ -157,7 +159,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     this.clock = clock;
     this.#suspensions = new Suspensions(clock);
     this.observer = new Observer(clock, () => {
-      for (const cell of this.#cells.values()) cell.tracer = this.observer.tracing.of(cell.ref.path);
+      for (const cell of this.#cells.values()) cell.activity.tracer = this.observer.tracing.of(cell.ref.path);
     });
   }
 
@@ -169,31 +171,33 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     return this.#spawn(undefined, behaviour, options);
   }
 
-  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
-    return this.#spawn(parent, behaviour, options, requestId);
+  spawnChild(parent: AnyRef, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
+    const cell = this.find(parent);
+    if (cell === undefined && this.#closed === undefined) throw noProcess(parent);
+
+    return this.#spawn(cell, behaviour, options, requestId);
   }
 
   #spawn(parent: Cell | undefined, behaviour: AnyBehaviour, options: AnyOptions, requestId?: string): AnyRef {
     if (this.#closed !== undefined)
       throw new ActorError('SYSTEM_STOPPED', 'the actor system has stopped and starts no actors');
-    if (parent?.ending !== undefined) throw noProcess(parent.ref);
 
     const serial = this.#serial++;
     const own = pathSegment(options.name ?? `${behaviour.kind}-${serial}`);
     const name = options.folder === undefined ? own : `${pathSegment(options.folder)}/${own}`;
-    const siblings = parent?.children ?? this.#top;
     const path = `${parent?.ref.path ?? ''}/${name}`;
-    const sibling = siblings.get(name);
-    if (sibling !== undefined && sibling.ending === undefined) throw nameTaken(path);
-
     const ref: AnyRef = new LocalRef(path, `${path}#${serial}`);
-    const cell = new Cell(this, ref, name, parent, behaviour, options);
-    siblings.set(name, cell);
+    const sibling = siblingKey(ref, parent);
+    const holder = this.#siblings.get(sibling);
+    if (holder !== undefined && holder.ending === undefined) throw nameTaken(path);
+
+    const nact = { parent: parent ?? this.#nact, nactName: String(serial) };
+    const cell = new Cell({ host: this, ref, ...nact, behaviour, options });
+    this.#siblings.set(sibling, cell);
     this.#cells.set(ref.key, cell);
     try {
       cell.start(requestId);
     } catch (error) {
-      siblings.delete(name);
       // `onStop` must not run on a state that was never made.
       cell.discard();
       throw error;
@@ -205,7 +209,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   forRequest(requestId: string, face = OUTSIDE): Sender {
     return {
       cast: (target, message) => this.send(target, message as Message, face, requestId),
-      call: (target, message, timeoutMs) => this.ask(target, message as Message, face, requestId, timeoutMs),
+      call: (target, message, timeoutMs) => this.ask(target, message as Message, { from: face, requestId, timeoutMs }),
     };
   }
 
@@ -214,7 +218,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<never> {
-    return this.ask(target, message, OUTSIDE, undefined, timeoutMs);
+    return this.ask(target, message, { from: OUTSIDE, requestId: undefined, timeoutMs });
   }
 
   send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean {
@@ -225,16 +229,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
       return false;
     }
 
-    return cell.receive(message, from, requestId);
+    return cell.inbox.receive(message, from, requestId);
   }
 
-  ask(
-    target: AnyRef | string,
-    message: Message,
-    from: string,
-    requestId: string | undefined,
-    timeoutMs = DEFAULT_CALL_TIMEOUT_MS,
-  ): Promise<never> {
+  ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<never> {
+    const { from, requestId, timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = options;
     if (target instanceof RemoteRef) {
       return this.router.call(target, message, timeoutMs, requestId) as Promise<never>;
     }
@@ -246,7 +245,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
     return new Promise<never>((resolve, reject) => {
       const timer = this.clock.setTimeout(() => reject(callTimeout(target, message.type, timeoutMs)), timeoutMs);
-      cell.receive(message, from, requestId, {
+      cell.inbox.receive(message, from, requestId, {
         resolve: (value) => {
           this.clock.clearTimeout(timer);
           resolve(value as never);
@@ -331,7 +330,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const lines: ActorInfo[] = [];
     for (const cell of this.#cells.values()) {
       if (lines.length >= limit) break;
-      if (match === undefined || match(cell.ref.path)) lines.push(infoOf(cell));
+      if (match === undefined || match(cell.ref.path)) lines.push(infoOf(cell, this.observer));
     }
 
     return lines;
@@ -347,13 +346,14 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   info(ref: AnyRef): ActorInfo | undefined {
     const cell = this.#cells.get(ref.key);
 
-    return cell === undefined ? undefined : infoOf(cell);
+    return cell === undefined ? undefined : infoOf(cell, this.observer);
   }
 
   details(ref: AnyRef): ActorDetails | undefined {
     const cell = this.#cells.get(ref.key);
+    if (cell === undefined) return undefined;
 
-    return cell === undefined ? undefined : detailsOf(cell, this.#suspensions.until(ref));
+    return detailsOf(cell, { observer: this.observer, suspendedUntil: this.#suspensions.until(ref) });
   }
 
   at(path: string): AnyRef | undefined {
@@ -363,7 +363,9 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   waiting(ref: AnyRef, limit: number): WaitingMessage[] {
-    return messagesOf(this.#cells.get(ref.key), limit);
+    const cell = this.#cells.get(ref.key);
+
+    return cell === undefined ? [] : messagesOf(cell, { observer: this.observer, limit });
   }
 
   inspect(ref: AnyRef): Inspected {
@@ -423,10 +425,13 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     this.#active += change;
   }
 
-  gone(cell: Cell): void {
-    this.#suspensions.clear(cell.ref);
-    this.#cells.delete(cell.ref.key);
-    if (this.#top.get(cell.name) === cell) this.#top.delete(cell.name);
+  gone(ref: AnyRef): void {
+    this.#suspensions.clear(ref);
+    const cell = this.#cells.get(ref.key);
+    if (cell === undefined) return;
+    this.#cells.delete(ref.key);
+    const sibling = siblingKey(ref, cell.parent);
+    if (this.#siblings.get(sibling) === cell) this.#siblings.delete(sibling);
     for (const name of cell.names) {
       if (this.#names.get(name) !== cell) continue;
       this.#names.delete(name);
@@ -436,8 +441,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
   async #close(): Promise<void> {
     this.observer.tracing.stop();
-    for (const cell of [...this.#top.values()].toReversed()) await cell.stop();
-    this.nact.close();
+    for (const cell of this.#nact.childCells.toReversed()) await cell.stop();
+    this.#nact.close();
   }
 
   /** Returns the living actor of that ref or name. */
@@ -446,4 +451,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
     return cell?.ending === undefined ? cell : undefined;
   }
+}
+
+function siblingKey({ path }: AnyRef, parent: Cell | undefined): string {
+  return parent === undefined ? path : `${parent.ref.key}${path.slice(parent.ref.path.length)}`;
 }

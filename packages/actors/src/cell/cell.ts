@@ -1,4 +1,3 @@
-import type { Log } from '@bloom/log';
 import {
   Later,
   type AnyBehaviour,
@@ -8,102 +7,88 @@ import {
   type FaultDecision,
   type StopReason,
 } from '../behaviour.js';
-import { inTime, isPowerOfTwo, type Clock } from '@bloom/time';
-import { callCrashed, MailboxFull, noProcess, unknownMessage } from '../errors.js';
-import type { Counters, LastError } from '../observation/inspection.js';
+import { inTime } from '@bloom/time';
+import { callCrashed, noProcess, unknownMessage } from '../errors.js';
+import { Activity } from '../observation/activity.js';
 import { RequestLog } from '../observation/request.js';
-import type { Tracer } from '../observation/tracing.js';
-import type { ActorRef, AnyRef } from '../ref.js';
-import { Context, type ContextOwner } from './context.js';
-import { AT_ONCE, OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import type { ActorRef } from '../ref.js';
+import { Context, Incarnation } from './context.js';
+import { TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import type { CellHost } from './host.js';
+import { Inbox } from './inbox.js';
+import { NactActor, type NactRoot, type Supervised } from './nact-actor.js';
 import { Restarts } from './restarts.js';
-import { Timers, type TimerState } from './timers.js';
-import { Turns, type TurnHost, type TurnOwner } from './turn.js';
+import { Turns } from './turn.js';
 
-const DEFAULT_LIMIT = 10_000;
 /** How long an ending actor waits for its own unfinished handler and for its `onStop`. */
 const STOP_GRACE_MS = 5_000;
 
-/** What a cell needs of its system. */
-export interface CellHost extends TurnHost {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** `by`: path of the watcher. */
-  watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void;
-  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
-  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean;
-  ask(
-    target: AnyRef | string,
-    message: Message,
-    from: string,
-    requestId: string | undefined,
-    timeoutMs?: number,
-  ): Promise<unknown>;
-  stop(target: AnyRef): Promise<void>;
-  gone(cell: Cell): void;
+export interface CellOptions {
+  readonly host: CellHost;
+  readonly ref: ActorRef;
+  /** The root for an actor at the top. */
+  readonly parent: Cell | NactRoot<Cell>;
+  /** Name in nact's tree, unique among all children that the parent has had: nact refuses `@`, `:` and `/` in names. */
+  readonly nactName: string;
+  readonly behaviour: AnyBehaviour;
+  readonly options: AnyOptions;
 }
 
-/** One living actor: its state, its supervision, its children and its watchers. */
-export class Cell implements ContextOwner, TurnOwner {
-  readonly children = new Map<string, Cell>();
-  /** Children that are ending; their names are free again. */
-  readonly #leaving = new Set<Cell>();
+/** One living actor: handles its messages, fails, restarts and ends. */
+export class Cell implements Supervised {
+  readonly ref: ActorRef;
+  readonly behaviour: AnyBehaviour;
+  readonly options: AnyOptions;
+  readonly activity: Activity;
+  readonly turns: Turns;
+  readonly inbox: Inbox;
+  readonly restarts: Restarts;
   /** Registered names of this actor. */
   readonly names = new Set<string>();
   /** Listeners notified of the end, and the path of each. */
   readonly watchers = new Map<(down: Down) => void, string>();
-  readonly watching = new Set<() => void>();
-  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
-  readonly turns: Turns;
-  readonly timers: Timers;
-  readonly restarts: Restarts;
-  readonly limit: number;
-  readonly startedAt: number;
-  readonly clock: Clock;
-  readonly plainLog: Log;
-  readonly log: Log;
   ending: { reason: StopReason; error?: unknown } | undefined;
-  lastError: LastError | undefined;
-  /** Set while a trace includes this actor. */
-  tracer: Tracer | undefined;
-  /** Id of the request on whose behalf code of this actor runs at this moment. */
-  requestId: string | undefined;
 
-  #state: unknown;
-  #incarnation = 0;
-  #context: Context;
+  readonly #host: CellHost;
+  readonly #nact: NactActor<Cell>;
+  readonly #log: RequestLog;
+  #life: Incarnation;
   #current: Envelope | undefined;
-  /** When the handling of the message in hand began; set only for one that is traced or belongs to a request. */
-  #observedAt: number | undefined;
-  #traced = false;
-  #killed: { error: unknown } | undefined;
+  /** Set by a kill until the message in hand is handled, and by a fault until the actor has restarted. */
+  #fault: { error: unknown } | undefined;
   #stopRequested = false;
   /** Timer of the pause after too many restarts. */
   #pause: unknown;
   #stopped: Promise<void> | undefined;
 
-  constructor(
-    readonly host: CellHost,
-    readonly ref: ActorRef,
-    readonly name: string,
-    readonly parent: Cell | undefined,
-    readonly behaviour: AnyBehaviour,
-    readonly options: AnyOptions,
-  ) {
-    this.clock = host.clock;
-    this.startedAt = host.clock.wall();
-    this.limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
-    this.timers = new Timers(host.clock);
+  constructor({ host, ref, parent, nactName, behaviour, options }: CellOptions) {
+    const { observer } = host;
+    this.#host = host;
+    this.ref = ref;
+    this.behaviour = behaviour;
+    this.options = options;
+    this.#nact = new NactActor<Cell>(parent instanceof Cell ? parent.#nact : parent.system, nactName, this);
+    this.#log = new RequestLog(host.log.child({ actor: ref.path, ...options.logFields }), () => this.#life.requestId);
+    this.activity = new Activity(ref.path, observer);
+    this.turns = new Turns({
+      host,
+      wake: () => this.#nact.wake(),
+      handle: (envelope) => this.#handle(envelope),
+    });
+    const parts = { ref, log: this.#log, activity: this.activity };
+    this.inbox = new Inbox({ ...parts, observer, turns: this.turns, policy: options.mailbox });
     this.restarts = new Restarts(options, host.clock);
-    this.plainLog = host.log.child({ actor: ref.path, ...options.logFields });
-    this.log = new RequestLog(this.plainLog, () => this.requestId);
-    this.tracer = host.observer.tracing.of(ref.path);
-    this.#context = new Context(this, this.#incarnation);
-    this.turns = new Turns(host, this);
+    const requestStop = (): void => this.#requestStop();
+    this.#life = new Incarnation({ ...parts, host, inbox: this.inbox, requestStop });
   }
 
-  get isLiving(): boolean {
-    return this.ending === undefined;
+  get parent(): Cell | undefined {
+    return this.#nact.parentCell;
+  }
+
+  /** The children that live. */
+  get children(): Cell[] {
+    return this.#nact.childCells.filter(({ ending }) => ending === undefined);
   }
 
   /** True when other nodes may send it messages. */
@@ -121,23 +106,24 @@ export class Cell implements ContextOwner, TurnOwner {
     return this.#current?.message.type;
   }
 
-  /** Makes the state. Throws what `init` throws. */
-  start(requestId?: string): void {
-    this.requestId = requestId;
-    try {
-      this.#state = this.behaviour.init(this.#context);
-    } finally {
-      this.requestId = undefined;
-    }
+  get timers(): Incarnation['timers'] {
+    return this.#life.timers;
   }
 
-  isCurrent(incarnation: number): boolean {
-    return this.#incarnation === incarnation && this.ending === undefined;
+  /** Makes the state. Throws what `init` throws. */
+  start(requestId?: string): void {
+    const life = this.#life;
+    life.requestId = requestId;
+    try {
+      life.state = this.behaviour.init(life.context);
+    } finally {
+      life.requestId = undefined;
+    }
   }
 
   /** Returns the state as the behaviour shows it. Throws what its `inspect` throws. */
   inspect(): { state: unknown } | undefined {
-    return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#state) };
+    return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#life.state) };
   }
 
   /** True when its protocol has such a message. */
@@ -145,99 +131,21 @@ export class Cell implements ContextOwner, TurnOwner {
     return this.#handler(type) !== undefined;
   }
 
-  // --- what it sends
-
-  cast(target: AnyRef | string, message: Message, requestId: string | undefined): boolean {
-    this.#count(target, message, requestId);
-
-    return this.host.send(target, message, this.ref.path, requestId);
-  }
-
-  call(target: AnyRef | string, message: Message, requestId: string | undefined, timeoutMs?: number): Promise<unknown> {
-    this.#count(target, message, requestId);
-
-    return this.host.ask(target, message, this.ref.path, requestId, timeoutMs);
-  }
-
-  #count(target: AnyRef | string, message: Message, requestId: string | undefined): void {
-    this.counters.sent++;
-    if (this.tracer?.wants(message.type) !== true) return;
-    this.host.observer.sent(this.tracer, this.ref.path, target, message, requestId);
-  }
-
-  spawnChild(behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
-    return this.host.spawnChild(this, behaviour, options, requestId);
-  }
-
-  watch(target: AnyRef, listener: (down: Down) => void): () => void {
-    return this.host.watch(target, listener, this.ref.path);
-  }
-
-  end(target: AnyRef): void {
-    void this.host.stop(target);
-  }
-
-  // --- what it receives
-
   receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
-    this.counters.received++;
-    if (this.turns.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
-      this.#overflow(message, reply);
-      return false;
-    }
-    const at = this.#stamp(requestId);
-    this.#push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
-
-    return true;
-  }
-
-  arrive(message: Message, from: string, timer?: TimerState): void {
-    this.counters.received++;
-    const at = this.host.observer.turn.stamp();
-    this.#push({ message, reply: undefined, timer, escalated: undefined, from, requestId: undefined, at });
-  }
-
-  /** A child failed and its policy escalates the fault: this actor fails with the same error. */
-  escalate(error: unknown): void {
-    const [message, at] = [{ type: 'escalated' }, this.host.observer.turn.stamp()];
-    const escalated = { error };
-    this.#push({ message, reply: undefined, timer: undefined, escalated, from: OUTSIDE, requestId: undefined, at });
-  }
-
-  /** Arrival time: not read for a message that an idle actor takes immediately, and exact for one of a request. */
-  #stamp(requestId: string | undefined): number {
-    const { observer } = this.host;
-    if (requestId !== undefined) return observer.clock.now();
-
-    return this.turns.occupied ? observer.turn.stamp() : AT_ONCE;
-  }
-
-  #push(envelope: Envelope): void {
-    if (this.ending === undefined) this.turns.push(envelope);
-  }
-
-  #overflow(message: Message, reply: Reply | undefined): void {
-    const count = ++this.counters.overflowed;
-    // At 1, 2, 4, 8, ...: a flood of messages must not flood the log.
-    if (isPowerOfTwo(count)) {
-      this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
-    }
-    reply?.reject(new MailboxFull(this.ref, this.limit));
-    this.options.mailbox?.onRefused?.(message as never);
-  }
-
-  #isEssential(type: string): boolean {
-    const essential = this.options.mailbox?.essential;
-
-    return essential === 'all' || essential?.includes(type) === true;
+    return this.inbox.receive(message, from, requestId, reply);
   }
 
   // --- the message in hand
 
-  handle(envelope: Envelope): Promise<void> | undefined {
-    const { message, timer, requestId } = envelope;
+  drain(): void | Promise<void> {
+    return this.turns.drain();
+  }
 
-    if (timer !== undefined && !this.timers.take(timer)) return undefined;
+  #handle(envelope: Envelope): Promise<void> | undefined {
+    const { message, timer, requestId } = envelope;
+    const life = this.#life;
+
+    if (timer !== undefined && !life.timers.take(timer)) return undefined;
     this.#current = envelope;
     if (envelope.escalated !== undefined) throw envelope.escalated.error;
 
@@ -249,14 +157,13 @@ export class Cell implements ContextOwner, TurnOwner {
       return undefined;
     }
 
-    this.#traced = this.tracer?.wants(message.type) === true;
-    if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.clock.now();
-    this.requestId = requestId;
-    const context = requestId === undefined ? this.#context : new Context(this, this.#incarnation, requestId);
+    this.activity.begins(envelope);
+    life.requestId = requestId;
+    const context = requestId === undefined ? life.context : new Context(life, requestId);
     const result: unknown = isTerm
-      ? this.behaviour.onTerm?.(this.#state, message.term, context)
-      : handler?.(this.#state, message, context);
-    this.requestId = undefined;
+      ? this.behaviour.onTerm?.(life.state, message.term, context)
+      : handler?.(life.state, message, context);
+    life.requestId = undefined;
     if (result instanceof Promise) {
       return result.then((value: unknown) => {
         // Unless the actor was killed meanwhile.
@@ -264,14 +171,8 @@ export class Cell implements ContextOwner, TurnOwner {
       });
     }
     this.#done(envelope, result);
-    if (this.#killed !== undefined) this.#failAsKilled(this.#killed);
 
     return undefined;
-  }
-
-  #failAsKilled({ error }: { error: unknown }): never {
-    this.#killed = undefined;
-    throw error;
   }
 
   #handler(type: string): ((...args: unknown[]) => unknown) | undefined {
@@ -280,20 +181,17 @@ export class Cell implements ContextOwner, TurnOwner {
     return Object.hasOwn(handlers, type) ? handlers[type] : undefined;
   }
 
+  /** Throws the error of a kill, so that the actor fails. */
   #done(envelope: Envelope, value: unknown): void {
-    this.counters.handled++;
-    this.#putDown(envelope, false);
+    this.activity.handled(envelope);
+    this.#putDown();
     if (this.#stopRequested) void this.stop();
     if (value instanceof Later) this.#answerLater(envelope, value);
     else envelope.reply?.resolve(value);
+    if (this.#fault !== undefined) throw this.#fault.error;
   }
 
-  #putDown(envelope: Envelope | undefined, failed: boolean): void {
-    if (this.#observedAt !== undefined && envelope !== undefined) {
-      const traced = this.#traced ? this.tracer : undefined;
-      this.host.observer.handled(this.ref.path, envelope, { startedAt: this.#observedAt, failed, traced });
-    }
-    this.#observedAt = undefined;
+  #putDown(): void {
     this.#current = undefined;
     this.turns.handled();
   }
@@ -302,7 +200,7 @@ export class Cell implements ContextOwner, TurnOwner {
     promise.then(
       (value) => reply?.resolve(value),
       (error: unknown) => {
-        const log = new RequestLog(this.plainLog, () => requestId);
+        const log = this.#log.forRequest(requestId);
         log.warn('actor.late_reply_failed', { messageType: message.type, error });
         reply?.reject(callCrashed(this.ref, message.type, error));
       },
@@ -310,7 +208,7 @@ export class Cell implements ContextOwner, TurnOwner {
   }
 
   #unknown({ message, reply }: Envelope): void {
-    this.log.warn('actor.unknown_message', { kind: this.behaviour.kind, messageType: message.type });
+    this.#log.warn('actor.unknown_message', { kind: this.behaviour.kind, messageType: message.type });
     reply?.reject(unknownMessage(this.ref, message.type));
   }
 
@@ -319,31 +217,36 @@ export class Cell implements ContextOwner, TurnOwner {
   /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
   kill(error: unknown): void {
     if (this.ending !== undefined || this.isPausing || this.turns.abort(error)) return;
-    if (this.#current !== undefined) this.#killed = { error };
-    else this.crashed(error);
+    if (this.#current !== undefined) this.#fault = { error };
+    else this.#nact.fail(error);
   }
 
-  crashed(error: unknown): 'stop' | 'resume' {
+  crashed(error: unknown): 'stop' | 'reset' {
     const envelope = this.#current;
-    const log = new RequestLog(this.plainLog, () => envelope?.requestId);
-    this.requestId = undefined;
-    this.#putDown(envelope, true);
-    this.counters.failed++;
-    this.turns.statusChanged();
     const messageType = envelope?.message.type ?? '';
-    this.lastError = this.host.observer.errorOf(error, messageType);
+    this.#fault = undefined;
+    this.#life.requestId = undefined;
+    this.activity.failed(error, envelope);
+    this.#putDown();
+    this.turns.statusChanged();
     envelope?.reply?.reject(callCrashed(this.ref, messageType, error));
 
     const decision = this.ending === undefined ? this.#decide(error, messageType) : 'stop';
+    const log = this.#log.forRequest(envelope?.requestId);
     log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
-    if (decision === 'restart' && this.#restart()) {
+    if (decision === 'restart' && this.#mayRestart()) {
+      this.#fault = { error };
+      this.#stopRequested = false;
+      this.#life.end();
       this.turns.end();
-      return 'resume';
+      return 'reset';
     }
 
+    // Before nact acts on the decision: the caller whose message failed may use the name of the actor again at once.
     void this.stop('crashed', error);
     this.turns.end();
-    if (decision === 'escalate') this.parent?.escalate(error);
+    // In the parent's mailbox, while nact's `escalate` would fail the parent in the middle of a handler.
+    if (decision === 'escalate') this.parent?.inbox.escalate(error);
 
     return 'stop';
   }
@@ -353,55 +256,57 @@ export class Cell implements ContextOwner, TurnOwner {
     if (permanent) return 'restart';
     if (typeof supervise === 'string') return supervise;
 
-    const fault: Fault = { ref: this.ref, error, messageType, restarts: this.counters.restarts };
+    const fault: Fault = { ref: this.ref, error, messageType, restarts: this.activity.counters.restarts };
     try {
       return supervise(fault);
     } catch (cause) {
-      this.log.error('actor.supervisor_failed', { error: cause });
+      this.#log.error('actor.supervisor_failed', { error: cause });
       return 'stop';
     }
   }
 
-  #restart(): boolean {
+  #mayRestart(): boolean {
     const { max: maxRestarts, windowMs: restartWindowMs } = this.restarts;
-    const { permanent = false } = this.options;
     const inTime = this.restarts.take();
-    if (!inTime && !permanent) {
-      this.log.error('actor.too_many_restarts', { maxRestarts, restartWindowMs });
+    if (!inTime && this.options.permanent !== true) {
+      this.#log.error('actor.too_many_restarts', { maxRestarts, restartWindowMs });
       return false;
     }
+    this.activity.counters.restarts++;
+    if (!inTime) this.#pauseRestart();
 
-    this.counters.restarts++;
-    this.#stopRequested = false;
-    this.#releaseOwned();
-    for (const child of this.children.values()) void child.stop();
-    if (inTime && this.#startAnew()) return true;
-    if (permanent) this.#startAfterPause();
-
-    return permanent;
+    return true;
   }
 
-  #startAnew(): boolean {
-    this.#context = new Context(this, ++this.#incarnation);
+  restart(): void {
+    if (this.ending === undefined && !this.isPausing) this.#beginAnew();
+  }
+
+  /** Makes a new life; false when its `init` threw. */
+  #beginAnew(): boolean {
+    const fault = this.#fault;
+    this.#fault = undefined;
+    this.#life = new Incarnation(this.#life.parts);
     try {
       this.start();
       return true;
     } catch (error) {
-      this.log.error('actor.restart_failed', { error });
+      this.#log.error('actor.restart_failed', { error });
+      this.#life.end();
+      if (this.options.permanent === true) this.#pauseRestart();
+      else void this.stop('crashed', fault?.error);
       return false;
     }
   }
 
   /** Messages wait meanwhile. */
-  #startAfterPause(): void {
+  #pauseRestart(): void {
     const pauseMs = this.restarts.takeWithPause();
-    this.log.error('actor.restart_paused', { pauseMs, restarts: this.counters.restarts });
+    this.#log.error('actor.restart_paused', { pauseMs, restarts: this.activity.counters.restarts });
     this.turns.suspend();
-    this.#pause = this.clock.setTimeout(() => {
+    this.#pause = this.#host.clock.setTimeout(() => {
       this.#pause = undefined;
-      if (this.ending !== undefined) return;
-      if (this.#startAnew()) this.turns.resume();
-      else this.#startAfterPause();
+      if (this.#beginAnew()) this.turns.resume();
     }, pauseMs);
   }
 
@@ -411,28 +316,16 @@ export class Cell implements ContextOwner, TurnOwner {
   stop(reason: StopReason = 'normal', error?: unknown): Promise<void> {
     if (this.#stopped === undefined) {
       this.ending = error === undefined ? { reason } : { reason, error };
-      this.turns.statusChanged();
-      this.parent?.letGo(this);
-      for (const { reply } of this.turns.mailbox.drain()) reply?.reject(noProcess(this.ref));
+      for (const { reply } of this.turns.close()) reply?.reject(noProcess(this.ref));
+      this.#life.end();
+      this.#host.clock.clearTimeout(this.#pause);
       this.#stopped = this.#finish(this.ending);
     }
 
     return this.#stopped;
   }
 
-  /** A child begins to end. */
-  letGo(child: Cell): void {
-    this.children.delete(child.name);
-    this.#leaving.add(child);
-  }
-
-  /** A child has ended. */
-  forget(child: Cell): void {
-    this.#leaving.delete(child);
-  }
-
-  /** Stops after the message in hand. */
-  requestStop(): void {
+  #requestStop(): void {
     this.#stopRequested = true;
     if (this.#current === undefined) void this.stop();
   }
@@ -441,44 +334,39 @@ export class Cell implements ContextOwner, TurnOwner {
   discard(): void {
     this.ending = { reason: 'crashed' };
     this.#stopped = Promise.resolve();
-    this.#releaseOwned();
-    for (const child of this.children.values()) void child.stop();
-    this.turns.stop();
-    this.host.gone(this);
+    this.turns.close();
+    this.#life.end();
+    for (const child of this.#nact.childCells) void child.stop();
+    this.#leave();
   }
 
   async #finish(end: { reason: StopReason; error?: unknown }): Promise<void> {
-    this.#releaseOwned();
     if (this.turns.running !== undefined) await this.#withGrace(this.turns.running, 'handler');
-    await Promise.all([...this.children.values(), ...this.#leaving].map((child) => child.stop()));
+    await Promise.all(this.#nact.childCells.map((child) => child.stop()));
     try {
-      const lastWords = this.behaviour.onStop?.(this.#state, end);
+      const lastWords = this.behaviour.onStop?.(this.#life.state, end);
       if (lastWords instanceof Promise) await this.#withGrace(lastWords, 'onStop');
     } catch (error) {
-      this.log.error('actor.stop_failed', { error });
+      this.#log.error('actor.stop_failed', { error });
     }
 
-    this.#releaseOwned();
-    this.turns.stop();
-    this.host.gone(this);
-    this.parent?.forget(this);
+    this.#leave();
     const down: Down = { ref: this.ref, ...end };
     for (const watcher of this.watchers.keys()) watcher(down);
     this.watchers.clear();
   }
 
-  /** Waits for that part of the actor's own code, but not for ever. */
-  #withGrace(work: Promise<void>, what: string): Promise<void> {
-    const late = (): void => this.log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
-
-    return inTime(work, { timeoutMs: STOP_GRACE_MS, late, clock: this.clock });
+  #leave(): void {
+    this.#host.gone(this.ref);
+    this.#nact.leave();
+    // nact drops a turn that was asked for.
+    this.turns.end();
   }
 
-  #releaseOwned(): void {
-    this.clock.clearTimeout(this.#pause);
-    this.#pause = undefined;
-    this.timers.clearAll();
-    for (const demonitor of this.watching) demonitor();
-    this.watching.clear();
+  /** Waits for that part of the actor's own code, but not for ever. */
+  #withGrace(work: Promise<void>, what: string): Promise<void> {
+    const late = (): void => this.#log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
+
+    return inTime(work, { timeoutMs: STOP_GRACE_MS, late, clock: this.#host.clock });
   }
 }

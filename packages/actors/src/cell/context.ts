@@ -1,33 +1,54 @@
 import type { Log } from '@bloom/log';
-import type { Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyContext, AnyOptions, Down } from '../behaviour.js';
-import { RequestLog } from '../observation/request.js';
-import type { AnyRef } from '../ref.js';
+import type { Activity } from '../observation/activity.js';
+import type { RequestLog } from '../observation/request.js';
+import type { ActorRef, AnyRef } from '../ref.js';
 import type { Message } from './envelope.js';
-import type { TimerState, Timers } from './timers.js';
+import type { CellHost } from './host.js';
+import type { Inbox } from './inbox.js';
+import { Timers } from './timers.js';
 
-/** The actor behind a context. */
-export interface ContextOwner {
-  readonly ref: AnyRef;
+/** The parts of an actor that its code acts through; they outlast a restart. */
+export interface ActorParts {
+  readonly host: CellHost;
+  readonly ref: ActorRef;
   /** Logger whose lines carry the id of the request being handled. */
-  readonly log: Log;
-  /** Logger without a request id. */
-  readonly plainLog: Log;
-  readonly timers: Timers;
-  /** Ends of the watches that this incarnation has begun. */
-  readonly watching: Set<() => void>;
-  requestId: string | undefined;
-  /** True while that incarnation lives. */
-  isCurrent(incarnation: number): boolean;
-  readonly clock: Clock;
-  cast(target: AnyRef | string, message: Message, requestId: string | undefined): boolean;
-  call(target: AnyRef | string, message: Message, requestId: string | undefined, timeoutMs?: number): Promise<unknown>;
-  spawnChild(behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
-  watch(target: AnyRef, listener: (down: Down) => void): () => void;
-  /** Puts a message of its own making into its mailbox. */
-  arrive(message: Message, from: string, timer?: TimerState): void;
+  readonly log: RequestLog;
+  readonly inbox: Inbox;
+  readonly activity: Activity;
+  /** Ends the actor after the message in hand. */
   requestStop(): void;
-  end(target: AnyRef): void;
+}
+
+/** One life of an actor, from `init` to its restart or its end. What it owns ends with it. */
+export class Incarnation {
+  readonly parts: ActorParts;
+  readonly timers: Timers;
+  /** Ends of the watches that this life has begun. */
+  readonly watches = new Set<() => void>();
+  /** The context of `init`, and of messages that belong to no request. */
+  readonly context: Context;
+  state: unknown;
+  /** Id of the request on whose behalf code of this actor runs at this moment. */
+  requestId: string | undefined;
+  #over = false;
+
+  constructor(parts: ActorParts) {
+    this.parts = parts;
+    this.timers = new Timers(parts.host.clock);
+    this.context = new Context(this);
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  end(): void {
+    this.#over = true;
+    this.timers.clearAll();
+    for (const demonitor of this.watches) demonitor();
+    this.watches.clear();
+  }
 }
 
 /**
@@ -38,99 +59,105 @@ export interface ContextOwner {
  * per such message, so it holds next to nothing. Without, it carries the id of the message being handled.
  */
 export class Context implements AnyContext {
-  readonly #owner: ContextOwner;
-  readonly #incarnation: number;
+  readonly #life: Incarnation;
   readonly #requestId: string | undefined;
   #log: Log | undefined;
 
-  constructor(owner: ContextOwner, incarnation: number, requestId?: string) {
-    this.#owner = owner;
-    this.#incarnation = incarnation;
+  constructor(life: Incarnation, requestId?: string) {
+    this.#life = life;
     this.#requestId = requestId;
   }
 
   get self(): AnyRef {
-    return this.#owner.ref;
+    return this.#life.parts.ref;
   }
 
   get requestId(): string | undefined {
-    return this.#requestId ?? this.#owner.requestId;
+    return this.#requestId ?? this.#life.requestId;
   }
 
   get log(): Log {
-    const id = this.#requestId;
-    this.#log ??= id === undefined ? this.#owner.log : new RequestLog(this.#owner.plainLog, () => id);
+    const { log } = this.#life.parts;
+    this.#log ??= this.#requestId === undefined ? log : log.forRequest(this.#requestId);
 
     return this.#log;
   }
 
   inRequest<T>(work: () => T): T {
     if (this.#requestId === undefined) return work();
-    const owner = this.#owner;
-    const before = owner.requestId;
-    owner.requestId = this.#requestId;
+    const life = this.#life;
+    const before = life.requestId;
+    life.requestId = this.#requestId;
     try {
       return work();
     } finally {
-      owner.requestId = before;
+      life.requestId = before;
     }
   }
 
   now(): number {
-    return this.#owner.clock.now();
+    return this.#life.parts.host.clock.now();
   }
 
   wall(): number {
-    return this.#owner.clock.wall();
+    return this.#life.parts.host.clock.wall();
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    return this.#owner.cast(target, message, this.requestId);
+    const { parts } = this.#life;
+    const { requestId } = this;
+    parts.activity.sent(target, message, requestId);
+
+    return parts.host.send(target, message, parts.ref.path, requestId);
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): never {
-    return this.#owner.call(target, message, this.requestId, timeoutMs) as never;
+    const { parts } = this.#life;
+    const { requestId } = this;
+    parts.activity.sent(target, message, requestId);
+
+    return parts.host.ask(target, message, { from: parts.ref.path, requestId, timeoutMs }) as never;
   }
 
   spawn(behaviour: AnyBehaviour, options: AnyOptions = {}): never {
-    return this.#owner.spawnChild(behaviour, options, this.requestId) as never;
+    const { host, ref } = this.#life.parts;
+
+    return host.spawnChild(ref, behaviour, options, this.requestId) as never;
   }
 
   monitor(target: AnyRef, toMessage: (down: Down) => Message): () => void {
-    const owner = this.#owner;
-    if (!this.#isCurrent) return () => {};
-    const demonitor = owner.watch(target, (down) => {
-      owner.watching.delete(cancel);
-      if (this.#isCurrent) owner.arrive(toMessage(down), target.path);
-    });
+    const life = this.#life;
+    if (life.isOver) return () => {};
+    const { host, ref, inbox } = life.parts;
+    const report = (down: Down): void => {
+      life.watches.delete(cancel);
+      if (!life.isOver) inbox.arrive(toMessage(down), target.path);
+    };
+    const demonitor = host.watch(target, report, ref.path);
     const cancel = (): void => {
-      owner.watching.delete(cancel);
+      life.watches.delete(cancel);
       demonitor();
     };
-    owner.watching.add(cancel);
+    life.watches.add(cancel);
 
     return cancel;
   }
 
   setTimer(name: string, ms: number, message: Message): void {
-    const owner = this.#owner;
-    if (!this.#isCurrent) return;
-    owner.timers.set(name, ms, (timer) => owner.arrive(message, owner.ref.path, timer));
+    const { isOver, timers, parts } = this.#life;
+    if (isOver) return;
+    timers.set(name, ms, (timer) => parts.inbox.arrive(message, parts.ref.path, timer));
   }
 
   clearTimer(name: string): void {
-    this.#owner.timers.clear(name);
+    this.#life.timers.clear(name);
   }
 
   stop(): void {
-    if (this.#isCurrent) this.#owner.requestStop();
+    if (!this.#life.isOver) this.#life.parts.requestStop();
   }
 
   end(target: AnyRef): void {
-    this.#owner.end(target);
-  }
-
-  get #isCurrent(): boolean {
-    return this.#owner.isCurrent(this.#incarnation);
+    void this.#life.parts.host.stop(target);
   }
 }

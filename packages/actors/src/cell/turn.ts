@@ -1,8 +1,7 @@
 import { Durations } from '../observation/durations.js';
-import type { Observer } from '../observation/observer.js';
 import type { Envelope } from './envelope.js';
+import type { CellHost } from './host.js';
 import { Mailbox } from './mailbox.js';
-import type { NactActor, NactHost } from './nact-host.js';
 
 /** Messages handled per turn of the event loop, so that a flooded actor lets the others run. */
 const BATCH = 256;
@@ -12,21 +11,12 @@ const SLOW_MS = 0.1;
 /** Turns that go unmeasured after a measured one, while messages are quick. */
 const UNMEASURED = 7;
 
-/** The actor whose messages are handled. */
-export interface TurnOwner {
-  /** False once the actor has begun to end. */
-  readonly isLiving: boolean;
+export interface TurnOptions {
+  readonly host: CellHost;
+  /** Asks for a turn of the event loop, in which `drain` is called. */
+  readonly wake: () => void;
   /** Handles one message; the promise settles when its handler has. Throws what the handler throws. */
-  handle(envelope: Envelope): Promise<void> | undefined;
-  /** A handler threw. Runs inside nact's fault handling and must not throw. */
-  crashed(error: unknown): 'stop' | 'resume';
-}
-
-export interface TurnHost {
-  readonly nact: NactHost;
-  readonly observer: Observer;
-  /** Counts actors with work in hand, for `idle`. */
-  active(change: 1 | -1): void;
+  readonly handle: (envelope: Envelope) => Promise<void> | undefined;
 }
 
 /** The turns of one actor: takes its messages in batches, measures them, and lets a waiting handler be aborted. */
@@ -36,9 +26,10 @@ export class Turns {
   /** Reading of the fine clock when the status changed. */
   statusAt: number;
 
-  readonly #host: TurnHost;
-  readonly #owner: TurnOwner;
-  readonly #nact: NactActor;
+  readonly #host: CellHost;
+  readonly #wake: () => void;
+  readonly #handle: (envelope: Envelope) => Promise<void> | undefined;
+  #closed = false;
   #suspended = false;
   #scheduled = false;
   #active = false;
@@ -48,11 +39,11 @@ export class Turns {
   /** Turns to come that are not measured. */
   #unmeasured = 0;
 
-  constructor(host: TurnHost, owner: TurnOwner) {
+  constructor({ host, wake, handle }: TurnOptions) {
     this.#host = host;
-    this.#owner = owner;
+    this.#wake = wake;
+    this.#handle = handle;
     this.statusAt = host.observer.turn.stamp();
-    this.#nact = host.nact.spawn({ drain: () => this.#drain(), onCrash: (error) => owner.crashed(error) });
   }
 
   /** True while nothing is taken out of the mailbox, by order of an operator. */
@@ -76,6 +67,7 @@ export class Turns {
   }
 
   push(envelope: Envelope): void {
+    if (this.#closed) return;
     this.mailbox.push(envelope);
     this.#schedule();
   }
@@ -90,7 +82,7 @@ export class Turns {
     if (!this.#suspended) return;
     this.#suspended = false;
     this.statusChanged();
-    if (this.mailbox.size > 0 && this.#owner.isLiving) this.#schedule();
+    if (this.mailbox.size > 0) this.#schedule();
   }
 
   statusChanged(): void {
@@ -116,20 +108,22 @@ export class Turns {
     if (!this.#scheduled) return;
     this.#scheduled = false;
     this.#countActive(false);
-    if (this.mailbox.size > 0 && this.#owner.isLiving) this.#schedule();
+    if (this.mailbox.size > 0) this.#schedule();
   }
 
-  /** Lets nact forget the actor. A wake that nact will no longer deliver counts as ended. */
-  stop(): void {
-    this.#nact.stop();
-    this.end();
+  /** The actor ends: takes no more messages, and returns those that will not be handled. */
+  close(): Envelope[] {
+    this.#closed = true;
+    this.statusChanged();
+
+    return this.mailbox.drain();
   }
 
   #schedule(): void {
     if (this.#scheduled || this.#suspended) return;
     this.#scheduled = true;
     this.#countActive(true);
-    this.#nact.wake();
+    this.#wake();
   }
 
   #countActive(active: boolean): void {
@@ -138,19 +132,19 @@ export class Turns {
     this.#host.active(active ? 1 : -1);
   }
 
-  #drain(): void | Promise<void> {
+  /** Handles waiting messages; the promise settles once a handler that waits has ended. Throws what a handler throws. */
+  drain(): void | Promise<void> {
     const { turn } = this.#host.observer;
-    const owner = this.#owner;
     const measured = this.#unmeasured === 0;
     turn.begin();
     let mark = measured ? turn.read() : 0;
     let quick = 0;
     try {
-      for (let n = 0; n < BATCH && owner.isLiving && !this.#suspended; n++) {
+      for (let n = 0; n < BATCH && !this.#suspended; n++) {
         const envelope = this.mailbox.shift();
         if (envelope === undefined) break;
 
-        const wait = owner.handle(envelope);
+        const wait = this.#handle(envelope);
         if (wait !== undefined) return this.#waitFor(wait);
         quick++;
         if (measured && (this.#slow || quick === MEASURED_TOGETHER)) {

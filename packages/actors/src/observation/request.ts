@@ -59,6 +59,11 @@ export class RequestLog implements Log {
     return new RequestLog(this.#inner.child(fields), this.#request);
   }
 
+  /** Returns the same logger for one request, or for none. */
+  forRequest(requestId: string | undefined): Log {
+    return requestId === undefined ? this.#inner : new RequestLog(this.#inner, () => requestId);
+  }
+
   #with(fields: LogFields | undefined): LogFields | undefined {
     const requestId = this.#request();
 

@@ -80,7 +80,7 @@ export class Outgoing implements Router {
     const { system, counters } = this.#options;
     if (this.#isHere(target)) {
       if (typeof target.to !== 'string') throw noProcess(target);
-      return await system.ask(target.to, message, OUTSIDE, requestId, timeoutMs);
+      return await system.ask(target.to, message, { from: OUTSIDE, requestId, timeoutMs });
     }
     if (target.shapes === undefined) throw noShapes(target);
     let request: Term;

@@ -1,27 +1,29 @@
-import type { Cell } from '../cell/cell.js';
-import { AT_ONCE } from '../cell/envelope.js';
-import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from './inspection.js';
+import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from '../observation/inspection.js';
+import type { Observer } from '../observation/observer.js';
+import type { Cell } from './cell.js';
+import { AT_ONCE } from './envelope.js';
+import type { Turns } from './turn.js';
 
 /** Longest list. */
 const MOST = 100;
 
 /** Returns one line of the listing. */
-export function infoOf(cell: Cell): ActorInfo {
-  const { observer } = cell.host;
-  const { mailbox, durations } = cell.turns;
+export function infoOf(cell: Cell, observer: Observer): ActorInfo {
+  const { turns, activity } = cell;
+  const { mailbox, durations } = turns;
   // A handler that waits has not been counted yet.
-  const inHandMs = cell.turns.waits ? Math.max(0, observer.clock.now() - cell.turns.statusAt) : 0;
+  const inHandMs = turns.waits ? Math.max(0, observer.clock.now() - turns.statusAt) : 0;
 
   return {
     ref: cell.ref,
     path: cell.ref.path,
     kind: cell.behaviour.kind,
     parent: cell.parent?.ref.path ?? null,
-    children: cell.children.size,
+    children: cell.children.length,
     queue: mailbox.size,
-    oldestMs: mailbox.head === undefined ? null : waitedMs(cell, mailbox.head.at),
+    oldestMs: mailbox.head === undefined ? null : waitedMs(turns, mailbox.head.at, observer),
     status: statusOf(cell),
-    statusAt: observer.wallAt(cell.turns.statusAt),
+    statusAt: observer.wallAt(turns.statusAt),
     current: cell.current ?? null,
     p50Ms: durations.quantile(0.5),
     p99Ms: durations.quantile(0.99),
@@ -29,19 +31,22 @@ export function infoOf(cell: Cell): ActorInfo {
     timers: cell.timers.names,
     names: [...cell.names],
     watchers: cell.watchers.size,
-    startedAt: cell.startedAt,
-    ...cell.counters,
+    startedAt: activity.startedAt,
+    ...activity.counters,
   };
 }
 
-export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetails {
+export function detailsOf(
+  cell: Cell,
+  { observer, suspendedUntil }: { observer: Observer; suspendedUntil: number | null },
+): ActorDetails {
   const { permanent = false, supervise = permanent ? 'restart' : 'stop', mailbox } = cell.options;
   const essential = mailbox?.essential ?? [];
 
   return {
-    ...infoOf(cell),
-    waiting: waitingOf(cell),
-    mailbox: { limit: cell.limit, essential: essential === 'all' ? 'all' : essential.map(String) },
+    ...infoOf(cell, observer),
+    waiting: waitingOf(cell.turns),
+    mailbox: { limit: cell.inbox.limit, essential: essential === 'all' ? 'all' : essential.map(String) },
     supervision: {
       strategy: typeof supervise === 'string' ? supervise : 'own',
       maxRestarts: cell.restarts.max,
@@ -50,21 +55,23 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
     },
     timersDue: cell.timers.all.slice(0, MOST).map(({ name, dueAt }) => ({ name, dueAt })),
     watchedBy: [...cell.watchers.values()].slice(0, MOST),
-    childPaths: Array.from(cell.children.values(), ({ ref }) => ref.path).slice(0, MOST),
-    lastError: cell.lastError ?? null,
+    childPaths: cell.children.slice(0, MOST).map(({ ref }) => ref.path),
+    lastError: cell.activity.lastError ?? null,
     suspendedUntil,
     durations: cell.turns.durations.buckets,
   };
 }
 
 /** Returns the waiting messages, oldest first. */
-export function messagesOf(cell: Cell | undefined, limit: number): WaitingMessage[] {
+export function messagesOf(
+  { turns }: Cell,
+  { observer, limit }: { observer: Observer; limit: number },
+): WaitingMessage[] {
   const messages: WaitingMessage[] = [];
-  if (cell === undefined) return messages;
-  for (const { message, from, at, requestId } of cell.turns.mailbox) {
+  for (const { message, from, at, requestId } of turns.mailbox) {
     if (messages.length >= limit) break;
-    const { type } = message;
-    messages.push({ type, message, from, waitedMs: waitedMs(cell, at), requestId: requestId ?? null });
+    const waited = waitedMs(turns, at, observer);
+    messages.push({ type: message.type, message, from, waitedMs: waited, requestId: requestId ?? null });
   }
 
   return messages;
@@ -87,15 +94,15 @@ function statusOf(cell: Cell): ActorStatus {
 }
 
 /** Returns how long a message has been waiting. */
-function waitedMs({ turns, host }: Cell, at: number): number {
+function waitedMs(turns: Turns, at: number, { clock }: Observer): number {
   // Handled immediately, unless the actor was suspended at that moment.
   const since = at !== AT_ONCE ? at : turns.suspended ? turns.statusAt : undefined;
 
-  return since === undefined ? 0 : Math.max(0, host.observer.clock.now() - since);
+  return since === undefined ? 0 : Math.max(0, clock.now() - since);
 }
 
 /** Counts waiting messages by type; beyond 100 types they are summed up under `...`. */
-function waitingOf({ turns }: Cell): Record<string, number> {
+function waitingOf(turns: Turns): Record<string, number> {
   const types = new Map<string, number>();
   for (const { message } of turns.mailbox) {
     const name = types.has(message.type) || types.size < MOST ? message.type : '...';

@@ -1,0 +1,31 @@
+import type { Log } from '@bloom/log';
+import type { Clock } from '@bloom/time';
+import type { AnyBehaviour, AnyOptions, Down } from '../behaviour.js';
+import type { Observer } from '../observation/observer.js';
+import type { AnyRef } from '../ref.js';
+import type { Message } from './envelope.js';
+
+export interface AskOptions {
+  /** Path of the actor, or the face, that asks. */
+  readonly from: string;
+  readonly requestId: string | undefined;
+  /** Default 5 s. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What an actor needs of its system. */
+export interface CellHost {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  /** Counts actors with work in hand, for `idle`. */
+  active(change: 1 | -1): void;
+  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean;
+  ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<unknown>;
+  /** `by`: path of the watcher. */
+  watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void;
+  spawnChild(parent: AnyRef, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
+  stop(target: AnyRef): Promise<void>;
+  /** The actor has ended. */
+  gone(ref: AnyRef): void;
+}

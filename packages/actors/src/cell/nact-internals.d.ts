@@ -1,0 +1,42 @@
+/** The class behind nact's references, which its index does not export; `spawnPersistent` of nact extends it as we do. */
+declare module 'nact/lib/actor.js' {
+  export interface ActorSystem<Child extends Actor = Actor> {
+    readonly reference: unknown;
+    readonly children: ReadonlyMap<string, Child>;
+  }
+
+  export interface CrashContext {
+    readonly stop: symbol;
+    readonly reset: symbol;
+  }
+
+  export interface ActorProperties {
+    onCrash?: (message: unknown, error: unknown, context: CrashContext, child: unknown) => symbol;
+  }
+
+  export class Actor {
+    readonly system: ActorSystem;
+    /** Undefined after `stop`. */
+    readonly parent: Actor | ActorSystem | undefined;
+    readonly path: unknown;
+    readonly reference: unknown;
+    readonly name: string;
+    readonly log: unknown;
+    readonly stopped: boolean;
+    readonly children: ReadonlyMap<string, this>;
+    readonly childReferences: ReadonlyMap<string, unknown>;
+    /** Makes the first state, and a new one for each `reset`. */
+    initialStateFunc: (() => unknown) | undefined;
+    constructor(
+      parent: Actor | ActorSystem,
+      name: string,
+      system: ActorSystem,
+      run: () => void | Promise<void>,
+      properties: ActorProperties,
+    );
+    createContext(sender: unknown): object;
+    dispatch(message: unknown, sender: unknown): void;
+    handleFault(message: unknown, sender: unknown, error: unknown): Promise<void>;
+    stop(): void;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Envelope, Message } from '../cell/envelope.js';
+import type { AnyRef } from '../ref.js';
+import type { Counters, LastError } from './inspection.js';
+import type { Observer } from './observer.js';
+import type { Tracer } from './tracing.js';
+
+/** The work of one actor, counted and traced as operators see it. */
+export class Activity {
+  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
+  readonly startedAt: number;
+  lastError: LastError | undefined;
+  /** Set while a trace includes this actor. */
+  tracer: Tracer | undefined;
+
+  readonly #path: string;
+  readonly #observer: Observer;
+  /** When the handling of the message in hand began; set only for one that is traced or belongs to a request. */
+  #observedAt: number | undefined;
+  #traced = false;
+
+  constructor(path: string, observer: Observer) {
+    this.#path = path;
+    this.#observer = observer;
+    this.startedAt = observer.clock.wall();
+    this.tracer = observer.tracing.of(path);
+  }
+
+  sent(target: AnyRef | string, message: Message, requestId: string | undefined): void {
+    this.counters.sent++;
+    if (this.tracer?.wants(message.type) !== true) return;
+    this.#observer.sent(this.tracer, this.#path, target, message, requestId);
+  }
+
+  /** The handler of that message begins. */
+  begins({ message, requestId }: Envelope): void {
+    this.#traced = this.tracer?.wants(message.type) === true;
+    if (requestId !== undefined || this.#traced) this.#observedAt = this.#observer.clock.now();
+  }
+
+  handled(envelope: Envelope): void {
+    this.counters.handled++;
+    this.#ends(envelope, false);
+  }
+
+  /** Records a fault; without an envelope it happened between two messages. */
+  failed(error: unknown, envelope: Envelope | undefined): void {
+    this.counters.failed++;
+    this.#ends(envelope, true);
+    this.lastError = this.#observer.errorOf(error, envelope?.message.type ?? '');
+  }
+
+  #ends(envelope: Envelope | undefined, failed: boolean): void {
+    if (this.#observedAt === undefined) return;
+    if (envelope !== undefined) {
+      const traced = this.#traced ? this.tracer : undefined;
+      this.#observer.handled(this.#path, envelope, { startedAt: this.#observedAt, failed, traced });
+    }
+    this.#observedAt = undefined;
+  }
+}

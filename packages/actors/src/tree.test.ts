@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
+import { silentLog, type Log } from '@bloom/log';
+import { counter, deferred, type CounterProtocol, type CounterState } from './testing/counter.js';
+import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+
+let clock: ManualClock;
+let system: ActorSystem;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  system = createActorSystem({ log: silentLog, clock });
+});
+afterEach(() => system.close());
+
+/** Starts a child below a child below the top; `ends` gets the name of each that ends. */
+function threeGenerations(ends: string[]): Behaviour<CounterProtocol, CounterState> {
+  const names = ['grandparent', 'parent', 'child'];
+  const generation = (level: number): Behaviour<CounterProtocol, CounterState> => ({
+    ...counter(),
+    init: (context) => {
+      if (level < 2) context.spawn(generation(level + 1), { name: names[level + 1] as string });
+      return { total: 0, downs: [] };
+    },
+    onStop: () => void ends.push(names[level] as string),
+  });
+
+  return generation(0);
+}
+
+describe('the tree', () => {
+  test('a stop reaches all generations, the youngest first', async () => {
+    const ends: string[] = [];
+    await system.stop(system.spawn(threeGenerations(ends)));
+
+    expect(ends).toEqual(['child', 'parent', 'grandparent']);
+    expect(system.size).toBe(0);
+  });
+
+  test('a crash ends all generations, the youngest first', async () => {
+    const ends: string[] = [];
+    const ref = system.spawn(threeGenerations(ends));
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(ends).toEqual(['child', 'parent', 'grandparent']);
+    expect(system.size).toBe(0);
+  });
+
+  test('a restart ends the descendants and lets the new life spawn children of the same names', async () => {
+    const ends: string[] = [];
+    const ref = system.spawn(threeGenerations(ends), { name: 'top', supervise: 'restart' });
+    const before = system.at('/top/parent');
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(ends).toEqual(['child', 'parent']);
+    expect(system.at('/top/parent')).toBeDefined();
+    expect(system.at('/top/parent')?.key).not.toBe(before?.key);
+    expect(system.details(ref)?.childPaths).toEqual(['/top/parent']);
+    expect(system.size).toBe(3);
+  });
+
+  test('a successor has children of the same names while the predecessor still ends', async () => {
+    const gate = deferred<void>();
+    const first = system.spawn(counter(), { name: 'room' });
+    const old = await system.call(first, { type: 'hatch', name: 'ann', supervise: 'stop' });
+    void system.call(first, { type: 'slow', until: gate.promise });
+    await system.idle();
+    const stopped = system.stop(first);
+    const second = system.spawn(counter(), { name: 'room' });
+    const young = await system.call(second, { type: 'hatch', name: 'ann', supervise: 'stop' });
+
+    expect(young.path).toBe(old.path);
+    gate.resolve();
+    await stopped;
+    expect(system.isAlive(old)).toBe(false);
+    expect(system.isAlive(young)).toBe(true);
+  });
+
+  test('names may hold what names of nact may not', async () => {
+    const parent = system.spawn(counter(), { name: 'node@host:1' });
+    const child = await system.call(parent, { type: 'hatch', name: 'track:é/1', supervise: 'stop' });
+
+    expect(child.path).toBe('/node@host:1/track:é%2F1');
+    expect(await system.call(child, { type: 'read' })).toBe(0);
+  });
+
+  test('closing ends the youngest at the top first', async () => {
+    const ends: string[] = [];
+    const named = (name: string): Behaviour<CounterProtocol, CounterState> => ({
+      ...counter(),
+      onStop: () => void ends.push(name),
+    });
+    const first = system.spawn(named('first'), { name: 'same' });
+    system.spawn(named('second'));
+    await system.stop(first);
+    system.spawn(named('third'), { name: 'same' });
+    await system.close();
+
+    expect(ends).toEqual(['first', 'third', 'second']);
+  });
+});
+
+describe('after a fault', () => {
+  test('the caller whose message failed finds the name free at once', async () => {
+    const ref = system.spawn(counter(), { name: 'only' });
+    await expect(system.call(ref, { type: 'fail', why: 'boom' })).rejects.toMatchObject({ code: 'CRASHED' });
+
+    expect(system.isAlive(ref)).toBe(false);
+    expect(system.isAlive(system.spawn(counter(), { name: 'only' }))).toBe(true);
+  });
+
+  test('an actor whose restart fails ends with the error of its handler', async () => {
+    const events: string[] = [];
+    const log: Log = { ...silentLog, error: (event) => events.push(event), child: () => log };
+    const logged = createActorSystem({ log, clock });
+    let starts = 0;
+    const once: Behaviour<CounterProtocol, CounterState> = {
+      ...counter(),
+      init: () => {
+        if (++starts > 1) throw new Error('cannot begin again');
+        return { total: 0, downs: [] };
+      },
+    };
+    const downs: Down[] = [];
+    const ref = logged.spawn(once, { supervise: 'restart' });
+    logged.monitor(ref, (down) => downs.push(down));
+    logged.cast(ref, { type: 'fail', why: 'boom' });
+    await logged.idle();
+
+    expect(downs).toEqual([{ ref, reason: 'crashed', error: expect.objectContaining({ message: 'boom' }) }]);
+    expect(events).toEqual(['actor.fault', 'actor.restart_failed']);
+    await logged.close();
+  });
+
+  test('an actor that is stopped before its restart does not begin again', async () => {
+    let starts = 0;
+    const counted: Behaviour<CounterProtocol, CounterState> = {
+      ...counter(),
+      init: () => {
+        starts++;
+        return { total: 0, downs: [] };
+      },
+    };
+    const ref = system.spawn(counted, { supervise: 'restart' });
+    await system.call(ref, { type: 'fail', why: 'boom' }).catch(() => system.stop(ref));
+    await system.idle();
+
+    expect(system.isAlive(ref)).toBe(false);
+    expect(system.size).toBe(0);
+    expect(starts).toBe(1);
+  });
+
+  test('an idle actor that is killed restarts, with its descendants ended', async () => {
+    const ends: string[] = [];
+    const ref = system.spawn(threeGenerations(ends), { supervise: 'restart' });
+    expect(system.kill(ref, 'to see')).toBe(true);
+    await system.idle();
+
+    expect(ends).toEqual(['child', 'parent']);
+    expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1, children: 1 });
+    expect(await system.call(ref, { type: 'read' })).toBe(0);
+  });
+
+  test('an actor with messages waiting that is killed handles them in its next life', async () => {
+    const ref = system.spawn(counter(), { supervise: 'restart' });
+    system.cast(ref, { type: 'add', by: 1 });
+    system.kill(ref, 'to see');
+    system.cast(ref, { type: 'add', by: 2 });
+
+    expect(await system.call(ref, { type: 'read' })).toBe(3);
+    expect(system.info(ref)).toMatchObject({ restarts: 1 });
+  });
+
+  test('an async handler that has its own actor killed fails when it is done', async () => {
+    type Protocol = { die: (message: { me: ActorRef<Protocol> }) => string };
+    const behaviour: Behaviour<Protocol, null> = {
+      kind: 'mortal',
+      init: () => null,
+      handlers: {
+        die: async (_state, { me }) => {
+          system.kill(me, 'to see');
+          await Promise.resolve();
+          return 'done';
+        },
+      },
+    };
+    const ref = system.spawn(behaviour);
+    await system.call(ref, { type: 'die', me: ref });
+    await system.idle();
+
+    expect(system.isAlive(ref)).toBe(false);
+  });
+});

@@ -21,6 +21,7 @@ type Echo = {
   hit: (message: object) => void;
   ask: (message: { n: number }) => number;
   probe: (message: { at: number }) => void;
+  hatch: (message: object) => void;
 };
 
 const BURST = 20_000;
@@ -44,6 +45,9 @@ const echo: Behaviour<Echo, { hits: number }> = {
     },
     ask: (_state, { n }) => n,
     probe: (_state, { at }) => void latencies.push(performance.now() - at),
+    hatch: (_state, _message, context) => {
+      for (let i = 0; i < MANY; i++) context.spawn(echo);
+    },
   },
 };
 const mailbox = { limit: 1_000_000 };
@@ -59,8 +63,9 @@ async function burst(system: ActorSystem): Promise<number> {
   return (took * 1e6) / BURST;
 }
 
-async function roundTrip(system: ActorSystem): Promise<number> {
+async function roundTrip(system: ActorSystem, children = false): Promise<number> {
   const ref = system.spawn(echo);
+  if (children) await system.call(ref, { type: 'hatch' });
   const calls = 5_000;
   const from = performance.now();
   for (let n = 0; n < calls; n++) await system.call(ref, { type: 'ask', n });
@@ -130,7 +135,12 @@ function compare(what: string, results: Record<'traced' | 'untraced', number[]>,
 
 async function dispatch(): Promise<void> {
   const system = createActorSystem({ log: silentLog });
-  const measures = { 'burst to one actor': burst, 'call and answer': roundTrip, 'one each to 1,000 actors': spread };
+  const measures = {
+    'burst to one actor': burst,
+    'call and answer': (on: ActorSystem) => roundTrip(on),
+    'call and answer of a parent of 1,000': (on: ActorSystem) => roundTrip(on, true),
+    'one each to 1,000 actors': spread,
+  };
   for (const [name, measure] of Object.entries(measures)) {
     await measure(system);
     const results: number[] = [];

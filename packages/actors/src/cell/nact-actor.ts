@@ -43,13 +43,13 @@ class MessageContext {
 }
 
 /**
- * An actor of nact, which gives the cell its turns, its parent and children, and acts on its faults. It differs from
+ * An actor of nact, which gives the cell its turns, its parent and its children, and acts on its faults. It differs from
  * nact's own in two places:
- * - nact copies the map of children for each message (13,000 messages/s with 1,000 children, 255 with 10,000).
- * - nact's `stop` ends a parent before its children, at once, and does not reach their children.
+ * - A message does not copy the children: with 10,000 of them nact handled 700 messages per second, 550,000 with none.
+ * - `stop` asks the cell, which ends after its children. nact's ends an actor at once, and not the children below.
  *
- * A simulated world that decides whose turn is next takes over here: `wake` asks for a turn, and nact calls
- * `setImmediate` for it in `handleMessage`.
+ * A simulation that decides whose turn is next takes over here: every turn begins with `wake`, and `handleMessage` of
+ * nact calls `setImmediate` for it.
  */
 export class NactActor<Cell extends Supervised> extends Actor {
   readonly cell: Cell;

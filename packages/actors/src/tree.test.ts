@@ -134,6 +134,28 @@ describe('after a fault', () => {
     await logged.close();
   });
 
+  test('a permanent actor leaves no child of an `init` that failed, so that the next one may spawn it', async () => {
+    let starts = 0;
+    const slowToBegin: Behaviour<CounterProtocol, CounterState> = {
+      ...counter(),
+      init: (context) => {
+        context.spawn(counter(), { name: 'child' });
+        context.setTimer('tick', 60_000, { type: 'tick' });
+        if (++starts === 2) throw new Error('not yet');
+        return { total: 0, downs: [] };
+      },
+    };
+    const ref = system.spawn(slowToBegin, { name: 'service', permanent: true });
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+    expect(starts).toBe(2);
+    expect(system.info(ref)).toMatchObject({ children: 0, timers: [] });
+    await clock.advanceAsync(1_000, () => system.idle());
+
+    expect(starts).toBe(3);
+    expect(system.info(ref)).toMatchObject({ children: 1, timers: ['tick'] });
+  });
+
   test('an actor that is stopped before its restart does not begin again', async () => {
     let starts = 0;
     const counted: Behaviour<CounterProtocol, CounterState> = {

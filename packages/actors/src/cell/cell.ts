@@ -292,7 +292,7 @@ export class Cell implements Supervised {
       return true;
     } catch (error) {
       this.#log.error('actor.restart_failed', { error });
-      this.#life.end();
+      this.#abandon();
       if (this.options.permanent === true) this.#pauseRestart();
       else void this.stop('crashed', fault?.error);
       return false;
@@ -335,9 +335,14 @@ export class Cell implements Supervised {
     this.ending = { reason: 'crashed' };
     this.#stopped = Promise.resolve();
     this.turns.close();
+    this.#abandon();
+    this.#leave();
+  }
+
+  /** Ends what a life owns whose `init` failed. */
+  #abandon(): void {
     this.#life.end();
     for (const child of this.#nact.childCells) void child.stop();
-    this.#leave();
   }
 
   async #finish(end: { reason: StopReason; error?: unknown }): Promise<void> {

@@ -185,6 +185,16 @@ describe('after a fault', () => {
     expect(await system.call(ref, { type: 'read' })).toBe(0);
   });
 
+  test('an actor that is killed while it is about to restart begins once', async () => {
+    const life = { starts: 0, ends: [] };
+    const ref = system.spawn(counter(life), { supervise: 'restart' });
+    await system.call(ref, { type: 'fail', why: 'boom' }).catch(() => system.kill(ref, 'to see'));
+    await system.idle();
+
+    expect(life.starts).toBe(2);
+    expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1 });
+  });
+
   test('an actor with messages waiting that is killed handles them in its next life', async () => {
     const ref = system.spawn(counter(), { supervise: 'restart' });
     system.cast(ref, { type: 'add', by: 1 });
@@ -193,6 +203,23 @@ describe('after a fault', () => {
 
     expect(await system.call(ref, { type: 'read' })).toBe(3);
     expect(system.info(ref)).toMatchObject({ restarts: 1 });
+  });
+
+  test('an actor that is killed before its turn still handles one message at a time', async () => {
+    const gate = deferred<void>();
+    const ref = system.spawn(counter(), { supervise: 'restart' });
+    const slow = system.call(ref, { type: 'slow', until: gate.promise });
+    const read = system.call(ref, { type: 'read' });
+    let hasRead = false;
+    void read.then(() => (hasRead = true));
+    system.kill(ref, 'to see');
+    await system.idle();
+
+    expect(system.info(ref)).toMatchObject({ current: 'slow', queue: 1 });
+    expect(hasRead).toBe(false);
+    gate.resolve();
+    expect(await slow).toBe('done');
+    expect(await read).toBe(0);
   });
 
   test('an async handler that has its own actor killed fails when it is done', async () => {

@@ -216,7 +216,9 @@ export class Cell implements Supervised {
 
   /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
   kill(error: unknown): void {
-    if (this.ending !== undefined || this.isPausing || this.turns.abort(error)) return;
+    // One that is about to fail or to begin anew has failed already.
+    if (this.ending !== undefined || this.isPausing || this.#fault !== undefined) return;
+    if (this.turns.abort(error)) return;
     if (this.#current !== undefined) this.#fault = { error };
     else this.#nact.fail(error);
   }

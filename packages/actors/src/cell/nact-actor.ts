@@ -17,7 +17,10 @@ export interface Supervised {
   stop(): Promise<void>;
 }
 
-/** nact's context of a message, except that the children are copied for who asks, not for each message. */
+/**
+ * nact's context of a message, except that the children are copied for who asks, not for each message. The contexts of
+ * `onCrash` and `afterStop` are spread from it and lack them.
+ */
 class MessageContext {
   readonly parent: unknown;
   readonly path: unknown;

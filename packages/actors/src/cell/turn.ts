@@ -134,6 +134,8 @@ export class Turns {
 
   /** Handles waiting messages; the promise settles once a handler that waits has ended. Throws what a handler throws. */
   drain(): void | Promise<void> {
+    // A restart after a kill gives a second turn to an actor that had asked for one.
+    if (this.#abort !== undefined) return;
     const { turn } = this.#host.observer;
     const measured = this.#unmeasured === 0;
     turn.begin();

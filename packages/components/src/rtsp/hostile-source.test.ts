@@ -135,7 +135,7 @@ pulling('a source that is no camera [needs node-av]', () => {
 });
 
 pulling('a server of RTMP that is none [needs node-av]', () => {
-  test('ends the process that it fills with messages which never end, and is left alone for a while', async () => {
+  test('does not fill the process with messages that never end', async () => {
     const filling = Buffer.alloc(2 * 1024 * 1024);
     let stream = 3;
     const server = createServer((socket) => {
@@ -165,7 +165,8 @@ pulling('a server of RTMP that is none [needs node-av]', () => {
     try {
       const { inspect } = await pull(`rtmp://127.0.0.1:${(server.address() as AddressInfo).port}/live/yard`);
       await until(() => inspect().state === 'waiting', 20_000);
-      expect(inspect().lostReason).toContain('more than 256 MiB of memory');
+      // Each of the 256 chunk streams would have taken 2 MiB.
+      expect(stream).toBeLessThan(150);
     } finally {
       server.close();
     }

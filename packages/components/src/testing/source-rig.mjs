@@ -6,7 +6,7 @@ const frame = (kind, timestamp) => ({
 const paths = {
   play: [frame('video', 0), frame('audio', 960), frame('video', 3_600)],
   lost: [frame('video', 0), { type: 'lost', reason: 'Connection timed out' }],
-  costly: [{ type: 'lost', reason: 'it takes more than 256 MiB of memory', isCostly: true }],
+  costly: [{ type: 'lost', reason: 'it takes more than 192 MiB of memory', isCostly: true }],
   refused: [{ type: 'refused', reason: 'the source sends H.265 (hevc)' }],
   mute: [frame('video', 0), { type: 'noSound', reason: 'sound of the codec cook is not converted to Opus' }],
 };

@@ -9,9 +9,11 @@ import { Puller } from './puller.js';
 import type { FromPuller, ToPuller } from './puller-protocol.js';
 
 const ALIVE_MS = 1_000;
-/** A camera takes 100 MiB. The parsers of the native library bound single messages, if anything, and never their sum. */
-const MAX_MEMORY_MIB = 256;
-/** The fastest networks bring 100 MiB meanwhile. */
+/**
+ * A camera takes 100 MiB. The parsers of the native library bound single messages, if anything, and never their sum. Less than the
+ * limit of the process, at which the library fails without saying why.
+ */
+const MAX_MEMORY_MIB = 192;
 const MEMORY_LOOK_MS = 100;
 
 function send(message: FromPuller): void {

@@ -243,6 +243,22 @@ describe('loss between server and subscriber', () => {
     expect(viewer.packets[0]!.payload.subarray(2)).toEqual(first!.payload);
   });
 
+  test('a packet of after a switch is resent with the numbers that it was sent with', () => {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const m = camera(0x1b, { rid: 'm' });
+    const h = camera(0x1c, { rid: 'h' });
+    h.pictureId = 20_000;
+    for (const packet of m.vp8Frame({ key: true })) publisher.send(packet);
+    for (const packet of h.vp8Frame({ key: true })) publisher.send(packet);
+    world.setTargetVariant('sub', 'cam', 'h');
+    for (const packet of h.vp8Frame({ key: true })) publisher.send(packet);
+    const last = viewer.packets.splice(0).at(-1)!;
+    expect(last.payload[10]).toBe(0x1c);
+    nack(viewer, 0xaaaa0001, [last.sequence]);
+    expect(viewer.packets[0]!.payload.subarray(2)).toEqual(last.payload);
+  });
+
   test('PLI and FIR lead to a keyframe request for the variant that flows now', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });

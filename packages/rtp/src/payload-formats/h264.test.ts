@@ -150,6 +150,17 @@ describe('an H.264 assembler', () => {
     expect(assembler.push(parts.at(-1) as OrderedPacket)).toEqual([]);
   });
 
+  test('keeps nothing of what follows of a picture that lost a packet', () => {
+    const assembler = H264.createAssembler();
+    for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
+    const parts = packets([nal(NalType.slice, 300), nal(NalType.slice, 60)], 2, 10);
+    assembler.push({ ...parts[0]!, marker: false });
+    expect(assembler.heldBytes).toBeGreaterThan(90);
+    assembler.gap();
+    for (const p of parts.slice(1)) assembler.push({ ...p, marker: false });
+    expect(assembler.heldBytes).toBe(0);
+  });
+
   test('a packet that ends two pictures, the one before without a marker, gives both', () => {
     const assembler = H264.createAssembler();
     for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);

@@ -1,0 +1,46 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { Probe } from './probe.js';
+
+let probe: Probe;
+beforeEach(() => {
+  probe = new Probe();
+});
+
+/** Sends a probe of ten packets, 2 ms apart, which arrive `arrivalGapMs` apart. */
+function send(arrivalGapMs: number, nowMs = 1_000): void {
+  probe.start(nowMs);
+  const id = Array.from({ length: 10 }, () => probe.sent())[0]!;
+  probe.end();
+  for (let i = 0; i < 10; i++) probe.arrived(id, 1_000, nowMs + i * 2, 60_000 + nowMs + i * arrivalGapMs);
+}
+
+test('a probe has one result', () => {
+  send(2);
+  expect(probe.finish(1_100)).toEqual({ bps: 4_000_000, isWhole: true });
+  expect(probe.finish(1_100)).toBeUndefined();
+});
+
+test('a packet of an earlier probe does not count', () => {
+  probe.start(1_000);
+  const earlier = probe.sent();
+  probe.start(2_000);
+  probe.sent();
+  probe.end();
+  probe.arrived(earlier, 1_000, 1_000, 60_000);
+  expect(probe.finish(2_100)).toBeUndefined();
+  expect(probe.start(2_200)).toBe(false);
+});
+
+test('a surprising result counts once a second probe has found as much', () => {
+  expect(probe.confirmed(2_000_000, 1_000)).toBe(0);
+  expect(probe.wantsConfirmation).toBe(true);
+  expect(probe.confirmed(3_000_000, 2_000)).toBe(2_000_000);
+  expect(probe.wantsConfirmation).toBe(false);
+});
+
+test('a surprising result is forgotten after five seconds, and after an ordinary one', () => {
+  probe.confirmed(2_000_000, 1_000);
+  expect(probe.confirmed(2_000_000, 6_000)).toBe(0);
+  probe.refuted();
+  expect(probe.confirmed(2_000_000, 6_100)).toBe(0);
+});

@@ -59,6 +59,18 @@ test('a connection younger than the grace stays, and the newcomer is refused', (
   expect(dropped).toEqual(['a']);
 });
 
+test('when all places are taken the network with the most loses its oldest, however young', () => {
+  const dropped: string[] = [];
+  const drop = (connection: string, limit: string) => void dropped.push(`${connection} ${limit}`);
+  const shares = new ConnectionShares<string>({ max: 5, graceMs: 100, now: () => 0, drop });
+  shares.add('first of all', '192.0.2.9');
+  for (const name of ['a', 'b', 'c', 'd']) shares.add(name, '192.0.2.1');
+  expect(shares.add('newcomer', '192.0.2.2')).toBe(true);
+  expect(shares.add('newcomer of the first', '192.0.2.9')).toBe(true);
+  expect(dropped).toEqual(['a total', 'b total']);
+  expect(shares.add('no fairer', '192.0.2.9')).toBe(false);
+});
+
 test('kept connections with a budget of their own take no place of newcomers', () => {
   const kept = { max: 3, maxPerNetwork: 2 };
   const shares = new ConnectionShares<string>({ max: 2, kept, drop: () => undefined });

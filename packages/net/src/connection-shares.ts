@@ -7,7 +7,7 @@ export interface ConnectionSharesOptions<T> {
   kept?: { max: number; maxPerNetwork: number };
   /**
    * Age from which a connection may lose its place to a newer one: longer than honest clients take to earn it. When the limit
-   * is reached and all connections are younger, the newcomer is refused. Default 0.
+   * is reached and all connections are younger, the newcomer is refused, unless another network has more of them. Default 0.
    */
   graceMs?: number;
   /** Default: the monotonic clock of the system. */
@@ -90,12 +90,29 @@ export class ConnectionShares<T> {
     const ofNetwork = own === undefined ? 0 : own.droppable.size + (kept === undefined ? own.kept : 0);
     const isNetworkFull = ofNetwork >= maxPerNetwork;
     if (!isNetworkFull && this.#droppable.size + (kept === undefined ? this.#kept.size : 0) < max) return true;
-    const [oldest] = isNetworkFull && own !== undefined ? own.droppable : this.#droppable.keys();
-    const since = oldest === undefined ? undefined : this.#droppable.get(oldest)?.since;
-    if (oldest === undefined || since === undefined || this.#now() - since < this.#graceMs) return false;
+    const oldest = isNetworkFull && own !== undefined ? this.#aged(own.droppable) : this.#oldestOfAll(ofNetwork);
+    if (oldest === undefined) return false;
     this.delete(oldest);
     drop(oldest, isNetworkFull ? 'network' : 'total');
     return true;
+  }
+
+  /** Returns the oldest connection of the network with the most, whatever its age, where that has more than the newcomer's. */
+  #oldestOfAll(ofNetwork: number): T | undefined {
+    let most: Set<T> | undefined;
+    for (const { droppable } of this.#networks.values()) if (droppable.size > (most?.size ?? 0)) most = droppable;
+    if (most !== undefined && most.size > ofNetwork + 1) return most.values().next().value;
+
+    return this.#aged(this.#droppable.keys());
+  }
+
+  /** Returns the first one, when it is old enough to be dropped. */
+  #aged(connections: Iterable<T>): T | undefined {
+    for (const connection of connections) {
+      const since = this.#droppable.get(connection)?.since ?? Number.POSITIVE_INFINITY;
+      return this.#now() - since < this.#graceMs ? undefined : connection;
+    }
+    return undefined;
   }
 
   #network(name: string): Network<T> {

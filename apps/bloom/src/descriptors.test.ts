@@ -17,6 +17,10 @@ describe('the limits on connections', () => {
     expect(limitsWith(256)).toEqual({ limits: { http: 100, relay: 20 }, events: ['node.few_descriptors'] });
   });
 
+  test('are lower without a line where that hardly matters', () => {
+    expect(limitsWith(20_056)).toEqual({ limits: { http: 10_000, relay: 2_000 }, events: [] });
+  });
+
   test('are one connection at least', () => {
     expect(limitsWith(32, 64).limits).toEqual({ http: 1, relay: 1 });
   });

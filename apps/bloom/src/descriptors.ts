@@ -4,6 +4,8 @@ import type { Log } from '@bloom/log';
 
 /** Below it the limits on connections are lower than documented. */
 const ENOUGH = 32_768;
+/** Below it they are so low that a large room or a flood of strangers reaches them. */
+const FEW = 4_096;
 /** Shares of the descriptors that are free at the start. The rest is for files, pipes, and links between nodes. */
 const HTTP_SHARE = 0.5;
 const RELAY_SHARE = 0.2;
@@ -15,7 +17,7 @@ export interface ConnectionLimits {
   relay: number | undefined;
 }
 
-/** Returns the limits that fit the open-file limit of the process, and logs when they are lower than documented. */
+/** Returns the limits that fit the open-file limit of the process, and logs when they are low. */
 export function connectionLimits(log: Log, { files = openFileLimit(), open = openFiles() } = {}): ConnectionLimits {
   if (files >= ENOUGH) return { http: undefined, relay: undefined };
   const free = Math.max(0, files - open);
@@ -23,7 +25,12 @@ export function connectionLimits(log: Log, { files = openFileLimit(), open = ope
     http: Math.max(1, Math.floor(free * HTTP_SHARE)),
     relay: Math.max(1, Math.floor((free * RELAY_SHARE) / 2)),
   };
-  log.warn('node.few_descriptors', { files, httpConnections: limits.http, fix: `ulimit -n ${ENOUGH}, or LimitNOFILE` });
+  if (files < FEW)
+    log.warn('node.few_descriptors', {
+      files,
+      httpConnections: limits.http,
+      fix: `ulimit -n ${ENOUGH}, or LimitNOFILE`,
+    });
 
   return limits;
 }

@@ -75,11 +75,12 @@ export class Cell implements Supervised {
       wake: () => this.#nact.wake(),
       handle: (envelope) => this.#handle(envelope),
     });
-    const parts = { ref, log: this.#log, activity: this.activity };
-    this.inbox = new Inbox({ ...parts, observer, turns: this.turns, policy: options.mailbox });
+    const { turns, activity } = this;
+    const log = this.#log;
+    this.inbox = new Inbox({ ref, policy: options.mailbox, turns, activity, observer, log });
     this.restarts = new Restarts(options, host.clock);
     const requestStop = (): void => this.#requestStop();
-    this.#life = new Incarnation({ ...parts, host, inbox: this.inbox, requestStop });
+    this.#life = new Incarnation({ host, ref, log, inbox: this.inbox, activity, requestStop });
   }
 
   get parent(): Cell | undefined {

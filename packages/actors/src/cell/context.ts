@@ -105,7 +105,7 @@ export class Context implements AnyContext {
 
   cast(target: AnyRef | string, message: Message): boolean {
     const { parts } = this.#life;
-    const { requestId } = this;
+    const requestId = this.#requestId ?? this.#life.requestId;
     parts.activity.sent(target, message, requestId);
 
     return parts.host.send(target, message, parts.ref.path, requestId);

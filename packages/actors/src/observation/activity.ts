@@ -27,8 +27,8 @@ export class Activity {
 
   sent(target: AnyRef | string, message: Message, requestId: string | undefined): void {
     this.counters.sent++;
-    if (this.tracer?.wants(message.type) !== true) return;
-    this.#observer.sent(this.tracer, this.#path, target, message, requestId);
+    const { tracer } = this;
+    if (tracer?.wants(message.type) === true) this.#observer.sent(tracer, this.#path, target, message, requestId);
   }
 
   /** The handler of that message begins. */

@@ -25,6 +25,13 @@ export class TestDevices extends EventTarget {
   /** Resolves when the person has answered the question for a device. */
   answer = (): Promise<void> => Promise.resolve();
 
+  /** Leaves the next questions open. Returns whether there is one, and the answer to the last one. */
+  hold(): { isAsked: () => boolean; allow: () => void } {
+    let answer: (() => void) | undefined;
+    this.answer = () => new Promise((resolve) => (answer = resolve));
+    return { isAsked: () => answer !== undefined, allow: () => answer?.() };
+  }
+
   async getUserMedia({ video, audio }: MediaStreamConstraints): Promise<MediaStream> {
     await this.answer();
     return this.#streamOf([

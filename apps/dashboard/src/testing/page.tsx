@@ -70,6 +70,11 @@ export class TestPage {
     await this.until(`the page no longer shows “${text}”`, () => !this.text.includes(text));
   }
 
+  /** Waits until the page has gone to this address. */
+  async goes(hash: string): Promise<void> {
+    await this.until(`the address is ${hash}`, () => location.hash === hash);
+  }
+
   async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     for (const end = Date.now() + WAIT_MS; Date.now() < end; ) {
       if (await isSo()) return;
@@ -86,8 +91,12 @@ export class TestPage {
     return found as Wanted;
   }
 
+  /** Presses a button once it is there, and idle. */
   async click(name: string): Promise<void> {
-    await this.until(`there is “${name}”`, () => this.#look(name) !== undefined);
+    await this.until(`“${name}” can be pressed`, () => {
+      const found = this.#look(name);
+      return found !== undefined && found.getAttribute('aria-disabled') !== 'true';
+    });
     this.find(name).click();
   }
 

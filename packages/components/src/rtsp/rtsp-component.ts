@@ -37,7 +37,7 @@ const STEADY_MS = 10_000;
 /** The heap holds frames on their way only, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
 
-/** It takes 75 MiB and what is on its way, and ends by itself at 256. */
+/** It takes 75 MiB and what is on its way, and ends by itself at 192. */
 const MEMORY_MIB = 320;
 
 /** It cannot be reached, it is lost, its process is gone, or it took too much memory. */

@@ -10,9 +10,9 @@ export const MAX_UNAUTHENTICATED_PER_NETWORK = 1_536;
 export const MAX_UNAUTHENTICATED = 2_048;
 /**
  * Age from which a silent socket may go for a newer one: honest clients send the token one round trip after the handshake.
- * With 1,536 places, a flood of 768 sockets a second from behind the same address keeps none of them out.
+ * With 1,536 places, a flood of 1,536 sockets a second from behind the same address keeps none of them out; a slower one leaves more time.
  */
-export const UNAUTHENTICATED_GRACE_MS = 2_000;
+export const UNAUTHENTICATED_GRACE_MS = 1_000;
 
 export interface UnauthenticatedSocketsOptions {
   /** Called for each socket that was destroyed for a limit. */

@@ -14,7 +14,7 @@ import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
 import { LocalRooms } from '../local-rooms.js';
 import { defaultRoomConfig } from '../room-service.js';
-import type { RoomRef } from '../room/room-messages.js';
+import { ROOM_SHAPES, type RoomProtocol } from '../room/room-messages.js';
 import { Rooms } from '../rooms.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { homesOf } from './claims.js';
@@ -411,8 +411,9 @@ describe('rooms of a cluster over real connections', () => {
   });
 
   test('a request that the owner of a room does not know is refused with its name and release', async () => {
-    const behaviour: Behaviour<Record<string, never>, null> = { kind: 'room', init: () => null, handlers: {} };
-    const ref = b.system.spawn(behaviour, { name: 'room-of-an-older-release' }) as unknown as RoomRef;
+    const older = { kind: 'room', init: () => null, shapes: ROOM_SHAPES, handlers: {} };
+    const behaviour = older as unknown as Behaviour<RoomProtocol, null>;
+    const ref = b.system.spawn(behaviour, { name: 'room-of-an-older-release' });
     portOf(b).cast(a.name, { type: 'announce', node: b.name, created: { roomId: 'old', createdAt: 1, ref } });
     await until(() => a.cluster.directory.find('old') !== undefined);
     await expect(a.rooms.addPeer('old', {})).rejects.toMatchObject({

@@ -37,7 +37,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** The colours of Swagger UI as dark, or as light, as WCAG 2.2 (1.4.3) asks for. */
+/** The colours of Swagger UI as dark, or as light, as WCAG 2.2 (1.4.3) asks for. A choice among one server is hidden. */
 const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1264a8; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #16733f; }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0c6b5d; }
@@ -51,6 +51,7 @@ const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { backgr
 .swagger-ui .btn.execute { background: #1f5fa8; border-color: #1f5fa8; }
 .swagger-ui .download-contents { background: #3b4151; }
 .swagger-ui .json-schema-2020-12-expand-deep-button { color: #3b4151; }
+.swagger-ui .schemes-server-container { display: none; }
 .swagger-ui .microlight span[style*='rgb(211, 99, 99)'] { color: #ff9c9c !important; }
 `;
 

@@ -161,7 +161,6 @@ class HttpSession implements PeerSession {
       ice: { ufrag: ice.localUfrag, pwd: ice.localPwd },
       fingerprint: endpoint.fingerprint,
       candidate: endpoint,
-      omitDefaults: true,
       media: role.answer(),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };

@@ -41,8 +41,6 @@ export interface AnswerOptions {
   fingerprint: { algorithm: string; value: string };
   /** The candidates, for clients that are not sent them otherwise. */
   candidate?: HostAddresses;
-  /** Leaves out what is the default anyway: some clients parse no attributes of extensions. */
-  omitDefaults?: boolean;
   /** Accepts the m-line of data channels. */
   data?: boolean;
   /** One per offered m-line, in the same order; ignored where the m-line is refused. */
@@ -98,7 +96,6 @@ export function hostCandidates({ address, secondAddress, port }: HostAddresses):
 }
 
 function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOptions): string[] {
-  const { omitDefaults = false } = options;
   const { role } = answer;
   const codecs = answer.codec === null ? [] : [answer.codec, ...(answer.moreCodecs ?? [])];
   const fallback = media.codecs[0];
@@ -111,7 +108,7 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
   return [
     `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
     ...transportLines(media, options),
-    ...extensionLines(answer.extensions, omitDefaults),
+    ...extensionLines(answer.extensions),
     directionLine(role),
     ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
     'a=rtcp-mux',
@@ -151,12 +148,11 @@ function directionLine(role: AnswerRole): string {
   return role.type === 'send' ? 'a=sendonly' : 'a=inactive';
 }
 
-function extensionLines(extensions: AgreedExtensions, omitDefaults: boolean): string[] {
-  // RFC 6464 section 4.
-  const vad = omitDefaults ? '' : ' vad=on';
+/** Without attributes: `vad=on` is the default of audio levels (RFC 6464 section 4), and aiortc fails to parse it. */
+function extensionLines(extensions: AgreedExtensions): string[] {
   return (Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[])
     .filter((name) => extensions[name] !== undefined)
-    .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}${name === 'audioLevel' ? vad : ''}`);
+    .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}`);
 }
 
 function codecLines(codec: ChosenCodec): string[] {

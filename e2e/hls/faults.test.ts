@@ -109,9 +109,10 @@ describeStreams('Streams when something goes wrong', () => {
 
   test('a compositor that is killed, or hangs, is the end of its stream alone', async () => {
     const [killed, hung, other] = [await streamed(), await streamed(), await streamed()];
+    // They start one after another, in the order of their streams.
+    for (const room of [killed, hung, other]) await hears('hlsPlayable', room);
     const compositors = childrenOf(node.pid);
     expect(compositors).toHaveLength(3);
-    for (const room of [killed, hung, other]) await hears('hlsPlayable', room);
 
     process.kill(compositors[1]!, 'SIGSTOP');
     process.kill(compositors[0]!, 'SIGABRT');

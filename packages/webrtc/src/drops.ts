@@ -1,26 +1,26 @@
-/** Reasons for drops. Every drop is counted under exactly one of them. */
+/** Reasons for drops. Every dropped packet is counted under exactly one of them. */
 const DROP_REASONS = [
-  /** Not a packet of any protocol we speak, or cut short. */
+  /** Packet that is truncated or belongs to no protocol we speak. */
   'malformed',
-  /** SRTP or SRTCP that was received before, or is older than the replay window. */
+  /** SRTP or SRTCP packet that was received before or is older than the replay window. */
   'replayed',
-  /** STUN, SRTP or SRTCP whose integrity check failed, or a check for unknown credentials. */
+  /** STUN, SRTP or SRTCP packet with a failed integrity check, or a check for unknown credentials. */
   'unauthenticated',
   /** Media or DTLS from an address that has not passed a connectivity check. */
   'unknown_source',
-  /** More SSRCs than a transport remembers. */
+  /** Packet with a new SSRC beyond the limit per transport. */
   'too_many_streams',
-  /** Media before the DTLS handshake has ended. */
+  /** Media received before the DTLS handshake completed. */
   'no_keys',
-  /** DTLS records that do not fit the present state of the handshake. */
+  /** DTLS record that does not fit the current state of the handshake. */
   'dtls_unexpected',
-  /** Relay traffic without allocation, permission or channel. */
+  /** Relay traffic without an allocation, a permission or a channel. */
   'relay_unbound',
-  /** Requests of a source that asks too often. */
+  /** Request from a source that exceeds its rate limit. */
   'rate_limited',
-  /** A TCP relay client reads too slowly. */
+  /** Packet for a TCP relay client that reads too slowly. */
   'backlog',
-  /** A handler of the transport threw. */
+  /** A transport handler threw. */
   'handler_error',
 ] as const;
 

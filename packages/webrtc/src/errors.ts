@@ -1,26 +1,26 @@
 type WebrtcErrorCode =
-  /** All UDP ports of the range are taken. */
+  /** All UDP ports of the range are in use. */
   | 'NO_FREE_PORT'
-  /** An address is no IP address, or cannot be listened on. */
+  /** An address is not an IP address, or cannot be bound. */
   | 'BAD_ADDRESS'
-  /** A relay user of this name exists. */
+  /** A relay user with this name already exists. */
   | 'DUPLICATE_USER'
   /** The port or transport is closed. */
   | 'CLOSED'
-  /** A master key or salt of the wrong length. */
+  /** A master key or salt has the wrong length. */
   | 'BAD_KEY'
-  /** A packet to be sealed is no RTP packet, or too long. */
+  /** A packet to be sealed is not an RTP packet, or is too long. */
   | 'BAD_PACKET'
   /** An SRTCP key has protected 2^31 packets, the limit of RFC 3711. */
   | 'KEY_EXHAUSTED'
-  /** An option is out of range, or WebAssembly SIMD was demanded and is missing. */
+  /** An option is out of range, or WebAssembly SIMD was required but is not available. */
   | 'BAD_OPTION'
-  /** An offer that cannot be used. The message quotes the line at fault, without secrets. */
+  /** An offer cannot be used. The message quotes the offending line without secrets. */
   | 'INVALID_SDP';
 
 /**
- * A caller's mistake, a limit of the machine or an unusable offer. Bad packets are counted instead (see `DropReason`), or
- * yield an `OpenFailure`.
+ * A caller's mistake, a limit of the machine, or an unusable offer. Bad packets do not throw: they are counted (see
+ * `DropReason`) or yield an `OpenFailure`.
  */
 export class WebrtcError extends Error {
   constructor(

@@ -1,5 +1,5 @@
-// Compiles protect4.ts (AssemblyScript) to protect4.wasm. Run after each change of the source and commit both:
-//   npm run build:wasm -w packages/webrtc
+// Compiles protect4.ts (AssemblyScript) to protect4.wasm. Run after each change of the source, and commit both:
+// npm run build:wasm -w packages/webrtc
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

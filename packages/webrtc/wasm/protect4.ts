@@ -21,12 +21,12 @@ import { compress } from './sha1x4';
 
 const LANES: usize = 0;
 const LANE_BYTES: usize = 80;
-/** The hash state of four lanes: 5 vectors. */
+/** Hash state of four lanes: 5 vectors. */
 const STATE: usize = 512;
-/** One block of four messages: 16 vectors. */
+/** One block of each of four messages: 16 vectors. */
 const WORDS: usize = 1024;
 
-/** Four words of each message from byte order into vectors of one word of all four: a transposition. */
+/** Transposes four words of each message, in byte order, into vectors that hold one word of all four. */
 function gather(to: usize, p0: usize, p1: usize, p2: usize, p3: usize): void {
   const order = v128(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
   const w0 = i8x16.swizzle(v128.load(p0), order);
@@ -43,7 +43,7 @@ function gather(to: usize, p0: usize, p1: usize, p2: usize, p3: usize): void {
   v128.store(to + 48, v128.shuffle<i64>(high01, high23, 1, 3));
 }
 
-/** The states at `offset` of the four lanes' records into STATE. */
+/** Loads the states at `offset` of the four lanes' records into STATE. */
 function loadState(offset: usize): void {
   for (let word: usize = 0; word < 5; word += 1) {
     const from = LANES + offset + word * 4;
@@ -56,8 +56,8 @@ function loadState(offset: usize): void {
 }
 
 /**
- * Encrypts one lane's payload and pads its message for the inner hash. Answers the number of blocks of the message. Copies
- * in units of 16 bytes: what it soils behind the payload is padded over.
+ * Encrypts one lane's payload and pads its message for the inner hash. Returns the number of message blocks. Copies in
+ * units of 16 bytes; padding overwrites what it writes past the payload.
  */
 function encrypt(record: usize): i32 {
   const packet = <usize>load<u32>(record);
@@ -77,7 +77,7 @@ function encrypt(record: usize): i32 {
   store<u32>(end, bswap<u32>(load<u32>(record, 24)));
   const length = end + 4 - packet;
   const blocks = (length + 9 + 63) >>> 6;
-  // The mark, zeros up to the last 8 bytes, and the length in bits with the block of the padded key.
+  // The mark, zeros up to the last 8 bytes, and the length in bits including the padded key's block.
   const zero = i32x4.splat(0);
   v128.store(end + 4, zero);
   v128.store(end + 20, zero);
@@ -109,7 +109,7 @@ export function protect(count: i32): void {
   blocks = i32x4.replace_lane(blocks, 2, blocks2);
   blocks = i32x4.replace_lane(blocks, 3, blocks3);
 
-  // A lane without work reads along with the first.
+  // An idle lane reads the first lane's data.
   let p0 = <usize>load<u32>(LANES);
   let p1 = count > 1 ? <usize>load<u32>(LANES + LANE_BYTES) : p0;
   let p2 = count > 2 ? <usize>load<u32>(LANES + LANE_BYTES * 2) : p0;
@@ -127,7 +127,7 @@ export function protect(count: i32): void {
     p3 += 64;
   }
 
-  // The outer hash: one block of the inner digest, the mark, and the length of 64 + 20 bytes.
+  // Outer hash: one block of the inner digest, the mark, and the length of 64 + 20 bytes.
   for (let word: usize = 0; word < 80; word += 16) v128.store(WORDS + word, v128.load(STATE + word));
   v128.store(WORDS + 80, i32x4.splat(0x80000000));
   for (let word: usize = 96; word < 240; word += 16) v128.store(WORDS + word, i32x4.splat(0));
@@ -144,7 +144,7 @@ export function protect(count: i32): void {
   if (count > 3) writeTag(3, i32x4.extract_lane(first, 3), i32x4.extract_lane(second, 3), i32x4.extract_lane(third, 3));
 }
 
-/** SHA-1 states after the 64-byte blocks at `pads` and `pads + 64` (inner and outer padded key) into 10 words at `to`. */
+/** Writes SHA-1 states after the padded keys at `pads` (inner) and `pads + 64` (outer) to 10 words at `to`. */
 export function padStates(pads: usize, to: usize): void {
   v128.store(STATE, i32x4.splat(0x67452301));
   v128.store(STATE + 16, i32x4.splat(0xefcdab89));
@@ -163,9 +163,9 @@ export function padStates(pads: usize, to: usize): void {
 }
 
 /**
- * Counter blocks of AES-CM (RFC 3711 section 4.1.1) for `packets` consecutive packets of `blocks` blocks each to `to`.
- * `word0` and `word1` stand in memory order; `salt2` and `salt3` are numbers, combined with the upper 32 and the lower 16
- * bits of the packet's index.
+ * Writes AES-CM counter blocks (RFC 3711 section 4.1.1) to `to`: `blocks` for each of `packets` consecutive packets.
+ * `word0` and `word1` are in memory byte order; `salt2` and `salt3` are numbers, combined with the upper 32 and the
+ * lower 16 bits of the packet's index.
  */
 export function counterBlocks(
   to: usize,

@@ -278,7 +278,7 @@ function rotate(value: v128, by: i32): v128 {
   return v128.or(i32x4.shl(value, by), i32x4.shr_u(value, 32 - by));
 }
 
-/** Where x is set y, elsewhere z. */
+/** Selects bits of y where x is set, and of z elsewhere. */
 function choose(x: v128, y: v128, z: v128): v128 {
   return v128.bitselect(y, z, x);
 }
@@ -287,7 +287,7 @@ function parity(x: v128, y: v128, z: v128): v128 {
   return v128.xor(v128.xor(x, y), z);
 }
 
-/** Where y and z agree, that; elsewhere x decides. */
+/** Returns the bitwise majority of x, y and z: their common value where y and z agree, x elsewhere. */
 function majority(x: v128, y: v128, z: v128): v128 {
   return v128.bitselect(x, y, v128.xor(y, z));
 }

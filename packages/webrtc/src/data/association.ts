@@ -5,38 +5,39 @@ import { mendSctp, type SctpInternals } from './mended-sctp.js';
 import { type StreamResetHandlers, StreamResets } from './stream-resets.js';
 import { DONE, receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
 
-/** Bytes that the client may send beyond what we have read. */
+/** Receive window in bytes: what the client may send beyond what we have read. */
 const RECEIVE_WINDOW = 256 * 1024;
-/** Fragments of incomplete messages, whose objects outweigh their bytes. */
+/** Bound on the fragments of incomplete messages: their objects take more memory than their bytes. */
 const MAX_FRAGMENTS = 2_048;
-/** Packets that are not acknowledged: those of messages, which `hasRoom` bounds, and confirmations of channels. */
+/** Bound on unacknowledged packets: messages, which `hasRoom` limits, and channel acknowledgements. */
 const MAX_KEPT = 3_072;
 const SCTP_PORT = 5_000;
 
 export interface AssociationHandlers extends StreamResetHandlers {
-  /** Sends one SCTP packet of at most 1,228 bytes. It is valid during the call. */
+  /** Sends one SCTP packet of at most 1,228 bytes. The buffer is only valid during the call. */
   send(packet: Buffer): void;
   onUp(): void;
-  /** Takes one message, which may be a view. */
+  /** Takes one message, possibly as a view. */
   onMessage(stream: number, protocol: number, data: Buffer): void;
-  /** Called when there is room for further messages. */
+  /** Called when further messages can be sent. */
   onRoom(): void;
-  /** Called when the association has ended by itself; at most once. */
+  /** Called at most once, when the association ends without a call of `close`. */
   onDown(): void;
 }
 
 /**
- * One SCTP association of werift over DTLS (RFC 8261), bounded: packets are checked before werift sees them, it holds at most one
- * message beyond what the congestion window admits, and no input makes it throw. The client begins.
+ * One of werift's SCTP associations over DTLS (RFC 8261), with bounds: packets are checked before werift sees them,
+ * werift holds at most one message beyond the congestion window, and no input makes the association throw. The client
+ * initiates it.
  */
 export class Association {
   readonly #handlers: AssociationHandlers;
   readonly #sctp: SCTP;
   readonly #internals: SctpInternals;
   readonly #resets: StreamResets;
-  /** True while werift takes a packet: chunk by chunk, each in a later step of its promises. */
+  /** True while werift processes a packet, which it does chunk by chunk in later promise steps. */
   #isTaking = false;
-  /** Packets that arrived meanwhile; at most those of one turn of the event loop. */
+  /** Packets that arrived during `#isTaking`; at most those of one event loop turn. */
   #behind: Buffer[] = [];
   #up = false;
   #ended = false;
@@ -75,16 +76,16 @@ export class Association {
     return this.#up && !this.#ended;
   }
 
-  /** True while a message may be given to werift, which searches all that wait for each packet it sends. */
+  /** True when werift can take another message. Its queue stays empty: werift scans it for each packet it sends. */
   get hasRoom(): boolean {
     return this.isUp && this.#sctp.outboundQueue.length === 0 && this.#internals.sentQueue.length < MAX_GAP_SPAN / 2;
   }
 
-  /** Takes one SCTP packet. Returns false when it was dropped. */
+  /** Takes one SCTP packet. Returns false if it was dropped. */
   receive(packet: Buffer): boolean {
     if (this.#ended || !this.#isSafe(packet)) return false;
     if (!this.#isTaking) return this.#take(packet);
-    // It would overtake the rest of the packet before it, which an acknowledgement would report as lost.
+    // Processing it now would overtake the rest of the previous packet, and our SACK would report that as lost.
     this.#behind.push(packet);
     return true;
   }
@@ -93,13 +94,13 @@ export class Association {
     if (receiveSack(this.#internals, packet)) return true;
     if (receiveData(this.#internals, packet)) return this.#isWithinBounds();
     this.#isTaking = true;
-    // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
+    // Fails on a wrong checksum or an unreadable field. DTLS authenticated the packet, so the client is at fault.
     const taken = this.#internals.handleData(packet).catch(() => undefined);
     void taken.then(() => this.#guard(() => this.#taken()));
     return this.#isWithinBounds();
   }
 
-  /** Goes on with what arrived behind the packet that is done, which may have changed what is safe. */
+  /** Processes packets that arrived in the meantime. Rechecks them: the last packet may have changed what is safe. */
   #taken(): void {
     this.#isTaking = false;
     const behind = this.#behind;
@@ -114,18 +115,18 @@ export class Association {
     return false;
   }
 
-  /** Sends a message. Ends the association when too much waits for a client that acknowledges nothing. */
+  /** Sends a message. Ends the association when the client acknowledges nothing and too much is queued. */
   send(stream: number, protocol: number, data: Buffer, kind: ChannelKind): void {
     if (this.#sctp.outboundQueue.length + this.#internals.sentQueue.length > MAX_KEPT) return this.#fail();
     sendMessage(this.#internals, stream, protocol, data, kind);
   }
 
-  /** Resets the stream: the channel on it is closed (RFC 8831 section 6.7). */
+  /** Resets the stream, which closes its channel (RFC 8831 section 6.7). */
   reset(stream: number): void {
     if (this.isUp) this.#resets.reset(stream);
   }
 
-  /** The client uses a stream again: a reset of ours on it is done, although its answer has not come. */
+  /** Treats our pending reset as done: the client uses the stream again, so only its response is missing. */
   reused(stream: number): void {
     this.#resets.assumeDone(stream);
   }
@@ -142,7 +143,7 @@ export class Association {
   }
 
   #connected(): void {
-    // A repeated COOKIE ECHO connects once more.
+    // A repeated COOKIE ECHO reports the connection a second time.
     if (this.#up || this.#ended) return;
     this.#up = true;
     this.#guard(() => this.#handlers.onUp());
@@ -162,7 +163,7 @@ export class Association {
     return fragments;
   }
 
-  /** Keeps a fault of ours out of werift's state, where it would end in the middle of a packet. */
+  /** Keeps our own exceptions out of werift, where they would interrupt the processing of a packet. */
   #guard(call: () => void): void {
     try {
       call();

@@ -13,37 +13,37 @@ interface OutMessage extends QueuedMessage {
 }
 
 interface Channel {
-  /** False until the client has acknowledged it: messages are sent in order after the announcement. */
+  /** False until the client acknowledges the channel. Until then all messages are sent in order after the DCEP OPEN. */
   confirmed: boolean;
 }
 
 export interface DataLinkHandlers {
-  /** Sends one SCTP packet, which is valid during the call. */
+  /** Sends one SCTP packet, which is only valid during the call. */
   send(packet: Buffer): void;
-  /** Runs a step in a later turn of the event loop. Returns false when too many wait. */
+  /** Runs a step in a later turn of the event loop. Returns false when too many steps are queued. */
   inTurn(step: () => void): boolean;
   /** Called when channels can be opened. */
   onUp(): void;
-  /** Called for a channel that the client opens. It refuses it by `close`. */
+  /** Called when the client opens a channel. The handler refuses it by calling `close`. */
   onOpened(stream: number, channel: ChannelName): void;
   onMessage(stream: number, isText: boolean, message: Buffer): void;
   /** Called when the client has closed a channel. */
   onClosed(stream: number): void;
   /** Called when lossy messages were dropped because the client reads too slowly. */
   onDropped(messages: number): void;
-  /** Called at most once, when the association has ended by itself: all channels are closed. */
+  /** Called at most once, when the association ends without a call of `end`; all channels are then closed. */
   onDown(): void;
 }
 
 /**
- * The data channels of one client (RFC 8831, RFC 8832), each known by its stream. We are the DTLS server, so the streams that we
- * open are odd.
+ * The data channels of one client (RFC 8831, RFC 8832), identified by stream. We are the DTLS server, so the streams we
+ * open have odd numbers.
  */
 export class DataLink {
   readonly #handlers: DataLinkHandlers;
   readonly #association: Association;
   readonly #channels = new Map<number, Channel>();
-  /** Streams of closed channels whose reset the client has not confirmed, and those that it has not reset itself. */
+  /** Closed channels' streams: those whose reset is unconfirmed, then those the client has not reset itself. */
   readonly #unconfirmed = new Set<number>();
   readonly #halfOpen = new Set<number>();
   readonly #queue = new SendQueue<OutMessage>();
@@ -82,12 +82,12 @@ export class DataLink {
     return this.#queue.bytes;
   }
 
-  /** Takes one SCTP packet. Returns false when it was dropped. */
+  /** Takes one SCTP packet. Returns false if it was dropped. */
   receive(packet: Buffer): boolean {
     return this.#association.receive(packet);
   }
 
-  /** Opens a channel and returns its stream; undefined when there is none left. */
+  /** Opens a channel and returns its stream; undefined when no stream is free. */
   open(channel: ChannelName): number | undefined {
     const stream = this.isUp ? this.#freeStream() : undefined;
     if (stream === undefined) return undefined;
@@ -102,7 +102,7 @@ export class DataLink {
     this.#resetBoth(stream);
   }
 
-  /** Sends a message, of at least one byte. Returns false when it is reliable and does not fit: the channel must be closed. */
+  /** Sends a message of at least one byte. Returns false if it is reliable and does not fit: close the channel then. */
   send(message: OutMessage): boolean {
     if (!this.#channels.has(message.stream)) return true;
     const before = this.#queue.dropped;
@@ -112,12 +112,12 @@ export class DataLink {
     return isQueued;
   }
 
-  /** Goes on with messages that found no turn, since nothing else may bring them up again. Called every 20 ms. */
+  /** Resumes sending after a step was refused, since no other event may trigger it. Call every 20 ms. */
   tick(): void {
     this.#pumpLater();
   }
 
-  /** Ends the association without further calls of the handlers. Idempotent. */
+  /** Ends the association without calling any handler again. Idempotent. */
   end(): void {
     this.#channels.clear();
     this.#association.close();
@@ -126,7 +126,7 @@ export class DataLink {
   #received(stream: number, protocol: number, data: Buffer): void {
     if (protocol === Ppid.dcep) return this.#control(stream, data);
     if (!this.#channels.has(stream)) return;
-    // Empty messages have identifiers of their own, and no header.
+    // Empty messages have their own PPIDs and carry no frame header.
     if (protocol === Ppid.text || protocol === Ppid.binary) {
       this.#handlers.onMessage(stream, protocol === Ppid.text, data);
     } else {
@@ -151,7 +151,7 @@ export class DataLink {
     }
   }
 
-  /** Closes a stream; the client resets its own direction in answer. */
+  /** Closes a stream. The client resets its own direction in response. */
   #resetBoth(stream: number): void {
     this.#halfOpen.add(stream);
     this.#reset(stream);
@@ -179,7 +179,7 @@ export class DataLink {
     return undefined;
   }
 
-  /** One step per message, so that a message for a crowd is spread over turns. */
+  /** Sends one message per step, so that a broadcast is spread over several turns. */
   #pumpLater(): void {
     if (this.#isPumping || this.#queue.length === 0 || !this.#association.hasRoom) return;
     this.#isPumping = true;

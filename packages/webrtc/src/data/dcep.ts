@@ -7,15 +7,15 @@ const UNORDERED = 0x80;
 const RELIABLE = 0;
 const LIMITED_RETRANSMITS = 1;
 const LIMITED_LIFETIME = 2;
-/** Bytes of a label, and of a protocol. */
+/** Bound on a label, and on a protocol, in bytes. */
 const MAX_NAME_BYTES = 64;
 
-/** How messages of a channel travel. Without a limit they are reliable; at most one limit is set. */
+/** Delivery of a channel's messages: reliable without a limit. At most one limit is set. */
 export interface ChannelKind {
   ordered: boolean;
-  /** Retransmissions of a message before it is given up. */
+  /** Retransmissions before a message is abandoned. */
   maxRetransmits?: number;
-  /** Milliseconds for which a message is sent again. */
+  /** Time in milliseconds during which a message may be retransmitted. */
   maxLifetimeMs?: number;
 }
 

@@ -4,12 +4,12 @@ import type { SCTP } from 'werift-sctp';
 export const LAST_FRAGMENT = 0x01;
 export const FIRST_FRAGMENT = 0x02;
 const UNORDERED = 0x04;
-/** Duplicates that one SACK reports. */
+/** Bound on the duplicates that one SACK reports. */
 const MAX_DUPLICATES = 16;
-/** Messages received ahead of a missing one. */
+/** Bound on the chunks received ahead of a missing one. */
 const MAX_AHEAD = 1_024;
 
-/** One DATA chunk that was received. */
+/** A received DATA chunk. */
 export interface DataChunk {
   type: number;
   flags: number;
@@ -20,17 +20,17 @@ export interface DataChunk {
   userData: Buffer;
 }
 
-/** One DATA chunk that is, or will be, in flight. */
+/** A DATA chunk that is queued or in flight. */
 export interface Chunk extends DataChunk {
-  /** Bytes that count in the windows. */
+  /** Bytes that count against the windows. */
   bookSize: number;
-  /** Time as of `Date.now`, in seconds. */
+  /** Deadline in seconds on the `Date.now` clock. */
   expiry: number | undefined;
   maxRetransmits: number | undefined;
   abandoned: boolean;
   acked: boolean;
   retransmit: boolean;
-  /** SACKs that report a later chunk but not this one. */
+  /** Number of SACKs that reported a later chunk but not this one. */
   misses: number;
   sentCount: number;
   sentTime: number | undefined;
@@ -43,23 +43,23 @@ interface SackChunk {
   duplicates: number[];
 }
 
-/** What has arrived on one stream and is not delivered yet. */
+/** Chunks received on one stream and not yet delivered. */
 interface InboundStream {
-  /** In the order of their numbers. */
+  /** Sorted by TSN. */
   reassembly: DataChunk[];
-  /** Number of the next ordered message. */
+  /** Sequence number of the next ordered message. */
   streamSequenceNumber: number;
   popMessages(): Iterable<[stream: number, protocol: number, message: Buffer]>;
 }
 
-/** A request to reset streams, or an answer, of a RECONFIG (RFC 6525 section 4). */
+/** A request to reset streams, or a response, in a RECONFIG chunk (RFC 6525 section 4). */
 interface ReconfigParameter {
   readonly type: number;
-  /** Only in a request. */
+  /** Set in requests only. */
   readonly requestSequence?: number;
   readonly lastTsn?: number;
   readonly streams?: readonly number[];
-  /** Only in an answer. */
+  /** Set in responses only. */
   readonly responseSequence?: number;
   readonly result?: number;
 }
@@ -69,24 +69,24 @@ interface ForwardTsn {
   streams: [stream: number, sequence: number][];
 }
 
-/** State of an association that has ended, as a number of werift's. */
+/** werift's number for the state of an association that has ended. */
 const CLOSED = 1;
 
-/** What we use of werift's association beyond its interface. */
+/** The members of werift's association that we use beyond its public interface. */
 export interface SctpInternals {
   readonly state: string;
   readonly isStopped: boolean;
   setState(state: number): void;
-  /** Bytes sent and not acknowledged. */
+  /** Bytes sent but not acknowledged. */
   flightSize: number;
-  /** Congestion window, and what the peer can take now; in bytes. */
+  /** Congestion window, and the peer's current receive window, in bytes. */
   readonly cwnd: number;
   readonly peerRwnd: number;
   /** True while packets are being sent. */
   readonly transmitting: boolean;
-  /** Number of the chunk that ends fast recovery, during it. */
+  /** TSN that ends fast recovery; undefined outside it. */
   readonly fastRecoveryExit: number | undefined;
-  /** The timer for retransmissions, while it runs. */
+  /** Retransmission timer, while it runs. */
   readonly timer3Handle: unknown;
   timer3Start(): void;
   readonly transport: { send(packet: Buffer): Promise<void> };
@@ -94,9 +94,9 @@ export interface SctpInternals {
   readonly remotePort: number | undefined;
   readonly localVerificationTag: number;
   readonly remoteVerificationTag: number;
-  /** Number of the next chunk. */
+  /** TSN of the next chunk. */
   localTsn: number;
-  /** Next number of each ordered stream. */
+  /** Next sequence number of each ordered stream. */
   outboundStreamSeq: Record<number, number | undefined>;
   advertisedRwnd: number;
   inboundStreams: Record<number, InboundStream | undefined>;
@@ -109,23 +109,23 @@ export interface SctpInternals {
   lastSackedTsn: number;
   advancedPeerAckTsn: number;
   forwardTsnChunk: ForwardTsn | undefined;
-  /** An acknowledgement is due, at once or with the next packet. */
+  /** True when an acknowledgement is due: immediately, or with the next packet. */
   sackNeeded: boolean;
   sackImmediate: boolean;
-  /** Packets since the last acknowledgement. */
+  /** Packets received since the last acknowledgement. */
   sackPacketCount: number;
   handleData(packet: Buffer): Promise<void>;
   scheduleSack(): Promise<void>;
   sendChunk(chunk: { readonly type: number }): Promise<void>;
   transmit(): Promise<void>;
   receiveDataChunk(chunk: DataChunk): void;
-  /** Number of the client's last request. */
+  /** Sequence number of the client's last request. */
   reconfigResponseSeq: number;
   receiveReconfigParam(parameter: ReconfigParameter): Promise<void>;
   sendReconfigParam(parameter: { readonly type: number; readonly bytes: Buffer }): Promise<void>;
   receiveSackChunk(chunk: SackChunk): Promise<void>;
   receiveForwardTsnChunk(chunk: ForwardTsn): void;
-  /** Hands a message over. */
+  /** Delivers a message. */
   receive(stream: number, protocol: number, message: Buffer): void;
   sendSack(): Promise<void>;
   markReceived(tsn: number): boolean;
@@ -133,13 +133,13 @@ export interface SctpInternals {
   updateAdvancedPeerAckPoint(): void;
   flightSizeIncrease(chunk: Chunk): void;
   flightSizeDecrease(chunk: Chunk): void;
-  /** Sends again what is not acknowledged: the timer for retransmissions has run out. */
+  /** Called when the retransmission timer expires: retransmits unacknowledged chunks. */
   timer3Expired(): void;
 }
 
 /**
- * Replaces the methods of one association of werift-sctp 0.0.11 that are wrong, and returns its internals. Each has a test in
- * `mended-sctp.test.ts` which fails without it; the faults are described in `docs/decisions/17-data-channels.md`.
+ * Replaces the faulty methods of one association of werift-sctp 0.0.11 and returns its internals. Each replacement has
+ * a test in `mended-sctp.test.ts` that fails without it; `docs/decisions/17-data-channels.md` describes the faults.
  */
 export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   const internals = sctp as unknown as SctpInternals;
@@ -155,7 +155,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   return internals;
 }
 
-/** Sorts and copies nothing. werift compares the numbers as text, so that it never gets past 10^9 when packets are reordered. */
+/** Sorts and copies nothing. werift compares TSNs as text, so under reordering it gets stuck at 10^9. */
 function markReceived(internals: SctpInternals, tsn: number): boolean {
   const { sackMisOrdered, sackDuplicates } = internals;
   if (!isAfter(tsn, internals.lastReceivedTsn) || sackMisOrdered.has(tsn)) {
@@ -167,14 +167,14 @@ function markReceived(internals: SctpInternals, tsn: number): boolean {
   return false;
 }
 
-/** Acknowledges what arrived early and has nothing missing before it any more. */
+/** Advances the cumulative TSN over chunks that arrived early and no longer follow a gap. */
 function acknowledgeEarly(internals: SctpInternals): void {
   for (let next = following(internals.lastReceivedTsn); internals.sackMisOrdered.delete(next); next = following(next)) {
     internals.lastReceivedTsn = next;
   }
 }
 
-/** Drops what is too far ahead: the client repeats it, and a SACK that names it all must fit into a packet. */
+/** Drops chunks too far ahead: the client retransmits them, and a SACK that lists every gap must fit into a packet. */
 function boundReceiving(internals: SctpInternals): void {
   const receive = internals.receiveDataChunk.bind(internals);
   internals.receiveDataChunk = (chunk) => {
@@ -196,8 +196,8 @@ function deliverAll(internals: SctpInternals): void {
 }
 
 /**
- * Takes out all messages that are complete and whose turn it is. werift stops behind a message when the next one was not sent right
- * after it, but one of another stream, and passes over an unordered message behind the beginning of another one.
+ * Removes and yields all complete messages whose turn has come. werift stops after a message if the next TSN belongs to
+ * another stream, and skips an unordered message that follows the beginning of another message.
  */
 function* popMessages(stream: InboundStream): Generator<[number, number, Buffer]> {
   const { reassembly } = stream;
@@ -217,13 +217,13 @@ function* popMessages(stream: InboundStream): Generator<[number, number, Buffer]
   }
 }
 
-/** Returns how many chunks the message that begins here consists of; 0 when it is not complete. */
+/** Returns the number of chunks in the message that begins here; 0 while the message is incomplete. */
 function chunksOfMessage(chunks: readonly DataChunk[], first: number): number {
   if ((chunks[first]!.flags & FIRST_FRAGMENT) === 0) return 0;
   for (let at = first; at < chunks.length; at++) {
     const { flags, tsn } = chunks[at]!;
     const isNext = tsn === (chunks[first]!.tsn + at - first) >>> 0;
-    // Two beginnings in a row: looking further from each of them would cost the square of their number.
+    // Stop at a second first fragment: scanning on from each one would take quadratic time.
     if (!isNext || (at > first && (flags & FIRST_FRAGMENT) !== 0)) return 0;
     if ((flags & LAST_FRAGMENT) !== 0) return at - first + 1;
   }
@@ -231,8 +231,9 @@ function chunksOfMessage(chunks: readonly DataChunk[], first: number): number {
 }
 
 /**
- * Goes on behind messages that the client has given up (RFC 3758 section 3.6). werift also throws away the pieces of later messages
- * that are still coming, so that their channel stops, and leaves messages behind the pieces of one that was given up undelivered.
+ * Skips messages that the client has abandoned (RFC 3758 section 3.6). werift also discards fragments of later messages
+ * that are still arriving, which stalls their channel, and never delivers complete messages behind the fragments of an
+ * abandoned one.
  */
 function skipGivenUp(internals: SctpInternals, { cumulativeTsn, streams }: ForwardTsn): void {
   internals.sackNeeded = true;
@@ -258,7 +259,7 @@ function skipGivenUp(internals: SctpInternals, { cumulativeTsn, streams }: Forwa
   }
 }
 
-/** Forgets the chunks up to this number whose messages are not complete. Returns their bytes. */
+/** Removes the fragments of incomplete messages up to this TSN. Returns their size in bytes. */
 function forgetPieces(stream: InboundStream, until: number): number {
   const { reassembly } = stream;
   const kept: DataChunk[] = [];
@@ -275,8 +276,9 @@ function forgetPieces(stream: InboundStream, until: number): number {
 }
 
 /**
- * Abandons the message of this chunk when its limit is reached (RFC 3758 section 3.5). werift abandons the oldest message in
- * flight instead, which may be a reliable one, never gives up with zero retransmissions, and leaves the rest of a message to be sent.
+ * Abandons the message of this chunk when its limit is reached (RFC 3758 section 3.5). werift instead abandons the
+ * oldest message in flight, which may be a reliable one; it never abandons one with zero retransmissions, and still
+ * sends the rest of an abandoned message.
  */
 function abandonIfDue(internals: SctpInternals, chunk: Chunk): boolean {
   if (chunk.abandoned) return true;
@@ -292,7 +294,7 @@ function abandonIfDue(internals: SctpInternals, chunk: Chunk): boolean {
   while (last < sentQueue.length - 1 && (sentQueue[last]!.flags & LAST_FRAGMENT) === 0) last++;
   for (let index = first; index <= last; index++) {
     const each = sentQueue[index]!;
-    // The caller takes the chunk itself out of the flight.
+    // The caller removes this chunk from the flight size itself.
     if (each !== chunk && !each.acked && !each.retransmit) internals.flightSizeDecrease(each);
     giveUp(each);
   }
@@ -308,21 +310,25 @@ function abandonIfDue(internals: SctpInternals, chunk: Chunk): boolean {
 function giveUp(chunk: Chunk): void {
   chunk.abandoned = true;
   chunk.retransmit = false;
-  // Counts as acknowledged, and never as missing again.
+  // Counts as acknowledged, and is never reported missing again.
   chunk.acked = true;
   chunk.misses = Number.NEGATIVE_INFINITY;
 }
 
 /**
- * Counts a chunk that is sent as one that is not acknowledged. After a timeout werift also sends what the client has acknowledged out of
- * order, and never takes that out of the flight: once it fills the window nothing is sent any more, and no timer runs.
+ * Counts a retransmitted chunk as unacknowledged. After a timeout werift also resends chunks that the client
+ * acknowledged out of order and never subtracts them from the flight size: once they fill the window, sending stops and
+ * no timer runs.
  */
 function countAgain(internals: SctpInternals, chunk: Chunk): void {
   chunk.acked = false;
   internals.flightSize += chunk.bookSize;
 }
 
-/** Sends FORWARD TSN until the client has it (RFC 3758 section 3.5, A5): werift sends it once, and a lost one stops the channel. */
+/**
+ * Repeats FORWARD TSN until acknowledged (RFC 3758 section 3.5, A5): werift sends one, and losing it stalls the
+ * channel.
+ */
 function repeatForwardTsn(internals: SctpInternals): void {
   const update = internals.updateAdvancedPeerAckPoint.bind(internals);
   let last: ForwardTsn | undefined;
@@ -342,8 +348,8 @@ function repeatForwardTsn(internals: SctpInternals): void {
 }
 
 /**
- * Keeps an association that has ended from beginning anew: with a COOKIE ECHO behind the chunk that ended it werift does so, and runs
- * its timer for ever, which holds everything of the client.
+ * Prevents an ended association from restarting: werift restarts it on a COOKIE ECHO that follows the closing chunk in
+ * the same packet, and then runs its timer forever, which keeps the client's whole state in memory.
  */
 function stayClosed(internals: SctpInternals): void {
   const set = internals.setState.bind(internals);
@@ -352,12 +358,12 @@ function stayClosed(internals: SctpInternals): void {
   };
 }
 
-/** Returns the number after this one (RFC 1982). */
+/** Returns the serial number after this one (RFC 1982). */
 export function following(tsn: number): number {
   return (tsn + 1) >>> 0;
 }
 
-/** Serial number arithmetic (RFC 1982). */
+/** Returns true if `a` comes after `b` in serial number arithmetic (RFC 1982). */
 export function isAfter(a: number, b: number): boolean {
   return a !== b && (a - b) >>> 0 < 0x8000_0000;
 }

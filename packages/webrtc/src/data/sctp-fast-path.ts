@@ -1,22 +1,22 @@
-/** The packets that nearly all traffic consists of, read and written without werift's objects: one message, and its acknowledgement. */
+/** Reads and writes the bulk of all traffic, one message or its acknowledgement, without werift's objects. */
 import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import type { ChannelKind } from './dcep.js';
 import { type Chunk, FIRST_FRAGMENT, following, LAST_FRAGMENT, type SctpInternals } from './mended-sctp.js';
 import { DATA, DATA_HEADER, HEADER, SACK, SACK_HEADER } from './sctp-packet.js';
 
 const UNORDERED = 0x04;
-/** Bytes of a message that one packet carries. */
+/** Message bytes carried by one packet. */
 const FRAGMENT_BYTES = 1_200;
-/** Packets sent in response to one event. */
+/** Bound on the packets sent in response to one event. */
 const MAX_BURST = 4;
-/** Gaps and duplicates that one SACK reports: what fits into a packet of this size (RFC 9260 section 3.3.4). */
+/** Bound on the gaps and duplicates that one SACK reports: as many as fit into a packet (RFC 9260 section 3.3.4). */
 const MAX_REPORTS = 300;
-/** Returned by what has already been done. */
+/** Returned by methods whose work is already done. */
 export const DONE = Promise.resolve();
 
 /**
- * Queues a message, in fragments, and sends what the windows admit. werift's own `send` gives each fragment its twenty fields one by
- * one and then waits for the whole queue, which takes longer than encrypting the message.
+ * Queues a message in fragments and sends as much as the windows allow. werift's own `send` assigns the twenty fields
+ * of each fragment one by one and then awaits the whole queue, which takes longer than encrypting the message.
  */
 export function sendMessage(
   sctp: SctpInternals,
@@ -56,8 +56,8 @@ export function sendMessage(
 }
 
 /**
- * Writes packets with DATA, and acknowledgements, in one piece. werift copies a message four times for its packet, and gives up an
- * acknowledgement with gaps where the numbers begin anew. Other packets stay werift's.
+ * Writes DATA and SACK packets in one pass; werift handles all others. werift copies a message four times per packet,
+ * and fails to send a SACK with gaps when TSNs wrap around.
  */
 export function writeQuickly(sctp: SctpInternals): void {
   const sendChunk = sctp.sendChunk.bind(sctp);
@@ -81,8 +81,8 @@ function isData(chunk: { readonly type: number }): chunk is Chunk {
 }
 
 /**
- * Sends what waits and the windows admit, at once. werift's own way there takes several promises for each packet; it is left for
- * everything that has to be sent again. `onTransmitted` is called instead of werift's event `flush`.
+ * Sends as much of the queue as the windows allow, synchronously. werift needs several promises per packet; its own
+ * method still handles all retransmissions. Calls `onTransmitted` instead of emitting werift's `flush` event.
  */
 export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void): void {
   const transmit = sctp.transmit.bind(sctp);
@@ -92,7 +92,7 @@ export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void):
     if (sctp.isStopped) return DONE;
     // A burst of at most four packets (RFC 9260 section 6.1).
     const window = Math.min(sctp.flightSize + MAX_BURST * FRAGMENT_BYTES, sctp.cwnd);
-    // One packet may be in flight whatever room there is (section 6.1 A): a client that reads again may not say so unasked.
+    // Allow one packet in flight despite a closed window (section 6.1 A): the client may not announce its reopening.
     while (sctp.outboundQueue.length > 0 && sctp.flightSize < window && (sctp.peerRwnd > 0 || sctp.flightSize === 0)) {
       const chunk = sctp.outboundQueue[0]!;
       if (chunk.bookSize > sctp.peerRwnd && sctp.flightSize > 0) break;
@@ -110,8 +110,8 @@ export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void):
 }
 
 /**
- * Takes a packet that is a SACK without gaps and duplicates. Returns false for every other packet, among them those that are not for
- * this association or have a wrong checksum.
+ * Processes a packet that is a SACK without gaps or duplicates. Returns false for any other packet, including one that
+ * belongs to another association or has a wrong checksum.
  */
 export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
   if (packet[12] !== SACK || packet.length !== HEADER + SACK_HEADER || packet.readUInt32BE(24) !== 0) return false;
@@ -121,7 +121,7 @@ export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
   return true;
 }
 
-/** Takes a packet with one DATA chunk. Returns false for every other packet, as `receiveSack` does. */
+/** Processes a packet with one DATA chunk. Returns false for any other packet, like `receiveSack`. */
 export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
   if (packet[12] !== DATA) return false;
   const length = packet.readUInt16BE(14);
@@ -135,7 +135,7 @@ export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
     protocol: packet.readUInt32BE(24),
     userData: packet.subarray(HEADER + DATA_HEADER, HEADER + length),
   });
-  // At once: werift delays no acknowledgement of DATA.
+  // Immediately: werift never delays the acknowledgement of DATA.
   sctp.scheduleSack().catch(() => undefined);
   return true;
 }
@@ -149,10 +149,10 @@ function isForUs(sctp: SctpInternals, packet: Buffer): boolean {
   return isIntact;
 }
 
-// Encrypted, and so copied, before the next one is written.
+// Shared by all packets: each is encrypted, and so copied, before the next is written.
 const scratch = Buffer.alloc(HEADER + DATA_HEADER + FRAGMENT_BYTES);
 
-/** Returns a packet with one DATA chunk (RFC 9260 section 3.3.1), which is valid until the next call. */
+/** Returns a packet with one DATA chunk (RFC 9260 section 3.3.1). It is valid until the next call. */
 function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, protocol, userData }: Chunk): Buffer {
   const length = DATA_HEADER + userData.length;
   const packet = beginPacket(sctp, DATA, flags, length);
@@ -165,7 +165,7 @@ function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, p
   return withChecksum(packet);
 }
 
-/** Returns a packet with a SACK (RFC 9260 section 3.3.4), which is valid until the next call. */
+/** Returns a packet with a SACK (RFC 9260 section 3.3.4). It is valid until the next call. */
 function sackPacket(sctp: SctpInternals): Buffer {
   const duplicates = sctp.sackDuplicates;
   const gaps = gapsOf(sctp, MAX_REPORTS - duplicates.length);
@@ -184,7 +184,7 @@ function sackPacket(sctp: SctpInternals): Buffer {
   return withChecksum(packet);
 }
 
-/** Returns the first ranges of what arrived early, counted from the last number before the first gap. */
+/** Returns the first ranges received ahead of a gap, as offsets from the cumulative TSN. */
 function gapsOf({ sackMisOrdered, lastReceivedTsn }: SctpInternals, most: number): [from: number, to: number][] {
   const gaps: [from: number, to: number][] = [];
   if (sackMisOrdered.size === 0) return gaps;
@@ -198,7 +198,9 @@ function gapsOf({ sackMisOrdered, lastReceivedTsn }: SctpInternals, most: number
   return gaps;
 }
 
-/** Returns a packet with its common header (RFC 9260 section 3.1) and the header of its chunk, whose length is in bytes. */
+/**
+ * Returns a packet with its common header (RFC 9260 section 3.1) and a chunk header. `length` is the chunk's, in bytes.
+ */
 function beginPacket(sctp: SctpInternals, type: number, flags: number, length: number): Buffer {
   const packet = scratch.subarray(0, HEADER + ((length + 3) & ~3));
   packet.writeUInt16BE(sctp.localPort, 0);

@@ -1,44 +1,45 @@
-/** Length of the common header of a packet, and of the beginning of its chunks. */
+/** Lengths in bytes: the common header of a packet, then the headers of its chunks. */
 export const HEADER = 12;
 const CHUNK_HEADER = 4;
 export const DATA_HEADER = 16;
 export const SACK_HEADER = 16;
 const FORWARD_TSN_HEADER = 8;
-/** Bytes of a packet. Those of clients fit into a datagram of their network. */
+/** Bound on a packet in bytes. Clients' packets fit into one datagram of their network. */
 const MAX_PACKET = 2_048;
-/** Messages of one byte that fit into a datagram. */
+/** Bound on the chunks of a packet: as many one-byte messages as fit into a datagram. */
 const MAX_CHUNKS = 64;
 const PARAMETER_HEADER = 4;
 const MAX_PARAMETERS = 32;
-/** Types of chunks. */
+/** Chunk types. */
 export const DATA = 0;
 const INIT = 1;
 export const SACK = 3;
 const RECONFIG = 130;
 const FORWARD_TSN = 192;
-/** Where the parameters of a chunk begin: of INIT and INIT ACK; of HEARTBEAT, its ACK, ABORT, ERROR and RECONFIG. */
+/** Offset of the parameters in a chunk: INIT and INIT ACK; then HEARTBEAT, HEARTBEAT ACK, ABORT, ERROR and RECONFIG. */
 const PARAMETERS_AT = new Map([
   ...[INIT, 2].map((type) => [type, 20] as const),
   ...[4, 5, 6, 9, RECONFIG].map((type) => [type, CHUNK_HEADER] as const),
 ]);
-/** Requests and responses of one RECONFIG (RFC 6525 section 3.1). */
+/** Bound on the requests and responses in one RECONFIG (RFC 6525 section 3.1). */
 const MAX_REQUESTS = 2;
-/** Streams of one association, each way; browsers use no more. */
+/** Bound on the streams of one association in each direction; browsers use no more. */
 export const MAX_STREAMS = 1_024;
-/** Messages in flight that one SACK may speak of. */
+/** Bound on the chunks in flight that one SACK may report. */
 export const MAX_GAP_SPAN = 4_096;
 
-/** What the checks have to know of an association. */
+/** State of an association that the checks depend on. */
 export interface PacketContext {
-  /** A client has no reason to start over then. */
+  /** True once connected: a client then has no reason to send INIT. */
   established: boolean;
-  /** Number of the chunk that we send next. */
+  /** TSN of the next chunk that we send. */
   nextTsn: number;
 }
 
 /**
- * Returns whether a packet may be handed to the SCTP of werift, which trusts its fields and takes as much time as they ask for: one SACK
- * of 16 KiB with forged gaps would keep it busy for a minute (RFC 9260 section 3). Only DATA comes more than once in a packet.
+ * Returns true if a packet is safe for werift's SCTP, which trusts its fields and spends as much time as they demand:
+ * one SACK of 16 KiB with forged gaps would keep it busy for a minute (RFC 9260 section 3). Only DATA may occur more
+ * than once in a packet.
  */
 export function isSafePacket(packet: Buffer, { established, nextTsn }: PacketContext): boolean {
   if (packet.length < HEADER + CHUNK_HEADER || packet.length > MAX_PACKET) return false;
@@ -69,14 +70,14 @@ export function isSafePacket(packet: Buffer, { established, nextTsn }: PacketCon
   return !others.includes(INIT) || chunks === 1;
 }
 
-/** A SACK speaks of what we have sent, so that it costs no more than that. */
+/** Returns true if a SACK reports only chunks that we have sent, which bounds the cost of processing it. */
 function isSafeSack(packet: Buffer, at: number, length: number, nextTsn: number): boolean {
   if (length < SACK_HEADER) return false;
   const gaps = packet.readUInt16BE(at + 12);
   const duplicates = packet.readUInt16BE(at + 14);
   if (length !== SACK_HEADER + 4 * (gaps + duplicates)) return false;
   const ahead = (nextTsn - 1 - packet.readUInt32BE(at + 4)) >>> 0;
-  // Beyond half of the numbers it is behind (RFC 1982): never sent.
+  // Beyond half the number space means behind (RFC 1982): we never sent it.
   if (ahead >= 0x8000_0000) return false;
   let before = 0;
   for (let gap = 0; gap < gaps; gap++) {
@@ -96,7 +97,7 @@ function isSafeForward(packet: Buffer, at: number, length: number): boolean {
   return true;
 }
 
-/** werift never gets past a parameter whose length is zero, and takes memory until there is none. */
+/** Returns true if all parameters are valid. werift loops on one with length zero until memory runs out. */
 function areSafeParameters(packet: Buffer, from: number, end: number, most: number): boolean {
   let parameters = 0;
   for (let at = from; at < end; ) {

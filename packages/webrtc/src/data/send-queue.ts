@@ -1,17 +1,17 @@
-/** Bytes that wait for one receiver. */
+/** Bound on the bytes queued for one receiver. */
 const MAX_WAITING_BYTES = 1024 * 1024;
-/** Messages that wait for one receiver. */
+/** Bound on the messages queued for one receiver. */
 const MAX_WAITING_MESSAGES = 4_096;
 
 export interface QueuedMessage {
   stream: number;
-  /** Never dropped once it is queued. */
+  /** True if the message must never be dropped once queued. */
   reliable: boolean;
-  /** Header and message; shared by all receivers. */
+  /** Header and message, shared by all receivers. */
   frame: Buffer;
 }
 
-/** What waits for one receiver. Reliable and lossy messages take turns; each keep their order. */
+/** Messages queued for one receiver. Reliable and lossy messages alternate; each kind keeps its order. */
 export class SendQueue<M extends QueuedMessage> {
   readonly #reliable = new Fifo<M>();
   readonly #lossy = new Fifo<M>();
@@ -29,8 +29,8 @@ export class SendQueue<M extends QueuedMessage> {
   }
 
   /**
-   * Adds a message, for which the oldest lossy ones make room. Returns false when a reliable message does not fit, so that its
-   * channel must be closed.
+   * Adds a message and drops the oldest lossy ones to make room. Returns false when a reliable message does not fit:
+   * the caller must close its channel.
    */
   push(message: M): boolean {
     const { length } = message.frame;
@@ -58,7 +58,7 @@ export class SendQueue<M extends QueuedMessage> {
     return message;
   }
 
-  /** Forgets the messages of a channel that is closed. */
+  /** Drops the queued messages of a closed channel. */
   forget(stream: number): void {
     for (const fifo of [this.#reliable, this.#lossy]) {
       for (const { frame } of fifo.remove((message) => message.stream === stream)) this.#bytes -= frame.length;

@@ -1,18 +1,18 @@
 import type { SCTP } from 'werift-sctp';
 import { isAfter, type SctpInternals } from './mended-sctp.js';
 
-/** Type of an answer in a RECONFIG, and its result for a request that was carried out (RFC 6525 section 4.4). */
+/** Parameter type of a response in a RECONFIG, and its result code for a completed request (RFC 6525 section 4.4). */
 const ANSWER = 16;
 const PERFORMED = 1;
 
 export interface StreamResetHandlers {
-  /** Called for streams on which the client sends no further message. */
+  /** Called with streams on which the client sends no further messages. */
   onReset(streams: readonly number[]): void;
-  /** Called for streams that we reset, when the client has carried it out. */
+  /** Called with streams that we reset, once the client has confirmed it. */
   onResetDone(streams: readonly number[]): void;
 }
 
-/** Resets of streams (RFC 6525), each for one direction. Those of the client are handled here, because werift carries out too many. */
+/** One-directional stream resets (RFC 6525). Handles the client's requests itself, because werift performs too many. */
 export class StreamResets {
   readonly #sctp: SCTP;
   readonly #internals: SctpInternals;
@@ -31,7 +31,7 @@ export class StreamResets {
     sctp.onReconfigStreams.subscribe((streams) => handlers.onResetDone(streams));
   }
 
-  /** Resets our direction of a stream, unless that is under way. */
+  /** Resets our direction of a stream, unless a reset is already in progress. */
   reset(stream: number): void {
     if (this.#isUnderWay(stream) || this.#sctp.reconfigQueue.includes(stream)) return;
     this.#sctp.reconfigQueue.push(stream);
@@ -39,8 +39,8 @@ export class StreamResets {
   }
 
   /**
-   * Takes it that the client has carried out our reset of this stream: it uses it again, but its answer is lost or late. What we send
-   * on it from now on begins with number 0.
+   * Assumes that the client has performed our reset of this stream: it already uses the stream again, but its response
+   * is lost or late. Our next message on the stream has sequence number 0.
    */
   assumeDone(stream: number): void {
     const responseSequence = this.#sctp.reconfigRequest?.requestSequence;
@@ -54,8 +54,9 @@ export class StreamResets {
   }
 
   /**
-   * Leaves a reset that overtook messages of its streams unanswered, so that the client repeats it (section 5.2.2): werift would lose
-   * them. One that was carried out before is only answered again (section 5.2.1): the next channel on the stream may be open.
+   * Leaves a reset unanswered if it overtook messages of its streams, so that the client repeats it (section 5.2.2);
+   * werift would lose those messages. A repeated request is only answered again (section 5.2.1), because the stream's
+   * next channel may already be open.
    */
   #requested(lastTsn: number, requestSequence: number, streams: readonly number[]): void {
     const internals = this.#internals;

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** A self-signed ECDSA P-256 certificate, one per engine and shared by all transports. Survives a structured clone. */
+/** A self-signed ECDSA P-256 certificate, one per engine and shared by all transports. Can be structured-cloned. */
 export interface DtlsCertificate {
   certPem: string;
   keyPem: string;
@@ -8,7 +8,7 @@ export interface DtlsCertificate {
   fingerprint: { algorithm: 'sha-256'; value: string };
 }
 
-/** Creates a key and its certificate with werift, which is loaded for this only: media workers receive the result. */
+/** Creates a key and its certificate. Only this function loads werift: media workers receive the result. */
 export async function createCertificate(): Promise<DtlsCertificate> {
   const { CipherContext, HashAlgorithm, NamedCurveAlgorithm, SignatureAlgorithm } = await import('werift');
   const { certPem, keyPem } = await CipherContext.createSelfSignedCertificateWithKey(
@@ -19,7 +19,7 @@ export async function createCertificate(): Promise<DtlsCertificate> {
   return { certPem, keyPem, fingerprint: { algorithm: 'sha-256', value } };
 }
 
-/** The parts of a certificate that a handshake needs. */
+/** The parts of a certificate needed in a handshake. */
 export interface Identity {
   der: Buffer;
   key: KeyObject;
@@ -27,7 +27,7 @@ export interface Identity {
 
 const identities = new WeakMap<DtlsCertificate, Identity>();
 
-/** Cached per certificate: OpenSSL takes half a millisecond to read a private key. */
+/** Returns the parsed certificate, cached because OpenSSL takes half a millisecond to read a private key. */
 export function identityOf(certificate: DtlsCertificate): Identity {
   let identity = identities.get(certificate);
   if (identity === undefined) {

@@ -10,40 +10,40 @@ export const Extension = {
   renegotiationInfo: 0xff01,
 } as const;
 
-/** Offer of a client (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1). Lists that it did not send are undefined. */
+/** A client's offer (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1). Lists that it did not send are undefined. */
 export interface ClientHello {
-  /** 0xFEFD is DTLS 1.2; later versions are smaller numbers. */
+  /** 0xFEFD for DTLS 1.2; later versions have smaller numbers. */
   version: number;
   random: Buffer;
   cipherSuites: readonly number[];
   compressionMethods: readonly number[];
   /** RFC 8422 section 5.1.1. */
   groups: readonly number[] | undefined;
-  /** RFC 5246 section 7.4.1.4.1, hash and signature in one number. */
+  /** RFC 5246 section 7.4.1.4.1: hash and signature combined in one number. */
   signatureAlgorithms: readonly number[] | undefined;
   /** RFC 5764 section 4.1.1. */
   srtpProfiles: readonly number[] | undefined;
   /** RFC 8446 section 4.2.1. */
   supportedVersions: readonly number[] | undefined;
   extendedMasterSecret: boolean;
-  /** RFC 5746: by the extension or by the signalling cipher suite. */
+  /** RFC 5746: true if signalled by the extension or the SCSV. */
   secureRenegotiation: boolean;
-  /** RFC 8422 section 5.1.2; 0 = uncompressed. */
+  /** RFC 8422 section 5.1.2; 0 means uncompressed. */
   pointFormats: readonly number[] | undefined;
 }
 
 const RANDOM_BYTES = 32;
 /** TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3). */
 const RENEGOTIATION_SUITE = 0x00ff;
-/** A vector of no bytes. */
+/** An empty vector. */
 const NO_RENEGOTIATION = Buffer.of(0);
 
-/** Reads the body of a ClientHello; returns undefined when it is malformed. */
+/** Parses the body of a ClientHello. Returns undefined if it is malformed. */
 export function readClientHello(body: Buffer): ClientHello | undefined {
   const reader = new WireReader(body);
   const version = reader.number(2);
   const random = reader.take(RANDOM_BYTES);
-  reader.vector(1); // session id: nothing is ever resumed
+  reader.vector(1); // session id: sessions are never resumed
   reader.vector(1); // cookie: we never send one
   const cipherSuites = numbers16(reader.vector(2));
   const compressionMethods = [...reader.vector(1)];
@@ -61,7 +61,7 @@ export function readClientHello(body: Buffer): ClientHello | undefined {
   }
   if (reader.overrun || !reader.isAtEnd) return undefined;
   const renegotiation = extensions.get(Extension.renegotiationInfo);
-  // RFC 5746 section 3.6: not empty in a renegotiation only, which does not exist here.
+  // RFC 5746 section 3.6: only a renegotiation sends data here, and we do not support renegotiation.
   if (renegotiation !== undefined && !renegotiation.equals(NO_RENEGOTIATION)) return undefined;
   const points = extensions.get(Extension.pointFormats);
 

@@ -1,4 +1,4 @@
-/** The part of DER (X.690) that a certificate needs. */
+/** The subset of DER (X.690) that certificates use. */
 
 export const Tag = {
   integer: 0x02,
@@ -10,20 +10,20 @@ export const Tag = {
 interface DerValue {
   tag: number;
   content: Buffer;
-  /** The value with its tag and length. */
+  /** The value including its tag and length. */
   whole: Buffer;
-  /** Where the next value begins. */
+  /** Offset of the next value. */
   end: number;
 }
 
-/** Returns the value at an offset as views; undefined when there is none or it runs over the end. */
+/** Returns the value at an offset as views; undefined if there is none or it is truncated. */
 export function readDer(bytes: Buffer, at = 0): DerValue | undefined {
   const tag = bytes[at];
   const first = bytes[at + 1];
   if (tag === undefined || first === undefined) return undefined;
   const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
   const start = at + 2 + lengthBytes;
-  // 0x80 is an indefinite length, which DER does not have; certificates do not reach 16 MiB.
+  // 0x80 is an indefinite length, which DER forbids; no certificate reaches 16 MiB.
   if (first === 0x80 || lengthBytes > 3 || start > bytes.length) return undefined;
   const length = lengthBytes === 0 ? first : bytes.readUIntBE(at + 2, lengthBytes);
   const end = start + length;

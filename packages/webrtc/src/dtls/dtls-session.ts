@@ -11,16 +11,16 @@ export type { SrtpKeyMaterial } from './key-schedule.js';
 
 export type DtlsState = 'new' | 'connecting' | 'connected' | 'failed' | 'closed';
 
-/** Time limit of a handshake from the client's first hello. */
+/** Time limit for a handshake, counted from the client's first hello. */
 export const HANDSHAKE_TIMEOUT_MS = 30_000;
-/** First pause before a repetition; doubles (RFC 6347 section 4.2.4.1). */
+/** Delay before the first retransmission; doubles each time (RFC 6347 section 4.2.4.1). */
 const RETRANSMIT_MS = 1_000;
-/** New hellos answered at once, and the pause before each further one: each costs a key pair. */
+/** Number of new hellos answered immediately, and the delay between further ones: each costs a key pair. */
 const HELLO_BURST = 8;
 const HELLO_PAUSE_MS = 1_000;
 /**
- * Time between two repetitions of a flight on request. A request takes 25 bytes and draws a whole flight, possibly to a
- * forged address.
+ * Minimum time between two retransmissions on request. A 25-byte request triggers a whole flight, possibly to a forged
+ * address.
  */
 const REPEAT_PAUSE_MS = 100;
 const ALERT_WARNING = 1;
@@ -31,18 +31,18 @@ interface DtlsSessionEvents {
   /** Sends one datagram to the client. */
   send(datagram: Buffer): void;
   onConnected(keys: SrtpKeyMaterial): void;
-  /** Called with a sentence when the session has failed; at most once and never after `close`. */
+  /** Called at most once when the session fails, and never after `close`. `reason` is a sentence. */
   onFailed(reason: string): void;
-  /** Called when the client has closed the session (close_notify). */
+  /** Called when the client closes the session with close_notify. */
   onClosed(): void;
-  /** Takes the plaintext of one record of application data; each record once. */
+  /** Takes the plaintext of one application data record; called once per record. */
   onData(plain: Buffer): void;
 }
 
 /**
- * The server side of one DTLS 1.2 association (RFC 6347, RFC 5764): datagrams in, datagrams out, no timer of its own. No input
- * makes it throw; records that do not fit the present state of the handshake are dropped, and the caller counts them. The
- * client must prove the key of the certificate whose fingerprint was negotiated.
+ * The server side of one DTLS 1.2 association (RFC 6347, RFC 5764): datagrams in, datagrams out, no timers. No input
+ * makes it throw; records that do not fit the current state of the handshake are dropped, and the caller counts them.
+ * The client must prove that it holds the key of the certificate with the negotiated fingerprint.
  */
 export class DtlsSession {
   readonly #events: DtlsSessionEvents;
@@ -50,7 +50,7 @@ export class DtlsSession {
   readonly #server: ServerHandshake;
   readonly #assembler = new HandshakeAssembler();
   #fingerprint: Fingerprint | undefined;
-  /** Our last flight, for repetition. */
+  /** Our last flight, kept for retransmission. */
   #flight: FlightRecord[] = [];
   #firstHello: Buffer | undefined;
   #hellos = 0;
@@ -59,11 +59,11 @@ export class DtlsSession {
   #resendAtMs = Number.POSITIVE_INFINITY;
   #resendAfterMs = RETRANSMIT_MS;
   #repeatedMs = Number.NEGATIVE_INFINITY;
-  /** A Finished that overtook the messages before it. */
+  /** A Finished message that arrived before the messages it depends on. */
   #early: DtlsRecord | undefined;
-  /** Numbers of the records of application data, RFC 6347 section 4.1.2.6. */
+  /** Record numbers of application data received (RFC 6347 section 4.1.2.6). */
   #received: ReplayWindow | undefined;
-  /** The last problem that was not fatal; explains a handshake that times out. */
+  /** The last problem that was not fatal; explains a handshake timeout. */
   #problem: string | undefined;
   #nowMs = 0;
 
@@ -76,12 +76,12 @@ export class DtlsSession {
     return this.#state;
   }
 
-  /** True while `sweep` has something to do. */
+  /** True while `sweep` must be called. */
   get isHandshaking(): boolean {
     return this.#state === 'connecting';
   }
 
-  /** Sets the fingerprint that the client announced. Once connected it cannot change. */
+  /** Sets the fingerprint that the client announced. It cannot change once connected. */
   expectFingerprint(fingerprint: Fingerprint): void {
     this.#fingerprint = fingerprint;
     const certificate = this.#server.clientCertificate;
@@ -90,7 +90,7 @@ export class DtlsSession {
     }
   }
 
-  /** Handles one datagram of the client. Returns why it, or part of it, was dropped. */
+  /** Handles one datagram from the client. Returns why all or part of it was dropped. */
   receive(datagram: Buffer, nowMs: number): DropReason | undefined {
     if (this.#state === 'failed' || this.#state === 'closed') return 'dtls_unexpected';
     this.#nowMs = nowMs;
@@ -104,14 +104,14 @@ export class DtlsSession {
     return dropped;
   }
 
-  /** Sends one record of application data, at most 16 KiB. Returns false when there is no association. */
+  /** Sends one application data record of at most 16 KiB. Returns false when not connected. */
   send(plain: Buffer): boolean {
     if (this.#state !== 'connected') return false;
     this.#events.send(this.#server.sealData(plain));
     return true;
   }
 
-  /** Repeats an unanswered flight and ends a handshake that takes too long. Call it several times a second. */
+  /** Retransmits an unanswered flight and ends a handshake that takes too long. Call several times a second. */
   sweep(nowMs: number): void {
     if (this.#state !== 'connecting') return;
     this.#nowMs = nowMs;
@@ -126,7 +126,7 @@ export class DtlsSession {
     this.#repeat();
   }
 
-  /** Sends close_notify when there is an association. Idempotent. */
+  /** Sends close_notify when connected. Idempotent. */
   close(): void {
     if (this.#state === 'connected') {
       this.#events.send(this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY));
@@ -150,10 +150,10 @@ export class DtlsSession {
         return undefined;
       }
       case ContentType.changeCipherSpec:
-        // Implied by the first record of the next epoch.
+        // The first record of the next epoch implies it.
         return undefined;
       case ContentType.alert:
-        // Anyone may forge an alert in the clear: it may explain a failure but must not cause one.
+        // A plaintext alert can be forged: it may explain a failure but must not cause one.
         this.#problem = `the client sent alert ${record.fragment[1] ?? 0}`;
         return undefined;
       default:
@@ -168,7 +168,7 @@ export class DtlsSession {
       this.#helloAgain(fragment);
       return undefined;
     }
-    // A message taken before: the client repeats a flight because ours was lost; it gets ours again with its Finished.
+    // Ignore a message we already have: the client missed our flight, and its Finished triggers the retransmission.
     if (messageSeq < this.#assembler.next) return undefined;
     if (!this.#assembler.add(fragment)) return 'dtls_unexpected';
     for (let message = this.#assembler.take(); message !== undefined; message = this.#assembler.take()) {
@@ -178,7 +178,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** Handles a hello taken before: the client missed our answer, or starts over before any key was agreed. */
+  /** Handles a repeated or second hello: the client missed our answer, or starts over before keys were agreed. */
   #helloAgain(fragment: HandshakeFragment): void {
     const whole = fragment.offset === 0 && fragment.data.length === fragment.length;
     const fresh = fragment.messageSeq === 0 && this.#firstHello !== undefined && whole;
@@ -187,7 +187,7 @@ export class DtlsSession {
       this.#fragment(fragment);
       return;
     }
-    // Once per fragmented hello, not once per fragment.
+    // Retransmit once per fragmented hello, not once per fragment.
     if (fragment.offset + fragment.data.length === fragment.length) this.#repeatOnRequest();
   }
 
@@ -228,7 +228,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** Forgets a hello that cannot be answered, so that it does not block a better one before or after it. */
+  /** Discards a hello that cannot be answered, so that it does not block a valid one. */
   #ignoreHello(): void {
     this.#assembler.restartAt(this.#firstHello === undefined ? 0 : 1);
   }
@@ -260,7 +260,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** Handles an encrypted handshake message, which can only be Finished, in one piece. */
+  /** Handles an encrypted handshake message, which can only be an unfragmented Finished. */
   #encryptedHandshake(record: DtlsRecord): DropReason | undefined {
     if (!this.#server.hasKeys || this.#isProofOnItsWay) {
       if (this.#state !== 'connecting') return 'dtls_unexpected';
@@ -271,19 +271,19 @@ export class DtlsSession {
     if (plain === undefined) return 'unauthenticated';
     const [fragment] = readFragments(plain) ?? [];
     if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
-    // A repeated Finished: the client has missed ours.
+    // The client repeated its Finished because it missed ours.
     if (this.#state === 'connected') this.#repeatOnRequest();
     else this.#finished(plain);
     return undefined;
   }
 
-  /** True while the proof is missing, which a client with a certificate sends before its Finished. */
+  /** True while the CertificateVerify is missing, which a client with a certificate sends before its Finished. */
   get #isProofOnItsWay(): boolean {
     const { clientCertificate, proof } = this.#server;
     return clientCertificate !== undefined && clientCertificate.length > 0 && proof === undefined;
   }
 
-  /** Checks the client's Finished, decrypted with the keys just agreed, and answers it. */
+  /** Checks the client's Finished, decrypted with the new keys, and answers it. */
   #finished(finished: Buffer): void {
     if (this.#state !== 'connecting') return;
     const reason = this.#objection(finished);
@@ -318,7 +318,9 @@ export class DtlsSession {
     this.#repeat();
   }
 
-  /** Repeats the flight for a client that seems to have missed it, at most once per datagram and `REPEAT_PAUSE_MS`. */
+  /**
+   * Retransmits the flight for a client that seems to have missed it, once per datagram and `REPEAT_PAUSE_MS` at most.
+   */
   #repeatOnRequest(): void {
     if (this.#nowMs - this.#repeatedMs < REPEAT_PAUSE_MS) return;
     this.#repeatedMs = this.#nowMs;
@@ -337,7 +339,7 @@ export class DtlsSession {
   }
 }
 
-/** A client's messages in the clear by number: we always request a certificate, so there is only one order. */
+/** Plaintext client messages by sequence number. We always request a certificate, so the order is fixed. */
 const CLIENT_MESSAGES: readonly number[] = [
   HandshakeType.clientHello,
   HandshakeType.certificate,

@@ -1,4 +1,4 @@
-/** Handshake messages (RFC 6347 section 4.2.3): fragments of the client in, whole messages in order out; ours are never cut. */
+/** Handshake messages (RFC 6347 section 4.2.3): reassembles the client's in order and writes ours unfragmented. */
 
 export const HANDSHAKE_HEADER = 12;
 
@@ -14,16 +14,16 @@ export const HandshakeType = {
   finished: 20,
 } as const;
 
-/** Bound on one message; a client certificate with a chain stays far below. */
+/** Bound on one message in bytes; a client's certificate chain stays far below it. */
 const MAX_MESSAGE_LENGTH = 16_384;
-/** Messages ahead of the next one whose fragments are kept. */
+/** Number of messages ahead of the next one whose fragments are kept. */
 const MAX_AHEAD = 8;
-/** Bound on all fragments together, bytes. */
+/** Bound on all buffered fragments together, in bytes. */
 const MAX_BUFFERED = 65_536;
 
 export interface HandshakeFragment {
   type: number;
-  /** Length of the whole message without header. */
+  /** Length of the whole message without its header. */
   length: number;
   messageSeq: number;
   offset: number;
@@ -34,12 +34,12 @@ interface Partial {
   type: number;
   length: number;
   body: Buffer;
-  /** 1 for every byte that has arrived. */
+  /** 1 for every byte received. */
   have: Uint8Array;
   missing: number;
 }
 
-/** Returns the fragments of one plaintext handshake record; undefined when it is malformed. */
+/** Returns the fragments of one plaintext handshake record; undefined if it is malformed. */
 export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
   const fragments: HandshakeFragment[] = [];
   for (let at = 0; at < record.length; ) {
@@ -61,7 +61,7 @@ export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
   return fragments;
 }
 
-/** Returns a message of ours with its header. */
+/** Returns one of our messages with its header. */
 export function handshakeMessage(type: number, messageSeq: number, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const header = Buffer.alloc(HANDSHAKE_HEADER);
@@ -73,8 +73,8 @@ export function handshakeMessage(type: number, messageSeq: number, ...parts: rea
 }
 
 /**
- * Assembles fragments that arrive in any order and any number of times. Bounded: what does not fit is dropped, and the client
- * retransmits it.
+ * Reassembles fragments that arrive in any order and any number of times. Memory is bounded: fragments that do not fit
+ * are dropped, and the client retransmits them.
  */
 export class HandshakeAssembler {
   readonly #partials = new Map<number, Partial>();
@@ -83,8 +83,8 @@ export class HandshakeAssembler {
   next = 0;
 
   /**
-   * Adds a fragment of a message at or after `next`; returns false when there is no room. A fragment that contradicts earlier
-   * ones replaces them: the client retransmits its messages, a forger may not.
+   * Adds a fragment of message `next` or a later one. Returns false when there is no room. A fragment that contradicts
+   * earlier ones replaces them: a client retransmits its messages, a forger may not.
    */
   add(fragment: HandshakeFragment): boolean {
     const ahead = fragment.messageSeq - this.next;
@@ -101,7 +101,7 @@ export class HandshakeAssembler {
       this.#partials.set(fragment.messageSeq, partial);
       this.#buffered += length;
     }
-    // Most messages come in one piece.
+    // Fast path: most messages are not fragmented.
     if (partial.missing === fragment.length && fragment.data.length === fragment.length) {
       fragment.data.copy(partial.body);
       partial.have.fill(1);
@@ -117,7 +117,7 @@ export class HandshakeAssembler {
     return true;
   }
 
-  /** Returns the next message in order, unfragmented and with its header; undefined while it is incomplete. */
+  /** Returns the next message, reassembled and with its header; undefined while it is incomplete. */
   take(): Buffer | undefined {
     const partial = this.#partials.get(this.next);
     if (partial === undefined || partial.missing > 0) return undefined;
@@ -127,7 +127,7 @@ export class HandshakeAssembler {
     return message;
   }
 
-  /** Goes back (an unusable hello) or forward (a new hello); all fragments are dropped. */
+  /** Moves back (after an unusable hello) or forward (for a new hello), and drops all fragments. */
   restartAt(messageSeq: number): void {
     this.#partials.clear();
     this.#buffered = 0;

@@ -9,21 +9,21 @@ import {
   randomBytes,
 } from 'node:crypto';
 
-/** Numbers of named curves (RFC 8422 section 5.1.1). */
+/** Named curve numbers (RFC 8422 section 5.1.1). */
 export const Group = { secp256r1: 23, x25519: 29 } as const;
 
 const X25519_BYTES = 32;
 
-/** Our half of an ephemeral Diffie-Hellman exchange. */
+/** Our side of an ephemeral Diffie-Hellman exchange. */
 export interface KeyExchange {
   group: number;
-  /** Public key in its wire format. */
+  /** Public key in wire format. */
   publicKey: Buffer;
-  /** Returns the secret shared with the owner of that public key; undefined when the key is invalid. */
+  /** Returns the secret shared with the owner of the given public key; undefined if the key is invalid. */
   secret(theirs: Buffer): Buffer | undefined;
 }
 
-/** Returns the first of our groups, X25519 before P-256, that the client offers; undefined when it offers none. */
+/** Returns the first of our groups, X25519 before P-256, that the client offers; undefined if it offers neither. */
 export function chooseGroup(offered: readonly number[]): number | undefined {
   return [Group.x25519, Group.secp256r1].find((group) => offered.includes(group));
 }
@@ -35,9 +35,10 @@ export function startKeyExchange(group: number): KeyExchange {
 /**
  * Keys are passed as JWK, their raw form in base64: OpenSSL 3 takes ten times as long to read DER.
  *
- * The private key is drawn here (RFC 7748 section 6.1: any 32 bytes) and not by `generateKeyPairSync`, whose leftover object
- * shares a lock with the key in Node 20: when the garbage collector frees it while the key is exported, the thread deadlocks
- * and the media worker is lost with all its rooms. Seen in one of some 30,000 handshakes.
+ * The private key is 32 random bytes (RFC 7748 section 6.1) instead of the output of `generateKeyPairSync`: in Node 20
+ * that call leaves behind an object that shares a lock with the key. If the garbage collector frees the object while
+ * the key is being exported, the thread deadlocks and the media worker is lost with all its rooms. Observed in about
+ * one of 30,000 handshakes.
  */
 class X25519Exchange implements KeyExchange {
   readonly group = Group.x25519;
@@ -45,7 +46,7 @@ class X25519Exchange implements KeyExchange {
   readonly #privateKey: KeyObject;
 
   constructor() {
-    // The public half is asked for by the format, and not read.
+    // JWK requires the public half `x`, but OpenSSL does not read it.
     const key = { kty: 'OKP', crv: 'X25519', d: randomBytes(X25519_BYTES).toString('base64url'), x: '' };
     this.#privateKey = createPrivateKey({ key, format: 'jwk' });
     const { x } = createPublicKey(this.#privateKey).export({ format: 'jwk' }) as JsonWebKey;
@@ -59,7 +60,7 @@ class X25519Exchange implements KeyExchange {
       const publicKey = createPublicKey({ key, format: 'jwk' });
       return diffieHellman({ privateKey: this.#privateKey, publicKey });
     } catch {
-      // OpenSSL refuses keys that would give a publicly known secret (all zero, RFC 7748 section 6.1).
+      // OpenSSL refuses keys that would give a publicly known secret (all zeros, RFC 7748 section 6.1).
       return undefined;
     }
   }
@@ -78,7 +79,7 @@ class P256Exchange implements KeyExchange {
     try {
       return this.#ecdh.computeSecret(theirs);
     } catch {
-      // Not a point of the curve.
+      // The key is not a point on the curve.
       return undefined;
     }
   }

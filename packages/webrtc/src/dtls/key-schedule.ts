@@ -5,7 +5,7 @@ const VERIFY_DATA_BYTES = 12;
 /** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2). */
 const SRTP_KEY_BYTES = 16;
 const SRTP_SALT_BYTES = 14;
-/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5288 section 3): no MAC keys, four bytes of each nonce. */
+/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5288 section 3): no MAC keys, and four implicit bytes of each nonce. */
 const WRITE_KEY_BYTES = 16;
 const WRITE_IV_BYTES = 4;
 
@@ -18,7 +18,7 @@ export interface SrtpKeyMaterial {
 
 export interface RecordKeys {
   key: Buffer;
-  /** The part of the nonce that is not sent. */
+  /** Implicit part of the nonce, which is not sent. */
   iv: Buffer;
 }
 
@@ -27,7 +27,7 @@ interface Randoms {
   server: Buffer;
 }
 
-/** P_SHA256 of label and seed (RFC 5246 section 5). */
+/** Returns P_SHA256 of label and seed (RFC 5246 section 5). */
 export function prf(secret: Buffer, label: string, seed: Buffer, length: number): Buffer {
   const labelled = Buffer.concat([Buffer.from(label, 'latin1'), seed]);
   const blocks: Buffer[] = [];
@@ -39,17 +39,17 @@ export function prf(secret: Buffer, label: string, seed: Buffer, length: number)
   return Buffer.concat(blocks).subarray(0, length);
 }
 
-/** RFC 5246 section 8.1. */
+/** Returns the master secret (RFC 5246 section 8.1). */
 export function masterSecret(preMaster: Buffer, randoms: Randoms): Buffer {
   return prf(preMaster, 'master secret', Buffer.concat([randoms.client, randoms.server]), MASTER_SECRET_BYTES);
 }
 
-/** Bound to the handshake up to ClientKeyExchange (RFC 7627 section 4). */
+/** Returns the master secret bound to the handshake up to ClientKeyExchange (RFC 7627 section 4). */
 export function extendedMasterSecret(preMaster: Buffer, transcript: readonly Buffer[]): Buffer {
   return prf(preMaster, 'extended master secret', sha256(transcript), MASTER_SECRET_BYTES);
 }
 
-/** RFC 5246 section 6.3. */
+/** Returns the record keys of both sides (RFC 5246 section 6.3). */
 export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKeys; server: RecordKeys } {
   const seed = Buffer.concat([randoms.server, randoms.client]);
   const take = cutter(prf(master, 'key expansion', seed, 2 * (WRITE_KEY_BYTES + WRITE_IV_BYTES)));
@@ -58,7 +58,7 @@ export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKe
   return { client: { key: keys[0], iv: ivs[0] }, server: { key: keys[1], iv: ivs[1] } };
 }
 
-/** Returns the keys of the media from the server's side (RFC 5764 section 4.2). */
+/** Returns the SRTP keys as seen by the server (RFC 5764 section 4.2). */
 export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
   const seed = Buffer.concat([randoms.client, randoms.server]);
   const take = cutter(prf(master, 'EXTRACTOR-dtls_srtp', seed, 2 * (SRTP_KEY_BYTES + SRTP_SALT_BYTES)));
@@ -67,7 +67,7 @@ export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
   return { localKey, localSalt, remoteKey, remoteSalt };
 }
 
-/** Returns the verify data of a Finished (RFC 5246 section 7.4.9) after these messages. */
+/** Returns the verify data of a Finished message that follows these messages (RFC 5246 section 7.4.9). */
 export function verifyData(master: Buffer, side: 'client' | 'server', transcript: readonly Buffer[]): Buffer {
   return prf(master, `${side} finished`, sha256(transcript), VERIFY_DATA_BYTES);
 }

@@ -7,11 +7,11 @@ const TAG_BYTES = 16;
 const EXPLICIT_NONCE_BYTES = 8;
 const IMPLICIT_NONCE_BYTES = 4;
 
-// One record is handled at a time, and OpenSSL copies both. They are filled byte by byte: `copy` leaves an object behind each time.
+// Reused: records are handled one at a time, and OpenSSL copies both. Filled bytewise, because `copy` allocates.
 const nonce = Buffer.alloc(IMPLICIT_NONCE_BYTES + EXPLICIT_NONCE_BYTES);
 const associated = Buffer.alloc(RECORD_HEADER);
 
-/** Returns one encrypted record of epoch 1 (RFC 5288 section 3); its sequence number makes the nonce unique. */
+/** Returns one encrypted record of epoch 1 (RFC 5288 section 3). The sequence number makes its nonce unique. */
 export function sealRecord(keys: RecordKeys, type: number, sequence: number, plain: Buffer): Buffer {
   const length = EXPLICIT_NONCE_BYTES + plain.length + TAG_BYTES;
   const record = Buffer.allocUnsafe(RECORD_HEADER + length);
@@ -29,7 +29,7 @@ export function sealRecord(keys: RecordKeys, type: number, sequence: number, pla
   return record;
 }
 
-/** Returns the plaintext of an encrypted record; undefined when it is not authentic. */
+/** Returns the plaintext of an encrypted record; undefined if it is not authentic. */
 export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): Buffer | undefined {
   const plainLength = fragment.length - EXPLICIT_NONCE_BYTES - TAG_BYTES;
   if (plainLength < 0) return undefined;
@@ -45,7 +45,7 @@ export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): B
   }
 }
 
-/** Part of the key, then the part that is sent with the record (RFC 5288 section 3). Valid until the next call. */
+/** Implicit part of the nonce, then the part sent with the record (RFC 5288 section 3). Valid until the next call. */
 function nonceOf(keys: RecordKeys, record: Buffer): Buffer {
   for (let at = 0; at < IMPLICIT_NONCE_BYTES; at++) nonce[at] = keys.iv[at]!;
   for (let at = 0; at < EXPLICIT_NONCE_BYTES; at++) nonce[IMPLICIT_NONCE_BYTES + at] = record[RECORD_HEADER + at]!;
@@ -53,8 +53,8 @@ function nonceOf(keys: RecordKeys, record: Buffer): Buffer {
 }
 
 /**
- * Epoch, number, type and version of the record, and the length of the plaintext (RFC 5246 section 6.2.3.3). Valid until the next
- * call.
+ * Returns epoch, sequence number, type and version of the record, and the plaintext length (RFC 5246 section 6.2.3.3).
+ * The result is valid until the next call.
  */
 function additionalData(record: Buffer, plainLength: number): Buffer {
   for (let at = 0; at < 8; at++) associated[at] = record[3 + at]!;

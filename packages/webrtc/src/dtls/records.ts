@@ -1,9 +1,9 @@
 /** DTLS 1.2 record layer (RFC 6347 section 4.1). */
 
 export const RECORD_HEADER = 13;
-/** On the wire; later versions are smaller numbers. */
+/** Version on the wire; later versions have smaller numbers. */
 export const DTLS_1_2 = 0xfefd;
-/** 2^14 plus the expansion a cipher may add (RFC 6347 section 4.1). */
+/** 2^14 plus the expansion that a cipher may add (RFC 6347 section 4.1). */
 const MAX_RECORD_LENGTH = 16_384 + 2_048;
 
 export const ContentType = { changeCipherSpec: 20, alert: 21, handshake: 22, applicationData: 23 } as const;
@@ -13,14 +13,14 @@ export interface DtlsRecord {
   /** 0xFEFF (DTLS 1.0, first hellos) or 0xFEFD (DTLS 1.2). */
   version: number;
   epoch: number;
-  /** 48 bits. */
+  /** 48-bit number. */
   sequence: number;
   fragment: Buffer;
-  /** The record with its header. */
+  /** The record including its header. */
   whole: Buffer;
 }
 
-/** Returns the records of one datagram as views, up to the first malformed one; undefined when there is none. */
+/** Returns the records of a datagram as views, up to the first malformed one; undefined if there is none. */
 export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
   const records: DtlsRecord[] = [];
   for (let at = 0; at < datagram.length; ) {
@@ -44,7 +44,7 @@ export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
   return records.length === 0 ? undefined : records;
 }
 
-/** Returns a record in the clear. */
+/** Returns a plaintext record. */
 export function plainRecord(type: number, sequence: number, fragment: Buffer): Buffer {
   const record = Buffer.alloc(RECORD_HEADER + fragment.length);
   record[0] = type;

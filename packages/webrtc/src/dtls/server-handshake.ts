@@ -16,21 +16,21 @@ import { openRecord, sealRecord } from './record-cipher.js';
 import { ContentType, DTLS_1_2, type DtlsRecord, plainRecord } from './records.js';
 import { u16, u8, vector, WireReader } from './wire.js';
 
-/** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2), the one every browser must have (RFC 8827 section 6.5). */
+/** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2), which every browser must support (RFC 8827 section 6.5). */
 const SRTP_PROFILE = 1;
-/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, the one every browser must have (RFC 8827 section 6.5). */
+/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which every browser must support (RFC 8827 section 6.5). */
 const CIPHER_SUITE = 0xc02b;
 const NO_COMPRESSION = 0;
 const NAMED_CURVE = 3;
 const UNCOMPRESSED = 0;
 const ECDSA_SHA256 = 0x0403;
-/** Signatures that clients may prove their keys with: SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA. */
+/** Signature algorithms accepted from clients: SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA. */
 const CLIENT_SIGNATURES = [0x0403, 0x0503, 0x0603, 0x0401, 0x0501, 0x0601];
 const CLIENT_KEY_TYPES = Buffer.of(64, 1);
-/** Bound on the datagrams of a flight, bytes. */
+/** Bound on each datagram of a flight, in bytes. */
 const MAX_DATAGRAM = 1_200;
 
-/** One record of a flight, which gets a new number each time it is sent. */
+/** One record of a flight. It gets a new record number each time it is sent. */
 export interface FlightRecord {
   type: number;
   /** True in epoch 1, where records are encrypted. */
@@ -39,14 +39,14 @@ export interface FlightRecord {
 }
 
 /**
- * The server's side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out. The
- * caller handles order and repetition and decides what the client has to prove.
+ * The server side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out.
+ * The caller handles ordering and retransmission, and decides what the client must prove.
  *
  * There is no cookie: DTLS is only accepted from addresses that passed a connectivity check.
  */
 export class ServerHandshake {
   readonly #identity: Identity;
-  /** Messages with headers, from the ClientHello on. */
+  /** Messages with headers, starting with the ClientHello. */
   #transcript: Buffer[] = [];
   #hello: ClientHello | undefined;
   #serverRandom: Buffer = Buffer.alloc(0);
@@ -55,7 +55,7 @@ export class ServerHandshake {
   #keys: { client: RecordKeys; server: RecordKeys } | undefined;
   #plainSequence = 0;
   #sealedSequence = 0;
-  /** DER; empty when the client sent none. */
+  /** Client certificate in DER; empty if the client sent none. */
   clientCertificate: Buffer | undefined;
   #proof: { before: number; message: Buffer } | undefined;
 
@@ -63,30 +63,30 @@ export class ServerHandshake {
     this.#identity = identity;
   }
 
-  /** True when encrypted records can be read. */
+  /** True once encrypted records can be read. */
   get hasKeys(): boolean {
     return this.#keys !== undefined;
   }
 
-  /** CertificateVerify and the messages before it. */
+  /** CertificateVerify, and the messages before it. */
   get proof(): { transcript: Buffer; message: Buffer } | undefined {
     const proof = this.#proof;
     return proof && { transcript: Buffer.concat(this.#transcript.slice(0, proof.before)), message: proof.message };
   }
 
-  /** Keys of the media; only after the handshake. */
+  /** SRTP keys; available only after the handshake. */
   get srtpKeys(): SrtpKeyMaterial {
     if (this.#master === undefined) throw new Error('no handshake has taken place');
     return srtpKeys(this.#master, this.#randoms);
   }
 
-  /** Starts, or starts over, with a ClientHello. Returns the flight to send, or the reason why it cannot. */
+  /** Starts or restarts with a ClientHello. Returns the flight to send, or the reason why the hello was refused. */
   begin(message: Buffer): FlightRecord[] | string {
     const hello = readClientHello(message.subarray(HANDSHAKE_HEADER));
     if (hello === undefined) return 'the client sent a malformed hello';
     const reason = objectionTo(hello);
     if (reason !== undefined) return reason;
-    // Without a list any group will do (RFC 8422 section 4).
+    // A client without a group list accepts any group (RFC 8422 section 4).
     const group = chooseGroup(hello.groups ?? [Group.secp256r1]);
     if (group === undefined) return 'the client offers neither X25519 nor P-256';
     this.#hello = hello;
@@ -113,7 +113,7 @@ export class ServerHandshake {
     return flight.map((body) => ({ type: ContentType.handshake, sealed: false, body }));
   }
 
-  /** Takes Certificate, ClientKeyExchange or CertificateVerify, in this order. Returns false when the message is invalid. */
+  /** Adds Certificate, ClientKeyExchange or CertificateVerify, in this order. Returns false if it is invalid. */
   add(message: Buffer): boolean {
     const body = message.subarray(HANDSHAKE_HEADER);
     const before = this.#transcript.length;
@@ -134,7 +134,7 @@ export class ServerHandshake {
     }
   }
 
-  /** Returns whether this is the Finished of a client that saw the same handshake (RFC 5246 section 7.4.9). */
+  /** Returns true if this is the Finished of a client that saw the same handshake (RFC 5246 section 7.4.9). */
   isFinished(message: Buffer): boolean {
     if (this.#master === undefined) return false;
     const expected = verifyData(this.#master, 'client', this.#transcript);
@@ -142,7 +142,7 @@ export class ServerHandshake {
     return given.length === expected.length && timingSafeEqual(given, expected);
   }
 
-  /** Returns the answer to the client's checked Finished: ChangeCipherSpec and our Finished. */
+  /** Returns the answer to a verified client Finished: ChangeCipherSpec and our Finished. */
   finish(finished: Buffer): FlightRecord[] {
     if (this.#master === undefined || this.#keys === undefined) throw new Error('no keys have been agreed');
     this.#transcript.push(finished);
@@ -156,8 +156,8 @@ export class ServerHandshake {
   }
 
   /**
-   * Returns the datagrams of a flight. A repetition consists of new records (RFC 6347 section 4.2.2): clients drop those whose
-   * numbers they have seen.
+   * Returns the datagrams of a flight. A retransmission consists of new records (RFC 6347 section 4.2.2), because
+   * clients drop record numbers that they have already seen.
    */
   datagrams(flight: readonly FlightRecord[]): Buffer[] {
     return intoDatagrams(
@@ -167,7 +167,7 @@ export class ServerHandshake {
     );
   }
 
-  /** Returns the plaintext of an encrypted record; undefined when it is not authentic. */
+  /** Returns the plaintext of an encrypted record; undefined if it is not authentic. */
   open(record: DtlsRecord): Buffer | undefined {
     return this.#keys && openRecord(this.#keys.client, record);
   }
@@ -177,7 +177,7 @@ export class ServerHandshake {
     return this.#seal(ContentType.alert, Buffer.of(level, description));
   }
 
-  /** Returns one encrypted record of application data. */
+  /** Returns one encrypted application data record. */
   sealData(plain: Buffer): Buffer {
     return this.#seal(ContentType.applicationData, plain);
   }
@@ -207,7 +207,7 @@ export class ServerHandshake {
     if (hello.secureRenegotiation) extension(Extension.renegotiationInfo, vector(1));
     if (hello.extendedMasterSecret) extension(Extension.extendedMasterSecret, Buffer.alloc(0));
     if (hello.pointFormats !== undefined) extension(Extension.pointFormats, vector(1, u8(UNCOMPRESSED)));
-    // The profile, and no master key identifier.
+    // One profile, and an empty master key identifier.
     extension(Extension.useSrtp, Buffer.concat([vector(2, u16(SRTP_PROFILE)), vector(1)]));
     return Buffer.concat([
       u16(DTLS_1_2),
@@ -219,7 +219,7 @@ export class ServerHandshake {
     ]);
   }
 
-  /** Returns our public key, signed together with the randoms by the key of our certificate (RFC 8422 section 5.4). */
+  /** Returns our public key, signed together with the randoms by our certificate's key (RFC 8422 section 5.4). */
   #keyExchange({ group, publicKey }: KeyExchange): Buffer {
     const parameters = Buffer.concat([u8(NAMED_CURVE), u16(group), vector(1, publicKey)]);
     const { client, server } = this.#randoms;

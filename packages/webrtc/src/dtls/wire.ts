@@ -1,4 +1,4 @@
-/** The presentation language of TLS (RFC 5246 section 4): big-endian numbers, and vectors with their length before them. */
+/** TLS presentation language (RFC 5246 section 4): big-endian numbers and length-prefixed vectors. */
 
 export function u8(value: number): Buffer {
   return Buffer.of(value);
@@ -10,7 +10,7 @@ export function u16(...values: number[]): Buffer {
   return out;
 }
 
-/** Returns a vector whose length field takes that many bytes. */
+/** Returns a vector whose length field has `lengthBytes` bytes. */
 export function vector(lengthBytes: 1 | 2 | 3, ...parts: readonly Uint8Array[]): Buffer {
   const length = Buffer.alloc(lengthBytes);
   length.writeUIntBE(
@@ -21,7 +21,7 @@ export function vector(lengthBytes: 1 | 2 | 3, ...parts: readonly Uint8Array[]):
   return Buffer.concat([length, ...parts]);
 }
 
-/** Reads zeros beyond the end and sets `overrun`, so that callers check once instead of after each field. */
+/** Reads zeros past the end and sets `overrun`, so that callers check once instead of after each field. */
 export class WireReader {
   readonly #bytes: Buffer;
   overrun = false;
@@ -64,7 +64,7 @@ export class WireReader {
   }
 }
 
-/** Returns the 16-bit numbers of a vector; an odd byte at its end is ignored. */
+/** Returns the 16-bit numbers of a vector; ignores an odd byte at the end. */
 export function numbers16(bytes: Buffer): number[] {
   const list: number[] = [];
   for (let at = 0; at + 2 <= bytes.length; at += 2) list.push(bytes.readUInt16BE(at));

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { CHANNEL_DATA_HEADER } from './channel-data.js';
 import type { ClientFlow } from './client-flow.js';
 
-/** Lifetime without a request for one, and the bound on it (RFC 8656 section 7). */
+/** Default lifetime, and its upper bound (RFC 8656 section 7). */
 export const DEFAULT_LIFETIME_S = 600;
 export const MAX_LIFETIME_S = 3600;
 /** RFC 8656 sections 9 and 12. */
 export const PERMISSION_LIFETIME_MS = 300_000;
 export const CHANNEL_LIFETIME_MS = 600_000;
 
-/** Receives the data of a user's allocations: in this server always the ICE agent and DTLS of the same peer. */
+/** Receives the data of a user's allocations; in this server always the ICE agent and DTLS of the same peer. */
 export interface RelayOwner {
-  /** Takes one datagram that the client sent to us through its allocation. The view is the owner's. */
+  /** Takes one datagram that the client sent to us through its allocation. The owner keeps the view. */
   onRelayed(allocation: Allocation, payload: Buffer, nowMs: number): void;
   onAllocationGone(allocation: Allocation): void;
-  /** Returns true for the allocation that carries the media now: it is never freed to make room for another. */
+  /** Returns true for the allocation that currently carries media: it is never freed to make room for another. */
   isInUse(allocation: Allocation): boolean;
 }
 
@@ -31,22 +31,22 @@ export function longTermKey(username: string, realm: string, password: string): 
 }
 
 /**
- * A client's allocation (RFC 8656 section 3.2). It can reach no peer but ourselves, so it holds at most one permission and
- * one channel.
+ * A client's allocation (RFC 8656 section 3.2). Its only reachable peer is this server, so it has at most one
+ * permission and one channel.
  */
 export class Allocation {
   expiresAtMs: number;
   permissionUntilMs = 0;
-  /** Bound channel number, 0 for none; the relay's sweep resets it. */
+  /** Bound channel number, 0 for none; the relay's sweep clears it. */
   channel = 0;
   channelUntilMs = 0;
-  /** Time of the last data through it. */
+  /** Time at which data last passed through it. */
   activeAtMs: number;
 
   constructor(
     readonly user: RelayUserEntry,
     readonly flow: ClientFlow,
-    /** Transaction of the Allocate request, to recognise its retransmissions. */
+    /** Transaction id of the Allocate request, which identifies retransmissions. */
     readonly transactionId: Buffer,
     nowMs: number,
     lifetimeS: number,
@@ -59,13 +59,13 @@ export class Allocation {
     return nowMs < this.permissionUntilMs;
   }
 
-  /** Bytes the relay needs in front of a packet to the client. */
+  /** Bytes that the relay needs in front of a packet to the client. */
   get headroom(): number {
     return this.channel === 0 ? 0 : CHANNEL_DATA_HEADER;
   }
 }
 
-/** One 5-tuple as the relay knows it. The port keeps these; it may forget one without an allocation. */
+/** One 5-tuple as seen by the relay. The port keeps these, and may forget one without an allocation. */
 export interface RelayClient {
   readonly flow: ClientFlow;
   allocation: Allocation | undefined;

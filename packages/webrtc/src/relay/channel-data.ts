@@ -2,7 +2,7 @@
 
 export const CHANNEL_DATA_HEADER = 4;
 const FIRST_CHANNEL = 0x4000;
-/** RFC 8656 allows up to 0x4FFF; the first byte of numbers up to 0x7FFF (RFC 5766) is ambiguous to a demultiplexer. */
+/** RFC 8656 allows up to 0x4FFF. The first byte of numbers up to 0x7FFF (RFC 5766) is ambiguous when demultiplexing. */
 const LAST_CHANNEL = 0x4fff;
 
 export function isChannelNumber(number: number): boolean {
@@ -10,8 +10,8 @@ export function isChannelNumber(number: number): boolean {
 }
 
 /**
- * Returns the data of one ChannelData message as a view; undefined when it is cut short. Over UDP the padding to four bytes
- * is optional, so up to three bytes may follow the data.
+ * Returns the data of one ChannelData message as a view; undefined if it is truncated. Padding to four bytes is
+ * optional over UDP, so up to three bytes may follow the data.
  */
 export function channelPayload(frame: Buffer): Buffer | undefined {
   if (frame.length < CHANNEL_DATA_HEADER) return undefined;
@@ -21,7 +21,7 @@ export function channelPayload(frame: Buffer): Buffer | undefined {
   return frame.subarray(CHANNEL_DATA_HEADER, end);
 }
 
-/** Writes the header into the first four bytes. */
+/** Writes the header to the first four bytes. */
 export function writeChannelHeader(datagram: Buffer, channel: number, length: number): void {
   datagram[0] = channel >>> 8;
   datagram[1] = channel & 0xff;

@@ -1,6 +1,6 @@
 import type { TransportAddress } from '../stun/address.js';
 
-/** How one client reaches our port: a UDP source address or a TCP connection. */
+/** Route from a client to our port: a UDP source address or a TCP connection. */
 export interface ClientFlow {
   readonly protocol: 'udp' | 'tcp';
   readonly address: string;
@@ -8,12 +8,12 @@ export interface ClientFlow {
   /** The address in bytes, for XOR-MAPPED-ADDRESS. */
   readonly source: TransportAddress;
   /**
-   * Sends one datagram or frame. Returns false when its bytes are still in use (a UDP write the kernel could not take at once):
-   * a caller that reuses its buffer must wait then.
+   * Sends one datagram or frame. Returns false when its bytes are still in use (the kernel did not accept a UDP write
+   * immediately): a caller must not reuse the buffer yet.
    */
   send(datagram: Buffer): boolean;
-  /** Called when media starts to use this flow, which may then get a socket of its own. */
+  /** Called when media starts to use this flow, which may then open its own socket. */
   chosen?(): void;
-  /** Undoes one `chosen`. */
+  /** Reverses one call of `chosen`. */
   left?(): void;
 }

@@ -6,14 +6,14 @@ const STAMP_LENGTH = 12;
 const SEAL_LENGTH = 16;
 
 /**
- * Nonces of the long-term credential mechanism (RFC 8489 section 9.2) without a table: a time stamp sealed with a secret
- * and bound to the client's address, so requesting many costs us no memory and another client cannot use one.
+ * Nonces of the long-term credential mechanism (RFC 8489 section 9.2) without a table: a time stamp, authenticated with
+ * a secret and bound to the client's address. Requesting many costs us no memory, and another client cannot use one.
  */
 export class Nonces {
   readonly #lifetimeMs: number;
   readonly #secret: Buffer;
 
-  /** @param secret shared by all threads that may see the same client; 32 random bytes by default. */
+  /** @param secret shared by all threads that may serve the same client; 32 random bytes by default. */
   constructor(secret: Buffer = randomBytes(32), lifetimeMs = NONCE_LIFETIME_MS) {
     this.#lifetimeMs = lifetimeMs;
     this.#secret = secret;
@@ -24,12 +24,12 @@ export class Nonces {
     return stamp + this.#seal(stamp, address, port);
   }
 
-  /** Returns whether we made this nonce for this client within its lifetime. */
+  /** Returns true if we issued this nonce to this client within its lifetime. */
   holds(nonce: string, address: string, port: number, nowMs: number): boolean {
     if (nonce.length !== STAMP_LENGTH + SEAL_LENGTH) return false;
     const stamp = nonce.slice(0, STAMP_LENGTH);
     const age = nowMs - Number.parseInt(stamp, 16);
-    // Clocks of threads differ slightly: a nonce may come from the near future.
+    // Thread clocks differ slightly: a nonce may be from the near future.
     if (!(age > -5_000 && age < this.#lifetimeMs)) return false;
     const expected = Buffer.from(this.#seal(stamp, address, port));
     const given = Buffer.from(nonce.slice(STAMP_LENGTH));

@@ -30,18 +30,18 @@ export interface RelayLimits {
 const DEFAULT_RELAY_LIMITS: RelayLimits = { allocationsPerUser: 32, allocations: 20_000 };
 
 interface RelayFrontOptions {
-  /** Our own advertised address: the only one that is relayed to, and the address of every allocation. */
+  /** Our advertised address: the only address we relay to, and the address of every allocation. */
   relayed: TransportAddress;
   nonces: Nonces;
   limiter: SourceLimiter;
   limits?: Partial<RelayLimits>;
-  /** Called when a client got or lost its allocation: it must be remembered, or may be forgotten. */
+  /** Called when a client gains or loses its allocation: the port must remember the client, or may forget it. */
   onClientChanged(client: RelayClient): void;
 }
 
 /**
- * The relay (RFC 8656) without sockets: messages of a client in, replies out through the client's flow, data passed to the
- * owner of the allocation in memory. It relays to ourselves only.
+ * The relay (RFC 8656) without sockets: client messages in, replies out through the client's flow. Data is passed in
+ * memory to the owner of the allocation; this server is the only peer.
  */
 export class RelayFront {
   readonly #options: RelayFrontOptions;
@@ -67,7 +67,7 @@ export class RelayFront {
     this.#users.set(username, { username, key, owner, allocations: new Set() });
   }
 
-  /** Frees everything the user holds. */
+  /** Frees all allocations of the user. */
   removeUser(username: string): void {
     const user = this.#users.get(username);
     if (user === undefined) return;
@@ -75,7 +75,7 @@ export class RelayFront {
     for (const allocation of user.allocations) this.#free(allocation);
   }
 
-  /** Handles any STUN message that is not a Binding. Returns why it was dropped, if it was. */
+  /** Handles any STUN message other than Binding. Returns why it was dropped, if it was. */
   handle(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
     if (message.messageClass === MessageClass.indication) return this.#handleIndication(client, message, nowMs);
     if (message.messageClass !== MessageClass.request || !REQUESTS.has(message.method)) return 'malformed';
@@ -106,8 +106,8 @@ export class RelayFront {
   }
 
   /**
-   * Sends a packet from ourselves to the client of the allocation. `datagram` begins with `allocation.headroom` free bytes.
-   * In a channel the packet is sent without a copy, otherwise as a Data indication.
+   * Sends a packet from this server to the allocation's client. `datagram` begins with `allocation.headroom` free
+   * bytes. A packet is sent without a copy through a channel, and as a Data indication otherwise.
    */
   sendTo(allocation: Allocation, datagram: Buffer): boolean {
     const { channel } = allocation;
@@ -123,12 +123,12 @@ export class RelayFront {
     return true;
   }
 
-  /** Frees the allocation of a connection that has ended. */
+  /** Frees the allocation of a closed connection. */
   clientGone(client: RelayClient): void {
     if (client.allocation !== undefined) this.#free(client.allocation);
   }
 
-  /** Frees what has expired. Call it about once a second. */
+  /** Frees expired allocations. Call about once a second. */
   sweep(nowMs: number): void {
     for (const allocation of this.#clients.keys()) {
       if (nowMs >= allocation.expiresAtMs) this.#free(allocation);
@@ -262,8 +262,8 @@ export class RelayFront {
   }
 
   /**
-   * Returns whether a further allocation fits. Each renegotiation of a client makes new ones while the old ones linger, so a
-   * user at its limit loses its longest idle allocation instead of being refused.
+   * Returns true if another allocation fits. A client allocates again with each renegotiation while its old allocations
+   * linger, so a user at the limit loses the longest idle one instead of being refused.
    */
   #makeRoom(user: RelayUserEntry): boolean {
     if (user.allocations.size >= this.#limits.allocationsPerUser) {

@@ -1,23 +1,23 @@
-/** One TCP connection of a relay client, seen from the port: whole frames in, whole frames out. */
+/** One TCP connection of a relay client as seen by the port: whole frames in, whole frames out. */
 export interface RelayStream {
-  /** Takes one STUN message or ChannelData frame as it stood on the stream, without the padding. */
+  /** Takes one STUN message or ChannelData frame as received from the stream, without its padding. */
   receive(frame: Buffer): void;
-  /** Reports that the connection is gone. */
+  /** Called when the connection has closed. */
   closed(): void;
 }
 
 export interface RelayStreamOptions {
   address: string;
   port: number;
-  /** Writes one frame. Returns false when the connection is so far behind that the frame was dropped. */
+  /** Writes one frame. Returns false if the frame was dropped because the connection is too far behind. */
   send(frame: Buffer): boolean;
-  /** The client has an allocation: it knows the password of its user. */
+  /** Called when the client has an allocation, which proves that it knows the user's password. */
   allocated(): void;
-  /** Ends the connection. */
+  /** Closes the connection. */
   close(): void;
 }
 
-/** Serves the connections of one relay user: a media port, or a stand-in that passes frames to its thread. */
+/** Serves the connections of one relay user: a media port, or a proxy that passes frames to its thread. */
 export interface RelayRoute {
   attachStream(options: RelayStreamOptions): RelayStream;
 }

@@ -13,7 +13,7 @@ export interface RelayRequest {
   nowMs: number;
 }
 
-/** Returns the 401 or 438 with the realm and nonce to use. */
+/** Returns a 401 or 438 reply with the realm and nonce to use. */
 export function challengeReply(message: StunMessage, error: StunErrorCode, nonce: string): Buffer {
   return new StunWriter(message.method as Method, MessageClass.error, message.transactionId)
     .error(error)
@@ -26,7 +26,7 @@ export function success({ message }: RelayRequest): StunWriter {
   return new StunWriter(message.method as Method, MessageClass.success, message.transactionId);
 }
 
-/** Sends an error reply; a 420 names the attributes. */
+/** Sends an error reply; a 420 lists the unknown attributes. */
 export function refuse(request: RelayRequest, error: StunErrorCode): void {
   const { message } = request;
   const reply = new StunWriter(message.method as Method, MessageClass.error, message.transactionId).error(error);
@@ -34,7 +34,7 @@ export function refuse(request: RelayRequest, error: StunErrorCode): void {
   finish(request, reply);
 }
 
-/** Seals the reply with the user's key and sends it. */
+/** Signs the reply with the user's key and sends it. */
 export function finish({ client, user }: RelayRequest, reply: StunWriter): void {
   client.flow.send(reply.integrity(user.key).finish());
 }

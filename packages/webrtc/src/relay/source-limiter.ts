@@ -2,17 +2,17 @@ import { randomInt } from 'node:crypto';
 import { networkOf } from '@bloom/net';
 
 interface SourceLimiterOptions {
-  /** Answers that a source may draw at once. */
+  /** Number of answers that a source may draw at once. */
   burst: number;
-  /** Answers that a source regains each second. */
+  /** Number of answers that a source regains per second. */
   perSecond: number;
-  /** Number of buckets; sources share them, so that memory stays constant. */
+  /** Number of buckets. Sources share buckets, so memory stays constant. */
   buckets?: number;
-  /** 32 bits that decide which networks share a bucket; random by default, so that an attacker cannot choose its neighbours. */
+  /** 32-bit seed that maps networks to buckets. Random by default, so that an attacker cannot pick its neighbours. */
   seed?: number;
 }
 
-/** A token bucket per source network in constant memory. Guards the only answer a stranger gets. */
+/** A token bucket per source network in constant memory. Limits the only answer that strangers get. */
 export class SourceLimiter {
   readonly #options: SourceLimiterOptions;
   readonly #tokens: Float64Array;
@@ -27,7 +27,7 @@ export class SourceLimiter {
     this.#seed = options.seed ?? randomInt(2 ** 32);
   }
 
-  /** Takes one token of the source's network; false when it has none left. */
+  /** Takes one token of the source's network. Returns false when none is left. */
   take(address: string, nowMs: number): boolean {
     const slot = hash(networkOf(address), this.#seed) % this.#tokens.length;
     const elapsedMs = Math.max(0, nowMs - (this.#touchedMs[slot] ?? 0));
@@ -41,7 +41,7 @@ export class SourceLimiter {
   }
 }
 
-/** FNV-1a that begins with a seed, then the last steps of MurmurHash3, which spread all its bits over the low ones. */
+/** FNV-1a with a seed, then the final mix of MurmurHash3, which spreads all bits over the low ones. */
 function hash(text: string, seed: number): number {
   let value = seed;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);

@@ -14,18 +14,18 @@ import { StreamFrames } from './stream-frames.js';
 export interface TcpAcceptorOptions {
   listenAddress: string;
   port: number;
-  /** Leaves IPv4 to another listener with the port, where the address is `::`. */
+  /** Leaves IPv4 to another listener on the same port when the address is `::`. */
   ipv6Only?: boolean;
-  /** The secret of the media ports, so that they accept a challenge from here. */
+  /** Nonce secret of the media ports, so that they accept challenges issued here. */
   nonceSecret: Buffer;
-  /** Returns the route of a relay user; undefined for an unknown one. */
+  /** Returns the route of a relay user; undefined if the user is unknown. */
   route(username: string): RelayRoute | undefined;
-  /** Returns the certificate of each new connection: TURN over TLS. Absent: plain TCP. */
+  /** Returns the certificate for each new connection (TURN over TLS). Absent for plain TCP. */
   tls?: () => SecureContext;
   clock?: () => number;
-  /** Every connection has to come from one of these, with a PROXY header (`JF_PROXY_PROTOCOL`). Absent: none has. */
+  /** Accepts connections from these proxies only, each with a PROXY header (`JF_PROXY_PROTOCOL`). Absent: no proxy. */
   proxies?: TrustedProxies;
-  /** Connections without an allocation, and as many with one. */
+  /** Bound on connections without an allocation, and separately on those with one. */
   maxConnections?: number;
   maxPerNetwork?: number;
   graceMs?: number;
@@ -34,18 +34,20 @@ export interface TcpAcceptorOptions {
 /** Time limit for a connection to name a known user. */
 const UNROUTED_MS = 10_000;
 const SWEEP_MS = 2_000;
-/** Bound on the unsent bytes of a connection: media frames beyond it are dropped, since they would be too late for a call. */
+/** Bound on a connection's unsent bytes. Media frames beyond it are dropped: they would arrive too late for a call. */
 const MAX_BACKLOG_BYTES = 512 * 1024;
 const DEFAULT_MAX_CONNECTIONS = 4_096;
-/** Bound per network (an IPv4 address, an IPv6 /64): an office behind one address fits, a stranger cannot fill the port. */
+/**
+ * Bound per network (an IPv4 address, an IPv6 /64): an office behind one address fits, a stranger cannot fill the port.
+ */
 const DEFAULT_MAX_PER_NETWORK = 2_048;
 /**
- * Age from which a connection without an allocation may go for a newer one: honest clients take two round trips. A flood of
- * 1,024 connections a second from behind the same address keeps none of them out.
+ * Age from which a newer connection may replace one without an allocation: honest clients need two round trips. Even a
+ * flood of 1,024 connections per second from the same address locks none of them out.
  */
 const GRACE_MS = 2_000;
 
-/** TLS handshakes of one network: each costs the main thread a signature. Connections that say nothing cost none. */
+/** TLS handshakes per network: each costs the main thread a signature. Connections that send nothing cost none. */
 export const TLS_HANDSHAKES = { burst: 400, perSecond: 200 } as const;
 
 interface Connection {
@@ -56,14 +58,14 @@ interface Connection {
 }
 
 /**
- * The TCP or TLS port of the relay (RFC 8656 section 3.1). It cuts the stream into frames and answers the first Allocate with
- * the challenge; once a client names its user, all its frames go to that user's route.
+ * The relay's TCP or TLS port (RFC 8656 section 3.1). It splits the stream into frames and answers the first Allocate
+ * with a challenge. Once a client names its user, all its frames go to that user's route.
  */
 export class TcpAcceptor {
   readonly #server: Server;
   readonly #options: TcpAcceptorOptions;
   readonly #connections = new Set<Connection>();
-  /** A client allocates within two round trips, so connections without an allocation cannot keep others out. */
+  /** Clients allocate within two round trips, so idle connections without an allocation cannot lock others out. */
   readonly #shares: ConnectionShares<Connection>;
   readonly #nonces: Nonces;
   readonly #limiter = new SourceLimiter(TLS_HANDSHAKES);
@@ -94,7 +96,7 @@ export class TcpAcceptor {
     this.#timer.unref();
   }
 
-  /** Rejects with `WebrtcError` `NO_FREE_PORT` when the port cannot be bound. */
+  /** Binds the port. Rejects with `WebrtcError` `NO_FREE_PORT` when it cannot be bound. */
   static async listen(options: TcpAcceptorOptions): Promise<TcpAcceptor> {
     const server = createServer({ noDelay: true, keepAlive: true });
     try {
@@ -123,7 +125,7 @@ export class TcpAcceptor {
     return this.#connections.size;
   }
 
-  /** Ends every connection. Idempotent. */
+  /** Closes every connection. Idempotent. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -140,7 +142,7 @@ export class TcpAcceptor {
     if (address === undefined || port === undefined) socket.destroy();
     else if (trusted === undefined) this.#accept(socket, { address, port });
     else {
-      // The HTTP port, with the same setting, logs what a proxy gets wrong.
+      // The HTTP port has the same setting and logs the proxy's mistakes.
       acceptProxied(socket, {
         trusted,
         accept: (_, client) => this.#accept(socket, client),
@@ -191,7 +193,7 @@ export class TcpAcceptor {
     });
   }
 
-  /** Handles a frame of a client whose user is not known yet. */
+  /** Handles a frame from a client whose user is still unknown. */
   #route(connection: Connection, frame: Buffer): void {
     const { socket, client } = connection;
     const message = StunMessage.parse(frame);
@@ -212,17 +214,17 @@ export class TcpAcceptor {
     connection.stream = route.attachStream({
       ...client,
       send: (bytes) => write(socket, bytes),
-      // The name of a user alone proves nothing: other participants know it.
+      // A user name alone proves nothing: other participants know it.
       allocated: () => {
         if (!this.#shares.keep(connection)) socket.destroySoon();
       },
-      // Sends what was written, then ends, whether the client hangs up or not.
+      // Flushes pending writes, then closes even if the client does not.
       close: () => socket.destroySoon(),
     });
     connection.stream.receive(frame);
   }
 
-  /** The source of a connection is proven, so the answer cannot be turned on others and needs no limit. */
+  /** Sends a challenge. TCP proves the source address, so the reply cannot be reflected and needs no limit. */
   #challenge(socket: Socket, message: StunMessage, { address, port }: Endpoint): void {
     write(socket, challengeReply(message, StunError.unauthorized, this.#nonces.mint(address, port, this.#clock())));
   }

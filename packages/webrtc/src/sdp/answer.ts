@@ -4,50 +4,50 @@ import type { OfferedMedia, SdpOffer } from './offer.js';
 
 /** Priority of the first host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
 const HOST_PRIORITY = 2_130_706_431;
-/** One less of the local preference (RFC 8445 section 5.1.2.1). */
+/** Decrement of the local preference by one (RFC 8445 section 5.1.2.1). */
 const LOCAL_PREFERENCE_STEP = 256;
 
-/** A message of 64 KiB with the longest header on a data channel. */
+/** Fits a message of 64 KiB with the longest header on a data channel. */
 const MAX_FRAME_BYTES = 70 * 1_024;
 
 /** Role of one offered m-line in the answer. */
 export type AnswerRole =
   /**
-   * Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. `rids`: the encodings
-   * that may be sent later: a browser permanently drops those that an answer leaves out.
+   * Keeps the m-line without media. The port is never 0, because a browser would drop the transceiver. `rids` are the
+   * encodings that may be sent later: a browser permanently drops those missing from an answer.
    */
   | { type: 'inactive'; rids?: readonly string[] }
-  /** The client sends; `rids` in offer order, empty without simulcast. */
+  /** The client sends. `rids` are in offer order; empty without simulcast. */
   | { type: 'receive'; rids: readonly string[] }
   /** We send. The client's track event shows `streamId` and `trackId`. */
   | { type: 'send'; ssrc: number; rtxSsrc: number; cname: string; streamId: string; trackId: string };
 
 export interface AnswerMedia {
   role: AnswerRole;
-  /** null only for an inactive m-line without a codec that we know; one of the offered codecs is echoed then. */
+  /** null only for an inactive m-line without a known codec; the answer then echoes one of the offered codecs. */
   codec: ChosenCodec | null;
-  /** Further codecs that we may send later, without another answer. */
+  /** Other codecs that we may send later without a new answer. */
   moreCodecs?: readonly ChosenCodec[];
   extensions: AgreedExtensions;
 }
 
 export interface AnswerOptions {
   offer: SdpOffer;
-  /** Decimal digits, constant for the session (RFC 8866 section 5.2). */
+  /** Decimal digits, constant throughout the session (RFC 8866 section 5.2). */
   sessionId: string;
-  /** Rises with every answer. */
+  /** Increases with every answer. */
   version: number;
   ice: { ufrag: string; pwd: string };
   fingerprint: { algorithm: string; value: string };
-  /** The candidates, for clients that are not sent them otherwise. */
+  /** Host candidates, for clients that receive none by other means. */
   candidate?: HostAddresses;
-  /** Accepts the m-line of data channels. */
+  /** Accepts the data channel m-line. */
   data?: boolean;
-  /** One per offered m-line, in the same order; ignored where the m-line is refused. */
+  /** One entry per offered m-line, in the same order; ignored for refused m-lines. */
   media: readonly AnswerMedia[];
 }
 
-/** Returns the text of an answer, with CRLF line ends: m-lines, order and mids of the offer, one ICE-lite transport. */
+/** Returns the answer with CRLF line ends: the offer's m-lines, order and mids, and one ICE-lite transport. */
 export function writeAnswer(options: AnswerOptions): string {
   const { offer } = options;
   const isAccepted = (media: OfferedMedia): boolean => options.data === true && media.isData;
@@ -70,7 +70,7 @@ export function writeAnswer(options: AnswerOptions): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-/** Returns a refused m-line, which stays in its place with port 0 (RFC 8829 section 5.3.1). */
+/** Returns a refused m-line, which keeps its place with port 0 (RFC 8829 section 5.3.1). */
 function refuse(media: OfferedMedia): string[] {
   return [
     `m=${media.type} 0 ${media.protocol} ${media.formats.join(' ')}`,
@@ -80,15 +80,15 @@ function refuse(media: OfferedMedia): string[] {
   ];
 }
 
-/** Where clients reach the server. */
+/** Addresses at which clients reach the server. */
 interface HostAddresses {
   address: string;
-  /** The address of the other family. */
+  /** Address of the other IP family. */
   secondAddress?: string;
   port: number;
 }
 
-/** Returns the values of the candidate attributes, the preferred one first (RFC 8839 section 5.1). */
+/** Returns the values of the candidate attributes, preferred one first (RFC 8839 section 5.1). */
 export function hostCandidates({ address, secondAddress, port }: HostAddresses): string[] {
   const first = `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
   if (secondAddress === undefined) return [first];
@@ -148,7 +148,7 @@ function directionLine(role: AnswerRole): string {
   return role.type === 'send' ? 'a=sendonly' : 'a=inactive';
 }
 
-/** Without attributes: `vad=on` is the default of audio levels (RFC 6464 section 4), and aiortc fails to parse it. */
+/** Writes no attributes: `vad=on` is the default for audio levels (RFC 6464 section 4), and aiortc cannot parse it. */
 function extensionLines(extensions: AgreedExtensions): string[] {
   return (Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[])
     .filter((name) => extensions[name] !== undefined)

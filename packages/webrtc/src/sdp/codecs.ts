@@ -1,26 +1,26 @@
 import type { CodecName } from '@bloom/rtp';
 import type { OfferedCodec, OfferedMedia } from './offer.js';
 
-/** The one codec of an answered m-line, with the client's numbers. */
+/** The one codec of an answered m-line, with the client's payload types. */
 export interface ChosenCodec {
   name: CodecName;
   encodingName: string;
   payloadType: number;
   clockRate: number;
   channels?: number;
-  /** Text of `a=fmtp`, echoed. */
+  /** Value of `a=fmtp`, echoed. */
   parameters: string;
   /** Offered feedback that we send or understand. */
   feedback: readonly string[];
   rtxPayloadType?: number;
 }
 
-/** In the order of an answer. `transport-cc` is agreed, so `goog-remb` is not. */
+/** Feedback types in the order of an answer. `transport-cc` is negotiated, so `goog-remb` is not. */
 const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
- * Returns the codec in which a client is to publish on this m-line; null when it offers none that is accepted.
- * `required` is the codec enforced in the room; without one the first of VP8 and H.264 in offer order is chosen.
+ * Returns the codec in which a client must publish on this m-line; null if it offers no accepted codec. `required` is
+ * the codec enforced in the room; without one, the first of VP8 and H.264 in offer order is chosen.
  */
 export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h264' | null): ChosenCodec | null {
   const accepted = media.codecs.find((codec) => {
@@ -31,7 +31,7 @@ export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h26
   return accepted === undefined ? null : choose(media, accepted);
 }
 
-/** Returns the codec in which a client receives a track published as `name`; null when it offers none. */
+/** Returns the codec in which a client receives a track published as `name`; null if it offers none. */
 export function chooseReceivedCodec(media: OfferedMedia, name: CodecName): ChosenCodec | null {
   if (name === 'h264') {
     const all = media.codecs.filter(isH264);
@@ -72,8 +72,8 @@ function isH264(codec: OfferedCodec): boolean {
 }
 
 /**
- * Returns whether every decoder of constrained baseline can play it: RFC 6184 section 8.1, table 5. Without a
- * `profile-level-id` the profile is plain baseline, which they cannot.
+ * Returns true if every constrained baseline decoder can play the codec (RFC 6184 section 8.1, table 5). Without a
+ * `profile-level-id` the profile is plain baseline, which such decoders cannot play.
  */
 export function isConstrainedBaseline(codec: Pick<OfferedCodec, 'parameters'>): boolean {
   const match = /^([0-9a-f]{2})([0-9a-f]{2})[0-9a-f]{2}$/i.exec(
@@ -98,7 +98,7 @@ function packetizationMode(codec: OfferedCodec): string {
   return formatParameters(codec.parameters).get('packetization-mode') ?? '0';
 }
 
-/** Parses `a=1;b=2` with keys in lower case; the first of a repeated key counts. */
+/** Parses `a=1;b=2` with lower-case keys; the first value of a repeated key wins. */
 export function formatParameters(text: string): Map<string, string> {
   const parameters = new Map<string, string>();
   for (const part of text.split(';')) {

@@ -1,6 +1,6 @@
 import type { OfferedMedia } from './offer.js';
 
-/** The client's header extension ids of one m-line (RFC 8285); absent = not agreed. */
+/** The client's header extension ids of one m-line (RFC 8285). Absent when not negotiated. */
 export interface AgreedExtensions {
   mid?: number;
   rid?: number;
@@ -18,12 +18,12 @@ export const EXTENSION_URIS: Readonly<Record<keyof AgreedExtensions, string>> = 
 };
 
 const NAMES = Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[];
-/** Ids of the one-byte header form, which is the one we write. */
+/** Largest id of the one-byte header form, which is the one we write. */
 const MAX_ID = 14;
 
 /**
- * Returns the offered extensions that we support. `mid`, `rid` and `repairedRid` are always agreed where offered, whatever the
- * m-line is used for: Chromium fails a later simulcast publication when its first video m-line came back without them.
+ * Returns the offered extensions that we support. `mid`, `rid` and `repairedRid` are accepted on every m-line that
+ * offers them: Chromium fails a later simulcast publication if its first video m-line was answered without them.
  */
 export function chooseExtensions(media: OfferedMedia, { audioLevel }: { audioLevel: boolean }): AgreedExtensions {
   const agreed: AgreedExtensions = {};

@@ -1,18 +1,18 @@
-/** The parts of an offer that a media server needs to answer it (RFC 8866, RFC 8829, RFC 8843). */
+/** The parts of an offer that a media server needs for its answer (RFC 8866, RFC 8829, RFC 8843). */
 
 export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
-/** One payload type with its attributes on the m-line. */
+/** One payload type with its attributes from the m-line. */
 export interface OfferedCodec {
   payloadType: number;
   /** Encoding name as offered (`VP8`). */
   encodingName: string;
-  /** Encoding name in lower case, to compare. */
+  /** Encoding name in lower case, for comparison. */
   name: string;
   clockRate: number;
   /** Audio only. */
   channels?: number;
-  /** Text of `a=fmtp`, empty when there is none. */
+  /** Value of `a=fmtp`; empty without one. */
   parameters: string;
   /** `a=rtcp-fb` values of this payload type, including those for `*`. */
   feedback: readonly string[];
@@ -23,7 +23,7 @@ export interface OfferedExtension {
   uri: string;
 }
 
-/** A stream identified by SSRC; `rtx` is the repair stream of its `FID` group. */
+/** A stream identified by its SSRC. `rtx` is the SSRC of the repair stream in its `FID` group. */
 export interface OfferedSource {
   ssrc: number;
   rtx?: number;
@@ -32,25 +32,25 @@ export interface OfferedSource {
 export interface OfferedMedia {
   /** Unique within the offer. */
   mid: string;
-  /** `other`: neither audio nor video. */
+  /** `other` means neither audio nor video. */
   kind: 'audio' | 'video' | 'other';
-  /** No media: refused by the offerer itself, with a transport of its own that we do not open, or neither audio nor video. */
+  /** True without media: refused by the offerer, outside the bundle, or neither audio nor video. */
   refused: boolean;
-  /** Data channels over the bundled transport (RFC 8841), which the answer may accept. */
+  /** True for data channels over the bundled transport (RFC 8841), which the answer may accept. */
   isData: boolean;
-  /** Media type, transport protocol and formats of the m-line as offered, to be echoed. */
+  /** Media type, transport protocol and formats of the m-line as offered, echoed in the answer. */
   type: string;
   protocol: string;
   formats: readonly string[];
   direction: Direction;
-  /** In the order of the m-line. */
+  /** Codecs in m-line order. */
   codecs: readonly OfferedCodec[];
   extensions: readonly OfferedExtension[];
-  /** Rids to be sent, in the order of `a=simulcast` (of `a=rid` where there is no such line); empty = no simulcast. */
+  /** Rids to be sent, in the order of `a=simulcast`, or else of `a=rid`; empty without simulcast. */
   rids: readonly string[];
-  /** Signalled media sources without their RTX streams. */
+  /** Signalled media sources, excluding their RTX streams. */
   sources: readonly OfferedSource[];
-  /** First part of `a=msid`; absent for none and for `-`. */
+  /** First part of `a=msid`; absent without one and for `-`. */
   streamId?: string;
 }
 
@@ -60,7 +60,7 @@ export interface OfferedTransport {
   icePwd: string;
   /** Algorithm in lower case, value in upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
-  /** Whether the offerer can be the DTLS client. */
+  /** `active` if the offerer can only be the DTLS client. */
   setup: 'actpass' | 'active';
 }
 
@@ -70,18 +70,18 @@ export interface SdpOffer {
   media: readonly OfferedMedia[];
 }
 
-/** Limits that are checked before anything is parsed. */
+/** Limits checked before parsing. */
 export interface SdpLimits {
-  /** UTF-16 code units. */
+  /** In UTF-16 code units. */
   maxLength: number;
   maxLines: number;
   maxLineLength: number;
   /**
-   * m-lines grow with every track that was ever in the room, so this bounds a session: as many as a BUNDLE line has room
-   * for, which is more than `maxLength` lets a browser offer. The signalling limits how many of them may publish.
+   * Bound on the m-lines of a session: one is added for every track that was ever in the room. As many as fit into a
+   * BUNDLE line, more than `maxLength` lets a browser offer. The signalling limits how many may publish.
    */
   maxMedia: number;
-  /** Codecs, extensions, rids or sources of one m-line. */
+  /** Bound on the codecs, extensions, rids or sources of one m-line, each. */
   maxPerMedia: number;
 }
 

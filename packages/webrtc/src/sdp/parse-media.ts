@@ -1,7 +1,7 @@
 import type { Direction, OfferedCodec, OfferedExtension, OfferedMedia, OfferedSource, SdpLimits } from './offer.js';
 import { TransportParser } from './parse-transport.js';
 
-/** The one that all clients use; it names no real port. */
+/** SCTP port used by all clients; it is not a real port. */
 const SCTP_PORT = 5_000;
 
 type Fail = (what: string) => never;
@@ -14,7 +14,7 @@ interface RtpMap {
 
 const DIRECTIONS: ReadonlySet<string> = new Set(['sendrecv', 'sendonly', 'recvonly', 'inactive']);
 
-/** Collects the lines of one m-section. */
+/** Collects the lines of one media section. */
 export class MediaParser {
   readonly transport = new TransportParser();
   readonly #line: string;
@@ -94,7 +94,7 @@ export class MediaParser {
         break;
       case 'rid': {
         const [id = '', direction] = value.split(' ', 2);
-        // RFC 8851 section 10: an id of letters and digits.
+        // RFC 8851 section 10: an id consists of letters, digits, hyphens and underscores.
         if (!/^[A-Za-z0-9_-]{1,255}$/.test(id)) fail('not a rid');
         if (direction !== 'send') break;
         if (this.#rids.has(id)) fail('a rid twice');
@@ -179,7 +179,7 @@ export class MediaParser {
     if (match === null) fail('not an rtpmap');
     const [, payloadType = '', encodingName = '', clockRate = '', channels] = match ?? [];
     if (Number(payloadType) > 127) fail('a payload type over 127');
-    // The key is the format as the m-line spells it; a second mapping of one payload type is ignored.
+    // The key is the format as spelled in the m-line. Further mappings of the same payload type are ignored.
     if (this.#rtpmaps.has(payloadType)) return;
     this.#rtpmaps.set(payloadType, {
       encodingName,
@@ -205,7 +205,7 @@ export class MediaParser {
   }
 }
 
-/** Parses `send l;~m;h recv x` (RFC 8853 section 5.1). The first alternative counts; `~` (paused) is ignored. */
+/** Parses `send l;~m;h recv x` (RFC 8853 section 5.1). Takes the first alternative and ignores `~` (paused). */
 function simulcastSendList(value: string): string[] {
   const words = value.trim().split(/ +/);
   const list = words[words.indexOf('send') + 1];

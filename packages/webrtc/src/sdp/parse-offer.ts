@@ -13,8 +13,8 @@ import { TransportParser } from './parse-transport.js';
 const MAX_MID_LENGTH = 16;
 
 /**
- * Reads an offer.
- * @throws WebrtcError INVALID_SDP and nothing else, whatever the text
+ * Parses an offer.
+ * @throws WebrtcError INVALID_SDP when the offer is unusable; no text causes any other error
  */
 export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS): SdpOffer {
   checkLimits(sdp, limits);
@@ -62,7 +62,7 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
     seen.add(mid);
   }
 
-  // One transport: the m-lines of the first group, or the only m-line of an offer without groups.
+  // All media shares one transport: the first BUNDLE group, or the only m-line of an offer without groups.
   const bundle = new Set(bundles[0] ?? [media[0]?.identity().mid ?? '']);
   const bundled = media.filter((m) => bundle.has(m.identity().mid ?? ''));
   return {
@@ -72,7 +72,7 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
   };
 }
 
-/** Returns the transport, which the first bundled m-line carries for all (RFC 8843 section 7.1.3), or the session level. */
+/** Returns the transport, from the first bundled m-line that has one (RFC 8843 section 7.1.3) or the session level. */
 function chooseTransport(bundled: readonly MediaParser[], session: TransportParser): OfferedTransport {
   let problem: WebrtcError | undefined;
   for (const media of bundled) {
@@ -112,7 +112,7 @@ function forEachLine(sdp: string, visit: (line: string, lineNumber: number) => v
     lineNumber += 1;
     if (end > start) {
       const line = sdp.slice(start, end);
-      // Text that an answer echoes must not be able to start a line of its own.
+      // Text echoed in an answer must not be able to start a new line.
       if (hasControlCharacter(line)) throw invalidSdp('a control character', undefined, lineNumber);
       visit(line, lineNumber);
     }

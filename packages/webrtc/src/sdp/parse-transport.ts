@@ -2,7 +2,7 @@ import type { OfferedTransport } from './offer.js';
 import type { WebrtcError } from '../errors.js';
 import { invalidSdp } from './sdp-error.js';
 
-/** Octets of accepted fingerprints (RFC 8122 without SHA-1 and older). */
+/** Length in octets of accepted fingerprints (RFC 8122, without SHA-1 and older). */
 const DIGEST_OCTETS: Readonly<Record<string, number>> = { 'sha-256': 32, 'sha-384': 48, 'sha-512': 64 };
 
 /** ICE and DTLS attributes of one level (the session or one m-line). */
@@ -15,7 +15,7 @@ export class TransportParser {
   attribute(name: string, value: string, fail: (what: string) => never): void {
     switch (name) {
       case 'ice-ufrag':
-        // RFC 8839 section 5.4; a colon would end the fragment early in a STUN username.
+        // RFC 8839 section 5.4. A colon would end the fragment early in a STUN username.
         if (!/^[\x21-\x39\x3b-\x7e]{4,256}$/.test(value)) fail('an ICE user fragment has 4 to 256 characters, not so');
         this.#ufrag ??= value;
         break;
@@ -32,7 +32,7 @@ export class TransportParser {
     }
   }
 
-  /** Takes the first fingerprint, but prefers SHA-256; unknown algorithms are skipped. */
+  /** Keeps the first fingerprint, but prefers SHA-256; skips unknown algorithms. */
   #addFingerprint(text: string, fail: (what: string) => never): void {
     const [name = '', value = ''] = text.trim().split(/ +/, 2);
     const algorithm = name.toLowerCase();
@@ -46,7 +46,7 @@ export class TransportParser {
     }
   }
 
-  /** Returns the transport, with the session's attributes where this level has none; an error when something is missing. */
+  /** Returns the transport, falling back to session attributes; an error if an attribute is missing. */
   finish(session: TransportParser): OfferedTransport | WebrtcError {
     const iceUfrag = this.#ufrag ?? session.#ufrag;
     const icePwd = this.#pwd ?? session.#pwd;

@@ -1,21 +1,21 @@
 import { createCipheriv, type Cipher } from 'node:crypto';
 
-/** Bytes of keystream per native call: a call costs about as much as encrypting this much. */
+/** Keystream bytes per native call. The call itself costs about as much as encrypting this many bytes. */
 export const BATCH_BYTES = 10_240;
 
 const counters = new Uint32Array(BATCH_BYTES / 4);
 const counterBytes = Buffer.from(counters.buffer);
 
 /**
- * AES counter mode of RFC 3711 section 4.1.1 on a cached ECB cipher: the key schedule is done once per session, where
- * `createCipheriv` per packet would cost more than the encryption itself.
+ * AES counter mode (RFC 3711 section 4.1.1) on a cached ECB cipher, which computes the key schedule once per session.
+ * One `createCipheriv` per packet would cost more than the encryption itself.
  */
 export class AesCounter {
   readonly #cipher: Cipher;
   readonly #salt1: number;
-  /** First word of every counter block, in memory order. */
+  /** First word of every counter block, in memory byte order. */
   readonly word0: number;
-  /** Salt for the words that are combined with the upper 32 and the lower 16 bits of a packet's index; plain numbers. */
+  /** Salt words combined with the upper 32 and the lower 16 bits of a packet's index, as plain numbers. */
   readonly salt2: number;
   readonly salt3: number;
 
@@ -28,19 +28,19 @@ export class AesCounter {
     this.salt3 = salt.readUInt16BE(12);
   }
 
-  /** Second word of the counter blocks of an SSRC, in memory order. */
+  /** Returns the second word of an SSRC's counter blocks, in memory byte order. */
   word1(ssrc: number): number {
     return swap(this.#salt1 ^ ssrc);
   }
 
-  /** Returns the keystream of counter blocks, a multiple of 16 bytes, in new memory. */
+  /** Returns the keystream of the counter blocks, a multiple of 16 bytes, in newly allocated memory. */
   encryptBlocks(blocks: Buffer): Buffer {
     return this.#cipher.update(blocks);
   }
 
   /**
-   * Returns the keystream of `packets` consecutive indices from `index` on, `bytesEach` (a multiple of 16) per packet, in new
-   * memory; `packets * bytesEach` must not exceed `BATCH_BYTES`.
+   * Returns the keystream of `packets` consecutive indices starting at `index`, with `bytesEach` (a multiple of 16) per
+   * packet, in newly allocated memory. `packets * bytesEach` must not exceed `BATCH_BYTES`.
    */
   keystream(ssrc: number, index: number, packets: number, bytesEach: number): Buffer {
     const { word0, salt2, salt3 } = this;

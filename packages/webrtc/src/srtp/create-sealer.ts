@@ -3,12 +3,12 @@ import { JavascriptSealer } from './javascript-sealer.js';
 import type { PacketSealer, PacketSealerOptions } from './packet-sealer.js';
 import { WasmSealer } from './wasm-sealer.js';
 
-/** The datagram of an Ethernet jumbo frame; WebRTC packets stay far below. */
+/** Size of an Ethernet jumbo frame; WebRTC packets are far smaller. */
 const MAX_PACKET_BYTES = 8192;
 
 /**
- * Returns the fastest sealer that works here; its `kind` says which.
- * @throws WebrtcError BAD_OPTION for packets larger than 8,192 bytes, and for `kind: 'wasm'` without WebAssembly SIMD
+ * Returns the fastest sealer that this machine supports; `kind` names it.
+ * @throws WebrtcError BAD_OPTION when packets exceed 8,192 bytes, or for `kind: 'wasm'` without WebAssembly SIMD
  */
 export function createPacketSealer(options: PacketSealerOptions = {}): PacketSealer {
   const slots = options.slots ?? 256;

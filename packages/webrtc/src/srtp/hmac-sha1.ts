@@ -5,8 +5,8 @@ const BLOCK = 64;
 const DIGEST = 20;
 
 /**
- * HMAC-SHA1 (RFC 2104) as two one-shot digests, cheaper than a `createHmac` object per packet. The message must follow 64 free
- * bytes, into which the padded key is written.
+ * HMAC-SHA1 (RFC 2104) as two one-shot digests, which cost less than a `createHmac` object per packet. The message must
+ * be preceded by 64 free bytes, which receive the padded key.
  */
 export class HmacSha1 {
   readonly innerPad: Buffer;
@@ -25,7 +25,7 @@ export class HmacSha1 {
     return this.#outer.subarray(0, BLOCK);
   }
 
-  /** Returns the digest of `buffer[start, end)`; overwrites the 64 bytes before `start`. */
+  /** Returns the digest of `buffer[start, end)`. Overwrites the 64 bytes before `start`. */
   digest(buffer: Buffer, start: number, end: number): Buffer {
     this.innerPad.copy(buffer, start - BLOCK);
     hash('sha1', buffer.subarray(start - BLOCK, end), 'buffer').copy(this.#outer, BLOCK);
@@ -33,7 +33,7 @@ export class HmacSha1 {
   }
 }
 
-/** Compares a tag in constant time. */
+/** Returns true if the tag matches. Compares in constant time. */
 export function tagMatches(digest: Buffer, packet: Buffer, at: number): boolean {
   let difference = 0;
   for (let i = 0; i < AUTH_TAG_BYTES; i += 1) difference |= digest[i]! ^ packet[at + i]!;

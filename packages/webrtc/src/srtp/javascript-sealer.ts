@@ -5,7 +5,7 @@ import type { PacketSealer, SealerCounters, SealStream } from './packet-sealer.j
 import type { SrtpSendSession } from './send-session.js';
 import { Slots } from './slots.js';
 
-/** The roll-over counter is authenticated behind the packet but not sent. */
+/** The roll-over counter is authenticated after the packet but not sent. */
 const TAILROOM = 16;
 
 class Stream implements SealStream {
@@ -21,7 +21,7 @@ class Stream implements SealStream {
   }
 }
 
-/** The sealer without WebAssembly SIMD: cached AES, XOR in JavaScript, two digests per packet. */
+/** Sealer for runtimes without WebAssembly SIMD: cached AES, XOR in JavaScript, two digests per packet. */
 export class JavascriptSealer implements PacketSealer {
   readonly kind = 'javascript';
   readonly arena: Buffer;
@@ -103,14 +103,14 @@ export class JavascriptSealer implements PacketSealer {
   }
 
   end(): void {
-    // Every packet was sent by its commit.
+    // Each commit has already sent its packet.
   }
 
   release(slot: number): void {
     this.#slots.release(slot);
   }
 
-  /** XORs whole words. Slots and headers are multiples of 4 bytes; up to 3 bytes behind the payload are overwritten later. */
+  /** XORs whole words. Slots and headers are multiples of 4 bytes; up to 3 bytes after the payload are scratch. */
   #xor(at: number, length: number, keystream: Uint32Array, keystreamAt: number): void {
     const words = this.#words;
     const first = at >>> 2;

@@ -4,10 +4,10 @@ import { WebrtcError } from '../errors.js';
 const MASTER_KEY_BYTES = 16;
 const MASTER_SALT_BYTES = 14;
 const AUTH_KEY_BYTES = 20;
-/** HMAC-SHA1 truncated to 80 bits, RFC 3711 section 4.2. */
+/** HMAC-SHA1 truncated to 80 bits (RFC 3711 section 4.2). */
 export const AUTH_TAG_BYTES = 10;
 
-/** Master key and salt of one direction, as DTLS-SRTP exports them (RFC 5764 section 4.2). */
+/** Master key and salt of one direction, as exported by DTLS-SRTP (RFC 5764 section 4.2). */
 export interface SrtpMasterKeys {
   masterKey: Buffer;
   masterSalt: Buffer;
@@ -24,7 +24,7 @@ const LABELS = {
   rtcp: { cipher: 3, auth: 4, salt: 5 },
 } as const;
 
-/** Session keys by the AES-CM pseudo-random function with a key derivation rate of 0, RFC 3711 section 4.3. */
+/** Derives session keys with AES-CM and a key derivation rate of 0 (RFC 3711 section 4.3). */
 export function deriveSessionKeys(master: SrtpMasterKeys, protocol: 'rtp' | 'rtcp'): SessionKeys {
   if (master.masterKey.length !== MASTER_KEY_BYTES || master.masterSalt.length !== MASTER_SALT_BYTES) {
     throw new WebrtcError(

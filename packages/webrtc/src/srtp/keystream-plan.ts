@@ -1,12 +1,12 @@
-/** A larger batch would only delay the first of many short packets. */
+/** Bound on the packets of a batch: a larger one would only delay the first of many short packets. */
 const MAX_PACKETS = 64;
 
 /**
- * Plans for which packets of one SSRC one call makes keystream: for the requested one and the next few, in pieces as long as
- * the stream's recent packets. The owner stores the bytes.
+ * Plans the packets of one SSRC whose keystream a single call generates: the requested packet and the next few, each as
+ * long as the stream's recent packets. The owner stores the bytes.
  */
 export class KeystreamPlan {
-  /** The indices covered are `[first, first + packets)`. */
+  /** The plan covers indices `[first, first + packets)`. */
   first = 0;
   packets = 0;
   bytesEach = 0;
@@ -18,7 +18,7 @@ export class KeystreamPlan {
     return index >= this.first && index < this.first + this.packets && length <= this.bytesEach;
   }
 
-  /** Plans the next batch, starting with this packet. `limit`: at most this many bytes. */
+  /** Plans the next batch, starting with this packet, in at most `limit` bytes. */
   advance(index: number, length: number, limit: number): void {
     const longest = Math.max(length, this.#longest, this.#longestBefore);
     this.#longestBefore = this.#longest;

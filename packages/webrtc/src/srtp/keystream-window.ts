@@ -2,9 +2,9 @@ import type { AesCounter } from './aes-counter.js';
 import { BATCH_BYTES } from './aes-counter.js';
 import { KeystreamPlan } from './keystream-plan.js';
 
-/** Keystream of one SSRC kept on the JavaScript side. */
+/** Keystream of one SSRC in JavaScript memory. */
 export class KeystreamWindow {
-  /** Results of `seek`: the packet's keystream begins at `words[at]`. */
+  /** Results of `seek`: the packet's keystream starts at `words[at]`. */
   words = new Uint32Array(0);
   at = 0;
   readonly #counter: AesCounter;
@@ -17,12 +17,12 @@ export class KeystreamWindow {
     this.#ssrc = ssrc;
   }
 
-  /** Provides at least `length` bytes of keystream for this index, in `words` from `at` on. */
+  /** Provides at least `length` bytes of keystream for this index, in `words` starting at `at`. */
   seek(index: number, length: number): void {
     const plan = this.#plan;
     if (!plan.covers(index, length)) {
       const rounded = (length + 15) & ~15;
-      // A late packet must not discard the keystream of later ones.
+      // A late packet must not discard the keystream of later packets.
       if (index < plan.first) {
         this.words = asWords(this.#counter.keystream(this.#ssrc, index, 1, rounded));
         this.at = 0;
@@ -36,7 +36,7 @@ export class KeystreamWindow {
   }
 }
 
-/** The same bytes as 32-bit words. */
+/** Returns the same bytes as 32-bit words. */
 export function asWords(bytes: Buffer): Uint32Array<ArrayBuffer> {
   const aligned = (bytes.byteOffset & 3) === 0 ? bytes : Buffer.from(new Uint8Array(bytes).buffer);
   return new Uint32Array(aligned.buffer as ArrayBuffer, aligned.byteOffset, aligned.byteLength >>> 2);

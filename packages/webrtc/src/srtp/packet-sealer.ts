@@ -1,10 +1,10 @@
 import type { DatagramSink } from './datagram-sink.js';
 import type { SrtpSendSession } from './send-session.js';
 
-/** Free bytes in front of every output slot, for a sink's framing and, during sealing, for the HMAC's padded key. */
+/** Free bytes in front of every output slot: for the sink's framing and, while sealing, for the padded HMAC key. */
 export const SLOT_HEADROOM = 64;
 
-/** One outbound SSRC of one session. Opaque to callers. */
+/** One outbound SSRC of one session; opaque to callers. */
 export interface SealStream {
   readonly ssrc: number;
 }
@@ -12,11 +12,11 @@ export interface SealStream {
 export interface SealerCounters {
   /** Packets passed to sinks. */
   sealed: number;
-  /** Packets not sent because every slot was still in use by the kernel. */
+  /** Packets dropped because the kernel still used every slot. */
   overruns: number;
-  /** Packets not sent because they did not fit into a slot. */
+  /** Packets dropped because they did not fit into a slot. */
   oversized: number;
-  /** Sinks that threw. */
+  /** Number of times a sink threw. */
   sinkFaults: number;
 }
 
@@ -39,39 +39,39 @@ export interface PacketSealer {
   readonly kind: 'wasm' | 'javascript';
   /** The memory that holds the output slots. */
   readonly arena: Buffer;
-  /** Largest sealed packet, tag included. */
+  /** Largest sealed packet in bytes, including the tag. */
   readonly maxPacketBytes: number;
   readonly counters: Readonly<SealerCounters>;
 
   openStream(session: SrtpSendSession, ssrc: number, sink: DatagramSink): SealStream;
-  /** Idempotent. Not within a round. */
+  /** Closes the stream. Must not be called within a round. Idempotent. */
   closeStream(stream: SealStream): void;
 
-  /** Starts a round with the payload common to its receivers; `source` must stay as it is until `end`. */
+  /** Starts a round with the payload shared by its receivers. `source` must not change until `end`. */
   begin(source: Buffer, start: number, end: number): void;
-  /** Returns the offset in `arena` of the next packet's header, or -1 when no slot is free. Has no effect without `commit`. */
+  /** Returns the next packet's header offset in `arena`; -1 if no slot is free. Has no effect without `commit`. */
   reserve(): number;
   /**
    * Seals and sends the packet begun by the last `reserve`: `headerLength` bytes of RTP header (a multiple of 4), then
-   * `prefixLength` bytes of payload (a rewritten descriptor, an RTX sequence number) that replace the first `skip` bytes
-   * of the common payload.
+   * `prefixLength` bytes of payload (a rewritten descriptor, an RTX sequence number) that replace the first `skip`
+   * bytes of the shared payload. Returns false if the packet was dropped (see `counters`).
    *
-   * `index` is the unwrapped sequence number (roll-over counter * 65536 + sequence, RFC 3711 section 3.3.1). An index must
-   * never be used for two different payloads under one SSRC. Returns false when the packet was dropped, see `counters`.
+   * `index` is the unwrapped sequence number (roll-over counter * 65536 + sequence, RFC 3711 section 3.3.1). It must
+   * never be used for two different payloads under one SSRC.
    */
   commit(stream: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean;
   end(): void;
-  /** Frees a slot that a sink had kept. */
+  /** Frees a slot that a sink kept. */
   release(slot: number): void;
 }
 
 export interface PacketSealerOptions {
-  /** `javascript` forces the fallback; by default WebAssembly is used where it works. */
+  /** `javascript` forces the fallback. Default: WebAssembly where available. */
   kind?: 'wasm' | 'javascript';
-  /** Bound on the datagrams that wait for the kernel. */
+  /** Bound on the datagrams queued for the kernel. */
   slots?: number;
-  /** Largest sealed packet. */
+  /** Largest sealed packet in bytes. */
   maxPacketBytes?: number;
-  /** Memory for the keystreams of streams, bytes (WebAssembly only); streams beyond it are served more slowly. */
+  /** Memory for keystreams in bytes (WebAssembly only); streams beyond it are sealed more slowly. */
   keystreamBytes?: number;
 }

@@ -6,22 +6,22 @@ import { KeystreamWindow } from './keystream-window.js';
 import { guessIndex, ReplayWindow } from './replay-window.js';
 import { scratch, SCRATCH_AT, SCRATCH_PACKET_BYTES, xorScratch } from './scratch.js';
 
-/** Why a packet was not opened; `open` and `openRtcp` return it instead of a length. */
+/** Reasons why a packet was not opened; `open` and `openRtcp` return one in place of a length. */
 export const OpenFailure = { MALFORMED: -1, UNAUTHENTICATED: -2, REPLAYED: -3, TOO_MANY_STREAMS: -4 } as const;
 
 const FAILURE_NAMES = ['malformed', 'unauthenticated', 'replayed', 'too_many_streams'] as const;
 
-/** Returns the counter's name of an `OpenFailure`. */
+/** Returns the counter name of an `OpenFailure`. */
 export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number] {
   return FAILURE_NAMES[-failure - 1] ?? 'malformed';
 }
 
-/** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
+/** E flag and index at the end of an SRTCP packet (RFC 3711 section 3.4). */
 const RTCP_INDEX_BYTES = 4;
 const RTCP_HEADER = 8;
-/** A simulcast camera has six SSRCs, and six others each time it is published again: some 340 times in one session. */
+/** A simulcast camera uses six SSRCs, and six new ones each time it is published: about 340 times in one session. */
 const MAX_STREAMS = 2048;
-/** Streams whose keystream is kept, 10 KiB each: the newest ones. Older ones have mostly ended. */
+/** Number of streams whose keystream is kept, 10 KiB each: the newest ones, because older ones have mostly ended. */
 const MAX_KEYSTREAMS = 512;
 
 class ReceiveStream {
@@ -36,25 +36,25 @@ class ReceiveStream {
     this.keystream = new KeystreamWindow(counter, ssrc);
   }
 
-  /** Frees the memory of its keystream, which is recreated if the stream goes on. */
+  /** Frees the keystream's memory. It is recreated if the stream continues. */
   dropKeystream(): void {
     this.keystream = new KeystreamWindow(this.#counter, this.#ssrc);
   }
 }
 
 export interface SrtpReceiveOptions {
-  /** Bound on the SSRCs, for RTP and RTCP each. Only authenticated packets add one. */
+  /** Bound on the SSRCs, separately for RTP and RTCP. Only authenticated packets add one. */
   maxStreams?: number;
 }
 
-/** Opens the SRTP and SRTCP packets of one remote: SRTP_AES128_CM_HMAC_SHA1_80, RFC 3711. */
+/** Opens the SRTP and SRTCP packets of one remote (SRTP_AES128_CM_HMAC_SHA1_80, RFC 3711). */
 export class SrtpReceiveSession {
   readonly #counter: AesCounter;
   readonly #hmac: HmacSha1;
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
   readonly #streams = new Map<number, ReceiveStream>();
-  /** Iterates the streams in order of appearance, from the first that has not dropped its keystream. */
+  /** Iterates over the streams in order of appearance, starting with the first that still holds its keystream. */
   readonly #withKeystream = this.#streams.values();
   readonly #rtcpStreams = new Map<number, ReplayWindow>();
   readonly #maxStreams: number;
@@ -70,8 +70,8 @@ export class SrtpReceiveSession {
   }
 
   /**
-   * Authenticates and decrypts the SRTP packet `packet[start, end)` in place. Returns the end of the plaintext RTP packet, or
-   * an `OpenFailure`; the bytes are unchanged then.
+   * Authenticates and decrypts the SRTP packet `packet[start, end)` in place. Returns the end of the plaintext RTP
+   * packet, or an `OpenFailure` with the bytes unchanged.
    */
   open(packet: Buffer, start = 0, end = packet.length): number {
     const clearEnd = end - AUTH_TAG_BYTES;
@@ -91,7 +91,7 @@ export class SrtpReceiveSession {
     if (!tagMatches(this.#hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4), packet, clearEnd)) {
       return OpenFailure.UNAUTHENTICATED;
     }
-    // Only authenticated packets leave a trace.
+    // Only authenticated packets may change state.
     if (stream === undefined) {
       if (this.#streams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
       stream = new ReceiveStream(this.#counter, ssrc);
@@ -110,8 +110,8 @@ export class SrtpReceiveSession {
   }
 
   /**
-   * Authenticates and decrypts the SRTCP packet `packet[start, end)` in place. Returns the end of the plaintext compound, or an
-   * `OpenFailure`.
+   * Authenticates and decrypts the SRTCP packet `packet[start, end)` in place. Returns the end of the plaintext
+   * compound packet, or an `OpenFailure`.
    */
   openRtcp(packet: Buffer, start = 0, end = packet.length): number {
     const tagAt = end - AUTH_TAG_BYTES;

@@ -1,13 +1,13 @@
 const SIZE = 128;
 
-/** The last 128 indices of one SSRC, RFC 3711 section 3.3.2. Checked before, and moved only after, authentication. */
+/** The last 128 indices of one SSRC (RFC 3711 section 3.3.2). Checked before authentication, advanced only after it. */
 export class ReplayWindow {
-  /** Highest index accepted, -1 before the first. */
+  /** Highest accepted index; -1 before the first. */
   highest = -1;
-  /** Bit `index % 128` says whether that index was seen. */
+  /** Bit `index % 128` is set if that index was seen. */
   readonly #bits = new Uint32Array(SIZE / 32);
 
-  /** Returns false for an index that was seen or is too old to know. */
+  /** Returns false for an index that was already seen or is older than the window. */
   isFresh(index: number): boolean {
     if (index < 0) return false;
     if (index > this.highest) return true;
@@ -32,8 +32,8 @@ export class ReplayWindow {
 }
 
 /**
- * Returns the 48-bit index of a packet from its 16-bit sequence number and the highest index so far (RFC 3711 section 3.3.1 and
- * appendix A): the candidate nearest to it. Negative for a packet from before the first roll-over counter.
+ * Returns the 48-bit index nearest to the highest so far that has this 16-bit sequence number (RFC 3711 section 3.3.1
+ * and appendix A). Negative for a packet from before the first roll-over counter.
  */
 export function guessIndex(highest: number, sequence: number): number {
   if (highest < 0) return sequence;

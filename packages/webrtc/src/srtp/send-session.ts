@@ -9,7 +9,7 @@ import { scratch, SCRATCH_AT, SCRATCH_PACKET_BYTES, xorScratch } from './scratch
 
 const RTCP_HEADER = 8;
 
-/** Bytes that SRTCP adds to a compound: index and tag. */
+/** Bytes that SRTCP adds to a compound packet: index and tag. */
 export const SRTCP_OVERHEAD = 4 + AUTH_TAG_BYTES;
 
 interface SendStream {
@@ -18,8 +18,8 @@ interface SendStream {
 }
 
 /**
- * Keys of the packets to one remote (RFC 3711). Forwarded RTP uses a `PacketSealer`; single packets and RTCP are sealed here, in
- * place.
+ * Send keys for one remote (RFC 3711). Forwarded RTP goes through a `PacketSealer`; RTCP and single packets are sealed
+ * here, in place.
  */
 export class SrtpSendSession {
   /** Used by the sealers. */
@@ -28,7 +28,7 @@ export class SrtpSendSession {
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
   readonly #streams = new Map<number, SendStream>();
-  /** One counter for all SSRCs: it only has to rise for each of them. */
+  /** One counter for all SSRCs: it only has to increase for each of them. */
   #rtcpIndex = 0;
 
   constructor(keys: SrtpMasterKeys) {
@@ -41,9 +41,9 @@ export class SrtpSendSession {
   }
 
   /**
-   * Seals the RTP packet `buffer[start, end)` in place and returns the new end; needs `AUTH_TAG_BYTES` of room behind it. The
-   * roll-over counter follows the sequence numbers seen here; an SSRC must not use a `PacketSealer` as well.
-   * @throws WebrtcError BAD_PACKET when it is no RTP packet of at most 2,048 bytes or the room is missing
+   * Seals the RTP packet `buffer[start, end)` in place and returns the new end. Needs `AUTH_TAG_BYTES` of space after
+   * it. The roll-over counter follows the sequence numbers seen here, so an SSRC must not also use a `PacketSealer`.
+   * @throws WebrtcError BAD_PACKET when it is not an RTP packet of at most 2,048 bytes, or the space is missing
    */
   sealRtp(buffer: Buffer, start: number, end: number): number {
     const length = end - start;
@@ -71,7 +71,7 @@ export class SrtpSendSession {
   }
 
   /**
-   * Seals the RTCP compound `buffer[start, end)` in place and returns the new end; needs `SRTCP_OVERHEAD` of room behind it.
+   * Seals the RTCP compound `buffer[start, end)` in place and returns the new end. `SRTCP_OVERHEAD` bytes must follow.
    * @throws WebrtcError BAD_PACKET like `sealRtp`
    * @throws WebrtcError KEY_EXHAUSTED after 2^31 packets
    */

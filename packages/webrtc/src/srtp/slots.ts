@@ -1,10 +1,10 @@
 import { SLOT_HEADROOM } from './packet-sealer.js';
 
-/** Cached views per slot; a power of two. Packets of one round, and often of one frame, have the same length. */
+/** Cached views per slot, a power of two. Packets of one round, and often of one frame, have the same length. */
 const VIEWS = 32;
 /**
- * Output slots in one arena. Free ones form a stack: while sends complete at once, the same few are reused and stay in the
- * cache with their views. A slot that a sink keeps is missing until it is released.
+ * Output slots in one arena. Free slots form a stack: while sends complete immediately, the same few are reused and
+ * stay in the cache with their views. A slot that a sink keeps is unavailable until it is released.
  */
 export class Slots {
   readonly packetBytes: number;
@@ -17,7 +17,7 @@ export class Slots {
   #freeCount: number;
   readonly #views: (Buffer | undefined)[];
 
-  /** `tailroom`: bytes behind a packet that sealing needs but does not send. */
+  /** @param options.tailroom bytes after a packet that sealing needs but does not send */
   constructor(arena: Buffer, options: { base: number; count: number; packetBytes: number; tailroom: number }) {
     const { base, count, packetBytes, tailroom } = options;
     this.#arena = arena;
@@ -36,7 +36,7 @@ export class Slots {
     return Math.ceil((SLOT_HEADROOM + packetBytes + tailroom) / 64) * 64;
   }
 
-  /** Returns the slot that `take` would take, or -1. */
+  /** Returns the slot that `take` would return; -1 if none is free. */
   peek(): number {
     return this.#freeCount === 0 ? -1 : this.#free[this.#freeCount - 1]!;
   }
@@ -54,12 +54,12 @@ export class Slots {
     this.#freeCount += 1;
   }
 
-  /** Returns the offset in the arena of the packet in a slot. */
+  /** Returns the arena offset of the packet in a slot. */
   offset(slot: number): number {
     return this.#base + slot * this.#stride + SLOT_HEADROOM;
   }
 
-  /** Returns a view on `headroom` bytes and the packet of `length` bytes behind them. */
+  /** Returns a view of `headroom` bytes followed by a packet of `length` bytes. */
   view(slot: number, headroom: number, length: number): Buffer {
     const key = slot * VIEWS + ((length + headroom) & (VIEWS - 1));
     const start = this.offset(slot) - headroom;

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
-/** Bytes of one lane's record and offsets in it, in 32-bit words; see wasm/protect4.ts. */
+/** Size of one lane's record, in 32-bit words; see wasm/protect4.ts. */
 export const LANE_WORDS = 20;
 export const LANES = 4;
-/** The kernel keeps its state and its message schedule below this address. */
+/** The kernel keeps its state and message schedule below this address. */
 export const KERNEL_BYTES = 4096;
-/** Bytes behind a packet that the kernel uses for padding. */
+/** Bytes after a packet that the kernel uses for padding. */
 export const KERNEL_TAILROOM = 112;
 
-/** The functions of wasm/protect4.wasm. */
+/** Functions exported by wasm/protect4.wasm. */
 export interface SealKernel {
   protect(count: number): void;
   padStates(pads: number, to: number): void;
@@ -25,7 +25,7 @@ export interface SealKernel {
   ): void;
 }
 
-/** The part of the WebAssembly API that we use; its types come only with those of browsers. */
+/** The part of the WebAssembly API that we use; TypeScript only provides its types with the browser library. */
 interface WebAssemblyApi {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object, imports: { env: { memory: object } }) => { exports: unknown };
@@ -37,8 +37,8 @@ const api = (globalThis as { WebAssembly?: WebAssemblyApi }).WebAssembly;
 let compiled: object | undefined;
 
 /**
- * Returns the kernel with a memory of at least `bytes`. The memory never grows: growing would detach every view on it, also
- * those that the operating system still sends from. Without SIMD it throws WebAssembly's error.
+ * Returns the kernel with a memory of at least `bytes`. The memory never grows: growing would detach every view of it,
+ * even those that the operating system still sends from. Throws WebAssembly's error without SIMD support.
  */
 export function loadKernel(bytes: number): { kernel: SealKernel; memory: ArrayBuffer } {
   if (api === undefined) throw new TypeError('this runtime has no WebAssembly');

@@ -7,18 +7,18 @@ import type { SrtpSendSession } from './send-session.js';
 import { Slots } from './slots.js';
 import { KERNEL_BYTES, KERNEL_TAILROOM, LANE_WORDS, LANES, loadKernel, type SealKernel } from './wasm-kernel.js';
 
-/** SHA-1 states of the inner and the outer padded key. */
+/** SHA-1 states of the inner and outer padded keys. */
 const STATE_WORDS = 10;
 
 class Stream implements SealStream {
   readonly plan = new KeystreamPlan();
-  /** Hash states of the session's key. */
+  /** Hash states for the session's key. */
   readonly states: Uint32Array;
-  /** Address of this stream's keystream, 0 when it has no place of its own. */
+  /** Address of this stream's keystream; 0 without an area of its own. */
   keystreamAt = 0;
-  /** Packets until it gets a place: streams that only repair losses, or never start, must not use up the memory. */
+  /** Packets until it gets its own area: streams that never start, or only repair losses, must not use up memory. */
   packetsUntilPlace = 4;
-  /** The batch of lanes in which it last took part. */
+  /** The lane batch in which the stream last took part. */
   batch = -1;
   isOpen = true;
 
@@ -32,14 +32,14 @@ class Stream implements SealStream {
   }
 }
 
-/** A packet in a lane, to be sent once it is sealed. */
+/** A packet in a lane, sent once it is sealed. */
 interface Lane {
   stream: Stream | undefined;
   slot: number;
   length: number;
 }
 
-/** The sealer on WebAssembly SIMD: four receivers at once, keystream for several packets ahead, all in one memory. */
+/** Sealer on WebAssembly SIMD: four receivers at once and keystream for several packets ahead, all in one memory. */
 export class WasmSealer implements PacketSealer {
   readonly kind = 'wasm';
   readonly arena: Buffer;
@@ -51,7 +51,7 @@ export class WasmSealer implements PacketSealer {
   readonly #slots: Slots;
   readonly #sourceAt: number;
   readonly #countersAt: number;
-  /** Keystream of one packet per lane, for late packets and for streams without a place of their own. */
+  /** Keystream for one packet per lane, for late packets and for streams without their own area. */
   readonly #laneKeystreamAt: number;
   readonly #laneKeystreamBytes: number;
   readonly #freeKeystreams: number[] = [];
@@ -62,7 +62,7 @@ export class WasmSealer implements PacketSealer {
   #batch = 0;
   #sourceLength = -1;
 
-  /** Throws the error of WebAssembly when SIMD is missing. */
+  /** Throws WebAssembly's error without SIMD support. */
   constructor(options: { slots: number; maxPacketBytes: number; keystreamBytes: number }) {
     const sizes = layout(options);
     const { kernel, memory } = loadKernel(sizes.end);
@@ -132,7 +132,7 @@ export class WasmSealer implements PacketSealer {
     }
     const slot = this.#slots.peek();
     if (slot < 0 || !stream.isOpen) return false;
-    // Take the slot before the keystream, which may flush and so put other slots on the stack.
+    // Take the slot before the keystream: fetching that may flush and push other slots onto the stack.
     this.#slots.take();
     const keystream = this.#keystream(stream, index, payload);
 
@@ -165,7 +165,7 @@ export class WasmSealer implements PacketSealer {
     this.#slots.release(slot);
   }
 
-  /** Returns the address of the keystream for this packet, valid until the batch is flushed. */
+  /** Returns the address of this packet's keystream, valid until the batch is flushed. */
   #keystream(stream: Stream, index: number, length: number): number {
     const { plan } = stream;
     if (plan.covers(index, length)) return stream.keystreamAt + (index - plan.first) * plan.bytesEach;
@@ -173,13 +173,13 @@ export class WasmSealer implements PacketSealer {
       stream.packetsUntilPlace -= 1;
       if (stream.packetsUntilPlace < 0) stream.keystreamAt = this.#freeKeystreams.pop() ?? 0;
     }
-    // Late packets must not discard the keystream of later ones.
+    // A late packet must not discard the keystream of later packets.
     if (stream.keystreamAt === 0 || index < plan.first) {
       const to = this.#laneKeystreamAt + this.#count * this.#laneKeystreamBytes;
       this.#generate(stream, index, 1, (length + 15) & ~15, to);
       return to;
     }
-    // An earlier packet of this stream may still wait in a lane for the keystream that is about to be overwritten.
+    // An earlier packet of this stream may still be waiting in a lane for the keystream that would be overwritten.
     if (stream.batch === this.#batch) this.#flush();
     plan.advance(index, length, BATCH_BYTES);
     this.#generate(stream, index, plan.packets, plan.bytesEach, stream.keystreamAt);
@@ -230,7 +230,7 @@ export class WasmSealer implements PacketSealer {
     session.hmac.outerPad.copy(this.arena, at + 64);
     this.#kernel.padStates(at, at + 128);
     const states = this.#words.slice((at + 128) >>> 2, ((at + 128) >>> 2) + STATE_WORDS);
-    // The padded key must not stay where a bug could send it.
+    // Erase the padded key, so that no bug can send it.
     this.arena.fill(0, at, at + 128 + STATE_WORDS * 4);
     return states;
   }
@@ -252,7 +252,7 @@ function layout(options: { slots: number; maxPacketBytes: number; keystreamBytes
     slots,
     keystreams,
     keystreamCount,
-    // Finished lanes go on reading while longer ones are hashed.
+    // Finished lanes keep reading while longer ones are hashed.
     end: keystreams + keystreamCount * BATCH_BYTES + 2 * roomForOne,
   };
 }

@@ -12,13 +12,13 @@ export function sameAddress(a: TransportAddress, b: TransportAddress): boolean {
   return true;
 }
 
-/** Reads the value of an XOR-*-ADDRESS attribute (RFC 8489 section 14.2) at `offset`; returns undefined when it is invalid. */
+/** Reads the value of an XOR-*-ADDRESS attribute (RFC 8489 section 14.2) at `offset`; undefined if it is invalid. */
 export function readXorAddress(message: Buffer, offset: number, length: number): TransportAddress | undefined {
   const size = message[offset + 1] === 0x01 ? 4 : message[offset + 1] === 0x02 ? 16 : 0;
   if (size === 0 || length !== 4 + size) return undefined;
   const port = message.readUInt16BE(offset + 2) ^ (MAGIC_COOKIE >>> 16);
   const bytes = new Uint8Array(size);
-  // The mask is the magic cookie followed by the transaction id: the header's bytes 4 to 20.
+  // The mask is the magic cookie followed by the transaction id: bytes 4 to 20 of the header.
   for (let i = 0; i < size; i++) bytes[i] = (message[offset + 4 + i] ?? 0) ^ (message[4 + i] ?? 0);
   return { bytes, port };
 }

@@ -1,4 +1,4 @@
-/** Numbers of STUN (RFC 8489), ICE (RFC 8445 section 16.1) and TURN (RFC 8656 section 18). */
+/** Protocol numbers of STUN (RFC 8489), ICE (RFC 8445 section 16.1) and TURN (RFC 8656 section 18). */
 
 export const MAGIC_COOKIE = 0x2112a442;
 export const STUN_HEADER_LENGTH = 20;
@@ -15,7 +15,7 @@ export const Method = {
 } as const;
 export type Method = (typeof Method)[keyof typeof Method];
 
-/** Class bits as they stand in the message type field. */
+/** Class bits in their place in the message type field. */
 export const MessageClass = { request: 0x000, indication: 0x010, success: 0x100, error: 0x110 } as const;
 export type MessageClass = (typeof MessageClass)[keyof typeof MessageClass];
 
@@ -47,7 +47,7 @@ export const Attribute = {
   iceControlling: 0x802a,
 } as const;
 
-/** Error codes with the reason phrases of the registries. */
+/** Error codes with the reason phrases from the IANA registries. */
 export const StunError = {
   badRequest: [400, 'Bad Request'],
   unauthorized: [401, 'Unauthorized'],

@@ -3,19 +3,19 @@ import { crc32 } from 'node:zlib';
 import { readXorAddress, type TransportAddress } from './address.js';
 import { Attribute, FINGERPRINT_XOR, MAGIC_COOKIE, STUN_HEADER_LENGTH } from './constants.js';
 
-/** Bound on a message: a Send indication around a full datagram fits. */
+/** Bound on a message, in bytes: fits a Send indication that wraps a full datagram. */
 export const MAX_STUN_LENGTH = 4096;
-/** Bound on the attributes, above what any real client sends: a message could hold thousands of empty ones. */
+/** Bound on the attributes, above what real clients send: a message could hold thousands of empty ones. */
 export const MAX_ATTRIBUTES = 48;
 
 const INTEGRITY_LENGTH = 20;
 
 /**
- * A parsed STUN message (RFC 8489): offsets into the datagram, nothing is copied. The first of a repeated attribute counts
- * (section 14), except for XOR-PEER-ADDRESS. Attributes after MESSAGE-INTEGRITY are ignored (section 14.5).
+ * A parsed STUN message (RFC 8489), kept as offsets into the datagram without a copy. The first of a repeated attribute
+ * wins (section 14), except for XOR-PEER-ADDRESS. Attributes after MESSAGE-INTEGRITY are ignored (section 14.5).
  */
 export class StunMessage {
-  /** Offsets of attribute values, by type, for the types we know; lengths beside them. */
+  /** Offsets of attribute values by type, for known types; each value's length precedes it. */
   readonly #offsets = new Map<number, number>();
   readonly #peers: number[] = [];
   #unknownRequired: number[] | undefined;
@@ -26,7 +26,7 @@ export class StunMessage {
     readonly messageClass: number,
   ) {}
 
-  /** Returns undefined unless the bytes are exactly one well-formed message. Never throws. */
+  /** Parses a message. Returns undefined unless the bytes are exactly one well-formed message. Never throws. */
   static parse(buffer: Buffer): StunMessage | undefined {
     const total = buffer.length;
     if (total < STUN_HEADER_LENGTH || total > MAX_STUN_LENGTH || (total & 3) !== 0) return undefined;
@@ -62,7 +62,7 @@ export class StunMessage {
     return true;
   }
 
-  /** Returns false when a known attribute has an invalid length. */
+  /** Records an attribute. Returns false if a known attribute has an invalid length. */
   #note(type: number, value: number, length: number): boolean {
     const rule = LENGTHS.get(type);
     if (rule === undefined) {
@@ -75,7 +75,7 @@ export class StunMessage {
     return true;
   }
 
-  /** The 12 bytes as a view. */
+  /** Transaction id of 12 bytes, as a view. */
   get transactionId(): Buffer {
     return this.buffer.subarray(8, 20);
   }
@@ -84,7 +84,7 @@ export class StunMessage {
     return this.#offsets.has(type);
   }
 
-  /** Returns the value of an attribute as a view. */
+  /** Returns an attribute's value as a view. */
   bytes(type: number): Buffer | undefined {
     const at = this.#offsets.get(type);
     return at === undefined ? undefined : this.buffer.subarray(at, at + this.buffer.readUInt16BE(at - 2));
@@ -123,7 +123,7 @@ export class StunMessage {
     return at === undefined ? undefined : readXorAddress(this.buffer, at, this.buffer.readUInt16BE(at - 2));
   }
 
-  /** Returns all XOR-PEER-ADDRESS values; undefined when one of them is invalid. */
+  /** Returns all XOR-PEER-ADDRESS values; undefined if any of them is invalid. */
   peerAddresses(): TransportAddress[] | undefined {
     const addresses: TransportAddress[] = [];
     for (const at of this.#peers) {
@@ -134,12 +134,12 @@ export class StunMessage {
     return addresses;
   }
 
-  /** Comprehension-required attributes we do not know (answered with 420). */
+  /** Unknown comprehension-required attributes, answered with 420. */
   get unknownRequired(): readonly number[] {
     return this.#unknownRequired ?? [];
   }
 
-  /** Returns whether MESSAGE-INTEGRITY is present and was made with this key (section 14.5). */
+  /** Returns true if MESSAGE-INTEGRITY is present and matches this key (section 14.5). */
   verifyIntegrity(key: Buffer | string): boolean {
     const at = this.#offsets.get(Attribute.messageIntegrity);
     if (at === undefined) return false;
@@ -162,7 +162,7 @@ export class StunMessage {
   }
 }
 
-/** Known attributes with the least and greatest length of their values. */
+/** Known attributes with the minimum and maximum length of their values. */
 const LENGTHS = new Map<number, readonly [number, number]>([
   [Attribute.username, [0, 513]],
   [Attribute.messageIntegrity, [INTEGRITY_LENGTH, INTEGRITY_LENGTH]],

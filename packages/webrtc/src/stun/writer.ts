@@ -12,8 +12,8 @@ import {
 } from './constants.js';
 
 /**
- * Writes one STUN message into a buffer of its own. Attributes stand in the order of the calls; integrity and fingerprint come
- * last, in this order. A message that does not fit into the room given is a programming error (RangeError).
+ * Writes one STUN message into its own buffer. Attributes appear in call order; integrity comes second to last and
+ * fingerprint last. A message that exceeds the reserved space is a programming error (RangeError).
  */
 export class StunWriter {
   readonly #buffer: Buffer;

@@ -6,18 +6,18 @@ const TEXT = 51;
 const BINARY = 53;
 const RELIABLE: ChannelKind = { ordered: true };
 
-/** What a client has seen of the server. */
+/** A message that the client received from the server. */
 export interface DataMessage {
   stream: number;
   text: boolean;
   data: Buffer;
 }
 
-/** A client with data channels for tests: werift's SCTP as it is. Packets to the server leave by `send`. */
+/** A data channel client for tests, on unpatched werift SCTP. Sends packets to the server through `send`. */
 export class DataClient {
   readonly sctp: SCTP;
   readonly #transport: { onData?: (packet: Buffer) => void; send(packet: Buffer): Promise<void>; close(): void };
-  /** Streams that the server has opened, with the announcement as sent. */
+  /** Streams opened by the server, with the announcement as sent. */
   readonly opened = new Map<number, Buffer>();
   readonly confirmed = new Set<number>();
   readonly messages: DataMessage[] = [];
@@ -72,7 +72,7 @@ export class DataClient {
     void this.sctp.transmitReconfigRequest();
   }
 
-  /** Resolves when a condition holds; it is checked after each event. */
+  /** Resolves when the condition holds; checks it after each event. */
   async until(holds: () => boolean): Promise<void> {
     if (holds()) return;
     await new Promise<void>((resolve) => {

@@ -17,7 +17,7 @@ const certificates: Promise<[DtlsCertificate, DtlsCertificate]> = Promise.all([
   createCertificate(),
 ]);
 
-/** Things to close after a test, last opened first. */
+/** Closes everything opened by a test, last opened first. */
 export class Closers {
   readonly #list: (() => Promise<void>)[] = [];
 
@@ -126,7 +126,7 @@ export function rtpPacket(
   return { header, payload: body, plain: new RtpPacket(header, body).serialize() };
 }
 
-/** A receiver report without blocks. */
+/** A receiver report without report blocks. */
 export const REPORT = Buffer.from('80c90001cafebabe', 'hex');
 
 export async function exchangeMedia(recorded: Recorded, client: TestClient, round: number): Promise<void> {

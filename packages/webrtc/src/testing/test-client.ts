@@ -17,7 +17,7 @@ import type { IceCredentials, RelayUser } from '../transport/api.js';
 
 const CHANNEL = 0x4001;
 
-/** What carries whole datagrams or frames to the server and back. */
+/** Carries whole datagrams or frames to the server and back. */
 interface Wire {
   readonly local: { address: string; port: number };
   send(datagram: Buffer): void;
@@ -68,8 +68,8 @@ async function tcpWire(port: number, dial: (port: number, host: string) => Socke
 const REPEAT_MS = 1_000;
 
 /**
- * A client for tests: a UDP socket with a small TURN client, connectivity checks, werift's DTLS client and werift's SRTP.
- * Speaks to one port, straight or through its relay.
+ * A client for tests: a UDP socket with a small TURN client, connectivity checks, werift's DTLS client and werift's
+ * SRTP. Talks to one port, directly or through its relay.
  */
 export class TestClient {
   readonly #udp: { address: string; port: number };
@@ -84,7 +84,7 @@ export class TestClient {
     close: (): Promise<void> => Promise.resolve(),
   };
   readonly server: TransportAddress;
-  /** Packets that no caller awaited. */
+  /** Packets received that no caller awaited. */
   readonly inbox: Buffer[] = [];
   dtls: DtlsClient | undefined;
   srtp: SrtpSession | undefined;
@@ -93,12 +93,12 @@ export class TestClient {
   nonce = '';
   key: Buffer = Buffer.alloc(0);
   user: RelayUser | undefined;
-  /** How packets leave: straight, as Send indications, or in a channel. */
+  /** Path of outgoing packets: direct, as Send indications, or through a channel. */
   mode: 'direct' | 'send' | 'channel' = 'direct';
-  /** How long a request waits for its answer. Beyond a second it is repeated, as clients do (RFC 8489 section 6.2.1). */
+  /** Time a request waits for its response. Retransmits after one second, as clients do (RFC 8489 section 6.2.1). */
   patienceMs = 1_000;
 
-  /** Wires of before, still listened to. */
+  /** Previous wires, on which the client still listens. */
   readonly #old: Wire[] = [];
   #closed = false;
 
@@ -116,7 +116,7 @@ export class TestClient {
     return new TestClient(await udpWire(server), certificate ?? (await createCertificate()), server);
   }
 
-  /** Over TCP to the relay; the relayed address stays that of the UDP port. */
+  /** Connects to the relay over TCP; the relayed address is still that of the UDP port. */
   static async openTcp(
     tcpPort: number,
     server: { address: string; port: number },
@@ -125,7 +125,7 @@ export class TestClient {
     return new TestClient(await tcpWire(tcpPort, connect), certificate, server);
   }
 
-  /** As `openTcp`, over TLS. */
+  /** Like `openTcp`, over TLS. */
   static async openTls(
     tlsPort: number,
     server: { address: string; port: number },
@@ -135,14 +135,14 @@ export class TestClient {
     return new TestClient(await tcpWire(tlsPort, dial), certificate, server);
   }
 
-  /** Goes on from a new address, as a client does that restarts ICE; what comes to the old one is still taken. */
+  /** Continues from a new address, like a client that restarts ICE. Still receives packets at the old address. */
   async move(): Promise<() => void> {
     const { wire, mode } = this;
     this.#old.push(wire);
     this.wire = await udpWire(this.#udp);
     this.wire.onDatagram = wire.onDatagram;
     this.mode = 'direct';
-    // Lets a test speak from the old address once more.
+    // Lets a test send from the old address again.
     return () => {
       this.#old.push(this.wire);
       this.wire = wire;
@@ -150,7 +150,7 @@ export class TestClient {
     };
   }
 
-  /** A request whose answer is awaited; rejects after `patienceMs`. */
+  /** Sends a request and resolves with its response. Rejects after `patienceMs`. */
   request(writer: StunWriter, transactionId: Buffer, wrap = false): Promise<StunMessage> {
     const message = writer.finish();
     const send = (): void => {
@@ -178,7 +178,7 @@ export class TestClient {
     });
   }
 
-  /** An authenticated relay request. */
+  /** Sends an authenticated relay request. */
   relayRequest(method: Method, fill: (writer: StunWriter) => StunWriter): Promise<StunMessage> {
     const id = randomBytes(12);
     const writer = fill(new StunWriter(method, MessageClass.request, id, 512))
@@ -189,7 +189,7 @@ export class TestClient {
     return this.request(writer, id);
   }
 
-  /** Draws the challenge and allocates. */
+  /** Requests a challenge, then allocates. */
   async allocate(user: RelayUser, lifetimeS?: number): Promise<StunMessage> {
     await this.challenge(user);
     return this.relayRequest(Method.allocate, (writer) => {
@@ -228,7 +228,7 @@ export class TestClient {
     return answer;
   }
 
-  /** A connectivity check on the path of the mode. */
+  /** Sends a connectivity check on the path selected by `mode`. */
   check(ice: IceCredentials, useCandidate = true): Promise<StunMessage> {
     const id = randomBytes(12);
     const writer = new StunWriter(Method.binding, MessageClass.request, id)
@@ -256,7 +256,7 @@ export class TestClient {
     this.wire.send(datagram);
   }
 
-  /** DTLS as client; resolves with SRTP ready. */
+  /** Runs the DTLS handshake as client. Resolves when SRTP is ready. */
   async handshake(): Promise<void> {
     const dtls = new DtlsClient({
       transport: this.#dtlsSocket as never,
@@ -287,7 +287,7 @@ export class TestClient {
     this.srtcp = new SrtcpSession(config);
   }
 
-  /** The next packet (not STUN) that fits, of those that have come or will. */
+  /** Resolves with the next matching packet other than STUN, already received or still to come. */
   next(wanted: (packet: Buffer) => boolean = () => true): Promise<Buffer> {
     const at = this.inbox.findIndex(wanted);
     if (at >= 0) return Promise.resolve(this.inbox.splice(at, 1)[0] as Buffer);
@@ -298,7 +298,7 @@ export class TestClient {
 
   async close(): Promise<void> {
     this.#closed = true;
-    // Lets werift's retransmission loop end at its next turn.
+    // Ends werift's retransmission loop at its next iteration.
     if (this.dtls) this.dtls.dtls.flight = 255;
     for (const wire of new Set([this.wire, ...this.#old])) await wire.close();
   }

@@ -1,6 +1,6 @@
 /**
- * What the media plane offers to the forwarding layer: one {@link MediaPort} per worker, one {@link PeerTransport} per
- * peer. All calls are synchronous and cheap; nothing here allocates per packet but what the socket call needs.
+ * Interface of the media plane for the forwarding layer: one {@link MediaPort} per worker, one {@link PeerTransport}
+ * per peer. All calls are synchronous and cheap, and allocate nothing per packet except what the socket call needs.
  */
 
 import type { DtlsCertificate } from '../dtls/certificate.js';
@@ -24,31 +24,31 @@ export interface IceCredentials {
   remotePwd: string;
 }
 
-/** What one offer/answer cycle changes for the transport. */
+/** Transport changes made by one offer/answer cycle. */
 export interface TransportParameters {
-  /** Rises by one with each cycle. */
+  /** Increases by one with each cycle. */
   generation: number;
   ice: IceCredentials;
-  /** `a=fingerprint` of the client; hex with colons, any case. */
+  /** The client's `a=fingerprint`; hex with colons, in any case. */
   fingerprint: { algorithm: string; value: string };
 }
 
 export type IceState = 'new' | 'connected' | 'silent' | 'closed';
 
-/** Where packets to the client go now. */
+/** Path currently used for packets to the client. */
 export interface PathState {
   ice: IceState;
   dtls: DtlsState;
-  /** Generation whose pair is nominated; 0 before the first nomination. */
+  /** Generation of the nominated pair; 0 before the first nomination. */
   generation: number;
   relayed: boolean;
   protocol: 'udp' | 'tcp';
-  /** The client's own address; for a relayed path the one it reaches the relay from. */
+  /** The client's own address; for a relayed path, the address from which it reaches the relay. */
   remoteAddress?: string;
   remotePort?: number;
 }
 
-/** Counters of one transport; all rise monotonically. Bytes are those of the datagram's payload. */
+/** Counters of one transport, all monotonic. Bytes count the datagram payload. */
 export interface TransportCounters {
   packetsReceived: number;
   bytesReceived: number;
@@ -59,36 +59,34 @@ export interface TransportCounters {
 }
 
 /**
- * Callbacks of one transport. They run inside the receive path (or the port's timer) and must not throw; a throw is
- * counted as `handler_error` and, for the media callbacks, fails this transport alone.
+ * Callbacks of one transport. They run in the receive path (or the port's timer) and must not throw. A throw is counted
+ * as `handler_error`; in a media callback it also fails this transport, and no other.
  */
 export interface PeerTransportHandlers {
-  /**
-   * Takes one authentic RTP packet, decrypted in place: `buffer[start, end)`. The buffer is not reused, so views may be kept.
-   */
+  /** Takes one authentic RTP packet, decrypted in place: `buffer[start, end)`. Views may be kept: it is not reused. */
   onRtp(buffer: Buffer, start: number, end: number, nowMs: number): void;
   /** Takes one authentic compound RTCP packet, decrypted in place. */
   onRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void;
-  /** Called when a pair was nominated with the credentials of this generation for the first time. */
+  /** Called when a pair is first nominated with the credentials of this generation. */
   onIceConnected(generation: number): void;
-  /** Called when SRTP is up: packets may be sent. */
+  /** Called when SRTP is ready and packets may be sent. */
   onDtlsConnected(): void;
-  /** Called at most once, when this transport has failed; `reason` is a sentence fit for a close frame. */
+  /** Called at most once, when the transport fails. `reason` is a sentence suitable for a close frame. */
   onFailed(reason: string): void;
-  /** Called after 30 s without an authenticated check; again only after `onActive`. */
+  /** Called after 30 s without an authenticated check; called again only after `onActive`. */
   onSilent(): void;
   /** Called when checks resume. */
   onActive?(): void;
-  /** Takes the plaintext of one DTLS record with data, off the packet path. Without it such records are dropped. */
+  /** Takes the plaintext of one DTLS data record, off the packet path. Without this handler it is dropped. */
   onData?(plain: Buffer): void;
 }
 
-/** Takes one packet, `buffer[start, end)`. It must read it at once and must not throw. */
+/** Takes one packet, `buffer[start, end)`. It must read the packet synchronously and must not throw. */
 export type PacketWatcher = (direction: 'in' | 'out', buffer: Buffer, start: number, end: number) => void;
 
 export interface PeerTransportOptions {
   id: string;
-  /** Accepted by the relay until the transport is closed. */
+  /** Relay user, accepted until the transport is closed. */
   relay: RelayUser;
   handlers: PeerTransportHandlers;
 }
@@ -97,25 +95,25 @@ export interface PeerTransport {
   readonly id: string;
   readonly pathState: PathState;
   readonly counters: Readonly<TransportCounters>;
-  /** Keys for what we send, from `onDtlsConnected` on; RTP is sealed with them by the worker's `PacketSealer`. */
+  /** Send keys, available from `onDtlsConnected` on; the worker's `PacketSealer` seals RTP with them. */
   readonly sendSession: SrtpSendSession | undefined;
-  /** Sends sealed packets on the current path. The same object for the transport's whole life. */
+  /** Sends sealed packets on the current path. The same object throughout the transport's lifetime. */
   readonly sink: DatagramSink;
 
-  /** Shows every SRTP packet in either direction, its header in the clear, to the watcher; undefined ends it. */
+  /** Passes every SRTP packet in either direction, with its header in the clear, to the watcher; undefined stops it. */
   watchPackets(watcher: PacketWatcher | undefined): void;
-  /** Accepts checks for these credentials from now on, and those of the generation before until the new pair is nominated. */
+  /** Accepts checks with these credentials from now on, and with the previous ones until the new pair is nominated. */
   negotiate(parameters: TransportParameters): void;
   /**
-   * Seals and sends one RTP packet; for rare packets. An SSRC uses either this or a `PacketSealer`, never both. Returns false
-   * when the packet was dropped because there is no SRTP or no path yet.
+   * Seals and sends one RTP packet; meant for rare packets. An SSRC uses either this or a `PacketSealer`, never both.
+   * Returns false if the packet was dropped because SRTP or a path is missing.
    */
   sendRtp(packet: Buffer): boolean;
-  /** Seals and sends one RTCP compound. Returns false when it was dropped because there is no SRTP or no path yet. */
+  /** Seals and sends one RTCP compound. Returns false if it was dropped because SRTP or a path is missing. */
   sendRtcp(compound: Buffer): boolean;
-  /** Sends one DTLS record with data, at most 1,280 bytes. Returns false when there is no DTLS association. */
+  /** Sends one DTLS data record of at most 1,280 bytes. Returns false without a DTLS association. */
   sendData(plain: Buffer): boolean;
-  /** Does a step of the work of data channels in a later turn of the event loop. Returns false when too many wait. */
+  /** Runs a data channel step in a later turn of the event loop. Returns false when too many steps are queued. */
   inTurn(step: () => void): boolean;
   /** Sends close_notify and frees allocations, timers and table entries. Idempotent. */
   close(): void;
@@ -124,29 +122,29 @@ export interface PeerTransport {
 export interface MediaPortOptions {
   /** Address the UDP socket binds to (`JF_WEBRTC_TURN_LISTEN_IP`). */
   listenAddress: string;
-  /** An address of the other family that has the same port. The first one is IPv4 or IPv6 only then. */
+  /** Address of the other IP family on the same port. The first address is then IPv4, or IPv6 only. */
   secondListenAddress?: string;
-  /** The first free port of the range is taken; `0..0` lets the system choose. */
+  /** Range of which the first free port is taken; `0..0` lets the system choose. */
   portRange: { min: number; max: number };
-  /** Address clients reach us at (`JF_WEBRTC_TURN_IP`), also that of all relay allocations. */
+  /** Address at which clients reach us (`JF_WEBRTC_TURN_IP`), and address of all relay allocations. */
   advertisedAddress: string;
   certificate: DtlsCertificate;
-  /** Shared by all ports of an engine, so that a challenge of another thread is valid here; 32 bytes. Random by default. */
+  /** 32-byte secret shared by an engine's ports, so that each accepts the others' challenges. Random by default. */
   nonceSecret?: Buffer;
-  /** Milliseconds since the epoch; never goes back and agrees between threads. */
+  /** Returns milliseconds since the epoch; must be monotonic and agree between threads. */
   clock?: () => number;
-  /** Bound on clients with a socket of their own on the port's number, which only Linux allows; 0 for none. */
+  /** Bound on clients with their own socket on the port's number, which only Linux allows; 0 disables them. */
   maxClientSockets?: number;
-  /** Called when a slot that a `sink` kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
+  /** Called when a slot kept by a `sink` because the kernel's buffer was full is free again: `PacketSealer.release`. */
   onSlotFree?(slot: number): void;
 }
 
-/** One UDP port of one media worker with everything behind it. Made by `openMediaPort`. */
+/** One UDP port of one media worker, with all its transports. Created by `openMediaPort`. */
 export interface MediaPort extends RelayRoute {
   readonly address: string;
   readonly port: number;
   openTransport(options: PeerTransportOptions): PeerTransport;
-  /** Returns whether a relay client with this username belongs here. */
+  /** Returns true if a relay user with this name belongs to this port. */
   hasRelayUser(username: string): boolean;
   stats(): MediaPortStats;
   /** Closes every transport and the socket. Idempotent. */
@@ -156,12 +154,12 @@ export interface MediaPort extends RelayRoute {
 export interface MediaPortStats {
   transports: number;
   allocations: number;
-  /** Clients with a socket of their own. */
+  /** Clients with their own socket. */
   connectedClients: number;
   bytesReceived: number;
   bytesSent: number;
   packetsReceived: number;
   packetsSent: number;
-  /** Dropped datagrams by reason. */
+  /** Dropped datagrams, by reason. */
   dropped: Readonly<Record<DropReason, number>>;
 }

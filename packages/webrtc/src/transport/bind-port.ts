@@ -5,23 +5,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebrtcError } from '../errors.js';
 import { portSocket } from './client-sockets.js';
 
-/** Whether several sockets may share a number, each for one client: depends on the kernel's lookup; works on Linux. */
+/** True if sockets may share a port, each for one client. Depends on the kernel's socket lookup; works on Linux. */
 export const SHARES_PORTS = process.platform === 'linux';
 
 const LOCK_ATTEMPTS = 100;
 const LOCK_PAUSE_MS = 5;
-/** Attempts for a port of the system's choice: another process may take it first. */
+/** Attempts to bind a port chosen by the system: another process may take it first. */
 const RANDOM_ATTEMPTS = 10;
 
-/** The addresses of one port: usually one, or one of each family. */
+/** The addresses of one port: usually one, or one per IP family. */
 type PortAddresses = readonly [first: string, second?: string | undefined];
 
 /**
- * Binds the first UDP port of the range that is free on all addresses: one socket each. Rejects with `WebrtcError`
+ * Binds the first UDP port of the range that is free on all addresses, with one socket each. Rejects with `WebrtcError`
  * `NO_FREE_PORT` or `BAD_ADDRESS`.
  *
- * Where ports are shared, the socket allows others on its number, so a second port of ours would find it free as well.
- * Therefore a socket that shares nothing tests the number first, under a lock until the real socket is bound.
+ * A socket that shares its port would let our next port bind the same number. Therefore an exclusive socket probes the
+ * number first, under a lock that is held until the real socket is bound.
  */
 export async function bindFirstFree(
   addresses: PortAddresses,
@@ -38,7 +38,7 @@ export async function bindFirstFree(
   );
 }
 
-/** Binds a port of the system's choice: tested first, because another process or address may have it. */
+/** Binds a port chosen by the system. Probes it first, because another process or address may use it. */
 async function bindRandom(addresses: PortAddresses): Promise<[Socket, Socket?] | undefined> {
   for (let attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
     const probe = await bind(addresses[0], { port: 0, shared: false });
@@ -81,7 +81,7 @@ async function bindOne(address: string, port: number, ipv6Only: boolean): Promis
   }
 }
 
-/** A name in Linux' abstract namespace: held by one process or thread at a time, and freed when its holder ends. */
+/** Locks a name in Linux's abstract namespace: one process or thread holds it, until it closes it or exits. */
 async function lockPort(port: number): Promise<Server | undefined> {
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
     const server = createServer();
@@ -96,14 +96,14 @@ async function lockPort(port: number): Promise<Server | undefined> {
   return undefined;
 }
 
-/** Returns undefined when the port is taken. */
+/** Binds a socket. Returns undefined when the port is in use. */
 async function bind(
   address: string,
   { port, shared, ipv6Only = false }: { port: number; shared: boolean; ipv6Only?: boolean },
 ): Promise<Socket | undefined> {
   const socket = portSocket({ address, shared, ipv6Only });
   try {
-    // Listened for before, because with our lookup binding ends within the call.
+    // Listen first: with our lookup, `bind` completes synchronously.
     const listening = once(socket, 'listening');
     socket.bind({ port, address, exclusive: true });
     await listening;
@@ -112,7 +112,7 @@ async function bind(
     socket.close();
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE' || code === 'EACCES') return undefined;
-    // The reason is in the sentence: that is what arrives from the thread of a media worker.
+    // The reason must be in the message, because only the message crosses from a media worker's thread.
     const where = `${address} (JF_WEBRTC_TURN_LISTEN_IP)`;
     throw new WebrtcError('BAD_ADDRESS', `no UDP port can be bound on ${where}: ${message}`, { cause: error });
   }

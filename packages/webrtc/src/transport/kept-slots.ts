@@ -1,6 +1,6 @@
 /**
- * Slots whose datagrams the kernel could not take at once. They are free again when the socket's queue has drained, which is
- * checked once per turn of the event loop.
+ * Slots whose datagrams the kernel did not accept immediately. They become free when the socket's queue has drained,
+ * which is checked once per turn of the event loop.
  */
 export class KeptSlots {
   readonly #queued: () => number;
@@ -8,8 +8,8 @@ export class KeptSlots {
   #slots: number[] = [];
 
   /**
-   * @param queued datagrams the socket still holds
-   * @param onFree a slot may be used again
+   * @param queued returns the number of datagrams that the socket still holds
+   * @param onFree called when a slot may be reused
    */
   constructor(queued: () => number, onFree: (slot: number) => void) {
     this.#queued = queued;

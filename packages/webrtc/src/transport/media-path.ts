@@ -2,15 +2,15 @@ import type { Allocation } from '../relay/allocation.js';
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { RelayFront } from '../relay/relay-front.js';
 
-/** One way to a client: direct, or through its allocation. */
+/** One path to a client: direct, or through its allocation. */
 export interface MediaPath {
   readonly relayed: boolean;
   readonly flow: ClientFlow;
-  /** Time of the last authentic check; 0 before the first, and until then the path carries nothing. */
+  /** Time of the last authentic check. 0 before the first; until then the path carries nothing. */
   checkedAtMs: number;
-  /** Bytes that `exit` fills in at the beginning of each datagram. Changes when a channel is bound. */
+  /** Bytes that `exit` fills in at the start of each datagram. Changes when a channel is bound. */
   readonly headroom: number;
-  /** Takes the datagrams: the flow itself, or the relay in front of it. */
+  /** Sends the datagrams: the flow itself, or the relay in front of it. */
   readonly exit: Pick<ClientFlow, 'send'>;
 }
 
@@ -52,7 +52,7 @@ export class RelayPath implements MediaPath {
   }
 }
 
-/** Sends a packet without headroom; for rare packets (STUN, DTLS). */
+/** Sends a packet that has no headroom; meant for rare packets (STUN, DTLS). */
 export function sendPacket(path: MediaPath, packet: Buffer): void {
   const { headroom } = path;
   if (headroom === 0) {

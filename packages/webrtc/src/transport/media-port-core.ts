@@ -19,33 +19,33 @@ import { Transport, type TransportHost } from './transport.js';
 import { TurnQueue } from './turn-queue.js';
 import { UdpFlow, type UdpSockets } from './udp-flow.js';
 
-/** Challenges that one network may draw: enough for an office behind one address that joins at once. */
+/** Challenges that one network may draw at once: enough for an office behind one address that joins together. */
 const CHALLENGE_BURST = 1_000;
 const CHALLENGES_PER_SECOND = 200;
 const SWEEP_MS = 1_000;
-/** Waiting DTLS datagrams of handshakes; clients repeat what is dropped. One step takes up to a millisecond. */
+/** Queue of handshake datagrams; clients retransmit dropped ones. One step takes up to a millisecond. */
 const HANDSHAKES = { maxWaiting: 512, perTurn: 1 };
-/** Waiting steps of data channels. A step takes some 50 microseconds. */
+/** Queue of data channel steps. A step takes about 50 microseconds. */
 const DATA = { maxWaiting: 16_384, perTurn: 8 };
-/** Time limit for the allocation of a relayed connection, which has named a user but not proven the password. */
+/** Time limit for a relayed connection to allocate: it has named a user but not proven the password. */
 const UNALLOCATED_MS = 10_000;
 
 interface MediaPortCoreOptions {
-  /** Address and port that clients know us by. */
+  /** Address and port under which clients know us. */
   advertised: TransportAddress;
   certificate: DtlsCertificate;
   nonces: Nonces;
   clock: () => number;
   sockets: UdpSockets;
   onSlotKept: (slot: number) => void;
-  /** Runs a function in the next turn of the event loop, to do handshakes and data channels in steps. */
+  /** Runs a function in the next turn of the event loop; handshakes and data channels work in such steps. */
   nextTurn?: (run: () => void) => void;
   limits?: Partial<RelayLimits>;
 }
 
 /**
- * A media port without its socket: datagrams and relay frames in, datagrams out. Demultiplexes packets by their first byte
- * (RFC 7983 section 7) and their source.
+ * A media port without its socket: datagrams and relay frames in, datagrams out. Demultiplexes packets by their first
+ * byte (RFC 7983 section 7) and their source.
  */
 export class MediaPortCore {
   readonly #options: MediaPortCoreOptions;
@@ -93,7 +93,7 @@ export class MediaPortCore {
     if (this.#relay.hasUser(username)) {
       throw new WebrtcError('DUPLICATE_USER', `the relay already has a user ${username}`);
     }
-    // Control planes draw fragments at random; on a collision the first transport keeps it.
+    // Control planes choose fragments at random; on a collision the first transport keeps the fragment.
     const ufrags: UfragRegistry = {
       added: (ufrag) => {
         if (!this.#byUfrag.has(ufrag)) this.#byUfrag.set(ufrag, transport);
@@ -108,7 +108,7 @@ export class MediaPortCore {
     return transport;
   }
 
-  /** Takes one datagram from the socket and may change its bytes. */
+  /** Takes one datagram from the socket and may modify its bytes. */
   receive(datagram: Buffer, address: string, port: number): void {
     const nowMs = this.#options.clock();
     this.#totals.packetsReceived++;
@@ -153,7 +153,7 @@ export class MediaPortCore {
     };
   }
 
-  /** Runs all timers. Call it a few times a second. */
+  /** Runs all timers. Call a few times a second. */
   tick(): void {
     const nowMs = this.#options.clock();
     for (const transport of this.#transports) transport.sweepHandshake(nowMs);
@@ -177,7 +177,7 @@ export class MediaPortCore {
     };
   }
 
-  /** Counts a fault of ours in the handling of one datagram or frame. */
+  /** Counts an exception of ours while handling one datagram or frame. */
   countFault(): void {
     this.#drop('handler_error');
   }
@@ -238,7 +238,7 @@ export class MediaPortCore {
     return { flow, allocation: undefined, direct: undefined };
   }
 
-  /** Contains a fault in one step of a handshake or a data channel, which must not end the worker and all its rooms. */
+  /** Contains an exception in one handshake or data channel step, which must not end the worker and all its rooms. */
   #guard(run: () => void): void {
     try {
       run();
@@ -254,7 +254,7 @@ export class MediaPortCore {
 
   #clientChanged(client: RelayClient): void {
     if (client.flow instanceof UdpFlow) return this.#sourceChanged(client as Source);
-    // A connection serves one allocation and ends with it.
+    // A connection carries one allocation and is closed with it.
     if (client.allocation === undefined) this.#endStream(client);
     else this.#streams.get(client)?.options.allocated();
   }

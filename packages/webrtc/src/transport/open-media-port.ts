@@ -11,7 +11,7 @@ import { KeptSlots } from './kept-slots.js';
 import { MediaPortCore } from './media-port-core.js';
 
 const TICK_MS = 250;
-/** Sockets for single clients, per port. */
+/** Bound on per-client sockets, per port. */
 const MAX_CLIENT_SOCKETS = 1_000;
 
 /**
@@ -25,11 +25,11 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
   const { listenAddress, secondListenAddress } = options;
   const [socket, second] = await bindFirstFree([listenAddress, secondListenAddress], options.portRange);
   const isFirstV6 = isIPv6(listenAddress);
-  /** True for a client of the second address. Literals: only those of IPv6 have a colon. */
+  /** Returns true for a client of the second address. Addresses are literals: only those of IPv6 contain a colon. */
   const isSecond = (client: string): boolean => second !== undefined && client.includes(':') !== isFirstV6;
   const { port } = socket.address();
   let closed = false;
-  /** Sockets with sends that the kernel has not taken yet. */
+  /** Sockets with sends that the kernel has not accepted yet. */
   const busy = new Set<Socket>();
   const kept = new KeptSlots(
     () => {
@@ -42,7 +42,7 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     try {
       core.receive(datagram, from.address, from.port);
     } catch {
-      // A fault in the handling of one datagram must not end the worker and all its rooms.
+      // An exception while handling one datagram must not end the worker and all its rooms.
       core.countFault();
     }
   };
@@ -110,7 +110,7 @@ function queued(socket: Socket): number {
   try {
     return socket.getSendQueueCount();
   } catch {
-    // The socket is closed: nothing is sent any more.
+    // The socket is closed, so it sends nothing more.
     return 0;
   }
 }

@@ -3,7 +3,7 @@ import type { DatagramSink } from '../srtp/datagram-sink.js';
 import type { PacketWatcher, TransportCounters } from './api.js';
 import type { MediaPath } from './media-path.js';
 
-/** The ICE counters live in the agent. */
+/** Counters of one transport; the ICE counters are kept by the agent. */
 export class Counters implements TransportCounters {
   readonly #ice: IceLiteAgent<MediaPath>;
   packetsReceived = 0;
@@ -24,7 +24,7 @@ export class Counters implements TransportCounters {
   }
 }
 
-/** Sends sealed packets on the current path; without one they are dropped. */
+/** Sends sealed packets on the current path; drops them when there is none. */
 export class PathSink implements DatagramSink {
   readonly #counters: TransportCounters;
   readonly #onKept: (slot: number) => void;

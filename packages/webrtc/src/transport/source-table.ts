@@ -1,21 +1,21 @@
 import type { RelayClient } from '../relay/allocation.js';
 import type { DirectPath } from './media-path.js';
 
-/** The transport whose checks come straight from a source. */
+/** The transport that owns a source because its checks arrive from there directly. */
 export interface DirectOwner {
   receive(path: DirectPath, packet: Buffer, nowMs: number): void;
   dropDirect(path: DirectPath): void;
-  /** Returns whether its media uses this path now, to a client that has proven its keys. */
+  /** Returns true if media currently uses this path, to a client that has proven its keys. */
   holds(path: DirectPath): boolean;
 }
 
-/** What is known about one UDP source address. */
+/** State kept for one UDP source address. */
 export interface Source extends RelayClient {
   direct: { owner: DirectOwner; path: DirectPath } | undefined;
 }
 
 /**
- * Sources by port, then address: a number is a cheaper key than a string built for each packet, and few sources share a
+ * Sources by port, then address: a number is a cheaper key than a string built per packet, and few sources share a
  * port.
  */
 export class SourceTable {
@@ -28,7 +28,7 @@ export class SourceTable {
     return undefined;
   }
 
-  /** Stores a source that has an allocation or an owner, and forgets any other. */
+  /** Stores a source that has an allocation or an owner, and removes any other. */
   update(source: Source): void {
     const { port } = source.flow;
     const sources = this.#byPort.get(port);

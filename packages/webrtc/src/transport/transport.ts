@@ -23,17 +23,17 @@ import { Counters, PathSink } from './path-sink.js';
 import type { DirectOwner, Source } from './source-table.js';
 import type { TurnQueue } from './turn-queue.js';
 
-/** Direct sources remembered per transport; the longest unchecked one makes room. */
+/** Bound on the direct sources per transport; the one checked least recently makes room. */
 const MAX_DIRECT_PATHS = 16;
 const DIRECT_PATH_LIFETIME_MS = 60_000;
-/** Datagrams of one client in the port's shared queue of handshakes: a flight has at most five. */
+/** Bound on one client's datagrams in the port's shared handshake queue: a flight has at most five. */
 const MAX_WAITING_DTLS = 16;
-/** Datagrams with data of one client in the port's shared queue. */
+/** Bound on one client's data datagrams in the port's shared queue. */
 const MAX_WAITING_DATA = 128;
-/** First byte of a DTLS record of application data. */
+/** First byte of a DTLS application data record. */
 const APPLICATION_DATA = 23;
 
-/** The port of a transport, as the transport uses it. */
+/** The port as seen by its transports. */
 export interface TransportHost {
   readonly relay: RelayFront;
   readonly ufrags: UfragRegistry;
@@ -41,16 +41,16 @@ export interface TransportHost {
   readonly handshakes: TurnQueue;
   readonly data: TurnQueue;
   readonly drops: DropCounters;
-  /** Our advertised address: the source of all relayed packets. */
+  /** Our advertised address, which is the source of all relayed packets. */
   readonly relayed: TransportAddress;
   clock(): number;
   sourceChanged(source: Source): void;
-  /** Called when the kernel still uses the bytes of this slot. */
+  /** Called when the kernel still uses this slot's bytes. */
   slotKept(slot: number): void;
   closed(transport: Transport): void;
 }
 
-/** One peer's transport: ICE-lite agent, DTLS association and SRTP keys, over whatever path is nominated. */
+/** One peer's transport: ICE-lite agent, DTLS association and SRTP keys over the nominated path. */
 export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   readonly #host: TransportHost;
   readonly id: string;
@@ -68,7 +68,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   #dtlsPath: MediaPath | undefined;
   #waitingDtls = 0;
   #waitingData = 0;
-  /** Packets from the client at the last sweep, and when their number last rose. */
+  /** Packets received from the client as of the last sweep, and the time when that number last increased. */
   #receivedBefore = 0;
   #receivedAtMs = 0;
   #usable = true;
@@ -115,7 +115,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (this.#closed) return;
     this.#dtls.expectFingerprint(fingerprint);
     const unchanged = this.#ice.accept({ generation, ...ice }, this.#host.clock());
-    // Without a restart there is nothing to nominate: the cycle ends right after this call.
+    // Without an ICE restart there is no nomination to wait for: the cycle completes right after this call.
     if (unchanged) {
       queueMicrotask(() => {
         if (!this.#closed) this.#guard(() => this.#handlers.onIceConnected(generation));
@@ -192,11 +192,11 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   // --- from the port
 
-  /** Handles a check that quotes one of our user fragments and came without a relay. */
+  /** Handles a check that quotes one of our user fragments and did not come through a relay. */
   onDirectCheck(message: StunMessage, source: Source, nowMs: number): void {
     const former = source.direct;
     const known = former?.owner === this ? former.path : undefined;
-    // A check's source address can be forged: it must not take the path of another client that is still connected.
+    // A check's source address can be forged: it must not take over the path of another client that is still connected.
     if (former !== undefined && known === undefined && former.owner.holds(former.path)) {
       this.#host.drops.unauthenticated++;
       return;
@@ -224,7 +224,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     return this.sink.path === path && this.#dtls.state === 'connected';
   }
 
-  /** Takes DTLS, SRTP or SRTCP on a path of ours. */
+  /** Takes DTLS, SRTP or SRTCP received on one of our paths. */
   receive(path: MediaPath, packet: Buffer, nowMs: number): void {
     const { counters } = this;
     const host = this.#host;
@@ -245,12 +245,12 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     }
   }
 
-  /** Call it several times a second. */
+  /** Runs the handshake's timers. Call several times a second. */
   sweepHandshake(nowMs: number): void {
     if (this.#dtls.isHandshaking) this.#dtls.sweep(nowMs);
   }
 
-  /** Call it about once a second. */
+  /** Runs all other timers. Call about once a second. */
   sweep(nowMs: number): void {
     const { packetsReceived } = this.counters;
     if (packetsReceived !== this.#receivedBefore) {
@@ -258,8 +258,8 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
       this.#receivedAtMs = nowMs;
     }
     if (this.#ice.sweep(nowMs)) this.#guard(() => this.#handlers.onSilent());
-    // RFC 7675 section 5.1: the present owner of the address may not want the media. Agents that keep their path open with
-    // indications alone are still there while reports arrive.
+    // RFC 7675 section 5.1: a new owner of the address may not want the media. A client that only sends indications to
+    // keep its path open is still active as long as its reports arrive.
     const silent = this.#ice.state === 'silent' && nowMs - this.#receivedAtMs >= CONSENT_TIMEOUT_MS;
     if (silent && this.sink.path !== undefined) this.#use(undefined);
     for (const path of this.#direct.keys()) {
@@ -318,7 +318,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (reason !== undefined) this.#host.drops[reason]++;
   }
 
-  /** Takes RTP or RTCP (first byte 128-191): RTCP has payload type 64-95 with the marker (RFC 5761 section 4, RFC 7983). */
+  /** Takes RTP or RTCP (first byte 128-191). RTCP has payload type 64-95 with marker (RFC 5761 section 4, RFC 7983). */
   #receiveMedia(packet: Buffer, nowMs: number): void {
     const session = this.#receiveSession;
     if (session === undefined || !this.#usable) {
@@ -354,7 +354,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     sendPacket(path, datagram);
   }
 
-  /** Seals and sends one packet, in a copy with room for the path's framing. */
+  /** Seals and sends a copy of one packet, with room for the path's framing. */
   #seal(plain: Buffer, overhead: number, seal: Seal): boolean {
     const path = this.sink.path;
     if (path === undefined || this.sendSession === undefined) return false;

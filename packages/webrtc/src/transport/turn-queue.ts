@@ -1,18 +1,18 @@
 interface TurnQueueOptions {
-  /** Bound on waiting steps. */
+  /** Bound on queued steps. */
   maxWaiting: number;
-  /** Steps of one turn of the event loop. */
+  /** Number of steps run per turn of the event loop. */
   perTurn: number;
-  /** Runs a function after the event loop has polled the sockets; without it nothing waits. */
+  /** Runs a function after the event loop has polled the sockets. Without it, steps run immediately. */
   nextTurn?: ((run: () => void) => void) | undefined;
 }
 
-/** Steps done before the list of them is cut. */
+/** Number of completed steps after which the list is trimmed. */
 const CUT_AFTER = 1_024;
 
 /**
- * Lets work wait for media: a few of its steps are done per turn of the event loop, so that a crowd that joins at once, or a flood
- * of data, delays media packets by no more than these steps.
+ * Makes work yield to media: only a few steps run per turn of the event loop, so that a crowd joining at once, or a
+ * flood of data, delays media packets by no more than these steps.
  */
 export class TurnQueue {
   readonly #options: TurnQueueOptions;
@@ -23,7 +23,7 @@ export class TurnQueue {
     this.#options = options;
   }
 
-  /** Returns false when too many wait and this one is dropped. `step` must not throw. */
+  /** Adds a step, which must not throw. Returns false if it was dropped because too many are queued. */
   add(step: () => void): boolean {
     const { nextTurn, maxWaiting } = this.#options;
     if (nextTurn === undefined) {
@@ -50,7 +50,7 @@ export class TurnQueue {
       this.#waiting = steps.slice(end);
       this.#next = 0;
     }
-    // The next turn is requested first: a step that throws must not stop the queue.
+    // Request the next turn first: a step that throws must not stop the queue.
     if (this.#waiting.length > this.#next) nextTurn?.(this.#run);
     for (let index = first; index < end; index++) steps[index]?.();
   };

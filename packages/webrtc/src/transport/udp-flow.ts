@@ -1,17 +1,17 @@
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { TransportAddress } from '../stun/address.js';
 
-/** A socket for a single client on the port's own number. */
+/** A socket on the port's own number for a single client. */
 export interface UdpConnection {
   /** See `ClientFlow.send`. */
   send(datagram: Buffer): boolean;
   close(): void;
 }
 
-/** The sending side of the port's sockets. */
+/** Sending side of the port's sockets. */
 export interface UdpSockets {
   send(datagram: Buffer, port: number, address: string): boolean;
-  /** Returns a connection to this client; undefined when no further one is possible. */
+  /** Returns a connection to this client; undefined if no more can be opened. */
   connect?(port: number, address: string): UdpConnection | undefined;
 }
 
@@ -21,13 +21,13 @@ interface UdpFlowOptions {
   source: TransportAddress;
   sockets: UdpSockets;
   totals: { packetsSent: number; bytesSent: number };
-  /** Flows with a connection; the port closes the unused ones. */
+  /** Flows with a connection; the port closes unused ones. */
   connected: Set<UdpFlow>;
 }
 
 /**
- * One client's UDP address. While media is sent there it has a connected socket, which saves the kernel an address lookup per
- * packet and makes no other difference.
+ * One client's UDP address. While it receives media it uses a connected socket, which saves the kernel an address
+ * lookup per packet and makes no other difference.
  */
 export class UdpFlow implements ClientFlow {
   readonly protocol = 'udp';
@@ -37,7 +37,7 @@ export class UdpFlow implements ClientFlow {
   readonly #options: UdpFlowOptions;
   #connection: UdpConnection | undefined;
   #users = 0;
-  /** True when it had no user at the last sweep. */
+  /** True if it had no user at the last sweep. */
   #idle = false;
 
   constructor(options: UdpFlowOptions) {
@@ -68,8 +68,8 @@ export class UdpFlow implements ClientFlow {
   }
 
   /**
-   * Closes a connection without a user since the last call; call it about once a second. Not at once, because datagrams that
-   * the client sent just before it changed its address may still wait in that socket.
+   * Closes a connection that has had no user since the last call; call about once a second. The delay matters:
+   * datagrams that the client sent just before changing its address may still be queued in that socket.
    */
   sweep(): void {
     if (this.#users > 0) return;
@@ -77,7 +77,7 @@ export class UdpFlow implements ClientFlow {
     this.#idle = true;
   }
 
-  /** Goes back to the port's common socket. */
+  /** Returns to the port's shared socket. */
   disconnect(): void {
     this.#connection?.close();
     this.#connection = undefined;

@@ -9,8 +9,8 @@ import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records
 import { u16, u8, vector, WireReader } from '../dtls/wire.js';
 
 /**
- * A DTLS client that is just enough to exercise our server: it trusts any server, needs unfragmented messages and repeats
- * nothing.
+ * A minimal DTLS client that exercises our server: it trusts any server, needs unfragmented messages and never
+ * retransmits.
  */
 export class HandshakeClient {
   readonly #identity: Identity;
@@ -51,7 +51,7 @@ export class HandshakeClient {
     );
     const body = (type: number): Buffer =>
       messages.find((message) => message[0] === type)?.subarray(HANDSHAKE_HEADER) ?? Buffer.alloc(0);
-    // Server's version, then its random; curve type and curve, then its public key.
+    // Skip the server version before the random, and curve type and curve before the public key.
     const serverRandom = body(HandshakeType.serverHello).subarray(2, 34);
     const theirs = new WireReader(body(HandshakeType.serverKeyExchange).subarray(3)).vector(1);
 

@@ -12,7 +12,7 @@ const CLIENT = '192.0.2.2';
 const CHECKS = 4;
 
 /**
- * Runs the joins of that many synthetic clients, so that code for joins is compiled before the first real client, on the
+ * Runs the joins of `rounds` synthetic clients: join code is then compiled before the first real client arrives on the
  * thread that forwards all media. Touches no socket. Returns how many clients got keys. A join takes about 2 ms.
  */
 export function warmUpJoins(certificate: DtlsCertificate, rounds: number): number {
@@ -66,7 +66,7 @@ export function warmUpJoins(certificate: DtlsCertificate, rounds: number): numbe
   return connected;
 }
 
-/** A nominating connectivity check (RFC 8445 section 7.2). */
+/** Returns a nominating connectivity check (RFC 8445 section 7.2). */
 function check(ufrag: string, password: string): Buffer {
   return new StunWriter(Method.binding, MessageClass.request, randomBytes(12))
     .text(Attribute.username, `${ufrag}:them`)

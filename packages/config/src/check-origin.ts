@@ -1,18 +1,18 @@
 import type { Grammar } from './grammar.js';
 
-/** The web pages that may open websockets (`JF_CHECK_ORIGIN`). */
+/** Web pages that may open websockets (`JF_CHECK_ORIGIN`). */
 export type OriginRule =
   /** Any page. */
   | { kind: 'any' }
-  /** Pages of the host of `JF_HOST`. */
+  /** Pages on the host of `JF_HOST`. */
   | { kind: 'host' }
-  /** Pages of the scheme, host and port of the request. */
+  /** Pages with the request's own scheme, host and port. */
   | { kind: 'connection' }
   /** Pages that match one of these patterns. */
   | { kind: 'list'; origins: readonly string[] };
 
 export interface OriginRequest {
-  /** The `Origin` header; without it (no browser) the upgrade always passes. */
+  /** The `Origin` header. Without it the client is no browser, and the upgrade always passes. */
   origin: string | undefined;
   /** The `Host` header. */
   host: string | undefined;
@@ -21,7 +21,7 @@ export interface OriginRequest {
   publicHost: string;
 }
 
-/** Parses `true`, `false`, `:conn` or a list of origins; any text is one of these, so this never fails. */
+/** Parses `true`, `false`, `:conn` or a list of origins. Any other text is a list, so parsing never fails. */
 export const originRule: Grammar<OriginRule> = {
   name: '`true`, `false`, `:conn` or a list of origins',
   expected: 'an origin rule',
@@ -45,7 +45,7 @@ interface Address {
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
 
-/** Parses `scheme://host:port`, `//host:port`, `host:port` or a bare host, lower-cased; undefined for others. */
+/** Parses `scheme://host:port`, `//host:port`, `host:port` or a bare host, in lower case; undefined for other text. */
 function parseAddress(text: string): Address | undefined {
   const match = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/)?(\[[0-9a-f:.]+\]|[^/:?#@\s[\]]+)(?::(\d{1,5}))?(?:\/.*)?$/.exec(
     text.toLowerCase(),
@@ -54,7 +54,7 @@ function parseAddress(text: string): Address | undefined {
 
   const schemeGiven = text.includes('://') ? match[1] : undefined;
   if (match[1] !== undefined && schemeGiven === undefined) {
-    // `host:4000` is parsed as scheme and path: parse it again after `//`.
+    // `host:4000` parses as scheme and path: parse it again after `//`.
     return parseAddress(`//${text}`);
   }
 
@@ -77,7 +77,7 @@ function fits(pattern: string, origin: Address): boolean {
   return wanted.host === origin.host;
 }
 
-/** Returns whether a websocket upgrade with this `Origin` is accepted; others are refused with 403. */
+/** Returns true if a websocket upgrade with this `Origin` is accepted; others are refused with 403. */
 export function originAllowed(rule: OriginRule, request: OriginRequest): boolean {
   if (rule.kind === 'any' || request.origin === undefined) return true;
 

@@ -12,7 +12,7 @@ interface ClusterOptions {
   warnings: ConfigWarning[];
 }
 
-/** Loads `JF_DIST_*`; null when distribution is off. With DNS the checks run in the documented order. */
+/** Loads `JF_DIST_*`; null when distribution is off. With DNS, checks run in the documented order. */
 export function loadCluster({ reader, hostname, warnings }: ClusterOptions): ClusterSettings | null {
   const enabled = loadEnabled(reader, warnings);
   const mode = reader.get('distMode');
@@ -43,7 +43,7 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
   };
 }
 
-/** Only `true` enables, as in the reference; other words are most likely mistakes. */
+/** Only `true` enables distribution, as in the reference; other words are probably mistakes. */
 function loadEnabled(reader: Reader, warnings: ConfigWarning[]): boolean {
   const given = reader.get('distEnabled');
   const word = given.toLowerCase();

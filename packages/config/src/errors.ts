@@ -1,11 +1,11 @@
-/** A value with which the node cannot start. The message names the variable and the value. */
+/** A setting with which the node cannot start. The message names the variable and the value. */
 export class ConfigError extends Error {
   readonly code = 'INVALID_CONFIGURATION';
-  /** Host name that is checked first: when it cannot be resolved, that is the fault to report. */
+  /** Host name to resolve first: if that fails, it is the error to report instead of this one. */
   readonly hostFirst: string | undefined;
 
   constructor(
-    /** Variable at fault, the first of several. */
+    /** Offending variable; the first of several. */
     readonly variable: string,
     message: string,
     options?: ErrorOptions & { hostFirst?: string },
@@ -16,10 +16,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** Replaces a secret. Its constant length does not reveal that of the secret. */
+/** Replaces a secret. Its constant length does not reveal the secret's length. */
 export const MASK = '********';
 
-/** Returns the value for printing: quoted, cut to 200 characters, masked when secret. */
+/** Returns the value for printing: quoted, truncated to 200 characters, and masked if secret. */
 export function printableValue(value: string, secret: boolean): string {
   if (secret && value !== '') return MASK;
 

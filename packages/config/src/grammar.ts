@@ -6,14 +6,14 @@ export interface Grammar<T> {
   readonly name: string;
   /** Accepted values, as the end of "expected ...". */
   readonly expected: string;
-  /** Whether an empty value counts as unset: true for texts, because container tooling injects empty values. */
+  /** True if an empty value counts as unset: for texts, because container tooling injects empty values. */
   readonly emptyIsUnset: boolean;
   /**
-   * What `--env-file` and mounted secrets leave around a value, quotes at both ends and line breaks after it, is removed. Absent
-   * where it might belong to the value (tokens, secrets, hosts, paths): such a value is refused.
+   * Removes what `--env-file` and mounted secrets leave around a value: quotes at both ends and line breaks after it.
+   * Absent where these might belong to the value (tokens, secrets, hosts, paths), which is refused then.
    */
   readonly trims?: true;
-  /** Returns undefined for invalid text. */
+  /** Parses a value. Returns undefined if the text is invalid. */
   parse(text: string): T | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface PortRange {
   max: number;
 }
 
-/** The longest delay a timer takes (2^31 - 1 ms). */
+/** Longest timer delay (2^31 - 1 ms). */
 export const MAX_DELAY_MS = 2_147_483_647;
 
 export const bool: Grammar<boolean> = {
@@ -45,7 +45,7 @@ export const ip: Grammar<string> = {
   parse: (text) => (isIP(text) === 0 ? undefined : text),
 };
 
-/** One address, or one of each family, separated by a space. */
+/** One address, or one of each IP family separated by a space. */
 export const ipOfEachFamily: Grammar<readonly string[]> = {
   name: 'ip, or IPv4 and IPv6',
   expected: 'a literal IPv4 or IPv6 address, or one of each, separated by a space',
@@ -76,7 +76,7 @@ export const network: Grammar<string> = {
 const HOST_NAME =
   /^(?=.{1,253}$)(?!.*\.\d+$)[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?(?:\.[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?)*$/i;
 
-/** An address of this node, a name that leads to it, or `auto`. */
+/** An address of this node, a name that resolves to one, or `auto`. */
 export const mediaAddress: Grammar<readonly string[]> = {
   name: 'ip, IPv4 and IPv6, host name or `auto`',
   expected: 'an IPv4 or IPv6 address or one of each, a host name, or `auto`',
@@ -85,7 +85,7 @@ export const mediaAddress: Grammar<readonly string[]> = {
   parse: (text) => ipOfEachFamily.parse(text) ?? (HOST_NAME.test(text) ? [text] : undefined),
 };
 
-/** Returns a grammar of decimal digits only: no sign, blanks or trailing junk. */
+/** Returns a grammar for decimal digits only: no sign, blanks or trailing junk. */
 export function integer(min: number, max: number, unit = ''): Grammar<number> {
   const range = max === MAX_DELAY_MS || max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `${min}..${max}`;
 
@@ -123,7 +123,7 @@ export const portRange: Grammar<PortRange> = {
 
 export const text: Grammar<string> = { name: 'text', expected: 'a text', emptyIsUnset: true, parse: (value) => value };
 
-/** A text in which quotes around it mean nothing. */
+/** A text around which quotes have no meaning. */
 export const word: Grammar<string> = { ...text, trims: true };
 
 /** `host[:port]`, IPv6 in brackets. */
@@ -145,7 +145,7 @@ export function hostAndPort(defaultPort: number): Grammar<{ host: string; port: 
   };
 }
 
-/** A text that must not be empty: leaving it out is a decision, an empty one an accident. */
+/** A text that must not be empty: omitting it is a decision, an empty value an accident. */
 export const nonEmptyText: Grammar<string> = {
   ...text,
   expected: 'a text that is not empty',
@@ -163,7 +163,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Grammar<
   };
 }
 
-/** `<nodename>@<hostname>`, exactly one `@`, neither part empty. */
+/** `<nodename>@<hostname>` with exactly one `@` and no empty part. */
 export const nodeName: Grammar<string> = {
   name: 'node name',
   expected: 'a node name `<nodename>@<hostname>`',
@@ -172,7 +172,7 @@ export const nodeName: Grammar<string> = {
   parse: (value) => (/^[^@\s]+@[^@\s]+$/.test(value) ? value : undefined),
 };
 
-/** Items separated by single spaces; empty items are dropped. */
+/** Returns a grammar for items separated by single spaces; empty items are dropped. */
 export function listOf<T>(item: Grammar<T>): Grammar<readonly T[]> {
   return {
     name: `list of ${item.name}s`,
@@ -194,7 +194,7 @@ export function listOf<T>(item: Grammar<T>): Grammar<readonly T[]> {
   };
 }
 
-/** `host[:port][/path]` without scheme; one trailing `/` is stripped. */
+/** `host[:port][/path]` without a scheme; one trailing `/` is stripped. */
 export const publicHost: Grammar<string> = {
   name: 'host',
   expected: '`host[:port][/path]` without scheme and blanks, IPv6 in brackets',

@@ -26,7 +26,7 @@ export function editDistance(a: string, b: string, limit: number): number {
   return previous[b.length] ?? limit + 1;
 }
 
-/** Returns a hint for each `JF_` or `FJ_` name that is unknown but close to a known one, is not read here, or is an alias. */
+/** Returns a hint for each `JF_` or `FJ_` name that is an alias, not read here, or unknown but close to a known one. */
 export function nameHints(env: Environment): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
 
@@ -62,14 +62,14 @@ function aliasMessage(alias: string, canonical: string, env: Environment): strin
 }
 
 function nearest(name: string): string | undefined {
-  // A third of the part after the prefix may be wrong, three letters at most.
+  // Up to a third of the name after the prefix may be wrong, but no more than three letters.
   const limit = Math.min(3, Math.floor((name.length - 3) / 3));
   let best: { name: string; distance: number } | undefined;
 
   for (const known of KNOWN) {
     const distance = editDistance(name, known, limit);
     if (distance > limit) continue;
-    // At equal distance a truncated name is likelier than a wrong letter.
+    // At equal distance, a truncated name is more likely than a wrong letter.
     const isNearer =
       best === undefined ||
       distance < best.distance ||

@@ -19,14 +19,14 @@ import { deploymentWarnings, hostOf, isLocal } from './warnings.js';
 
 const TURN_ADDRESSES = ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'] as const;
 
-/** Properties of the machine that the loader needs. */
+/** Properties of the machine that affect loading. */
 export interface World {
   /** Working directory, absolute. */
   cwd: string;
   hostname: string;
-  /** Cores that media workers may use. */
+  /** Number of cores available to media workers. */
   cores: number;
-  /** `n` random bytes, for a signing key when none is configured. */
+  /** Returns `n` random bytes, for a signing key when none is configured. */
   randomBytes: (n: number) => Buffer;
   /** Default: reads from the file system. */
   readFile?: (path: string) => Buffer;
@@ -45,7 +45,7 @@ function profileOf(env: Environment): Profile {
   return name === 'production' || name === 'test' ? name : 'development';
 }
 
-/** Returns whether the log is JSON, for the line that reports invalid settings. */
+/** Returns true if the log is JSON, for the line that reports invalid settings. */
 export function wantsStructuredLogging(env: Environment): boolean {
   try {
     return new Reader(env, profileOf(env)).get('structuredLogging');
@@ -129,7 +129,7 @@ function loadHttp(reader: Reader, world: World): HttpSettings {
   };
 }
 
-/** @throws ConfigError when everybody who reaches the listener would know the token */
+/** @throws ConfigError when anyone who can reach the listener would know the token */
 function loadApiToken(reader: Reader, ip: string): string {
   if (!reader.isSet('serverApiToken') && !reader.isProduction && !isLocal(ip)) {
     throw new ConfigError(
@@ -201,7 +201,7 @@ interface MediaAddresses {
   second: WebrtcSettings['second'];
 }
 
-/** Pairs what is announced with what is listened to, by family. @throws ConfigError when a family has only one of them */
+/** Pairs advertised and listen addresses by IP family. @throws ConfigError when a family lacks one of the two */
 function loadMediaAddresses(announced: readonly string[], listen: readonly string[]): MediaAddresses {
   const [turnIp = '', other] = announced;
   const [turnListenIp = '', otherListen] = listen;
@@ -270,10 +270,10 @@ function loadS3(reader: Reader): S3Credentials | null {
   );
 }
 
-/** Documented defaults: masking them would only black out words such as "development". */
+/** Documented defaults. Masking them would only black out ordinary words such as "development". */
 const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, PUBLIC_API_TOKEN];
 
-/** Returns the configured secrets, which a log masks. Public defaults are left out. */
+/** Returns the configured secrets for the log to mask, without public defaults. */
 export function secretValues(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string[] {
   const secretNames = new Set(
     (Object.keys(VARIABLES) as VariableKey[]).filter(isSecret).map((key) => VARIABLES[key].name as string),

@@ -2,7 +2,7 @@ import { MASK } from './errors.js';
 import type { LoadedConfig } from './load-config.js';
 import { aliasOf, type EffectiveValue } from './reader.js';
 
-/** Renders the effective settings as a table: one variable per line with its origin; secrets masked. */
+/** Renders the effective settings as a table with one variable per line and its origin. Masks secrets. */
 export function printConfig(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string {
   const width = Math.max(...loaded.values.map((value) => value.name.length));
   const values = loaded.values.map((value) => [value.name.padEnd(width), shown(value), originText(value)] as const);
@@ -16,7 +16,7 @@ function shown(value: EffectiveValue): string {
   if (value.value === undefined) return '-';
   if (value.secret) return MASK;
 
-  // Quoted when empty or not printable ASCII, so that a line stays a line.
+  // Quoted when empty or not printable ASCII, so that each variable stays on one line.
   return /^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(value.value) ? value.value : JSON.stringify(value.value);
 }
 

@@ -1,7 +1,7 @@
 import { ConfigError, printableValue } from './errors.js';
 import { VARIABLES, type Profile, type ValueOf, type Variable, type VariableKey } from './variables.js';
 
-/** Where a value came from. */
+/** Origin of a value. */
 export type Origin = 'environment' | 'alias' | 'default' | 'not read';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -9,18 +9,18 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Effective value of one variable, for `--print-config`. */
 export interface EffectiveValue {
   name: string;
-  /** Text of the value; undefined = unset. */
+  /** Text of the value; undefined if unset. */
   value: string | undefined;
   origin: Origin;
   secret: boolean;
 }
 
-/** Returns the alias of a variable: `JF_X` may be given as `FJ_X`, the name in later SDK releases. */
+/** Returns the alias of a variable: `JF_X` may also be set as `FJ_X`, its name in later SDK releases. */
 export function aliasOf(name: string): string | undefined {
   return name.startsWith('JF_') ? `FJ_${name.slice(3)}` : undefined;
 }
 
-/** Reads variables by the table, and records values and origins. */
+/** Reads variables through the table, and records their values and origins. */
 export class Reader {
   readonly #env: Environment;
   readonly #profile: Profile;
@@ -35,7 +35,7 @@ export class Reader {
     return this.#profile === 'production';
   }
 
-  /** Returns the value in the environment or the default; undefined = unset without default. */
+  /** Returns the environment's value or the default; undefined if neither exists. */
   read<K extends VariableKey>(key: K): ValueOf<K> | undefined {
     const variable = VARIABLES[key] as unknown as Variable<ValueOf<K>>;
     const found = this.#find(variable);
@@ -51,7 +51,7 @@ export class Reader {
     return value;
   }
 
-  /** Like `read`, for variables with a default in every profile. */
+  /** Like `read`, for variables that have a default in every profile. */
   get<K extends VariableKey>(key: K): ValueOf<K> {
     const value = this.read(key);
     if (value === undefined) {
@@ -62,7 +62,7 @@ export class Reader {
     return value;
   }
 
-  /** Returns whether the variable is given, valid or not; for variables that matter only together with others. */
+  /** Returns true if the variable is set, valid or not; for variables that only matter in combination with others. */
   isSet(key: VariableKey): boolean {
     return this.#find(VARIABLES[key] as unknown as Variable<unknown>) !== undefined;
   }
@@ -72,7 +72,7 @@ export class Reader {
     this.#record(key, value, 'default');
   }
 
-  /** Returns every variable of the table, in its order. */
+  /** Returns every variable of the table, in table order. */
   values(): EffectiveValue[] {
     return (Object.keys(VARIABLES) as VariableKey[]).map(
       (key) =>
@@ -120,7 +120,7 @@ export function isSecret(key: VariableKey): boolean {
   return 'secret' in VARIABLES[key];
 }
 
-/** Returns a value without line breaks after it and the same quote at both ends. */
+/** Returns the value without trailing line breaks and without matching quotes around it. */
 export function trimmed(text: string): string {
   const line = text.replace(/[\r\n]+$/, '');
   const isQuoted = line.length > 1 && /^["']/.test(line) && line.startsWith(line.at(-1) ?? '');

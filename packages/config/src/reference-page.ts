@@ -50,7 +50,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|');
 }
 
-/** docs/reference/configuration.md */
+/** Returns the text of docs/reference/configuration.md. */
 export function renderReference(): string {
   const all = Object.values(VARIABLES) as unknown as Variable<unknown>[];
   const sections = [...new Set(all.map((variable) => variable.section))];

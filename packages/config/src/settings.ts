@@ -3,25 +3,25 @@ import type { PortRange } from './grammar.js';
 import type { TlsSettings } from './tls.js';
 import type { Profile } from './variables.js';
 
-/** The effective settings of a node. Addresses are literal IPs, times carry their unit in the name. */
+/** The effective settings of a node. Addresses are literal IP addresses; names of times include their unit. */
 export interface Settings {
   profile: Profile;
   gitCommit: string;
-  /** Absolute. */
+  /** Absolute path. */
   resourcesPath: string;
   http: HttpSettings;
   logging: { structured: boolean; level: 'debug' | 'info' | 'warning' | 'error' };
-  /** null = `JF_WEBRTC_USED=false`. */
+  /** null if `JF_WEBRTC_USED=false`. */
   webrtc: WebrtcSettings | null;
   mediaWorkers: number;
-  /** null = disabled. */
+  /** null if disabled. */
   sip: { ip: string } | null;
   recording: RecordingSettings;
   metrics: { ip: string; port: number; webrtcIntervalMs: number; roomIntervalMs: number; compat: boolean };
   webhooks: { retries: number; secret: string | null };
-  /** null = `JF_DIST_ENABLED=false`. */
+  /** null if `JF_DIST_ENABLED=false`. */
   cluster: ClusterSettings | null;
-  /** Seconds. */
+  /** In seconds. */
   drainTimeout: number;
   inspection: 'full' | 'read' | 'off';
   dashboard: boolean;
@@ -32,7 +32,7 @@ export interface Settings {
 export interface HttpSettings {
   ip: string;
   port: number;
-  /** `host[:port][/path]`, without scheme and trailing slash. */
+  /** `host[:port][/path]` without scheme or trailing slash. */
   host: string;
   apiToken: string;
   secretKeyBase: string;
@@ -41,17 +41,17 @@ export interface HttpSettings {
   /** Addresses and CIDR ranges. */
   trustedProxies: readonly string[];
   proxyProtocol: boolean;
-  /** PEM; null = plain HTTP. */
+  /** PEM; null for plain HTTP. */
   tls: TlsSettings | null;
 }
 
 export interface WebrtcSettings {
-  /** Advertised to clients. A host name or `auto` is replaced by the address before the node starts. */
+  /** Advertised to clients. A host name or `auto` is replaced by an address before the node starts. */
   turnIp: string;
-  /** The name that clients check the certificate of TURN over TLS against; an address without one. */
+  /** Name that clients check in the certificate of TURN over TLS; an address if there is no name. */
   turnTlsHost: string;
   turnListenIp: string;
-  /** The same of the other family, where both variables have one. */
+  /** Addresses of the other IP family, if both variables have one. */
   second: { turnIp: string; turnListenIp: string } | null;
   turnPortRange: PortRange;
   turnTcpPort: number | null;
@@ -76,21 +76,21 @@ export interface RecordingSettings {
 
 export interface ClusterSettings {
   mode: 'sname' | 'name';
-  /** `<nodename>@<hostname>`; with `dns` the host is still to be resolved when it is no IP address. */
+  /** `<nodename>@<hostname>`. With `dns`, a host that is not an IP address still has to be resolved. */
   nodeName: string;
   discovery:
     | { strategy: 'NODES_LIST'; nodes: readonly string[] }
     | { strategy: 'DNS'; query: string; pollingIntervalMs: number };
   cookie: string;
-  /** null = all IPv4 addresses. */
+  /** null for all IPv4 addresses. */
   ip: string | null;
   tickTimeS: number;
   portMapperPort: number;
-  /** null = any free port. */
+  /** null for any free port. */
   portRange: PortRange | null;
 }
 
-/** A fault that is logged but does not prevent the start. */
+/** A problem that is logged but does not prevent the start. */
 export interface ConfigWarning {
   variable: string;
   /** A sentence. */

@@ -7,7 +7,7 @@ interface TlsFiles {
   readFile: (path: string) => Buffer;
 }
 
-/** Key and certificate as PEM, and the absolute paths of their files. */
+/** Key and certificate in PEM, and the absolute paths of their files. */
 export interface TlsSettings {
   key: Buffer;
   cert: Buffer;
@@ -15,7 +15,7 @@ export interface TlsSettings {
   certPath: string;
 }
 
-/** Loads key and certificate, checked to be readable, well-formed and matching. */
+/** Loads key and certificate. Checks that they are readable, well-formed and matching. */
 export function loadTls({ keyPath, certPath, readFile }: TlsFiles): TlsSettings | null {
   if (keyPath === undefined && certPath === undefined) return null;
   if (keyPath === undefined || certPath === undefined) {
@@ -55,7 +55,7 @@ function checked<T>(variable: string, path: string, what: string, parse: () => T
   try {
     return parse();
   } catch (cause) {
-    // Without the reason of the crypto library, which may quote the file.
+    // Omits the crypto library's reason, which may quote the file.
     throw new ConfigError(variable, `${variable}=${JSON.stringify(path)} is not ${what} in PEM form`, { cause });
   }
 }

@@ -24,20 +24,20 @@ import {
 
 export type Profile = 'production' | 'development' | 'test';
 
-/** The default API token, which everybody knows. */
+/** The default API token, which is public knowledge. */
 export const PUBLIC_API_TOKEN = 'development';
 
 export interface Variable<T> {
   readonly name: string;
   readonly section: Section;
   readonly grammar: Grammar<T>;
-  /** Text used when the variable is unset; null = unset stays unset, or the loader computes it. */
+  /** Text used when the variable is unset; null if it stays unset or the loader computes it. */
   readonly fallback: string | null | Readonly<Record<Profile, string | null>>;
-  /** Description of the default on the reference page where `fallback` is not enough. */
+  /** Description of the default on the reference page, where `fallback` is not enough. */
   readonly fallbackDoc?: string;
-  /** Never printed. */
+  /** True if the value must never be printed. */
   readonly secret?: true;
-  /** Effect, and when the variable is read at all. */
+  /** Effect of the variable, and when it is read at all. */
   readonly doc: string;
 }
 
@@ -57,8 +57,8 @@ function variable<T>(declaration: Variable<T>): Variable<T> {
 const milliseconds = integer(1, MAX_DELAY_MS, ' milliseconds');
 
 /**
- * Every variable that the node reads. The reference page docs/reference/configuration.md is generated from this table,
- * the loader reads through it, and hints for misspelt names come from it.
+ * Every variable that the node reads. The loader reads through this table, hints for misspelt names come from it, and
+ * the reference page docs/reference/configuration.md is generated from it.
  */
 export const VARIABLES = {
   ip: variable({
@@ -484,10 +484,10 @@ export type VariableKey = keyof Variables;
 /** Type of a parsed variable. */
 export type ValueOf<K extends VariableKey> = Variables[K] extends Variable<infer T> ? T : never;
 
-/** Obsolete names, which get no hint. */
+/** Obsolete names, which cause no hint. */
 export const SILENT_NAMES: readonly string[] = ['JF_OUTPUT_BASE_PATH'];
 
-/** Names of other releases that are not read here, with their replacements. */
+/** Names used by other releases but not read here, with their replacements. */
 export const REPLACED_NAMES: ReadonlyMap<string, string> = new Map([
   [
     'JF_COMPONENTS_USED',

@@ -8,7 +8,7 @@ const MIN_TOKEN = 16;
 const MIN_SECRET = 12;
 const LONGER = 'it can be guessed, `openssl rand -hex 32` makes a good one';
 
-/** Returns a warning for each default that cannot work or is not safe in this deployment. */
+/** Returns a warning for each default that cannot work or is unsafe in this deployment. */
 export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWarning[] {
   const { profile, http, webrtc, cluster, webhooks } = settings;
   const warnings: ConfigWarning[] = [];

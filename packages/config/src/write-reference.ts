@@ -1,4 +1,4 @@
-/** Writes the reference page, from the root of the repository: `node packages/config/dist/write-reference.js`. */
+/** Writes the reference page. Run from the repository root: `node packages/config/dist/write-reference.js`. */
 import { writeFileSync } from 'node:fs';
 import { renderReference } from './reference-page.js';
 

@@ -1,6 +1,6 @@
 import { isSecretKey, MASK } from './mask.js';
 
-/** Limits of one line, so that no field can flood the log: characters of a text, items of a list, levels of nesting. */
+/** Limits of one line, so that no field can flood the log: characters of a text, items of a list, nesting depth. */
 const MAX_TEXT = 4_096;
 const MAX_ITEMS = 50;
 const MAX_DEPTH = 4;

@@ -1,10 +1,10 @@
 import type { LogRecord } from './log.js';
 
-/** Fields that identify the subject of a line; a text line has them before the level. */
+/** Fields that identify the subject of a line; text lines show them before the level. */
 const METADATA = ['request_id', 'room_id', 'peer_id'] as const;
 
 /**
- * Formats a line as one JSON object: `time`, `severity`, `message`, `metadata` (docs/reference/configuration.md,
+ * Formats a line as one JSON object with `time`, `severity`, `message` and `metadata` (docs/reference/configuration.md,
  * JF_STRUCTURED_LOGGING).
  */
 export function jsonLine(record: LogRecord): string {
@@ -17,8 +17,8 @@ export function jsonLine(record: LogRecord): string {
 }
 
 /**
- * Formats a line as `time metadata[level] message`, followed by the other fields as `name=value`. Control characters are
- * escaped.
+ * Formats a line as `time metadata[level] message`, followed by the other fields as `name=value`. Escapes control
+ * characters.
  */
 export function textLine(record: LogRecord): string {
   let metadata = '';
@@ -52,7 +52,7 @@ function textValue(value: unknown): string {
   return escapeControls(JSON.stringify(value));
 }
 
-/** Escapes control characters: a value must not look like a line of the log. */
+/** Escapes control characters, so that a value cannot pass for a log line. */
 function escapeControls(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {

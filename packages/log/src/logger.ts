@@ -8,26 +8,26 @@ import { standardOutput, type Output } from './output.js';
 import { RecentLines } from './recent-lines.js';
 
 export interface LoggerOptions {
-  /** JSON lines instead of text lines. */
+  /** True for JSON lines instead of text lines. */
   structured?: boolean;
-  /** Lines below this severity are not written. Default `info`. */
+  /** Minimum severity of written lines. Default `info`. */
   level?: LogLevel;
   /** Receives each line without its line break. Default: standard output. */
   sink?: (line: string) => void;
-  /** Values that are masked wherever they occur in a line (secretValues of the configuration). */
+  /** Values to mask wherever they occur in a line (`secretValues` of the configuration). */
   secrets?: readonly string[];
-  /** How many lines are kept for inspection. Default 1,000. */
+  /** Number of lines kept for inspection. Default 1,000. */
   recentLines?: number;
-  /** Clock, Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   now?: () => number;
 }
 
 export interface Logger extends Log {
-  /** The last lines written, and a subscription for the next. */
+  /** The lines written last, with a subscription to further ones. */
   readonly recent: RecentLines;
-  /** Severity from which on lines are written. */
+  /** Minimum severity of written lines. */
   readonly level: LogLevel;
-  /** Changes the severity from which on lines are written, for this logger and all its children. */
+  /** Sets the minimum severity of written lines, for this logger and all its children. */
   setLevel(level: LogLevel): void;
 }
 
@@ -35,7 +35,7 @@ const LEVELS = { error: 0, warning: 1, info: 2, debug: 3 } as const satisfies Re
 
 let output: Output | undefined;
 
-/** Writes a line to the standard output, which all loggers of the process share. */
+/** Writes a line to standard output, which all loggers of the process share. */
 function toStandardOutput(line: string, format: (record: LogRecord) => string): void {
   if (output === undefined) {
     const opened = standardOutput((lines) =>
@@ -47,7 +47,7 @@ function toStandardOutput(line: string, format: (record: LogRecord) => string): 
   output.line(line);
 }
 
-/** Writes the lines that a slow reader has not taken yet. The end of the process does so by itself, a kill does not. */
+/** Writes lines that a slow reader has not taken yet. Runs by itself on exit, but not when the process is killed. */
 export function flushLog(): void {
   output?.end();
 }
@@ -59,14 +59,14 @@ function lineStream(sink: (line: string) => void): Writable {
       try {
         sink(line);
       } catch {
-        // Callers must not fail because the log cannot be written, and there is nowhere to report it.
+        // A caller must not fail because the log cannot be written, and there is nowhere to report it.
       }
       done();
     },
   });
 }
 
-/** Creates the log of a node, on winston; children share its level, sink and ring. */
+/** Creates a node's log on winston; children share its level, sink and ring buffer. */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const recent = new RecentLines(options.recentLines ?? 1_000);
   const mask = createMasker(options.secrets ?? []);

@@ -1,25 +1,25 @@
 import { writeSync } from 'node:fs';
 
-/** Bytes that may wait for a reader that is behind; newer lines are dropped. */
+/** Bytes that may be queued for a slow reader; newer lines are dropped. */
 const MAX_WAITING_BYTES = 8_000_000;
 const RETRY_MS = 10;
-/** Bytes that a pipe takes all or none of (`PIPE_BUF` of Linux), so that lines of other processes do not come in between. */
+/** Bytes that a pipe takes atomically (Linux's `PIPE_BUF`), so that lines of other processes do not get in between. */
 const PIPE_BYTES = 4_096;
-/** Longest wait for a reader when the process ends. */
+/** Maximum wait for a reader when the process exits. */
 const LAST_FLUSH_MS = 2_000;
 
 export interface OutputOptions {
-  /** Writes to the file and returns how many bytes it took; throws `EAGAIN` when it takes none at present. */
+  /** Writes to the file and returns the number of bytes taken. Throws `EAGAIN` if it cannot take any now. */
   write: (bytes: Uint8Array) => number;
   /** Blocks this thread. */
   pause: (ms: number) => void;
-  /** Returns the line that tells how many were dropped. */
+  /** Returns the line that reports how many lines were dropped. */
   dropped: (lines: number) => string;
 }
 
 /**
- * Writes lines to a file without waiting for its reader, and still loses none when the process ends: `process.stdout`
- * forgets what a pipe has not taken by then. A reader that stands still costs lines, never memory or time.
+ * Writes lines to a file without waiting for its reader, and yet loses none when the process exits: `process.stdout`
+ * discards what a pipe has not taken by then. A stalled reader costs lines, never memory or time.
  */
 export class Output {
   readonly #options: OutputOptions;
@@ -43,7 +43,7 @@ export class Output {
     if (this.#retry === undefined) this.#flush();
   }
 
-  /** Writes what is waiting, for a limited time, before the process ends. */
+  /** Writes the queued lines, for a limited time, before the process exits. */
   end(): void {
     clearTimeout(this.#retry);
     for (let waited = 0; !this.#write() && waited < LAST_FLUSH_MS; waited += RETRY_MS) this.#options.pause(RETRY_MS);
@@ -54,7 +54,7 @@ export class Output {
     if (!this.#write()) this.#retry = setTimeout(() => this.#flush(), RETRY_MS);
   }
 
-  /** Takes the lines to write next: one by one, the 100,000 that may wait would take seconds. */
+  /** Takes the next lines in a batch: up to 100,000 may be queued, and writing them one by one would take seconds. */
   #batch(): Uint8Array {
     let lines = 0;
     let bytes = 0;
@@ -67,7 +67,7 @@ export class Output {
     return Buffer.concat(this.#waiting.splice(0, lines), bytes);
   }
 
-  /** Returns false when something is left. */
+  /** Writes as much as possible. Returns false when something is left. */
   #write(): boolean {
     while (this.#waiting.length > 0) {
       const bytes = this.#batch();
@@ -94,9 +94,9 @@ export class Output {
 
 const lock = new Int32Array(new SharedArrayBuffer(4));
 
-/** Opens the standard output of this process. */
+/** Opens this process's standard output. */
 export function standardOutput(dropped: (lines: number) => string): Output {
-  // Makes a pipe non-blocking.
+  // Accessing it makes a pipe non-blocking.
   const { fd } = process.stdout;
 
   return new Output({

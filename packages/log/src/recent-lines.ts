@@ -1,6 +1,6 @@
 import type { LogRecord } from './log.js';
 
-/** The last lines of the log, bounded, for inspection of a running node. */
+/** The last lines of the log, bounded, for inspecting a running node. */
 export class RecentLines {
   readonly #ring: (LogRecord | undefined)[];
   #next = 0;
@@ -21,13 +21,13 @@ export class RecentLines {
       try {
         listener(record);
       } catch {
-        // A broken listener must not break the caller, and is not called again.
+        // A listener that throws must not break the caller, and is not called again.
         this.#listeners.delete(listener);
       }
     }
   }
 
-  /** Returns `count` lines at most, oldest first. */
+  /** Returns up to `count` lines, oldest first. */
   last(count: number = this.capacity): LogRecord[] {
     const wanted = Math.max(0, Math.min(count, this.#ring.length));
     const lines: LogRecord[] = [];
@@ -40,7 +40,7 @@ export class RecentLines {
     return lines;
   }
 
-  /** Calls `listener` with each further line until the returned function is called. */
+  /** Calls `listener` for each further line until the returned function is called. */
   subscribe(listener: (record: LogRecord) => void): () => void {
     this.#listeners.add(listener);
 

@@ -1,8 +1,8 @@
 import type { Log } from './log.js';
 
-/** Logs the warnings of Node.js in this thread instead of printing them, so that every line has one form. */
+/** Logs this thread's Node.js warnings instead of printing them, so that every line has the same format. */
 export function logWarnings(log: Log): void {
-  // Removes the listener that prints them.
+  // Removes Node's own listener, which prints them.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
 }

@@ -4,30 +4,30 @@ import { ConnectionShares } from '@bloom/net';
 import type { Metrics } from './metrics.js';
 import { Scrapes } from './scrapes.js';
 
-/** A Prometheus needs one connection. When there are too many, the oldest one is closed: a scrape takes milliseconds. */
+/** Prometheus needs one connection. Beyond this bound the oldest is closed, because a scrape takes milliseconds. */
 const MAX_CONNECTIONS = 64;
 const MAX_PER_NETWORK = 32;
-/** Limit for a whole request. */
+/** Time limit for a whole request. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Limit for a client that takes nothing of its response, longer than any scrape has to wait for one. */
+/** Time limit for a client that stops reading its response; longer than any scrape has to wait for its turn. */
 const STALLED_MS = 60_000;
 
 export interface MetricsServerOptions {
   metrics: Metrics;
   ip: string;
-  /** 0 = any free port. */
+  /** 0 for any free port. */
   port: number;
 }
 
 export interface MetricsServer {
-  /** The port bound. */
+  /** The bound port. */
   readonly port: number;
   /** `http://<ip>:<port>` */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** The listener for `GET /metrics` cannot be opened. */
+/** The listener for `GET /metrics` could not be opened. */
 export class MetricsListenError extends Error {
   readonly code = 'METRICS_LISTEN_FAILED';
 
@@ -40,7 +40,7 @@ export class MetricsListenError extends Error {
 }
 
 /**
- * Serves `GET /metrics` in plain HTTP without authorization, and nothing else.
+ * Serves `GET /metrics` over plain HTTP without authorization, and nothing else.
  * @throws MetricsListenError when the address or port is not available
  */
 export async function startMetricsServer({ metrics, ip, port }: MetricsServerOptions): Promise<MetricsServer> {
@@ -51,7 +51,7 @@ export async function startMetricsServer({ metrics, ip, port }: MetricsServerOpt
   const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
-    // Only an attacker sends a request before the last one is answered: one read of 64 KiB brings thousands of them.
+    // Only an attacker pipelines requests: a single read of 64 KiB can contain thousands of them.
     if (answering.has(socket)) socket.destroy();
     if (socket.destroyed) return;
     answering.add(socket);
@@ -102,7 +102,7 @@ function listen(server: Server, ip: string, port: number): Promise<void> {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    // Closing a server twice calls back with an error that only means that it is closed.
+    // Closing a server twice calls back with an error that only means it is already closed.
     server.close(() => resolve());
     server.closeAllConnections();
   });

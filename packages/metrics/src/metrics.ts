@@ -6,29 +6,29 @@ import { seriesOf } from './series.js';
 export interface MetricsOptions {
   /** Seconds per tick of the time counters (`JF_ROOM_METRICS_INTERVAL_MS` / 1000). */
   tickSeconds: number;
-  /** Adds the series under the names of the release before and of the Jellyfish media server (`JF_METRICS_COMPAT`). Default false. */
+  /** Adds the series under the names of the last release and of Jellyfish (`JF_METRICS_COMPAT`). Default false. */
   compat?: boolean;
-  /** Memory, event-loop lag, garbage collection of the process. Default true. */
+  /** Adds memory, event loop lag and garbage collection of the process. Default true. */
   processMetrics?: boolean;
-  /** Monotonic clock, ms. Default: that of the process. */
+  /** Returns monotonic milliseconds. Default: the process clock. */
   now?: () => number;
 }
 
-/** Load of a node, as placement compares it. */
+/** Load of a node, as compared for placement. */
 export interface LoadFigures {
   forwardedTracks: number;
   rooms: number;
 }
 
-/** Whether a node takes new rooms. */
+/** Readiness of a node for new rooms. */
 export interface NodeState {
   ready: boolean;
   draining: boolean;
 }
 
 /**
- * Metrics of a node (docs/reference/metrics.md). Callers report events; this class maps them to the series of a Prometheus
- * registry.
+ * Metrics of a node (docs/reference/metrics.md). Callers report events, which this class maps to the series of a
+ * Prometheus registry.
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -53,7 +53,7 @@ export class Metrics {
   readonly #dataEventsDropped: Counter;
   readonly #abandonedUploads: Counter;
   readonly #leftOutPictures: Counter;
-  /** Quality of calls, and figures of the node. */
+  /** Call quality, and figures about the node. */
   readonly quality: QualitySeries;
   readonly #beforeScrape: (() => Promise<void>)[] = [];
   #nodeState: () => NodeState = () => ({ ready: false, draining: false });
@@ -128,7 +128,7 @@ export class Metrics {
     this.#rooms.created(roomId);
   }
 
-  /** Sets every series of the room to 0, and removes them after 5 minutes. */
+  /** Sets every series of the room to 0 and removes them after 5 minutes. */
   roomRemoved(roomId: string): void {
     this.#rooms.removed(roomId);
   }
@@ -175,7 +175,7 @@ export class Metrics {
     this.#nodeDowns.inc({ node }, 0);
   }
 
-  /** `inOrder`: it has left, and no link to it is missing. */
+  /** Records that a node went down. `inOrder` is true if it left, so that no link to it is missing. */
   nodeDown(node: string, inOrder: boolean): void {
     if (inOrder) this.#linkUp.remove({ node });
     else this.#linkUp.set({ node }, 0);
@@ -227,22 +227,22 @@ export class Metrics {
     this.#leftOutPictures.inc(pictures);
   }
 
-  /** Sets where the state of the node is read from at each scrape. */
+  /** Sets the function that returns the node's state at each scrape. */
   readNode(state: () => NodeState): void {
     this.#nodeState = state;
   }
 
-  /** Advances the time counters by one tick and drops the series of rooms that ended 5 minutes ago. */
+  /** Advances the time counters by one tick, and drops the series of rooms that ended 5 minutes ago. */
   tick(): void {
     this.#rooms.tick();
   }
 
-  /** Adds work that brings series up to date; it runs for each scrape, and must end in time. */
+  /** Adds a function that updates series. It runs on each scrape and must finish in time. */
   beforeScrape(collect: () => Promise<void>): void {
     this.#beforeScrape.push(collect);
   }
 
-  /** Returns the Prometheus text format. */
+  /** Returns the metrics in the Prometheus text format. */
   async expose(): Promise<string> {
     await Promise.all(this.#beforeScrape.map((collect) => collect()));
     const text = await this.#registry.metrics();
@@ -255,12 +255,12 @@ export class Metrics {
   }
 }
 
-/** Series that the Jellyfish media server has as well, with `jellyfish` in place of `bloom`. */
+/** Series that the Jellyfish media server also has, with `jellyfish` in place of `bloom`. */
 const JELLYFISH_SERIES = /^(?:# (?:HELP|TYPE) )?bloom_(?:rooms|room_(?!id_)|traffic_)/;
-/** Counters that had other names, which the Jellyfish media server has still. `_total` comes last in Prometheus. */
+/** Counters whose names have changed, except in the Jellyfish media server. Prometheus puts `_total` last. */
 const RENAMED = /(bloom_(?:traffic_(?:in|e)gress_(?:webrtc|http)|room_peer_time|room_duration))_(bytes|seconds)_total/;
 
-/** Returns the series under the names of the release before, and of the Jellyfish media server. */
+/** Returns the series under the names of the previous release and of the Jellyfish media server. */
 function oldSeries(text: string): string {
   const lines = text.split('\n');
   const renamed = lines.filter((line) => RENAMED.test(line)).map(formerName);

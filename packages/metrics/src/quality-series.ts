@@ -1,33 +1,33 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { seriesOf } from './series.js';
 
-/** What one peer experienced since it was looked at before; absent values are unknown. */
+/** Quality experienced by one peer since the last report; absent values are unknown. */
 export interface PeerQuality {
-  /** Share of packets lost on the way from the peer, 0 to 1. */
+  /** Share of packets lost between the peer and the server, 0 to 1. */
   lossIn?: number;
-  /** Share of packets lost on the way to the peer, 0 to 1. */
+  /** Share of packets lost between the server and the peer, 0 to 1. */
   lossOut?: number;
   roundTripSeconds?: number;
   jitterSeconds?: number;
-  /** What the peer can receive, bits per second. */
+  /** Estimated receive bandwidth of the peer, in bits per second. */
   estimateBps?: number;
 }
 
-/** Requests for repair since the last look: `in` were sent to publishers, `out` came from receivers. */
+/** Repair requests since the last report: `in` were sent to publishers, `out` came from receivers. */
 export interface Repairs {
   nacks: { in: number; out: number };
   plis: { in: number; out: number };
 }
 
-/** Figures of the process and its surroundings at the time of a scrape. */
+/** Figures about the process and its environment at the time of a scrape. */
 export interface NodeFigures {
-  /** Share of time that each media worker was busy since the last look, 0 to 1; the first worker is number 1. */
+  /** Share of time that each media worker was busy since the last report, 0 to 1, starting with worker 1. */
   workersBusy: readonly number[];
   workerRestarts: number;
   webhookBacklog: number;
-  /** Messages in the fullest mailbox. */
+  /** Number of messages in the fullest mailbox. */
   longestMailbox: number;
-  /** The file system below the resources; undefined when it cannot be read. */
+  /** File system of the resources; undefined if it cannot be read. */
   disk: { freeBytes: number; sizeBytes: number } | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface BuildInfo {
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 30];
 
-/** Series about the quality of calls and the health of a node. Nothing here has a label per peer or room. */
+/** Series about call quality and node health. None has a label per peer or room. */
 export class QualitySeries {
   readonly #joins: Counter<'outcome'>;
   readonly #timeToMedia: Histogram;
@@ -116,7 +116,7 @@ export class QualitySeries {
     this.#componentCrashes.inc({ kind });
   }
 
-  /** Adds one peer to the histograms over peers. */
+  /** Adds one peer to the per-peer histograms. */
   peer({ lossIn, lossOut, roundTripSeconds, jitterSeconds, estimateBps }: PeerQuality): void {
     if (lossIn !== undefined) this.#loss.observe({ direction: 'in' }, lossIn);
     if (lossOut !== undefined) this.#loss.observe({ direction: 'out' }, lossOut);
@@ -154,7 +154,7 @@ export class QualitySeries {
     this.#diskSize.set(disk.sizeBytes);
   }
 
-  /** Returns the function that counts a request of this route; call it once per route. */
+  /** Returns the function that records a request of this route; call it once per route. */
   httpRoute(route: string): (seconds: number) => void {
     const histogram = this.#httpDuration.labels({ route });
 

@@ -1,12 +1,12 @@
 import type { Counter, Gauge, Registry } from 'prom-client';
 import { seriesOf } from './series.js';
 
-/** How long the zeros of a removed room are served, so that a scraper sees them. */
+/** Time for which the zeros of a removed room are served, so that a scraper sees them. */
 const KEEP_REMOVED_MS = 5 * 60_000;
 
 interface Room {
   peers: number;
-  /** Time of removal; undefined while the room lives. */
+  /** Time of removal; undefined while the room exists. */
   removedAt: number | undefined;
 }
 
@@ -16,7 +16,7 @@ interface RoomSeriesOptions {
   now: () => number;
 }
 
-/** Series with the label `room_id`: 0 from creation, 0 after removal, gone 5 minutes later. */
+/** Series with the label `room_id`: 0 from creation, 0 after removal, and dropped 5 minutes later. */
 export class RoomSeries {
   readonly #options: RoomSeriesOptions;
   readonly #rooms = new Map<string, Room>();
@@ -104,7 +104,7 @@ export class RoomSeries {
     }
   }
 
-  /** A late event must not bring back the label of an ended room. */
+  /** Returns a room that still exists. A late event must not bring back the label of an ended room. */
   #liveRoom(roomId: string): Room | undefined {
     const room = this.#rooms.get(roomId);
 

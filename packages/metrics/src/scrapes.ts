@@ -1,11 +1,11 @@
 import { type Clock, sleep, systemClock } from '@bloom/time';
 
-/** Pause after a scrape, as a multiple of the time that it took: scrapes get a tenth of the time, however many ask. */
+/** Pause after a scrape, as a multiple of its duration: scrapes use a tenth of the time, however many are requested. */
 const PAUSE_FACTOR = 9;
-/** Below the 10 s for which Prometheus waits. */
+/** Less than the 10 s that Prometheus waits. */
 const MAX_PAUSE_MS = 5_000;
 
-/** Makes one text at a time. All who ask before it is begun share it. */
+/** Generates one text at a time. All callers that ask before generation starts share it. */
 export class Scrapes {
   readonly #expose: () => Promise<string>;
   readonly #clock: Clock;
@@ -18,7 +18,7 @@ export class Scrapes {
     this.#clock = clock;
   }
 
-  /** Resolves with a text that is made after the call. The bytes are shared: slow readers cost no copy of their own. */
+  /** Resolves with a text generated after the call. Callers share its bytes, so slow readers cost no extra copy. */
   take(): Promise<Buffer> {
     if (this.#next === undefined) {
       this.#next = this.#make(this.#last);

@@ -2,18 +2,18 @@ import type { Socket } from 'node:net';
 import { readProxyHeader } from './proxy-header.js';
 import type { Endpoint, TrustedProxies } from './trusted-proxies.js';
 
-/** Time for a proxy to send the header, which comes with the first packet. */
+/** Time limit for a proxy to send the header, which comes with the first packet. */
 const HEADER_MS = 5_000;
 
 export interface ProxiedOptions {
   trusted: TrustedProxies;
-  /** Called with the address of the client once the header is read; the socket then continues behind it. */
+  /** Called with the client's address once the header is read; the socket continues after the header. */
   accept: (socket: Socket, client: Endpoint) => void;
-  /** Called for a connection that is no proxy's, or has no header. It is closed. */
+  /** Called for a connection that is not from a proxy or has no header. It is closed. */
   onRefused: (address: string, reason: 'not a trusted proxy' | 'no PROXY header') => void;
 }
 
-/** Reads the PROXY protocol header of a new connection (`JF_PROXY_PROTOCOL`). Nothing is guessed: others are closed. */
+/** Reads the PROXY protocol header of a new connection (`JF_PROXY_PROTOCOL`). Closes any connection without one. */
 export function acceptProxied(socket: Socket, { trusted, accept, onRefused }: ProxiedOptions): void {
   const { remoteAddress: address = '', remotePort: port = 0 } = socket;
   const refuse = (reason: 'not a trusted proxy' | 'no PROXY header'): void => {

@@ -3,8 +3,8 @@ import { isIPv4, isIPv6 } from 'node:net';
 const V4_MAPPED_PREFIX = Uint8Array.from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
 
 /**
- * Returns the bytes of a literal IPv4 or IPv6 address; undefined for anything else. An IPv4-mapped IPv6 address, which a
- * dual-stack socket reports for an IPv4 client, gives the 4 bytes of the IPv4 address.
+ * Returns the bytes of a literal IPv4 or IPv6 address; undefined for anything else. An IPv4-mapped IPv6 address, which
+ * a dual-stack socket reports for an IPv4 client, yields the 4 bytes of the IPv4 address.
  */
 export function addressBytes(address: string): Uint8Array | undefined {
   if (isIPv4(address)) return v4Bytes(address);
@@ -23,7 +23,7 @@ export function addressText(bytes: Uint8Array): string {
   return groups.join(':');
 }
 
-/** Returns the part of an address that one party holds as a whole: an IPv4 address, the /64 of an IPv6 address. */
+/** Returns the network that a single party usually owns: an IPv4 address, or the /64 of an IPv6 address. */
 export function networkOf(address: string): string {
   const bytes = addressBytes(address);
   return bytes === undefined

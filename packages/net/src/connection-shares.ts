@@ -3,16 +3,16 @@ import { networkOf } from './address.js';
 export interface ConnectionSharesOptions<T> {
   max: number;
   maxPerNetwork?: number;
-  /** Budget of the kept connections, apart from `max`: neither kind keeps the other out. Default: all share `max`. */
+  /** Separate limits for kept connections: neither kind locks the other out. Default: both share `max`. */
   kept?: { max: number; maxPerNetwork: number };
   /**
-   * Age from which a connection may lose its place to a newer one: longer than honest clients take to earn it. When the limit
-   * is reached and all connections are younger, the newcomer is refused, unless another network has more of them. Default 0.
+   * Age from which a newer connection may replace one: longer than honest clients take to earn their place. At the
+   * limit, with only younger connections, a newcomer is refused unless another network has more of them. Default 0.
    */
   graceMs?: number;
-  /** Default: the monotonic clock of the system. */
+  /** Default: the system's monotonic clock. */
   now?: (() => number) | undefined;
-  /** Called for a connection that has lost its place to a newer one; the caller closes it. */
+  /** Called for a connection that was replaced by a newer one; the caller closes it. */
   drop: (connection: T, limit: 'network' | 'total') => void;
 }
 
@@ -23,15 +23,15 @@ interface Network<T> {
 }
 
 /**
- * Bounds connections in all and per network (see `networkOf`). A newcomer takes the place of the oldest connection that has
- * not yet earned its own, never of one that has.
+ * Limits connections in total and per network (see `networkOf`). A newcomer replaces the oldest connection that has not
+ * earned its place yet, and never one that has.
  */
 export class ConnectionShares<T> {
   readonly #options: ConnectionSharesOptions<T>;
   readonly #now: () => number;
   readonly #graceMs: number;
   readonly #networks = new Map<string, Network<T>>();
-  /** Connections that can lose their place, oldest first. */
+  /** Connections that may be replaced, oldest first. */
   readonly #droppable = new Map<T, { network: string; since: number }>();
   readonly #kept = new Map<T, string>();
 
@@ -56,8 +56,8 @@ export class ConnectionShares<T> {
   }
 
   /**
-   * Keeps the connection from being dropped. Returns false when as many as may be kept are: the caller closes it. True for a
-   * connection that is not counted, or kept already.
+   * Protects the connection from replacement. Returns false at the limit of kept connections: the caller closes it.
+   * Returns true for a connection that is already kept or not counted.
    */
   keep(connection: T): boolean {
     const found = this.#droppable.get(connection);
@@ -72,7 +72,7 @@ export class ConnectionShares<T> {
     return true;
   }
 
-  /** Forgets a connection. Returns false for one that is not counted. */
+  /** Removes a connection. Returns false if it was not counted. */
   delete(connection: T): boolean {
     const name = this.#kept.get(connection) ?? this.#droppable.get(connection)?.network;
     if (name === undefined) return false;
@@ -97,7 +97,7 @@ export class ConnectionShares<T> {
     return true;
   }
 
-  /** Returns the oldest connection of the network with the most, whatever its age, where that has more than the newcomer's. */
+  /** Returns the oldest connection, of any age, of the network with the most, if that is more than the newcomer's. */
   #oldestOfAll(ofNetwork: number): T | undefined {
     let most: Set<T> | undefined;
     for (const { droppable } of this.#networks.values()) if (droppable.size > (most?.size ?? 0)) most = droppable;
@@ -106,7 +106,7 @@ export class ConnectionShares<T> {
     return this.#aged(this.#droppable.keys());
   }
 
-  /** Returns the first one, when it is old enough to be dropped. */
+  /** Returns the first connection if it is old enough to be replaced. */
   #aged(connections: Iterable<T>): T | undefined {
     for (const connection of connections) {
       const since = this.#droppable.get(connection)?.since ?? Number.POSITIVE_INFINITY;

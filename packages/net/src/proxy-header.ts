@@ -2,9 +2,9 @@ import { isIP } from 'node:net';
 import { addressText } from './address.js';
 import type { Endpoint } from './trusted-proxies.js';
 
-/** The longest header of version 1, with its end of line. */
+/** Longest version 1 header, including its line end. */
 const MAX_V1_BYTES = 107;
-/** Bytes of a version 2 header that are read; real ones have a few TLVs behind the addresses. */
+/** Longest version 2 header that is read; real ones have a few TLVs after the addresses. */
 const MAX_V2_BYTES = 4 * 1024;
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const V2_FIXED_BYTES = 16;
@@ -13,7 +13,7 @@ const V1_START = Buffer.from('PROXY ');
 export type ProxyHeader =
   | 'incomplete'
   | 'invalid'
-  /** `client`: undefined where the proxy speaks for itself, such as for its health checks. */
+  /** `client` is undefined for the proxy's own connections, such as health checks. */
   | { byteLength: number; client: Endpoint | undefined };
 
 /**
@@ -60,7 +60,7 @@ function readV2(bytes: Buffer): ProxyHeader {
   if (bytes.length < byteLength) return 'incomplete';
   if (command === 0) return { byteLength, client: undefined };
   const size = family === 1 ? 4 : family === 2 ? 16 : undefined;
-  // Unspecified family or transport: the proxy cannot say.
+  // Unspecified family or transport: the proxy does not know the client.
   if (size === undefined || transport !== 1) return { byteLength, client: undefined };
   if (byteLength < V2_FIXED_BYTES + 2 * size + 4) return 'invalid';
 

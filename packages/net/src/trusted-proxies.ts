@@ -1,17 +1,17 @@
 import { BlockList, isIP } from 'node:net';
 
-/** The address of a client, as a proxy reports it, or as the connection has it. */
+/** A client's address, taken from its connection or reported by a proxy. */
 export interface Endpoint {
   address: string;
-  /** 0 = unknown. */
+  /** 0 if unknown. */
   port: number;
 }
 
-/** The proxies of `JF_TRUSTED_PROXIES`: what they say about the address of a client is believed. */
+/** The proxies of `JF_TRUSTED_PROXIES`, whose reports of a client's address are trusted. */
 export class TrustedProxies {
   readonly #list = new BlockList();
 
-  /** @param networks literal addresses and CIDR ranges, all valid */
+  /** @param networks valid literal addresses and CIDR ranges */
   constructor(networks: readonly string[] = []) {
     for (const network of networks) {
       const [address = '', prefix] = network.split('/');
@@ -29,8 +29,8 @@ export class TrustedProxies {
   }
 
   /**
-   * Returns the address of the client behind a request: that of the connection, or where it is a trusted proxy's the last
-   * address in `X-Forwarded-For` that is none. An entry that is no address ends the search: nothing before it can be believed.
+   * Returns the client's address for a request: the connection's address or, if that is a trusted proxy, the last
+   * untrusted address in `X-Forwarded-For`. An invalid entry ends the search, because nothing before it can be trusted.
    */
   clientOf(connection: string, forwardedFor: string | undefined): string {
     if (forwardedFor === undefined || !this.has(connection)) return connection;
@@ -46,7 +46,7 @@ export class TrustedProxies {
   }
 }
 
-/** Reads an entry of `X-Forwarded-For`: an address, with some proxies followed by a port. */
+/** Parses an entry of `X-Forwarded-For`: an address, to which some proxies append a port. */
 function addressIn(entry: string): string | undefined {
   const text = entry.trim();
   const address = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;

@@ -1,23 +1,24 @@
 import type { Duplex } from 'node:stream';
 import { ConnectionShares } from './connection-shares.js';
 
-/** Bytes that a websocket may receive before it has authenticated: some times the longest token. */
+/** Bytes that a websocket may receive before it has authenticated: several times the longest token. */
 export const MAX_UNAUTHENTICATED_BYTES = 16 * 1024;
-/** Bytes of all of them, beyond which none may have more than its share. */
+/** Bytes that all of them may receive; beyond this, none may exceed its share. */
 export const MAX_UNAUTHENTICATED_BYTES_IN_ALL = 8 * 1024 * 1024;
-/** Sockets of one network, which may be a proxy or a NAT in front of many clients. */
+/** Bound on the sockets of one network, which may be a proxy or a NAT in front of many clients. */
 export const MAX_UNAUTHENTICATED_PER_NETWORK = 1_536;
 export const MAX_UNAUTHENTICATED = 2_048;
 /**
- * Age from which a silent socket may go for a newer one: honest clients send the token one round trip after the handshake.
- * With 1,536 places, a flood of 1,536 sockets a second from behind the same address keeps none of them out; a slower one leaves more time.
+ * Age from which a newer socket may replace a silent one: honest clients send the token one round trip after the
+ * handshake. With 1,536 places, even a flood of 1,536 sockets per second from the same address locks none of them out; a
+ * slower flood leaves more time.
  */
 export const UNAUTHENTICATED_GRACE_MS = 1_000;
 
 export interface UnauthenticatedSocketsOptions {
-  /** Called for each socket that was destroyed for a limit. */
+  /** Called for each socket destroyed because of a limit. */
   onDrop?: (dropped: { address: string; limit: 'bytes' | 'network' | 'total' }) => void;
-  /** Monotonic time. Default: that of the system. */
+  /** Returns monotonic milliseconds. Default: the system's clock. */
   now?: (() => number) | undefined;
 }
 
@@ -27,11 +28,11 @@ interface Stranger {
   bytes: number;
 }
 
-/** Bounds the memory that strangers can occupy with websockets that never authenticate, in bytes for each and in number. */
+/** Limits the number of websockets that have not authenticated, and the bytes that strangers can send through them. */
 export class UnauthenticatedSockets {
   readonly #onDrop: NonNullable<UnauthenticatedSocketsOptions['onDrop']>;
   readonly #shares: ConnectionShares<Stranger>;
-  /** Bytes that all of them have received. */
+  /** Bytes received by all of them. */
   #bytes = 0;
 
   constructor({ onDrop = () => undefined, now }: UnauthenticatedSocketsOptions = {}) {
@@ -50,9 +51,9 @@ export class UnauthenticatedSockets {
   }
 
   /**
-   * Watches a connection whose websocket is about to be accepted. `isOpen` is false once the websocket is closing, and no
-   * longer stores what it receives. Returns the function to call when the client has authenticated; undefined when all places
-   * are taken by sockets that may still authenticate.
+   * Watches a connection whose websocket is about to be accepted. `isOpen` returns false once the websocket is closing
+   * and no longer stores what it receives. Returns a function to call when the client has authenticated; undefined if
+   * sockets that may still authenticate occupy all places.
    */
   add(
     connection: Duplex,
@@ -69,7 +70,7 @@ export class UnauthenticatedSockets {
       this.#bytes += chunk.byteLength;
       if (!this.#isTooMuch(stranger)) return;
       connection.off('data', count);
-      // The websocket may just be refusing an announced length, with a close frame.
+      // The websocket may be refusing an announced length with a close frame right now.
       setImmediate(() => {
         if (isOpen() && this.#shares.delete(stranger)) this.#drop(stranger, 'bytes');
       });

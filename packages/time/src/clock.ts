@@ -1,18 +1,18 @@
-/** Source of time. Passed in rather than imported, so that tests control it. */
+/** Source of time, passed in so that tests can control it. */
 export interface Clock {
-  /** Monotonic milliseconds with fractions, from an arbitrary origin: for durations and deadlines. */
+  /** Returns monotonic milliseconds with fractions, from an arbitrary origin: for durations and deadlines. */
   now(): number;
-  /** Unix milliseconds: for timestamps that leave the process. May jump when the machine's time is set. */
+  /** Returns Unix milliseconds: for timestamps that leave the process. Jumps when the system time is set. */
   wall(): number;
-  /** Calls `run` once after `ms` milliseconds. Returns the handle that `clearTimeout` takes. */
+  /** Calls `run` once after `ms` milliseconds. Returns the handle for `clearTimeout`. */
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(handle: unknown): void;
 }
 
-/** Node fires a timer at once when its delay does not fit into 31 bits, a little less than 25 days. */
+/** Longest delay of a Node timer, slightly less than 25 days: it fires immediately if the delay exceeds 31 bits. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Chains native timers to wait longer than one of them can. */
+/** Chains native timers to wait longer than a single one can. */
 class LongTimeout {
   #timer: NodeJS.Timeout;
 
@@ -44,8 +44,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Returns Unix milliseconds that never go back and agree between the threads of a process. They part from `wall` when the
- * machine's time is set.
+ * Returns Unix milliseconds that are monotonic and agree between the threads of a process. They deviate from `wall`
+ * once the system time is set.
  */
 export function epochNow(): number {
   return performance.timeOrigin + performance.now();

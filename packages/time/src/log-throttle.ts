@@ -1,12 +1,12 @@
 import { systemClock, type Clock } from './clock.js';
 
 const PERIOD_MS = 60_000;
-/** Keys may come from outside, and one attacker may have thousands: there are no more lines than this in a period. */
+/** Bound on the lines per period. Keys may come from outside, and a single attacker may use thousands. */
 const MAX_KEYS = 1_000;
 
 /**
- * Returns whether the event of this number, counted from 1, is one to log: the 1st, 2nd, 4th, 8th and so on. For events that a
- * remote party can repeat at any rate.
+ * Returns true if event number `count`, counted from 1, should be logged: the 1st, 2nd, 4th, 8th and so on. For events
+ * that a remote party can repeat at any rate.
  */
 export function isPowerOfTwo(count: number): boolean {
   return (count & (count - 1)) === 0;
@@ -15,7 +15,7 @@ export function isPowerOfTwo(count: number): boolean {
 /** Allows one log line per key and minute, so that no remote party can fill the log. */
 export class LogThrottle {
   readonly #clock: Clock;
-  /** Keys of the last period, oldest first. */
+  /** Keys logged in the last period, oldest first. */
   readonly #allowedAt = new Map<string, number>();
 
   constructor(clock: Clock = systemClock) {

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from './clock.js';
 
-/** A timer that runs at most once at a time: starting it again cancels the earlier run. */
+/** A timer with at most one pending run: starting it again cancels the earlier one. */
 export class Timer {
   readonly #clock: Clock;
   #handle: unknown;
@@ -22,7 +22,7 @@ export class Timer {
     }, ms);
   }
 
-  /** Calls `run` every `ms` milliseconds until the timer is stopped or started again. */
+  /** Calls `run` every `ms` milliseconds until the timer is stopped or restarted. */
   repeat(ms: number, run: () => void): void {
     this.start(ms, () => {
       this.repeat(ms, run);

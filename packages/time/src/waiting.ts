@@ -20,12 +20,12 @@ export function sleep(
 
 export interface TimeLimit<L> {
   readonly timeoutMs: number;
-  /** Called when the work is late. Its result, or the error it throws, becomes the outcome. */
+  /** Called when the time limit is reached. Its result, or the error it throws, becomes the outcome. */
   readonly late: () => L;
   readonly clock?: Clock;
 }
 
-/** Waits for `work` no longer than `timeoutMs`. The work itself goes on; a late rejection of it is ignored. */
+/** Waits for `work` for at most `timeoutMs`. The work itself continues; a late rejection is ignored. */
 export function inTime<T, L = never>(
   work: Promise<T>,
   { timeoutMs, late, clock = systemClock }: TimeLimit<L>,

@@ -1,4 +1,4 @@
-// Loads settings from an environment on a machine that is always the same.
+// Loads settings from an environment on a machine with fixed properties.
 import { expect } from '@jest/globals';
 import { ConfigError } from '../errors.js';
 import { loadConfig, type World } from '../load-config.js';
@@ -32,7 +32,7 @@ export function failure(env: Environment): ConfigError {
   throw new Error(`${JSON.stringify(env)} was accepted`);
 }
 
-/** Expects that the start fails, and that the message names the variable and the offending value. */
+/** Expects startup to fail with a message that names the variable and the offending value. */
 export function rejects(name: string, values: readonly string[], others: Environment = {}): void {
   for (const value of values) {
     const error = failure({ ...others, [name]: value });

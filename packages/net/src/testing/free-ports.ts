@@ -1,13 +1,13 @@
-// Ports for nodes, which bind fixed numbers. They lie below the range that the system gives to programs without a wish, so
-// that no connection takes one between the choice and the bind, and a process never chooses the same one twice.
+// Free ports for nodes, which bind fixed numbers. They lie below the system's ephemeral range, so that no connection
+// takes one between choice and bind, and a process never chooses the same port twice.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Numbers of each protocol: 10,000 to 29,999. */
+/** Port range for each protocol: 10,000 to 29,999. */
 const FIRST = 10_000;
 const COUNT = 20_000;
-/** Processes side by side begin at different places. */
+/** Processes that run in parallel start at different ports. */
 const START = (process.pid * 997) % COUNT;
 
 let tcpPorts = 0;
@@ -36,7 +36,7 @@ export async function freeTcpPort(): Promise<number> {
   throw new Error(`no free TCP port from ${FIRST} to ${FIRST + COUNT - 1}`);
 }
 
-/** Returns the first and the last of `count` free UDP ports in a row. */
+/** Returns the first and last of `count` consecutive free UDP ports. */
 export async function freeUdpRange(count: number): Promise<{ first: number; last: number }> {
   for (; udpPorts < COUNT; udpPorts += count) {
     const first = FIRST + ((START + udpPorts) % (COUNT - count));

@@ -1,9 +1,9 @@
-/** What fast-check does by default; fewer say little. */
+/** fast-check's default; fewer runs prove little. */
 const FEW = 100;
 
 /**
- * Returns the number of runs of a fuzz test: `BLOOM_FUZZ_RUNS`, or `usual` where it is not set, or the share of it that
- * `BLOOM_FUZZ_SHARE` names: `npm test` runs a tenth, `npm run test:full` all. Long runs also need `--testTimeout`.
+ * Returns the number of runs of a fuzz test: `BLOOM_FUZZ_RUNS` if set, otherwise `usual` times `BLOOM_FUZZ_SHARE`. `npm
+ * test` runs a tenth, `npm run test:full` all. Long runs also need `--testTimeout`.
  */
 export function fuzzRuns(usual: number): number {
   const wanted = Number(process.env['BLOOM_FUZZ_RUNS']);

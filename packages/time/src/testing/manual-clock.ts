@@ -5,18 +5,18 @@ interface Pending {
   readonly run: () => void;
 }
 
-/** A clock that stands still until a test advances it. `now()` starts at 0. */
+/** A clock that only moves when a test advances it. `now()` starts at 0. */
 export class ManualClock implements Clock {
   #now = 0;
   #wallOffset: number;
-  /** In the order in which they were set, which breaks ties. */
+  /** Timers in the order in which they were set, which breaks ties. */
   readonly #pending = new Set<Pending>();
 
   constructor(wallMs = Date.UTC(2026, 0, 1)) {
     this.#wallOffset = wallMs;
   }
 
-  /** Timers that have not run yet: zero once everything under test has ended. */
+  /** Number of timers that have not run yet: zero once everything under test has ended. */
   get pending(): number {
     return this.#pending.size;
   }
@@ -39,26 +39,26 @@ export class ManualClock implements Clock {
     this.#pending.delete(handle as Pending);
   }
 
-  /** Moves the wall clock only, as setting the machine's time does. */
+  /** Moves only the wall clock, like setting the system time. */
   jump(ms: number): void {
     this.#wallOffset += ms;
   }
 
-  /** Lets `ms` milliseconds pass. Runs the timers that fall due in order, including those set meanwhile. */
+  /** Lets `ms` milliseconds pass. Runs due timers in order, including those set by other timers. */
   advance(ms: number): void {
     const end = this.#now + ms;
     while (this.#runNext(end));
     this.#now = end;
   }
 
-  /** Lets `ms` milliseconds pass as a pause of the whole process does: every timer that fell due runs once, afterwards. */
+  /** Lets `ms` milliseconds pass as if the process were suspended: afterwards every due timer runs once. */
   leap(ms: number): void {
     this.#now += ms;
     const due = [...this.#pending].filter(({ at }) => at <= this.#now).toSorted((a, b) => a.at - b.at);
     for (const timer of due) if (this.#pending.delete(timer)) timer.run();
   }
 
-  /** As `advance`, awaiting `settle` after each timer and at the end; an actor system's `idle`, for example. */
+  /** Like `advance`, but awaits `settle` after each timer and at the end, for example an actor system's `idle`. */
   async advanceAsync(ms: number, settle: () => Promise<void> = async () => {}): Promise<void> {
     const end = this.#now + ms;
     while (this.#runNext(end)) await settle();

@@ -7,9 +7,9 @@ interface ScriptCoverage {
 }
 
 /**
- * Returns a function that counts how often the functions, branches and loop bodies of the source file whose path ends with
- * `file` run during `body`: effort that does not depend on how busy the machine is. Call it at the top of a test file: only
- * functions that run for the first time later have counters in their loops.
+ * Returns a function that counts how often the functions, branches and loop bodies of the source file ending in `file`
+ * run during `body`. This effort does not depend on the load of the machine. Call it at the top of a test file: only
+ * functions that first run after the call have counters in their loops.
  */
 export function operationsOf(file: string): (body: () => void) => number {
   const session = new Session();
@@ -27,7 +27,7 @@ export function operationsOf(file: string): (body: () => void) => number {
   afterAll(() => session.disconnect());
 
   return (body) => {
-    // Taking the counters resets them.
+    // Reading the counters resets them.
     post('Profiler.takePreciseCoverage');
     body();
     const scripts = post('Profiler.takePreciseCoverage').result.filter(({ url }) => url.endsWith(file));

@@ -1,6 +1,6 @@
 /**
- * Waits in real time until `condition` holds, for what no clock can be passed into: sockets, processes, other nodes.
- * Resolves with the milliseconds that it took. Rejects with the source of the condition after `limitMs`.
+ * Waits in real time until `condition` holds, for things that take no clock: sockets, processes, other nodes. Resolves
+ * with the elapsed milliseconds. Rejects with the condition's source code after `limitMs`.
  */
 export async function until(condition: () => unknown, limitMs = 10_000): Promise<number> {
   const start = performance.now();

@@ -36,7 +36,8 @@ test('media is on IPv4 and IPv6 when both addresses have one of each family, in 
     ['JF_WEBRTC_TURN_IP', { JF_WEBRTC_TURN_LISTEN_IP: '0.0.0.0 ::' }],
   ] as const) {
     const error = failure(env);
-    expect([error.variable, error.message]).toEqual([variable, expect.stringContaining(`${variable} has one address`)]);
+    expect(error.variable).toBe(variable);
+    expect(error.message).toContain(`${variable} has one address`);
   }
   const twice = ['1.2.3.4 5.6.7.8', '::1 ::2', '1.2.3.4  ::1', '1.2.3.4 media.example.com', '1.2.3.4 ::1 ::2'];
   for (const name of ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP']) rejects(name, twice);

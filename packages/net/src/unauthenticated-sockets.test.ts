@@ -30,7 +30,9 @@ test('a socket may receive 16 KiB before it authenticates, and any number of byt
   expect(connection.destroyed).toBe(false);
   release();
   connection.emit('data', Buffer.alloc(1_000_000));
-  expect([connection.destroyed, sockets.size, dropped]).toEqual([false, 0, []]);
+  expect(connection.destroyed).toBe(false);
+  expect(sockets.size).toBe(0);
+  expect(dropped).toEqual([]);
 });
 
 test('one byte more destroys it, unless the websocket is closing already', async () => {
@@ -45,7 +47,9 @@ test('one byte more destroys it, unless the websocket is closing already', async
   expect(closing.destroyed).toBe(false);
   closing.destroy();
   await new Promise(setImmediate);
-  expect([connection.destroyed, sockets.size, dropped]).toEqual([true, 0, ['a bytes']]);
+  expect(connection.destroyed).toBe(true);
+  expect(sockets.size).toBe(0);
+  expect(dropped).toEqual(['a bytes']);
 });
 
 test('a full network loses its own oldest socket', () => {
@@ -57,7 +61,8 @@ test('a full network loses its own oldest socket', () => {
   time.now = UNAUTHENTICATED_GRACE_MS;
   for (let i = 0; i < 2; i++) sockets.add(new PassThrough(), { address: 'a', isOpen });
   expect(all.map(({ destroyed }) => destroyed).indexOf(false)).toBe(2);
-  expect([other.destroyed, sockets.size]).toEqual([false, MAX_UNAUTHENTICATED_PER_NETWORK + 1]);
+  expect(other.destroyed).toBe(false);
+  expect(sockets.size).toBe(MAX_UNAUTHENTICATED_PER_NETWORK + 1);
   expect(dropped).toEqual(['a network', 'a network']);
 });
 
@@ -77,7 +82,8 @@ test('a full house loses the oldest socket of all', () => {
   time.now = UNAUTHENTICATED_GRACE_MS;
   sockets.add(new PassThrough(), { address: 'newcomer', isOpen });
   expect(all[0]?.destroyed).toBe(true);
-  expect([sockets.size, dropped]).toEqual([MAX_UNAUTHENTICATED, ['address 0 total']]);
+  expect(sockets.size).toBe(MAX_UNAUTHENTICATED);
+  expect(dropped).toEqual(['address 0 total']);
 });
 
 test('a socket that may still authenticate does not go for a newer one, which is refused', () => {

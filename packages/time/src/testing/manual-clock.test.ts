@@ -20,7 +20,8 @@ test('the wall clock runs along, and jumps alone', () => {
   const clock = new ManualClock(1_000);
   clock.advance(5);
   clock.jump(-500);
-  expect([clock.now(), clock.wall()]).toEqual([5, 505]);
+  expect(clock.now()).toBe(5);
+  expect(clock.wall()).toBe(505);
 });
 
 test('settles after each timer when it advances asynchronously', async () => {

@@ -9,7 +9,7 @@ const RELIABLE: ChannelKind = { ordered: true };
 const ends: (() => void)[] = [];
 afterEach(() => ends.splice(0).forEach((end) => end()));
 
-/** A link and a client; `lossy` decides which packets towards the client are lost. */
+/** A link and a client. `lossy` decides which packets to the client are lost. */
 class Pair {
   readonly opened: { stream: number; channel: ChannelName }[] = [];
   readonly received: { stream: number; isText: boolean; message: string }[] = [];
@@ -17,7 +17,7 @@ class Pair {
   downs = 0;
   packets = 0;
   hasTurns = true;
-  /** Decides which packets of the client are late, and holds them. */
+  /** Decides which of the client's packets are held back. */
   isLate: (packet: Buffer) => boolean = () => false;
   readonly late: Buffer[] = [];
   readonly client: DataClient;
@@ -66,7 +66,7 @@ class Pair {
   }
 }
 
-/** Returns one packet with the chunks of all. */
+/** Returns one packet with the chunks of all packets. */
 function bundle(packets: readonly Buffer[]): Buffer {
   const whole = Buffer.concat(packets.map((packet, at) => packet.subarray(at === 0 ? 0 : 12)));
   whole.writeUInt32LE(0, 8);
@@ -75,7 +75,7 @@ function bundle(packets: readonly Buffer[]): Buffer {
 }
 
 describe('the data channels of one client', () => {
-  test('opens what the client opens and gets its messages', async () => {
+  test('opens the channels that the client opens and receives their messages', async () => {
     const { client, received, opened } = await new Pair().connected();
     const kind = { ordered: false, maxRetransmits: 0 };
     client.open(0, { label: 'chat', protocol: 'v1', kind });
@@ -100,14 +100,14 @@ describe('the data channels of one client', () => {
     expect(client.messages[0]).toEqual({ stream: 3, text: true, data: Buffer.from('early') });
   });
 
-  test('sends a message that found no turn on the next tick', async () => {
+  test('sends a message on the next tick if the first attempt to queue it failed', async () => {
     const pair = await new Pair().connected();
     const { client, link } = pair;
     const stream = link.open({ label: 'late', protocol: '', kind: RELIABLE }) as number;
     await client.until(() => client.opened.size === 1);
     pair.hasTurns = false;
     link.send({ stream, isText: true, reliable: true, frame: Buffer.from('late'), kind: RELIABLE });
-    // Until all is acknowledged, since an acknowledgement would bring the message up again.
+    // Wait until everything is acknowledged: an acknowledgement would trigger sending the message.
     await setTimeout(300);
     expect(client.messages).toEqual([]);
     pair.hasTurns = true;
@@ -116,7 +116,7 @@ describe('the data channels of one client', () => {
     expect(link.waitingBytes).toBe(0);
   });
 
-  test('sends a message of 64 KiB in pieces and takes one', async () => {
+  test('sends a message of 64 KiB in fragments and receives one', async () => {
     const { client, link, received } = await new Pair().connected();
     const stream = link.open({ label: 'big', protocol: '', kind: RELIABLE }) as number;
     const frame = Buffer.alloc(64 * 1024, 'x');
@@ -128,7 +128,7 @@ describe('the data channels of one client', () => {
     expect(received[0]?.message.length).toBe(frame.length);
   });
 
-  test('closes a channel, and notices when the client does; the stream can be used again', async () => {
+  test('closes channels from either side, after which their streams can be reused', async () => {
     const { client, link, closed, opened } = await new Pair().connected();
     client.open(0, { label: 'a' });
     client.open(2, { label: 'b' });
@@ -146,13 +146,13 @@ describe('the data channels of one client', () => {
     expect(link.channels).toBe(1);
   });
 
-  test('keeps a channel that the client opened anew although its answer to our reset comes later', async () => {
+  test('keeps a channel that the client reopened before its response to our reset arrived', async () => {
     const pair = await new Pair().connected();
     const { client, link, received, closed } = pair;
     client.open(0, { label: 'a' });
     await client.until(() => client.confirmed.has(0));
     client.confirmed.clear();
-    // The answer of the client: a RECONFIG (130) with a parameter of type 16.
+    // The client's response: a RECONFIG (130) with a parameter of type 16.
     pair.isLate = (packet) => packet[12] === 130 && packet.readUInt16BE(16) === 16;
     client.close(0);
     await client.until(() => pair.late.length === 1 && closed.length === 1);
@@ -162,10 +162,11 @@ describe('the data channels of one client', () => {
     link.send({ stream: 0, isText: true, reliable: true, frame: Buffer.from('to'), kind: RELIABLE });
     client.send(0, 'from');
     await client.until(() => received.length === 1 && client.messages.length === 1);
-    expect([link.channels, closed]).toEqual([1, [0]]);
+    expect(link.channels).toBe(1);
+    expect(closed).toEqual([0]);
   });
 
-  test('refuses a channel on a stream of ours, and one that it cannot read', async () => {
+  test('refuses a channel on one of our streams, and one whose DCEP message it cannot read', async () => {
     const { client, opened } = await new Pair().connected();
     client.open(7, { label: 'odd' });
     client.open(2, { label: 'x'.repeat(65) });
@@ -173,10 +174,10 @@ describe('the data channels of one client', () => {
     expect(opened).toEqual([]);
   });
 
-  test('takes the packets behind one with several messages after it, and reports none of them as lost', async () => {
+  test('processes the packets behind a bundle in order and reports none of them as lost', async () => {
     const gaps: number[] = [];
     const pair = await new Pair((packet) => {
-      // The number of gaps in a SACK (3).
+      // Number of gaps in a SACK (3).
       if (packet[12] === 3) gaps.push(packet.readUInt16BE(24));
       return false;
     }).connected();
@@ -191,7 +192,7 @@ describe('the data channels of one client', () => {
       await setTimeout(0);
     }
     gaps.splice(0);
-    // Together in one turn, as the media port hands them over.
+    // All in one turn, as the media port delivers them.
     const late = pair.late.splice(0);
     for (const packet of [bundle(late.slice(0, 6)), ...late.slice(6)]) link.receive(packet);
     await client.until(() => received.length === messages.length);
@@ -199,7 +200,7 @@ describe('the data channels of one client', () => {
     expect(gaps).toEqual(Array.from({ length: 7 }, () => 0));
   });
 
-  test('reports the end of the association once, and takes nothing any more', async () => {
+  test('reports the end of the association once, and ignores everything after it', async () => {
     const pair = await new Pair().connected();
     await pair.client.end();
     await pair.client.until(() => pair.downs === 1);
@@ -208,7 +209,7 @@ describe('the data channels of one client', () => {
     expect(pair.downs).toBe(1);
   });
 
-  test('loses no reliable message when a fiftieth of the packets is lost', async () => {
+  test('loses no reliable message when one packet in fifty is lost', async () => {
     const { client, link } = await new Pair((_packet, number) => number % 50 === 13).connected();
     const stream = link.open({ label: 'r', protocol: '', kind: RELIABLE }) as number;
     for (let n = 0; n < 500; n++) {

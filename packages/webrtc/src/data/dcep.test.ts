@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import { readControl, writeAck, writeOpen } from './dcep.js';
 
-test('reads what it writes, in every kind and alphabet', () => {
+test('reads what it writes, with every kind of channel and any alphabet', () => {
   const name = fc.string({ unit: 'grapheme', maxLength: 30 }).filter((text) => Buffer.byteLength(text) <= 64);
   const limit = fc.nat(0xffff_ffff);
   const kind = fc.oneof(
@@ -21,7 +21,7 @@ test('reads what it writes, in every kind and alphabet', () => {
   expect(readControl(writeAck())).toEqual({ type: 'ack' });
 });
 
-test('refuses a message that is cut, too long or of an unknown kind, and throws for none', () => {
+test('refuses a message that is truncated, too long or of an unknown type, and never throws', () => {
   const open = writeOpen({ label: 'chat', protocol: 'v1', kind: { ordered: true } });
   const unknown = Buffer.from(open);
   unknown[1] = 0x03;

@@ -19,12 +19,12 @@ const receive = (sctp: SctpInternals, packet: Buffer): boolean =>
 interface End {
   sctp: SctpInternals;
   raw: SCTP;
-  /** What it has sent. */
+  /** Packets that it has sent. */
   packets: Buffer[];
   receive(packet: Buffer): void;
 }
 
-/** An association that is up. */
+/** An established association. */
 function association(localTsn: number, streamSeqNum: number): End {
   const packets: Buffer[] = [];
   const send = (packet: Buffer): Promise<void> => {
@@ -39,7 +39,7 @@ function association(localTsn: number, streamSeqNum: number): End {
   return { sctp, raw, packets, receive: (packet) => void sctp.handleData(packet) };
 }
 
-/** Makes two associations each other's. */
+/** Connects two associations to each other. */
 function connect(a: End, b: End): void {
   for (const [end, other] of [
     [a, b],
@@ -56,7 +56,7 @@ const kind = fc.record({
   maxRetransmits: fc.option(fc.nat(3), { nil: undefined }),
 });
 
-test('a message leaves in the packets that werift makes of it, and the same state remains', async () => {
+test('sends a message in the same packets as werift and leaves the same state', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 4_000 }),
@@ -87,7 +87,7 @@ test('a message leaves in the packets that werift makes of it, and the same stat
   );
 });
 
-test('one packet is sent to a client without room, so that its acknowledgement tells when there is room again', async () => {
+test('sends one packet to a client with a closed window, so that its SACK announces when it reopens', async () => {
   const { sctp, packets } = association(1, 0);
   writeQuickly(sctp);
   transmitQuickly(sctp, () => undefined);
@@ -98,7 +98,7 @@ test('one packet is sent to a client without room, so that its acknowledgement t
   expect(packets.length).toBe(2);
 });
 
-test('a message expires after its lifetime', () => {
+test('expires a message after its lifetime', () => {
   const { sctp } = association(1, 0);
   const before = Date.now() / 1_000;
   sendMessage(sctp, 7, 53, Buffer.from('x'), { ordered: false, maxLifetimeMs: 500 });
@@ -106,7 +106,7 @@ test('a message expires after its lifetime', () => {
   expect(sctp.sentQueue[0]?.expiry).toBeLessThan(before + 5);
 });
 
-describe('what arrived out of order is acknowledged', () => {
+describe('acknowledging packets out of order', () => {
   const early = fc.tuple(fc.uniqueArray(fc.integer({ min: 2, max: 40 })), fc.array(fc.integer({ min: 0, max: 3 })));
 
   async function acknowledged(last: number, ahead: readonly number[], again: readonly number[], quick: boolean) {
@@ -116,11 +116,12 @@ describe('what arrived out of order is acknowledged', () => {
     const sackDuplicates = again.map((n) => (last - n) >>> 0);
     Object.assign(sctp, { lastReceivedTsn: last, sackMisOrdered, sackDuplicates, sackNeeded: true });
     await sctp.sendSack();
-    expect([sctp.sackNeeded, sctp.sackDuplicates]).toEqual([false, []]);
+    expect(sctp.sackNeeded).toBe(false);
+    expect(sctp.sackDuplicates).toEqual([]);
     return packets;
   }
 
-  test('as by werift', async () => {
+  test('acknowledges packets received out of order like werift', async () => {
     await fc.assert(
       fc.asyncProperty(early, async ([ahead, again]) => {
         expect(await acknowledged(500, ahead, again, true)).toEqual(await acknowledged(500, ahead, again, false));
@@ -129,7 +130,7 @@ describe('what arrived out of order is acknowledged', () => {
     );
   });
 
-  test.each([999_999_980, 0xffff_ffec])('in ascending order, also beyond number %i', async (last) => {
+  test.each([999_999_980, 0xffff_ffec])('reports gaps in ascending order, even past TSN %i', async (last) => {
     await fc.assert(
       fc.asyncProperty(early, async ([ahead, again]) => {
         const [packet] = (await acknowledged(last, ahead, again, true)) as [Buffer];
@@ -145,15 +146,17 @@ describe('what arrived out of order is acknowledged', () => {
     );
   });
 
-  test('as far as one packet has room', async () => {
+  test('reports as many gaps as fit into one packet', async () => {
     const ahead = Array.from({ length: 1_000 }, (_, n) => 2 * n + 2);
     const [packet] = (await acknowledged(1, ahead, [0, 0], true)) as [Buffer];
-    expect([packet.readUInt16BE(24), packet.readUInt16BE(26), packet.length]).toEqual([298, 2, 1_228]);
+    expect(packet.readUInt16BE(24)).toBe(298);
+    expect(packet.readUInt16BE(26)).toBe(2);
+    expect(packet.length).toBe(1_228);
     expect(await acknowledged(1, [70_000, 3], [], true)).toEqual(await acknowledged(1, [3], [], true));
   });
 });
 
-/** Resolves when both have handled everything; each packet arrives a moment after it was sent. */
+/** Resolves when both ends have processed everything; each packet arrives shortly after it was sent. */
 async function exchange(a: End, b: End): Promise<void> {
   for (let quiet = 0; quiet < 3; quiet++) {
     await setImmediate();
@@ -169,7 +172,7 @@ async function exchange(a: End, b: End): Promise<void> {
   }
 }
 
-test('packets are received as by werift, whichever of the two ends is which', async () => {
+test('exchanges packets with werift in either direction', async () => {
   const message = fc.record({ bytes: fc.integer({ min: 1, max: 3_000 }), kind });
   await fc.assert(
     fc.asyncProperty(fc.array(message, { maxLength: 10 }), fc.constantFrom(1, 0xffff_fff0), async (messages, tsn) => {
@@ -192,16 +195,19 @@ test('packets are received as by werift, whichever of the two ends is which', as
       }
       await exchange(ours, theirs);
       const sent = messages.map(({ bytes }) => bytes);
-      expect([heardByUs, heardByThem]).toEqual([sent, sent]);
+      expect(heardByUs).toEqual(sent);
+      expect(heardByThem).toEqual(sent);
       for (const { sctp } of [ours, theirs]) {
-        expect([sctp.sentQueue.length, sctp.flightSize, sctp.sackNeeded]).toEqual([0, 0, false]);
+        expect(sctp.sentQueue.length).toBe(0);
+        expect(sctp.flightSize).toBe(0);
+        expect(sctp.sackNeeded).toBe(false);
       }
     }),
     { numRuns: fuzzRuns(30) },
   );
 });
 
-test('packets that are not intact, not for us or not simple are left to werift, unchanged', async () => {
+test('leaves packets that are damaged, not for us or not simple to werift, unchanged', async () => {
   const [server, client] = [association(1, 0), association(1, 0)];
   connect(server, client);
   await client.raw.send(7, 53, Buffer.from('abc'), { ordered: true, expiry: undefined, maxRetransmits: undefined });
@@ -209,7 +215,8 @@ test('packets that are not intact, not for us or not simple are left to werift, 
   await client.sctp.scheduleSack();
   await setImmediate();
   const [data, sack] = client.packets as [Buffer, Buffer];
-  expect([data[12], sack[12]]).toEqual([0, 3]);
+  expect(data[12]).toBe(0);
+  expect(sack[12]).toBe(3);
   for (const packet of [data, sack]) {
     for (let at = 0; at < packet.length; at++) {
       const changed = Buffer.from(packet);

@@ -7,7 +7,7 @@ import { DataClient } from '../testing/data-client.js';
 import { DataLink } from './data-link.js';
 import { isSafePacket } from './sctp-packet.js';
 
-/** A link whose packets of chance have the right tag and checksum, without which werift reads nothing. */
+/** A link that gets random packets with the right tag and checksum, without which werift reads nothing. */
 class Link {
   readonly #client = new DataClient((packet) => setImmediate(() => this.#link.receive(Buffer.from(packet))));
   readonly #link = new DataLink({
@@ -40,12 +40,12 @@ class Link {
     this.#link.receive(packet);
   }
 
-  /** Number of the next message of the client. */
+  /** TSN of the client's next chunk. */
   get nextTsn(): number {
     return (this.#client.sctp as unknown as { localTsn: number }).localTsn;
   }
 
-  /** What the router does with channels beyond its limit. */
+  /** Closes a channel, as the router does beyond its limit. */
   forget(stream: number): void {
     this.#link.close(stream);
   }
@@ -60,7 +60,7 @@ function packet(...chunks: readonly (readonly number[])[]): Buffer {
   return Buffer.from([...new Uint8Array(12), ...chunks.flat()]);
 }
 
-/** A SACK of message 0 with these gaps, as offsets. */
+/** Returns a SACK of TSN 0 with these gaps, as offsets. */
 function sack(...gaps: readonly (readonly [number, number])[]): number[] {
   const words = gaps.flat().flatMap((word) => [word >> 8, word & 255]);
   return [3, 0, 0, 16 + words.length, ...new Uint8Array(8), 0, gaps.length, 0, 0, ...words];
@@ -108,57 +108,57 @@ const FORWARD_TSN = 192;
 test.each([
   ['a short packet', Buffer.alloc(15), false],
   ['a chunk longer than the packet', packet([0, 3, 0, 40]), false],
-  ['a chunk of no length', packet([6, 0, 0, 0]), false],
-  ['a chunk that is shorter than its header', packet([6, 0, 0, 3]), false],
-  ['data', packet(data(1_023)), true],
-  ['data on a stream that we do not have', packet(data(1_024)), false],
-  ['data without a byte', packet([0, 3, 0, 16, ...new Uint8Array(12)]), false],
-  ['gaps in order', packet(sack([2, 2], [4, 4_096])), true],
+  ['a chunk of length zero', packet([6, 0, 0, 0]), false],
+  ['a chunk shorter than its header', packet([6, 0, 0, 3]), false],
+  ['a DATA chunk', packet(data(1_023)), true],
+  ['a DATA chunk on a stream that does not exist', packet(data(1_024)), false],
+  ['a DATA chunk without data', packet([0, 3, 0, 16, ...new Uint8Array(12)]), false],
+  ['ordered gaps', packet(sack([2, 2], [4, 4_096])), true],
   ['a gap that is too wide', packet(sack([2, 4_097])), false],
-  ['gaps that overlap', packet(sack([2, 9], [9, 12])), false],
+  ['overlapping gaps', packet(sack([2, 9], [9, 12])), false],
   ['a gap that ends before it begins', packet(sack([5, 4])), false],
   ['INIT', packet(init), true],
-  ['INIT beside another chunk', packet(init, data(1)), false],
-  ['64 messages of one byte', packet(...Array.from({ length: 64 }, () => data(1))), true],
-  ['65 messages of one byte', packet(...Array.from({ length: 65 }, () => data(1))), false],
-  ['data of 2 KiB', packet([0, 3, 8, 0, ...new Uint8Array(2_044)]), false],
+  ['INIT together with another chunk', packet(init, data(1)), false],
+  ['64 one-byte messages', packet(...Array.from({ length: 64 }, () => data(1))), true],
+  ['65 one-byte messages', packet(...Array.from({ length: 65 }, () => data(1))), false],
+  ['a DATA chunk of 2 KiB', packet([0, 3, 8, 0, ...new Uint8Array(2_044)]), false],
   ['two SACKs', packet(sack(), sack()), false],
-  ['a SACK and data', packet(sack(), data(1)), true],
-  ['a SACK of what was never sent', packet(chunk(3, [0, 0, 19, 136], [0, 0, 0, 0], [0, 0, 0, 0])), false],
-  ['a SACK of the last message sent', packet(chunk(3, [0, 0, 19, 135], [0, 0, 0, 0], [0, 0, 0, 0])), true],
+  ['a SACK and a DATA chunk', packet(sack(), data(1)), true],
+  ['a SACK of a TSN that was never sent', packet(chunk(3, [0, 0, 19, 136], [0, 0, 0, 0], [0, 0, 0, 0])), false],
+  ['a SACK of the last TSN sent', packet(chunk(3, [0, 0, 19, 135], [0, 0, 0, 0], [0, 0, 0, 0])), true],
   [
     'a SACK with more bytes than gaps',
     packet(chunk(3, [0, 0, 19, 135], [0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 1])),
     false,
   ],
   ['a message skipped on the last stream', packet(chunk(FORWARD_TSN, [0, 0, 0, 1], [3, 255, 0, 0])), true],
-  ['a message skipped on a stream that we do not have', packet(chunk(FORWARD_TSN, [0, 0, 0, 1], [4, 0, 0, 0])), false],
+  ['a message skipped on a stream that does not exist', packet(chunk(FORWARD_TSN, [0, 0, 0, 1], [4, 0, 0, 0])), false],
   ['two HEARTBEATs', packet(chunk(HEARTBEAT, parameter(8)), chunk(HEARTBEAT, parameter(8))), false],
   ['two FORWARD TSNs', packet(chunk(FORWARD_TSN, [0, 0, 0, 1]), chunk(FORWARD_TSN, [0, 0, 0, 2])), false],
   ['two requests', packet(chunk(RECONFIG, parameter(16), parameter(16))), true],
   ['three requests', packet(chunk(RECONFIG, parameter(16), parameter(16), parameter(16))), false],
-  ['a parameter of no length in INIT', packet(chunk(1, beginOfInit, parameter(0))), false],
+  ['a parameter of length zero in INIT', packet(chunk(1, beginOfInit, parameter(0))), false],
   ['a parameter of three bytes', packet(chunk(1, beginOfInit, parameter(3))), false],
   ['a parameter', packet(chunk(1, beginOfInit, parameter(6))), true],
-  ['a parameter that is longer than its chunk', packet(chunk(HEARTBEAT, [0, 5, 0, 9, 0, 0, 0, 0])), false],
+  ['a parameter longer than its chunk', packet(chunk(HEARTBEAT, [0, 5, 0, 9, 0, 0, 0, 0])), false],
   ['33 parameters', packet(chunk(HEARTBEAT, ...Array.from({ length: 33 }, () => parameter(4)))), false],
   ...[2, HEARTBEAT, 5, 6, 9, RECONFIG].map(
     (type) =>
       [
-        `a parameter of no length in chunk ${type}`,
+        `a parameter of length zero in chunk ${type}`,
         packet(chunk(type, ...(type === 2 ? [beginOfInit] : []), parameter(0))),
         false,
       ] as const,
   ),
-])('%s', (_, bytes, safe) => {
+])('decides whether %s is safe', (_, bytes, safe) => {
   expect(isSafePacket(bytes, { established: false, nextTsn: 5_000 })).toBe(safe);
 });
 
-test('INIT is not taken on an established association', () => {
+test('refuses INIT on an established association', () => {
   expect(isSafePacket(packet(init), { established: true, nextTsn: 1 })).toBe(false);
 });
 
-test('no packet makes a link throw or hang, before and after it is established', async () => {
+test('no packet makes a link throw or hang, whether or not it is established', async () => {
   const types = fc.constantFrom(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 130, 192, 200);
   const small = fc.constantFrom(0, 1, 2, 3, 4, 5, 8, 13, 16, 17, 255);
   const body = fc.array(fc.oneof(fc.nat(255), small), { maxLength: 60 });
@@ -175,7 +175,7 @@ test('no packet makes a link throw or hang, before and after it is established',
         const pair = new Link();
         if (established) await pair.connect();
         for (const each of packets) pair.receive(each);
-        // A turn for what werift does later.
+        // Give werift a turn for its deferred work.
         await nextTurn();
         pair.end();
       },
@@ -184,7 +184,7 @@ test('no packet makes a link throw or hang, before and after it is established',
   );
 });
 
-test('channels that are opened without end by a client that acknowledges nothing end the association', async () => {
+test('ends the association when a client opens channels without end and acknowledges nothing', async () => {
   const link = new Link();
   await link.connect();
   const { nextTsn } = link;

@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** An association that is up: what it sends and delivers, and the resets that it reports. */
+/** An established association, with the packets it sends, the messages it delivers and the resets it reports. */
 function association() {
   const raw = SCTP.server({ send: () => Promise.resolve(), close: () => undefined }, 5_000);
   const sctp = mendSctp(raw, 256 * 1024);
@@ -32,10 +32,10 @@ function association() {
   return { raw, sctp, streams, sent, messages, resets, done, receive };
 }
 
-describe('a reset by the client', () => {
+describe('resets by the client', () => {
   const request = { type: 13, requestSequence: 1, streams: [1] };
 
-  test('that overtook messages of its stream waits for them, and the next channel on the stream works', async () => {
+  test("delays a reset that overtook messages of its stream, and the stream's next channel works", async () => {
     const { sctp, messages, resets, receive } = association();
     const reset = (lastTsn: number) => sctp.receiveReconfigParam({ ...request, lastTsn });
 
@@ -44,53 +44,64 @@ describe('a reset by the client', () => {
     await reset(3);
     expect(resets).toEqual([]);
     receive(2, 1);
-    // Repeated by the client, since it was not answered.
+    // The client repeats it because it was not answered.
     await reset(3);
     expect(resets).toEqual([1]);
     receive(4, 0);
     expect(messages).toEqual(['1', '2', '3', '4']);
   });
 
-  test('that the client repeats is answered again, and the next channel on the stream stays', async () => {
+  test("answers a repeated reset again and keeps the stream's next channel", async () => {
     const { sctp, sent, messages, resets, receive } = association();
     receive(1, 0);
     await sctp.receiveReconfigParam({ ...request, lastTsn: 1 });
     receive(2, 0);
     await sctp.receiveReconfigParam({ ...request, lastTsn: 1 });
     receive(3, 1);
-    expect([messages, resets]).toEqual([['1', '2', '3'], [1]]);
+    expect(messages).toEqual(['1', '2', '3']);
+    expect(resets).toEqual([1]);
     expect(sent).toEqual(['16 0000000100000001', '16 0000000100000001']);
   });
 
-  test('from before the last one is ignored', async () => {
+  test('ignores a reset older than the last one', async () => {
     const { sctp, sent, resets } = association();
     for (const requestSequence of [1, 2, 1])
       await sctp.receiveReconfigParam({ ...request, requestSequence, lastTsn: 0 });
-    expect([sent.length, resets]).toEqual([2, [1, 1]]);
+    expect(sent.length).toBe(2);
+    expect(resets).toEqual([1, 1]);
   });
 });
 
-describe('a reset by us', () => {
-  test('is requested once, and done when the client has answered', async () => {
+describe('resets by us', () => {
+  test('requests a reset once, and completes it when the client responds', async () => {
     const { raw, sctp, streams, sent, resets, done } = association();
     for (const stream of [4, 4, 6]) streams.reset(stream);
-    expect([sent.length, raw.reconfigQueue]).toEqual([1, [6]]);
+    expect(sent.length).toBe(1);
+    expect(raw.reconfigQueue).toEqual([6]);
     const { requestSequence } = raw.reconfigRequest!;
     await sctp.receiveReconfigParam({ type: 16, responseSequence: requestSequence, result: 1 });
-    expect([sent.length, raw.reconfigQueue, resets, done]).toEqual([2, [], [], [4]]);
+    expect(sent.length).toBe(2);
+    expect(raw.reconfigQueue).toEqual([]);
+    expect(resets).toEqual([]);
+    expect(done).toEqual([4]);
   });
 
-  test('is done when the client uses the stream again, whose messages begin anew, and a late answer changes nothing', async () => {
+  test('restarts numbering when the client reuses a stream under reset, and ignores a late response', async () => {
     const { raw, sctp, streams, sent, done } = association();
     sctp.outboundStreamSeq = { 4: 7, 6: 2 };
     streams.reset(4);
     streams.assumeDone(6);
-    expect([done, sctp.outboundStreamSeq]).toEqual([[], { 4: 7, 6: 2 }]);
+    expect(done).toEqual([]);
+    expect(sctp.outboundStreamSeq).toEqual({ 4: 7, 6: 2 });
     const { requestSequence } = raw.reconfigRequest!;
     streams.assumeDone(4);
-    expect([done, sctp.outboundStreamSeq, raw.reconfigRequest]).toEqual([[4], { 6: 2 }, undefined]);
+    expect(done).toEqual([4]);
+    expect(sctp.outboundStreamSeq).toEqual({ 6: 2 });
+    expect(raw.reconfigRequest).toBeUndefined();
     sctp.outboundStreamSeq[4] = 1;
     await sctp.receiveReconfigParam({ type: 16, responseSequence: requestSequence, result: 1 });
-    expect([done, sctp.outboundStreamSeq, sent.length]).toEqual([[4], { 4: 1, 6: 2 }, 1]);
+    expect(done).toEqual([4]);
+    expect(sctp.outboundStreamSeq).toEqual({ 4: 1, 6: 2 });
+    expect(sent.length).toBe(1);
   });
 });

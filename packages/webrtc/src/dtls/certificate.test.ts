@@ -6,7 +6,7 @@ import { createCertificate, identityOf } from './certificate.js';
 import { readDer, Tag } from './der.js';
 
 describe('our certificate', () => {
-  test('is one to OpenSSL: signed by its own key, valid, with the fingerprint that is announced', async () => {
+  test('OpenSSL finds the certificate self-signed and valid, with the announced fingerprint', async () => {
     const certificate = await createCertificate();
     const read = new X509Certificate(certificate.certPem);
     expect(read.verify(read.publicKey)).toBe(true);
@@ -17,7 +17,7 @@ describe('our certificate', () => {
     expect(identityOf(certificate).der).toEqual(read.raw);
   });
 
-  test('is read once', async () => {
+  test('parses a certificate only once', async () => {
     const certificate = await createCertificate();
     expect(identityOf(certificate)).toBe(identityOf(certificate));
   });
@@ -29,15 +29,15 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.of(tag, ...bytes), ...parts]);
 }
 
-describe('DER', () => {
-  test.each([0, 1, 127, 128, 255, 256, 65_535])('of %i bytes is read as it was written', (length) => {
+describe('reading DER', () => {
+  test.each([0, 1, 127, 128, 255, 256, 65_535])('reads back a value of %i bytes as written', (length) => {
     const content = Buffer.alloc(length, 5);
     const bytes = Buffer.concat([der(Tag.sequence, content), Buffer.of(1, 2)]);
     expect(readDer(bytes)).toEqual({ tag: Tag.sequence, content, whole: bytes.subarray(0, -2), end: bytes.length - 2 });
     expect(readDer(bytes.subarray(0, -3))).toBeUndefined();
   });
 
-  test('of garbage never throws and stays within its bytes', () => {
+  test('never throws on garbage and stays within its bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 12 }), fc.nat(14), (bytes, at) => {
         const value = readDer(Buffer.from(bytes), at);

@@ -19,8 +19,8 @@ function hello(extensions: readonly (readonly [number, Buffer])[], suites = u16(
   ]);
 }
 
-describe('a ClientHello', () => {
-  test('is read with what it offers', () => {
+describe('reading a ClientHello', () => {
+  test('reads a ClientHello with everything it offers', () => {
     const body = hello([
       [10, vector(2, u16(29, 23))],
       [11, vector(1, u8(0))],
@@ -44,7 +44,7 @@ describe('a ClientHello', () => {
     });
   });
 
-  test('without extensions is one', () => {
+  test('accepts a ClientHello without extensions', () => {
     const body = Buffer.concat([
       u16(0xfefd),
       random,
@@ -60,18 +60,18 @@ describe('a ClientHello', () => {
     });
   });
 
-  test('with two extensions of one type is none', () => {
+  test('refuses a ClientHello with two extensions of the same type', () => {
     const groups = [10, vector(2, u16(29))] as const;
     expect(readClientHello(hello([groups]))).toBeDefined();
     expect(readClientHello(hello([groups, groups]))).toBeUndefined();
   });
 
-  test('of a renegotiation is none', () => {
+  test('refuses a ClientHello that renegotiates', () => {
     expect(readClientHello(hello([[0xff01, vector(1)]]))).toMatchObject({ secureRenegotiation: true });
     expect(readClientHello(hello([[0xff01, vector(1, Buffer.alloc(12))]]))).toBeUndefined();
   });
 
-  test('cut anywhere, or with something behind it, is none', () => {
+  test('refuses a ClientHello that is truncated or has trailing bytes', () => {
     const body = hello([[10, vector(2, u16(29))]]);
     const withoutExtensions = body.length - 10;
     for (let length = 0; length < body.length; length++) {
@@ -80,7 +80,7 @@ describe('a ClientHello', () => {
     expect(readClientHello(Buffer.concat([body, u8(0)]))).toBeUndefined();
   });
 
-  test('of garbage never throws', () => {
+  test('never throws on garbage', () => {
     const whole = hello([
       [10, vector(2, u16(29, 23))],
       [14, vector(2, u16(1))],

@@ -21,14 +21,14 @@ type Filter = (datagram: Buffer, count: number) => Buffer[];
 const pass: Filter = (datagram) => [datagram];
 
 interface PairOptions {
-  /** What the wire does to the client's datagrams; it may drop, double, cut, hold back. */
+  /** Changes the client's datagrams on the wire: drops, duplicates, splits or delays them. */
   toServer?: Filter;
   toClient?: Filter;
   certificate?: DtlsCertificate;
   srtpProfiles?: number[];
 }
 
-/** A session and werift's client, joined by a wire in memory. */
+/** A session connected to werift's client by an in-memory wire. */
 class Pair {
   readonly session: DtlsSession;
   readonly client: DtlsClient;
@@ -90,7 +90,7 @@ class Pair {
     });
   }
 
-  /** Runs the handshake to its end at the server. */
+  /** Runs the handshake until the server has completed it. */
   async run(): Promise<this> {
     this.client.connect().catch(() => undefined);
     await this.#ended;
@@ -98,13 +98,13 @@ class Pair {
     return this;
   }
 
-  /** Lets werift's retransmission loop end at its next turn, and lets it begin no other. */
+  /** Ends werift's retransmission loop at its next iteration, and prevents a new one. */
   stopClient(): void {
     this.#stopped = true;
     this.client.dtls.flight = 255;
   }
 
-  /** A record sealed with the client's keys. */
+  /** Returns a record encrypted with the client's keys. */
   sealed(type: number, body: Buffer, sequenceNumber = 1_000): Buffer {
     const header = { type, version: 0xfefd, epoch: 1, sequenceNumber };
     const fragment = Buffer.from(this.client.cipher.cipher.encrypt(this.client.sessionType, body, header));
@@ -121,7 +121,7 @@ class Pair {
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 describe('a handshake', () => {
-  test('ends with the same keys on both sides and in two datagrams of ours', async () => {
+  test('agrees on the same keys on both sides, with two datagrams of ours', async () => {
     const pair = await new Pair().run();
     await settle();
     const mirrored = pair.client.extractSessionKeys(16, 14);
@@ -133,22 +133,23 @@ describe('a handshake', () => {
     expect(Math.max(...pair.sent.map((datagram) => datagram.length))).toBeLessThanOrEqual(1_200);
   });
 
-  test('survives a client flight that arrives backwards, cut and twice', async () => {
+  test('survives a client flight that arrives in reverse order, fragmented and twice', async () => {
     const held: Buffer[] = [];
     const pair = new Pair({
       toServer: (datagram) => {
         const cut = cutHandshake(datagram);
         if (cut === undefined || datagram[13] === 1) return [...(cut ?? [datagram]).toReversed(), datagram];
         held.push(...cut.toReversed());
-        // Certificate, key exchange and proof are let through when the third is here, the last first.
+        // Once the third has arrived, pass certificate, key exchange and proof in reverse order.
         return held.length === cut.length * 3 || datagram[13] === 15 ? held.splice(0).toReversed() : [];
       },
     });
     await pair.run();
-    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+    expect(pair.failure).toBeUndefined();
+    expect(pair.session.state).toBe('connected');
   });
 
-  test('survives the loss of our last flight: the client repeats and gets it again, in records of new numbers', async () => {
+  test('survives the loss of our last flight: a client that repeats its own gets ours in new records', async () => {
     const pair = new Pair({ toClient: (datagram) => (datagram[0] === 20 ? [] : [datagram]) });
     await pair.run();
     const records = (datagrams: readonly Buffer[]) => datagrams.flatMap((datagram) => readRecords(datagram) ?? []);
@@ -161,7 +162,7 @@ describe('a handshake', () => {
     for (const { epoch, sequence } of again) expect(before).not.toContain(`${epoch}/${sequence}`);
   });
 
-  test('survives a client that repeats its whole flight before we have its Finished', async () => {
+  test('survives a client that repeats its whole flight before its Finished has arrived', async () => {
     const flight: Buffer[] = [];
     const pair = new Pair({
       toServer: (datagram) => {
@@ -171,16 +172,17 @@ describe('a handshake', () => {
       },
     });
     await pair.run();
-    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+    expect(pair.failure).toBeUndefined();
+    expect(pair.session.state).toBe('connected');
   });
 
-  test('answers many repeated hellos in one datagram with one flight, and one per 100 ms', async () => {
+  test('answers many repeated hellos in one datagram with one flight, and later with one per 100 ms', async () => {
     const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
     pair.client.connect().catch(() => undefined);
     while (pair.sent.length < 1) await settle();
     pair.stopClient();
     const flight = pair.sent.length;
-    // The last fragment of a hello, without a byte of it, 110 times in one record.
+    // The last fragment of a hello, with no bytes of it, 110 times in one record.
     const fragments = Buffer.concat(Array.from({ length: 110 }, () => Buffer.from('010000010000000001000000', 'hex')));
     const record = plainRecord(22, 9, fragments);
     for (const [afterMs, flights] of [
@@ -196,7 +198,7 @@ describe('a handshake', () => {
     }
   });
 
-  test('answers eight new hellos at once, and one each second after that', async () => {
+  test('answers eight new hellos at once, and then one per second', async () => {
     const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
     pair.client.connect().catch(() => undefined);
     while (pair.sent.length < 1) await settle();
@@ -206,25 +208,29 @@ describe('a handshake', () => {
     const flights = (count: number, afterMs: number): number => {
       for (let i = 0; i < count; i++) {
         const other = Buffer.from(hello);
-        // In the random of the client.
+        // Changes the client random.
         other.writeUInt32BE(pair.sent.length * 100 + i, 40);
         pair.session.receive(other, pair.nowMs + afterMs);
       }
       return pair.sent.length / flight;
     };
-    expect([flights(20, 10), flights(5, 1_009), flights(5, 1_010), flights(5, 2_010)]).toEqual([8, 8, 9, 10]);
+    expect(flights(20, 10)).toBe(8);
+    expect(flights(5, 1_009)).toBe(8);
+    expect(flights(5, 1_010)).toBe(9);
+    expect(flights(5, 2_010)).toBe(10);
   });
 
-  test('goes on after an alert in the clear, which anybody can send', async () => {
+  test('continues after a plaintext alert, which anyone can send', async () => {
     const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
     pair.client.connect().catch(() => undefined);
     while (pair.sent.length < 1) await settle();
     pair.stopClient();
     pair.session.receive(plainRecord(21, 9, Buffer.of(2, 40)), pair.nowMs);
-    expect([pair.session.state, pair.failure]).toEqual(['connecting', undefined]);
+    expect(pair.session.state).toBe('connecting');
+    expect(pair.failure).toBeUndefined();
   });
 
-  test('answers a Finished that is replayed many times in one datagram with one flight', async () => {
+  test('answers a Finished replayed many times in one datagram with one flight', async () => {
     const pair = await new Pair().run();
     const finished = pair.received.find((datagram) => datagram.readUInt16BE(3) === 1);
     const before = pair.sent.length;
@@ -232,7 +238,7 @@ describe('a handshake', () => {
     expect(pair.sent.length).toBe(before + 1);
   });
 
-  test('repeats its own flight, ever more rarely, and gives up after 30 s', async () => {
+  test('retransmits its flight at growing intervals and gives up after 30 s', async () => {
     const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
     pair.client.connect().catch(() => undefined);
     while (pair.sent.length < 1) await settle();
@@ -250,15 +256,16 @@ describe('a handshake', () => {
   });
 });
 
-describe('a client is refused', () => {
-  test('when its certificate is not the announced one', async () => {
+describe('refusing a client', () => {
+  test('refuses a client whose certificate is not the announced one', async () => {
     const pair = await new Pair({ certificate: stranger }).run();
     expect(pair.failure).toBe('the DTLS certificate does not match the announced fingerprint');
-    expect([pair.keys, pair.session.state]).toEqual([undefined, 'failed']);
+    expect(pair.keys).toBeUndefined();
+    expect(pair.session.state).toBe('failed');
     expect(pair.sent.some((datagram) => datagram.readUInt16BE(3) === 1)).toBe(false);
   });
 
-  test('when it shows the announced certificate without holding its key', async () => {
+  test('refuses a client that shows the announced certificate without holding its key', async () => {
     const pair = new Pair({ certificate: stranger });
     const shown = new CipherContext(1, theirs.certPem, theirs.keyPem, SIGNATURE_HASH);
     pair.client.cipher.localCert = shown.localCert;
@@ -266,7 +273,7 @@ describe('a client is refused', () => {
     expect(pair.failure).toBe('the client does not hold the key of its DTLS certificate');
   });
 
-  test('when it has no SRTP profile in common with us, with the reason in the end', async () => {
+  test('refuses a client that shares no SRTP profile with us, and finally gives the reason', async () => {
     const pair = new Pair({ srtpProfiles: [7] });
     pair.client.connect().catch(() => undefined);
     while (pair.received.length === 0) await settle();
@@ -278,7 +285,7 @@ describe('a client is refused', () => {
     );
   });
 
-  test('when the announced fingerprint changes under a running session', async () => {
+  test('fails a session whose announced fingerprint changes while it runs', async () => {
     const pair = await new Pair().run();
     pair.session.expectFingerprint(theirs.fingerprint);
     expect(pair.failure).toBeUndefined();
@@ -286,25 +293,27 @@ describe('a client is refused', () => {
     expect(pair.failure).toBe('the DTLS fingerprint changed during the session');
   });
 
-  test.each(['sha-1', 'md5', 'sha-256'])('by a fingerprint of %s that proves nothing', (algorithm) => {
+  test.each(['sha-1', 'md5', 'sha-256'])('refuses a %s fingerprint that proves nothing', (algorithm) => {
     const certificate = Buffer.from('certificate');
     expect(matchesFingerprint(certificate, { algorithm, value: 'AA:BB' })).toBe(false);
     expect(matchesFingerprint(certificate, { algorithm, value: '' })).toBe(false);
   });
 });
 
-describe('once connected', () => {
-  test('nothing in the clear changes anything', async () => {
+describe('a connected session', () => {
+  test('ignores plaintext records once connected', async () => {
     const pair = await new Pair().run();
     const hello = pair.received[0] as Buffer;
     const alert = Buffer.from('15fefd000000000000000900020228', 'hex');
     expect(pair.session.receive(Buffer.from(hello), pair.nowMs)).toBe('dtls_unexpected');
     expect(pair.session.receive(alert, pair.nowMs)).toBe('dtls_unexpected');
     await settle();
-    expect([pair.session.state, pair.failure, pair.closedByClient]).toEqual(['connected', undefined, 0]);
+    expect(pair.session.state).toBe('connected');
+    expect(pair.failure).toBeUndefined();
+    expect(pair.closedByClient).toBe(0);
   });
 
-  test('close_notify of the client closes, an unsealed alert does not', async () => {
+  test("closes on the client's close_notify, but not on an unencrypted alert", async () => {
     const pair = await new Pair().run();
     const closing = pair.sealed(21, Buffer.of(1, 0));
     const forged = Buffer.from(closing);
@@ -312,23 +321,25 @@ describe('once connected', () => {
     expect(pair.session.receive(forged, pair.nowMs)).toBe('unauthenticated');
     expect(pair.session.state).toBe('connected');
     expect(pair.session.receive(closing, pair.nowMs)).toBeUndefined();
-    expect([pair.session.state, pair.closedByClient, pair.failure]).toEqual(['closed', 1, undefined]);
+    expect(pair.session.state).toBe('closed');
+    expect(pair.closedByClient).toBe(1);
+    expect(pair.failure).toBeUndefined();
   });
 
-  test('a fatal alert of the client fails the session', async () => {
+  test('fails on a fatal alert from the client', async () => {
     const pair = await new Pair().run();
     pair.session.receive(pair.sealed(21, Buffer.of(2, 80)), pair.nowMs);
     expect(pair.failure).toBe('the client ended DTLS with alert 80');
   });
 
-  test('an encrypted hello does not begin anew', async () => {
+  test('does not start over on an encrypted hello', async () => {
     const pair = await new Pair().run();
     const hello = (pair.received[0] as Buffer).subarray(13);
     expect(pair.session.receive(pair.sealed(22, Buffer.from(hello)), pair.nowMs)).toBe('dtls_unexpected');
     expect(pair.session.state).toBe('connected');
   });
 
-  test('closing says good-bye in a record the client can read', async () => {
+  test('sends close_notify in a record that the client can read', async () => {
     const pair = await new Pair().run();
     await settle();
     pair.session.close();
@@ -346,13 +357,13 @@ describe('once connected', () => {
 });
 
 describe('garbage', () => {
-  test('before, between and after real datagrams neither throws nor hinders the handshake', async () => {
+  test('garbage before, between and after real datagrams neither throws nor disturbs the handshake', async () => {
     const junk = fc.sample(
       fc.oneof(
         fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
         fc
           .tuple(fc.nat(30), fc.nat(6), fc.uint8Array({ maxLength: 60 }))
-          // A whole message of the right type at its very place is beyond DTLS to tell from the client's.
+          // DTLS cannot tell a complete message of the right type in the right place from the client's own.
           .filter(([type, seq]) => [1, 11, 16, 15][seq] !== type)
           .map(([type, seq, body]) => helloLike(type, seq, body)),
       ),
@@ -360,13 +371,14 @@ describe('garbage', () => {
     );
     const pair = new Pair({ toServer: (datagram) => [...junk, datagram, ...junk] });
     await pair.run();
-    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+    expect(pair.failure).toBeUndefined();
+    expect(pair.session.state).toBe('connected');
     for (const datagram of junk) pair.session.receive(Buffer.from(datagram), pair.nowMs);
     await settle();
     expect(pair.session.state).toBe('connected');
   });
 
-  test('of changed datagrams of a real client, in any order, never throws nor connects', async () => {
+  test('modified datagrams of a real client, in any order, never throw or connect', async () => {
     const pair = await new Pair().run();
     const real = pair.received;
     let connected = 0;
@@ -387,7 +399,7 @@ describe('garbage', () => {
         fc.nat(real.length - 1),
         fc.array(fc.tuple(fc.nat(400), fc.integer({ min: 1, max: 255 })), { maxLength: 3 }),
         (index, changes) => {
-          // Another session now and then: the first states of a handshake take the most.
+          // Start a new session now and then: most datagrams are only accepted early in a handshake.
           if (runs++ % 100 === 0) session = fresh();
           const datagram = Buffer.from(real[index] as Buffer);
           for (const [at, mask] of changes) {
@@ -400,13 +412,13 @@ describe('garbage', () => {
       ),
       { numRuns: fuzzRuns(10_000) },
     );
-    // A replayed client cannot finish: the randoms are ours.
+    // A replayed client cannot finish, because the server random is new.
     expect(connected).toBe(0);
     expect(sent).toBeGreaterThan(runs / 100);
   });
 });
 
-/** Splits a datagram of one plaintext handshake message into two records of a fragment each. */
+/** Splits a datagram with one plaintext handshake message into two records with one fragment each. */
 function cutHandshake(datagram: Buffer): Buffer[] | undefined {
   if (datagram[0] !== 22 || datagram.readUInt16BE(3) !== 0) return undefined;
   const head = datagram.subarray(13, 25);
@@ -425,7 +437,7 @@ function cutHandshake(datagram: Buffer): Buffer[] | undefined {
   });
 }
 
-/** A well-formed record with a whole handshake message of nonsense. */
+/** A well-formed record with a complete handshake message of garbage. */
 function helloLike(type: number, messageSeq: number, body: Uint8Array): Buffer {
   const out = Buffer.alloc(25);
   out[0] = 22;

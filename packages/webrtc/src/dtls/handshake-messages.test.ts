@@ -38,8 +38,8 @@ function record(type: number, epoch: number, body: Uint8Array): Buffer {
   return out;
 }
 
-describe('records', () => {
-  test('of one datagram are read in order', () => {
+describe('reading records', () => {
+  test('reads the records of one datagram in order', () => {
     const datagram = Buffer.concat([record(22, 0, Buffer.from('ab')), record(21, 1, Buffer.from('c'))]);
     expect(
       readRecords(datagram)?.map(({ type, epoch, sequence, fragment }) => [type, epoch, sequence, fragment.toString()]),
@@ -49,13 +49,13 @@ describe('records', () => {
     ]);
   });
 
-  test('behind a malformed one are not read', () => {
+  test('ignores the records after a malformed one', () => {
     const good = record(22, 0, Buffer.from('ab'));
     expect(readRecords(Buffer.concat([good, Buffer.from('1603')]))).toHaveLength(1);
     expect(readRecords(Buffer.concat([Buffer.from('16'), good]))).toBeUndefined();
   });
 
-  test('garbage never throws, and what is read lies within the datagram', () => {
+  test('never throws on garbage, and reads nothing beyond the datagram', () => {
     const header = fc.tuple(fc.integer({ min: 18, max: 27 }), fc.nat(3), fc.nat(80)).map(([type, epoch, length]) => {
       const out = record(type, epoch, Buffer.alloc(0));
       out.writeUInt16BE(length, 11);
@@ -73,8 +73,8 @@ describe('records', () => {
   });
 });
 
-describe('handshake messages', () => {
-  test('are put together from any fragments in any order, with repetitions', () => {
+describe('assembling handshake messages', () => {
+  test('reassembles messages from fragments in any order, with repetitions', () => {
     const bodies = fc.array(fc.uint8Array({ minLength: 1, maxLength: 60 }), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(bodies, fc.integer({ min: 1, max: 20 }), fc.infiniteStream(fc.nat()), (messages, size, random) => {
@@ -100,7 +100,7 @@ describe('handshake messages', () => {
     );
   });
 
-  test('that contradict each other are not mixed: the later one begins anew', () => {
+  test('does not mix contradicting fragments: the later one starts over', () => {
     const assembler = new HandshakeAssembler();
     const body = Buffer.alloc(20, 1);
     const add = (bytes: Buffer): boolean[] => (readFragments(bytes) ?? []).map((one) => assembler.add(one));
@@ -111,7 +111,7 @@ describe('handshake messages', () => {
     expect(assembler.take()).toEqual(whole(0, body));
   });
 
-  test('too long, too far ahead or too many are not kept', () => {
+  test('drops messages that are too long, too far ahead or too many', () => {
     const assembler = new HandshakeAssembler();
     const head = (messageSeq: number, length: number) => ({
       type: 1,
@@ -121,12 +121,13 @@ describe('handshake messages', () => {
       data: Buffer.alloc(1),
     });
     expect(assembler.add(head(8, 10))).toBe(false);
-    expect([0, 1, 2, 3, 4].map((seq) => assembler.add(head(seq, 16_000)))).toEqual([true, true, true, true, false]);
+    for (const seq of [0, 1, 2, 3]) expect(assembler.add(head(seq, 16_000))).toBe(true);
+    expect(assembler.add(head(4, 16_000))).toBe(false);
     const long = fragment({ type: 1, messageSeq: 0, body: Buffer.alloc(17_000), offset: 0, size: 10 });
     expect(readFragments(long)).toBeUndefined();
   });
 
-  test('garbage never throws', () => {
+  test('never throws on garbage', () => {
     const head = fc.record({
       type: fc.nat(255),
       messageSeq: fc.nat(10),

@@ -1,4 +1,4 @@
-/** Clients of OpenSSL and GnuTLS against our server: other implementations than werift, which the other tests use. */
+/** Runs OpenSSL and GnuTLS clients against our server: implementations other than werift, which the other tests use. */
 import { spawn, spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -13,15 +13,15 @@ import { DtlsSession, type SrtpKeyMaterial } from './dtls-session.js';
 interface Program {
   name: string;
   command: string;
-  /** Arguments to connect to a port of this machine, to offer SRTP and to print the keying material. */
+  /** Arguments that connect to a local port, offer SRTP and print the keying material. */
   connect: (port: number) => string[];
   certificate: (cert: string, key: string) => string[];
-  /** Arguments for one group, by our name of it. */
+  /** Arguments that select one group, by our name for it. */
   group: Readonly<Record<'X25519' | 'P-256', string[]>>;
-  /** Printed last: the program says good-bye when there is nothing more to read. */
+  /** Printed last: the program then has nothing more to read and closes the session. */
   last: string;
   material: RegExp;
-  /** What it says of a handshake as we mean it. */
+  /** Output of a handshake that went as intended. */
   agreed: readonly string[];
 }
 
@@ -74,7 +74,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A client certificate made by openssl. */
+/** Creates a client certificate with openssl. */
 function certificate(...key: string[]): { cert: string; key: string; fingerprint: string } {
   const [keyFile, certFile] = [join(folder, 'client.key'), join(folder, 'client.pem')];
   const args = ['req', '-x509', '-nodes', '-subj', '/CN=x', '-keyout', keyFile, '-out', certFile, ...key];
@@ -86,14 +86,14 @@ function certificate(...key: string[]): { cert: string; key: string; fingerprint
 interface Outcome {
   keys: SrtpKeyMaterial | undefined;
   failure: string | undefined;
-  /** What the program printed. */
+  /** Output of the program. */
   said: string;
 }
 
 interface ConnectOptions {
   args?: readonly string[];
   fingerprint: string;
-  /** Numbers of our datagrams, from 1, that are lost on their way to the client. */
+  /** Numbers of our datagrams, from 1, that are lost on the way to the client. */
   lost?: readonly number[];
 }
 
@@ -156,13 +156,13 @@ describe.each(PROGRAMS)('a handshake with $name', (program) => {
     ['P-256 and a P-256 certificate', 'P-256', p256],
     ['X25519 and an RSA certificate', 'X25519', ['-newkey', 'rsa:2048']],
     ['X25519 and a P-384 certificate', 'X25519', p384],
-  ] as const)('by %s ends with the same keys [needs openssl]', async (_name, group, key) => {
+  ] as const)('agrees on the same keys with %s [needs openssl]', async (_name, group, key) => {
     const { cert, key: keyFile, fingerprint } = certificate(...key);
     const args = [...program.certificate(cert, keyFile), ...program.group[group]];
     expectSameKeys(await connect(program, { args, fingerprint }));
   });
 
-  // The client's timer of a second drives both.
+  // The client's one-second timer drives both.
   check.each([
     ['our first flight', [1]],
     ['our last flight', [2]],
@@ -171,8 +171,9 @@ describe.each(PROGRAMS)('a handshake with $name', (program) => {
     expectSameKeys(await connect(program, { args: program.certificate(cert, key), fingerprint, lost }));
   });
 
-  check('without a certificate of the client is refused', async () => {
+  check('refuses a client without a certificate', async () => {
     const { keys, failure } = await connect(program, { fingerprint: '00:11' });
-    expect([keys, failure]).toEqual([undefined, 'the client sent no DTLS certificate']);
+    expect(keys).toBeUndefined();
+    expect(failure).toBe('the client sent no DTLS certificate');
   });
 });

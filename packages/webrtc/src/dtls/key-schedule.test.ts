@@ -4,8 +4,8 @@ import { prf, recordKeys, srtpKeys } from './key-schedule.js';
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
 describe('the key schedule', () => {
-  // Published on the TLS working group's list as the test vector of P_SHA256.
-  test('expands secrets as others do', () => {
+  // Test vector for P_SHA256, published on the TLS working group's list.
+  test('expands a secret to the published test vector', () => {
     const secret = hex('9b be 43 6b a9 40 f0 17 b1 76 52 84 9a 71 db 35');
     const seed = hex('a0 ba 9f 93 6c da 31 18 27 a6 f7 96 ff d5 19 8c');
     const expected =
@@ -14,7 +14,7 @@ describe('the key schedule', () => {
     expect(prf(secret, 'test label', seed, 100).toString('hex')).toBe(expected);
   });
 
-  test('cuts keys one behind the other, the client first', () => {
+  test("splits key material into consecutive keys, the client's first", () => {
     const master = Buffer.alloc(48, 1);
     const randoms = { client: Buffer.alloc(32, 2), server: Buffer.alloc(32, 3) };
     const { client, server } = recordKeys(master, randoms);

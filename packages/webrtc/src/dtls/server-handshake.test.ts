@@ -9,7 +9,7 @@ beforeAll(async () => {
   identity = identityOf(await createCertificate());
 });
 
-/** A hello that is fine but for what is given. */
+/** A valid hello, except for the given parts. */
 function hello({
   version = 0xfefd,
   suites = u16(0xc02b),
@@ -34,7 +34,7 @@ function hello({
   return handshakeMessage(HandshakeType.clientHello, 0, ...body);
 }
 
-test('a hello that offers what is needed is answered with five messages', () => {
+test('answers a hello that offers everything required with five messages', () => {
   expect(new ServerHandshake(identity).begin(hello({}))).toHaveLength(5);
 });
 
@@ -47,6 +47,6 @@ test.each([
   ['compressed points only', { points: u8(1) }, 'uncompressed points'],
   ['other signatures', { signatures: u16(0x0401, 0x0203) }, 'ECDSA with SHA-256'],
   ['other SRTP profiles', { profiles: u16(7, 2) }, 'SRTP_AES128_CM_HMAC_SHA1_80'],
-])('a hello with %s is refused, with the reason', (_name, offered, reason) => {
+])('refuses a hello with %s and gives the reason', (_name, offered, reason) => {
   expect(new ServerHandshake(identity).begin(hello(offered))).toContain(reason);
 });

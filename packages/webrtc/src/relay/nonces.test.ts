@@ -6,7 +6,7 @@ import { SourceLimiter } from './source-limiter.js';
 
 const NOW = 1_790_000_000_000;
 
-test('a nonce holds for its client within its lifetime, in every thread with the secret', () => {
+test('accepts a nonce from its client within its lifetime, in every thread with the secret', () => {
   const secret = Buffer.alloc(32, 3);
   const nonce = new Nonces(secret).mint('192.0.2.1', 4000, NOW);
   const elsewhere = new Nonces(secret);
@@ -19,7 +19,7 @@ test('a nonce holds for its client within its lifetime, in every thread with the
   expect(new Nonces().holds(nonce, '192.0.2.1', 4000, NOW)).toBe(false);
 });
 
-test('no other text is a nonce', () => {
+test('accepts no other text as a nonce', () => {
   const nonces = new Nonces();
   const real = nonces.mint('192.0.2.1', 4000, NOW);
   const near = fc.tuple(fc.nat(real.length - 1), fc.constantFrom(...'0123456789abcdefgé')).map(([at, char]) => {
@@ -33,13 +33,13 @@ test('no other text is a nonce', () => {
   );
 });
 
-test('a limiter gives a burst, then what time earns', () => {
+test('a limiter allows a burst and then refills over time', () => {
   const limiter = new SourceLimiter({ burst: 2, perSecond: 10 });
   const taken = [0, 0, 0, 50, 100, 100, 1_000, 1_000, 1_000].map((ms) => limiter.take('192.0.2.1', NOW + ms));
   expect(taken).toEqual([true, true, false, false, true, false, true, true, false]);
 });
 
-test('nobody knows which networks share a bucket of a limiter', () => {
+test("no outsider can predict which networks share a limiter's bucket", () => {
   const addresses = Array.from({ length: 500 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
   const sharers = (seed: { seed?: number } = {}) =>
     addresses.filter((address) => {
@@ -49,7 +49,7 @@ test('nobody knows which networks share a bucket of a limiter', () => {
   expect(sharers({ seed: 1 })).not.toEqual([]);
   expect(sharers({ seed: 1 })).toEqual(sharers({ seed: 1 }));
   expect(sharers({ seed: 1 })).not.toEqual(sharers({ seed: 2 }));
-  // Each limiter draws its own seed, so the sharers are others for each address.
+  // Each limiter draws its own seed, so every address has different sharers.
   expect(sharers().length).toBeLessThan(100);
   expect(sharers()).not.toEqual(sharers());
 });

@@ -37,7 +37,7 @@ class Owner implements RelayOwner {
   }
 }
 
-/** One client 5-tuple with its end of the conversation. */
+/** One client 5-tuple with the client's end of the conversation. */
 class Tuple implements RelayClient {
   allocation: Allocation | undefined;
   readonly sent: Buffer[] = [];
@@ -88,7 +88,7 @@ interface Signed {
   transactionId?: Buffer;
 }
 
-/** Sends a request and returns its answer, if there was one. */
+/** Sends a request and returns the response, if there is one. */
 function ask(tuple: Tuple, method: Method, { username = NAME, password = PASSWORD, fill, transactionId }: Signed = {}) {
   const id = transactionId ?? Buffer.alloc(12);
   if (transactionId === undefined) id.writeUInt32BE(++transactions);
@@ -145,32 +145,35 @@ function channelFrame(number: number, data: string): Buffer {
   return frame;
 }
 
-describe('a stranger', () => {
-  test('draws the challenge with an Allocate and learns nothing else', () => {
+describe('a stranger without credentials', () => {
+  test("challenges a stranger's Allocate and reveals nothing else", () => {
     const answer = challenge(new Tuple(1));
-    expect([answer?.messageClass, answer?.errorCode]).toEqual([MessageClass.error, 401]);
+    expect(answer?.messageClass).toBe(MessageClass.error);
+    expect(answer?.errorCode).toBe(401);
     expect(answer?.has(Attribute.realm) && answer.has(Attribute.nonce)).toBe(true);
     expect(answer?.has(Attribute.software)).toBe(false);
   });
 
-  test.each([Method.refresh, Method.createPermission, Method.channelBind])('gets no answer to method %p', (method) => {
+  test.each([Method.refresh, Method.createPermission, Method.channelBind])('leaves method %p unanswered', (method) => {
     expect(ask(new Tuple(1), method, { fill: channel(0x4000) })).toEqual({
       answer: undefined,
       dropped: 'unauthenticated',
     });
   });
 
-  test('with a wrong password or an unknown name is challenged again and gets no allocation', () => {
+  test('challenges a wrong password or an unknown name again and allocates nothing', () => {
     const tuple = new Tuple(1);
     challenge(tuple);
     for (const wrong of [{ password: 'guess' }, { username: '1790000000:other' }]) {
       const { answer, dropped } = ask(tuple, Method.allocate, { fill: udp, ...wrong });
-      expect([answer?.errorCode, dropped]).toEqual([401, 'unauthenticated']);
+      expect(answer?.errorCode).toBe(401);
+      expect(dropped).toBe('unauthenticated');
     }
-    expect([tuple.allocation, front.allocationCount]).toEqual([undefined, 0]);
+    expect(tuple.allocation).toBeUndefined();
+    expect(front.allocationCount).toBe(0);
   });
 
-  test('is answered only so often', () => {
+  test('limits the answers to a stranger', () => {
     start({}, new SourceLimiter({ burst: 3, perSecond: 1, seed: 1 }));
     const tuple = new Tuple(1);
     for (let i = 0; i < 3; i++) expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
@@ -180,7 +183,7 @@ describe('a stranger', () => {
     expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
   });
 
-  test('cannot use the nonce of another address, nor may a client keep one for ever', () => {
+  test('refuses a nonce of another address, and one that has expired', () => {
     const tuple = allocated();
     const thief = new Tuple(9);
     thief.realm = tuple.realm;
@@ -196,7 +199,7 @@ describe('a stranger', () => {
 });
 
 describe('Allocate', () => {
-  test('announces our own pair, the client as we see it, and the lifetime', () => {
+  test("returns our own address pair, the client's address as seen by us, and the lifetime", () => {
     const tuple = new Tuple(4000);
     challenge(tuple);
     const { answer } = ask(tuple, Method.allocate, { fill: udp });
@@ -211,14 +214,14 @@ describe('Allocate', () => {
     [1, 600],
     [1_000, 1_000],
     [90_000, 3_600],
-  ])('a wish for %p s gets %p s', (wanted, granted) => {
+  ])('answers a requested lifetime of %p s with %p s', (wanted, granted) => {
     const tuple = new Tuple(4000);
     challenge(tuple);
     const fill: Fill = (writer) => (udp(writer), writer.uint32(Attribute.lifetime, wanted));
     expect(ask(tuple, Method.allocate, { fill }).answer?.uint32(Attribute.lifetime)).toBe(granted);
   });
 
-  test('sent again is answered again, a second one is a mismatch', () => {
+  test('repeats the response to a retransmission, and answers a second Allocate with a mismatch', () => {
     const tuple = new Tuple(4000);
     challenge(tuple);
     const transactionId = Buffer.alloc(12, 9);
@@ -231,20 +234,20 @@ describe('Allocate', () => {
   });
 
   test.each<[string, number, Fill]>([
-    ['without transport', 400, () => undefined],
-    ['of TCP', 442, (writer) => writer.uint32(Attribute.requestedTransport, 6 << 24)],
-    ['of IPv6', 440, (writer) => (udp(writer), writer.uint32(Attribute.requestedAddressFamily, 2 << 24))],
-    ['of a reserved port', 508, (writer) => (udp(writer), writer.bytes(Attribute.reservationToken, Buffer.alloc(8)))],
-    ['of a port pair', 508, (writer) => (udp(writer), writer.bytes(Attribute.evenPort, Buffer.of(0x80)))],
+    ['without a transport', 400, () => undefined],
+    ['for TCP', 442, (writer) => writer.uint32(Attribute.requestedTransport, 6 << 24)],
+    ['for IPv6', 440, (writer) => (udp(writer), writer.uint32(Attribute.requestedAddressFamily, 2 << 24))],
+    ['for a reserved port', 508, (writer) => (udp(writer), writer.bytes(Attribute.reservationToken, Buffer.alloc(8)))],
+    ['for a port pair', 508, (writer) => (udp(writer), writer.bytes(Attribute.evenPort, Buffer.of(0x80)))],
     ['with an unknown attribute', 420, (writer) => (udp(writer), writer.uint32(0x7123, 0))],
-  ])('%s is refused with %p', (_what, code, fill) => {
+  ])('refuses an Allocate %s with error %p', (_what, code, fill) => {
     const tuple = new Tuple(4000);
     challenge(tuple);
     expect(ask(tuple, Method.allocate, { fill }).answer?.errorCode).toBe(code);
     expect(front.allocationCount).toBe(0);
   });
 
-  test('beyond a user’s limit replaces the one idle longest, never the one in use', () => {
+  test('frees a user’s longest idle allocation at the limit, and never the one in use', () => {
     start({ allocationsPerUser: 3 });
     const tuples = [1, 2, 3].map((port) => {
       nowMs += 10;
@@ -253,10 +256,11 @@ describe('Allocate', () => {
     owner.inUse = tuples[0]?.allocation;
     allocated(4);
     expect(tuples.map((tuple) => tuple.allocation !== undefined)).toEqual([true, false, true]);
-    expect([front.allocationCount, owner.gone]).toEqual([3, 1]);
+    expect(front.allocationCount).toBe(3);
+    expect(owner.gone).toBe(1);
   });
 
-  test('beyond the port’s limit is refused', () => {
+  test('refuses an Allocate at the port’s limit', () => {
     start({ allocations: 2 });
     allocated(1);
     allocated(2);
@@ -267,7 +271,7 @@ describe('Allocate', () => {
 });
 
 describe('an allocation', () => {
-  test('expires, unless refreshed in time', () => {
+  test('frees an allocation that is not refreshed in time', () => {
     const tuple = allocated();
     nowMs += 599_000;
     front.sweep(nowMs);
@@ -277,35 +281,41 @@ describe('an allocation', () => {
     expect(front.allocationCount).toBe(1);
     nowMs += 1_000;
     front.sweep(nowMs);
-    expect([front.allocationCount, tuple.allocation, owner.gone]).toEqual([0, undefined, 1]);
+    expect(front.allocationCount).toBe(0);
+    expect(tuple.allocation).toBeUndefined();
+    expect(owner.gone).toBe(1);
     expect(ask(tuple, Method.refresh).answer?.errorCode).toBe(437);
   });
 
-  test('is deleted by a refresh with lifetime 0', () => {
+  test('deletes an allocation on a refresh with lifetime 0', () => {
     const tuple = allocated();
     const { answer } = ask(tuple, Method.refresh, { fill: (writer) => writer.uint32(Attribute.lifetime, 0) });
-    expect([answer?.messageClass, answer?.uint32(Attribute.lifetime)]).toEqual([MessageClass.success, 0]);
-    expect([front.allocationCount, owner.gone]).toEqual([0, 1]);
+    expect(answer?.messageClass).toBe(MessageClass.success);
+    expect(answer?.uint32(Attribute.lifetime)).toBe(0);
+    expect(front.allocationCount).toBe(0);
+    expect(owner.gone).toBe(1);
   });
 
-  test('belongs to its user alone', () => {
+  test('keeps an allocation to its own user', () => {
     const tuple = allocated();
     front.addUser('1790000000:other', 'x', new Owner());
     expect(ask(tuple, Method.refresh, { username: '1790000000:other', password: 'x' }).answer?.errorCode).toBe(441);
   });
 
-  test('is freed with its user and with its connection', () => {
+  test('frees an allocation with its user and with its connection', () => {
     const tuple = allocated(1);
     front.clientGone(allocated(2));
     expect(front.allocationCount).toBe(1);
     front.removeUser(NAME);
-    expect([front.allocationCount, tuple.allocation, owner.gone]).toEqual([0, undefined, 2]);
+    expect(front.allocationCount).toBe(0);
+    expect(tuple.allocation).toBeUndefined();
+    expect(owner.gone).toBe(2);
     expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
   });
 });
 
 describe('relaying', () => {
-  test('is refused to anyone but ourselves', () => {
+  test('relays to no peer but ourselves', () => {
     const tuple = allocated();
     for (const address of [ELSEWHERE, { ...US, port: 50_001 }, { bytes: new Uint8Array(16), port: US.port }]) {
       expect(ask(tuple, Method.createPermission, { fill: peer(address) }).answer?.errorCode).toBe(403);
@@ -317,7 +327,7 @@ describe('relaying', () => {
     expect(deliver(tuple, indication('x')).dropped).toBe('relay_unbound');
   });
 
-  test('by indication needs a permission that has not expired', () => {
+  test('requires an unexpired permission for Send indications', () => {
     const tuple = allocated();
     expect(deliver(tuple, indication('early')).dropped).toBe('relay_unbound');
     expect(ask(tuple, Method.createPermission, { fill: peer(US) }).answer?.messageClass).toBe(MessageClass.success);
@@ -328,7 +338,7 @@ describe('relaying', () => {
     expect(owner.received).toEqual(['hello']);
   });
 
-  test('in a channel goes both ways until the binding expires', () => {
+  test('relays both ways through a channel until the binding expires', () => {
     const tuple = allocated();
     expect(front.handleChannelData(tuple, channelFrame(0x4001, 'early'), nowMs)).toBe('relay_unbound');
     expect(ask(tuple, Method.channelBind, { fill: channel(0x4001) }).answer?.messageClass).toBe(MessageClass.success);
@@ -348,23 +358,24 @@ describe('relaying', () => {
     expect(front.handleChannelData(tuple, channelFrame(0x4001, 'late'), nowMs)).toBe('relay_unbound');
   });
 
-  test('without a channel answers with Data indications', () => {
+  test('answers with Data indications without a channel', () => {
     const tuple = allocated();
     ask(tuple, Method.createPermission, { fill: peer(US) });
     const allocation = tuple.allocation as Allocation;
     expect(allocation.headroom).toBe(0);
     front.sendTo(allocation, Buffer.from('answer'));
     const data = StunMessage.parse(tuple.sent.at(-1) as Buffer);
-    expect([data?.method, data?.messageClass]).toEqual([Method.data, MessageClass.indication]);
+    expect(data?.method).toBe(Method.data);
+    expect(data?.messageClass).toBe(MessageClass.indication);
     expect(data?.text(Attribute.data)).toBe('answer');
     expect(data?.xorAddress(Attribute.xorPeerAddress)).toEqual(US);
   });
 
-  test.each([0x3fff, 0x5000, 0x7fff, 0])('channel number %p is refused', (number) => {
+  test.each([0x3fff, 0x5000, 0x7fff, 0])('refuses channel number %p', (number) => {
     expect(ask(allocated(), Method.channelBind, { fill: channel(number) }).answer?.errorCode).toBe(400);
   });
 
-  test('a second channel to the same peer is refused, the first may be refreshed', () => {
+  test('refuses a second channel to the same peer, but refreshes the first', () => {
     const tuple = allocated();
     ask(tuple, Method.channelBind, { fill: channel(0x4001) });
     expect(ask(tuple, Method.channelBind, { fill: channel(0x4002) }).answer?.errorCode).toBe(400);
@@ -373,7 +384,7 @@ describe('relaying', () => {
 });
 
 describe('garbage', () => {
-  test('in attributes of authenticated requests never throws and never relays elsewhere', () => {
+  test('garbage attributes in authenticated requests never throw, and never relay elsewhere', () => {
     const tuple = allocated();
     const attribute = fc.tuple(
       fc.constantFrom(...Object.values(Attribute).filter((type) => type !== Attribute.messageIntegrity)),
@@ -395,7 +406,7 @@ describe('garbage', () => {
     );
   });
 
-  test('as ChannelData never throws, and what is taken has the announced length', () => {
+  test('garbage ChannelData never throws, and accepted data has the announced length', () => {
     const tuple = allocated();
     ask(tuple, Method.channelBind, { fill: channel(0x4001) });
     fc.assert(

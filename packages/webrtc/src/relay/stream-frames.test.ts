@@ -15,7 +15,7 @@ function channelFrame(payload: Uint8Array): Buffer {
 }
 
 describe('frames of a stream', () => {
-  test('come out whole however the stream is cut', () => {
+  test('yields whole frames however the stream is split', () => {
     const frame = fc.oneof(
       fc.constant(stun),
       fc.uint8Array({ maxLength: 70 }).map((payload) => channelFrame(payload)),
@@ -41,7 +41,7 @@ describe('frames of a stream', () => {
     );
   });
 
-  test('are padded with zeros to four bytes on the stream', () => {
+  test('pads frames with zeros to four bytes on the stream', () => {
     expect(streamFrame(channelFrame(Buffer.from('abcde')))).toEqual(Buffer.from('400100056162636465000000', 'hex'));
   });
 
@@ -50,7 +50,7 @@ describe('frames of a stream', () => {
     ['an HTTP request', '47455420'],
     ['a TLS hello', '16030100'],
     ['a STUN message that is too long', '0003ffec'],
-    ['a STUN length off the grid', '00030001'],
+    ['a STUN length that is not a multiple of four', '00030001'],
     ['a channel frame that is too long', '4001ffff'],
   ])('%s breaks the stream permanently', (_what, hex) => {
     const frames = new StreamFrames();
@@ -60,7 +60,7 @@ describe('frames of a stream', () => {
     expect([...frames.push(stun)]).toEqual([]);
   });
 
-  test('garbage never throws and never yields more than was put in', () => {
+  test('garbage never throws and never yields more bytes than went in', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 90 }), { maxLength: 5 }), (chunks) => {
         const frames = new StreamFrames();

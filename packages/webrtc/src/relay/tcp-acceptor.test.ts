@@ -47,7 +47,7 @@ async function setUp(limits: Partial<TcpAcceptorOptions> = {}): Promise<Setup> {
   return { port, acceptor, recorded };
 }
 
-/** Opens a connection and says nothing on it. */
+/** Opens a connection and sends nothing on it. */
 async function silent({ acceptor }: Setup, localAddress: string): Promise<Socket> {
   const socket = connect({ port: acceptor.port, host: '127.0.0.1', localAddress });
   closers.add(async () => void socket.destroy());
@@ -74,7 +74,7 @@ async function tlsClient({ port, acceptor }: Setup): Promise<TestClient> {
   return client;
 }
 
-/** Resolves with what came before the server hung up. */
+/** Resolves with the bytes received before the server closed the connection. */
 async function hungUp(port: number, bytes: Buffer): Promise<Buffer> {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -100,17 +100,18 @@ describe('TURN over TCP', () => {
     expect(port.stats().allocations).toBe(1);
   });
 
-  test('a connection that ends takes its allocation along', async () => {
+  test('frees an allocation when its connection ends', async () => {
     const setup = await setUp();
     const client = await tcpClient(setup);
     await client.allocate(user);
-    expect([setup.port.stats().allocations, setup.acceptor.connections]).toEqual([1, 1]);
+    expect(setup.port.stats().allocations).toBe(1);
+    expect(setup.acceptor.connections).toBe(1);
     await client.close();
     while (setup.acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
     expect(setup.port.stats().allocations).toBe(0);
   });
 
-  test('closing the transport ends its connections', async () => {
+  test("ends a transport's connections when it closes", async () => {
     const setup = await setUp();
     const client = await tcpClient(setup);
     await client.allocate(user);
@@ -119,7 +120,7 @@ describe('TURN over TCP', () => {
     expect(setup.port.stats().allocations).toBe(0);
   });
 
-  test('a wrong password gets a challenge again, an unknown user nothing', async () => {
+  test('challenges a wrong password again and ignores an unknown user', async () => {
     const setup = await setUp();
     const wrong = await tcpClient(setup);
     expect((await wrong.allocate({ ...user, password: 'guess' })).errorCode).toBe(401);
@@ -131,14 +132,14 @@ describe('TURN over TCP', () => {
   test.each([
     ['an HTTP request', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
     ['a TLS hello', Buffer.from('16030100', 'hex')],
-    ['channel data out of nowhere', Buffer.from('4001000461626364', 'hex')],
+    ['unsolicited channel data', Buffer.from('4001000461626364', 'hex')],
     ['a binding request', Buffer.from('000100002112a442000000000000000000000000', 'hex')],
-  ])('%s is hung up on without a word', async (_what, bytes) => {
+  ])('closes a connection that sends %s without a reply', async (_what, bytes) => {
     const { acceptor } = await setUp();
     expect(await hungUp(acceptor.port, bytes)).toEqual(Buffer.alloc(0));
   });
 
-  test('silent connections that fill the port make room for a client, the oldest first', async () => {
+  test('drops the oldest silent connections of a full port to make room for a client', async () => {
     const setup = await setUp({ maxConnections: 8 });
     const strangers = [];
     for (let i = 0; i < 8; i++) strangers.push(await silent(setup, `127.0.0.${i + 2}`));
@@ -151,7 +152,7 @@ describe('TURN over TCP', () => {
     expect(setup.acceptor.connections).toBe(8);
   });
 
-  test('connections that name a user without its password keep no client out', async () => {
+  test('connections that name a user without its password lock no client out', async () => {
     const setup = await setUp({ maxPerNetwork: 3 });
     const claimants = [];
     for (let i = 0; i < 3; i++) {
@@ -164,7 +165,7 @@ describe('TURN over TCP', () => {
     expect(setup.acceptor.connections).toBe(3);
   });
 
-  test('one address fills its own share only, and never ends a connection that has a user', async () => {
+  test('one address fills only its own share and never ends a connection that has a user', async () => {
     const setup = await setUp({ maxPerNetwork: 3 });
     const client = await tcpClient(setup);
     await client.allocate(user);
@@ -172,12 +173,14 @@ describe('TURN over TCP', () => {
     const strangers = [];
     for (let i = 0; i < 4; i++) strangers.push(await silent(setup, '127.0.0.1'));
     await once(strangers[0] as Socket, 'close');
-    expect([elsewhere.closed, strangers[1]?.closed, strangers[2]?.closed]).toEqual([false, false, false]);
+    expect(elsewhere.closed).toBe(false);
+    expect(strangers[1]?.closed).toBe(false);
+    expect(strangers[2]?.closed).toBe(false);
     expect(setup.port.stats().allocations).toBe(1);
     expect(setup.acceptor.connections).toBe(5);
   });
 
-  test('a connection younger than two round trips never goes for a newer one', async () => {
+  test('never drops a connection younger than two round trips for a newer one', async () => {
     let now = performance.timeOrigin + performance.now();
     const setup = await setUp({ maxPerNetwork: 2, graceMs: 2_000, clock: () => now });
     const waiting = [await silent(setup, '127.0.0.1'), await silent(setup, '127.0.0.1')];
@@ -189,7 +192,7 @@ describe('TURN over TCP', () => {
     expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
   });
 
-  test('as many clients as silent connections fit, and no more', async () => {
+  test('limits clients and silent connections separately, to the same number each', async () => {
     const setup = await setUp({ maxPerNetwork: 1 });
     const client = await tcpClient(setup);
     expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
@@ -202,7 +205,7 @@ describe('TURN over TCP', () => {
     expect(setup.port.stats().allocations).toBe(1);
   });
 
-  test('behind a load balancer the network of the client counts, as its PROXY header says', async () => {
+  test("behind a load balancer, counts connections by the client's network in the PROXY header", async () => {
     const setup = await setUp({ maxPerNetwork: 1, proxies: new TrustedProxies(['127.0.0.0/8']) });
     const proxied = async (client: string): Promise<Socket> => {
       const socket = await silent(setup, '127.0.0.1');
@@ -217,12 +220,12 @@ describe('TURN over TCP', () => {
     expect(other.closed).toBe(false);
   });
 
-  test('with JF_PROXY_PROTOCOL a connection without the header is closed', async () => {
+  test('closes a connection without the PROXY header when JF_PROXY_PROTOCOL is set', async () => {
     const { acceptor } = await setUp({ proxies: new TrustedProxies(['127.0.0.1']) });
     expect(await hungUp(acceptor.port, Buffer.from('000100002112a442', 'hex'))).toEqual(Buffer.alloc(0));
   });
 
-  test('a taken port is an error', async () => {
+  test('rejects when the port is taken', async () => {
     const { acceptor } = await setUp();
     const again = TcpAcceptor.listen({
       listenAddress: '127.0.0.1',
@@ -255,7 +258,7 @@ describe('TURN over TLS', () => {
     expect(setup.port.stats().allocations).toBe(0);
   });
 
-  test('connections without a TLS handshake share the limit of their network, and end for a newer one', async () => {
+  test('counts connections without a TLS handshake against their network and drops them for newer ones', async () => {
     const setup = await setUpTls({ maxPerNetwork: 3 });
     const strangers = [];
     for (let i = 0; i < 3; i++) strangers.push(await silent(setup, '127.0.0.1'));
@@ -264,10 +267,12 @@ describe('TURN over TLS', () => {
     const client = await tlsClient(setup);
     expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
     await ended;
-    expect([strangers[1]?.closed, strangers[2]?.closed, setup.acceptor.connections]).toEqual([false, false, 3]);
+    expect(strangers[1]?.closed).toBe(false);
+    expect(strangers[2]?.closed).toBe(false);
+    expect(setup.acceptor.connections).toBe(3);
   });
 
-  test('TLS handshakes are limited per source', async () => {
+  test('limits TLS handshakes per source', async () => {
     const setup = await setUpTls({ clock: () => 0 });
     const hello = async (): Promise<Socket> => {
       const socket = await silent(setup, '127.0.0.2');
@@ -281,7 +286,7 @@ describe('TURN over TLS', () => {
     await tlsClient(setup);
   });
 
-  test('connections that say nothing use up no handshake of their network', async () => {
+  test("silent connections use up none of their network's handshakes", async () => {
     const now = performance.timeOrigin + performance.now();
     const setup = await setUpTls({ clock: () => now });
     for (let i = 0; i < TLS_HANDSHAKES.burst; i++) (await silent(setup, '127.0.0.1')).destroy();
@@ -289,13 +294,13 @@ describe('TURN over TLS', () => {
     expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
   });
 
-  test('an HTTP request is hung up on', async () => {
+  test('closes a connection that sends an HTTP request', async () => {
     const { acceptor } = await setUpTls();
     await hungUp(acceptor.port, Buffer.from('GET / HTTP/1.1\r\n\r\n'));
     while (acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test('half a TLS handshake ends after its time', async () => {
+  test('ends an incomplete TLS handshake after its time limit', async () => {
     let now = 0;
     const { acceptor } = await setUpTls({ clock: () => now });
     const ended = hungUp(acceptor.port, Buffer.from('160301ff00', 'hex'));
@@ -305,7 +310,7 @@ describe('TURN over TLS', () => {
     expect(acceptor.connections).toBe(0);
   });
 
-  test('a new certificate serves the connections after it', async () => {
+  test('serves new connections with a new certificate', async () => {
     const certificates = [await clientCertificate(), await createCertificate()] as const;
     const contexts = certificates.map(({ keyPem: key, certPem: cert }) => createSecureContext({ key, cert }));
     let current = contexts[0] as SecureContext;
@@ -321,7 +326,7 @@ describe('TURN over TLS', () => {
     expect(await fingerprint()).toBe(certificates[1].fingerprint.value);
   });
 
-  test('a taken port names its variable', async () => {
+  test('names the variable when the port is taken', async () => {
     const { acceptor } = await setUp();
     const { keyPem: key, certPem: cert } = await clientCertificate();
     const options = { listenAddress: '127.0.0.1', port: acceptor.port, nonceSecret: randomBytes(32) };

@@ -50,7 +50,7 @@ const transportLines = (mid: string) => [
 ];
 
 describe('an answer', () => {
-  test('is exactly these lines for audio in, video in, audio out and a dead video slot', () => {
+  test('writes exactly these lines for audio in, video in, audio out and an inactive video slot', () => {
     const offer = parseOffer(readOffer('chromium-audio-video'));
     const answer = answerTo(offer, {
       0: { type: 'receive', rids: [] },
@@ -145,7 +145,7 @@ describe('an answer', () => {
     'chromium-simulcast',
     'chromium-after-removal',
     'firefox-audio-video',
-  ])('has the m-lines of %s in their order, all bundled, none with port 0', (name) => {
+  ])('keeps the m-lines of %s in order, all bundled and none with port 0', (name) => {
     const offer = parseOffer(readOffer(name));
     const answer = answerTo(offer, {});
     const mids = offer.media.map((media) => media.mid);
@@ -155,7 +155,7 @@ describe('an answer', () => {
     expect(answer.indexOf('a=ice-lite')).toBeLessThan(answer.indexOf('m='));
   });
 
-  test('echoes an offered codec on an inactive m-line without one that we know', () => {
+  test('echoes an offered codec on an inactive m-line without a known codec', () => {
     const offer = parseOffer(readOffer('chromium-receive-only'));
     const media = offer.media.map((m) => ({
       ...m,
@@ -173,7 +173,7 @@ describe('an answer', () => {
     expect(answer).toContain('a=rtpmap:98 VP9/90000\r\na=fmtp:98 profile-id=0\r\n');
   });
 
-  test('refuses an m-line of another kind in its place and leaves it out of the bundle', () => {
+  test('refuses an m-line of another kind in its place and excludes it from the bundle', () => {
     const text = readOffer('chromium-receive-only').replace('BUNDLE 0 1', 'BUNDLE 0 1 2');
     const data = 'm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:2\r\n';
     const answer = answerTo(parseOffer(text + data), {});
@@ -183,7 +183,7 @@ describe('an answer', () => {
     );
   });
 
-  test('can be read back by the parser with the roles turned around', () => {
+  test('can be parsed again with the roles reversed', () => {
     const offer = parseOffer(readOffer('chromium-audio-video'));
     const answer = answerTo(offer, { 0: { type: 'receive', rids: [] }, 3: send(50) }).replaceAll('passive', 'active');
     const back = parseOffer(answer);

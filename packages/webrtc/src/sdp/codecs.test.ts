@@ -12,7 +12,7 @@ import {
 
 const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media as [OfferedMedia, OfferedMedia];
 
-/** An m-line with these codecs: `H264 42e01f 1`, `VP8`, `rtx apt`. */
+/** Returns an m-line with these codecs: `H264 42e01f 1`, `VP8`, `rtx apt`. */
 function mediaWith(...codecs: string[]): OfferedMedia {
   return {
     ...video,
@@ -35,7 +35,7 @@ function mediaWith(...codecs: string[]): OfferedMedia {
 }
 
 describe('the codec of a publication', () => {
-  test('is opus on an audio m-line, never red or telephone-event', () => {
+  test('chooses opus on an audio m-line, never red or telephone-event', () => {
     expect(choosePublishedCodec(audio, null)).toEqual({
       name: 'opus',
       encodingName: 'opus',
@@ -47,7 +47,7 @@ describe('the codec of a publication', () => {
     });
   });
 
-  test('is the one enforced in the room, with its RTX and the feedback that we support', () => {
+  test('chooses the codec enforced in the room, with its RTX and supported feedback', () => {
     expect(choosePublishedCodec(video, 'vp8')).toMatchObject({
       name: 'vp8',
       payloadType: 96,
@@ -57,17 +57,17 @@ describe('the codec of a publication', () => {
     expect(choosePublishedCodec(video, 'h264')).toMatchObject({ name: 'h264', payloadType: 108, rtxPayloadType: 109 });
   });
 
-  test('is the first of VP8 and H264 in offer order when the room enforces none', () => {
+  test('chooses the first of VP8 and H264 in offer order when the room enforces none', () => {
     expect(choosePublishedCodec(mediaWith('VP9', 'H264 42e01f 1', 'VP8'), null)?.name).toBe('h264');
     expect(choosePublishedCodec(mediaWith('VP9', 'VP8', 'H264 42e01f 1'), null)?.name).toBe('vp8');
   });
 
-  test('is never H264 that decoders of constrained baseline cannot play', () => {
+  test('never chooses H264 that constrained baseline decoders cannot play', () => {
     expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'H264 42001f 1'), 'h264')).toBeNull();
     expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'H264 4d801f 1'), 'h264')?.payloadType).toBe(101);
   });
 
-  test('is null when nothing acceptable is offered', () => {
+  test('chooses none when the offer has no accepted codec', () => {
     expect(choosePublishedCodec(mediaWith('VP9', 'AV1'), null)).toBeNull();
     expect(choosePublishedCodec(mediaWith('VP8'), 'h264')).toBeNull();
     expect(choosePublishedCodec({ ...audio, codecs: audio.codecs.slice(1) }, null)).toBeNull();
@@ -82,17 +82,17 @@ describe('the codec of a reception', () => {
     expect(chooseReceivedCodec(mediaWith(...all.slice(0, 1)), 'h264')?.payloadType).toBe(100);
   });
 
-  test('finds RTX by its associated payload type only', () => {
+  test('finds RTX only by its associated payload type', () => {
     expect(chooseReceivedCodec(mediaWith('VP8', 'rtx 100'), 'vp8')?.rtxPayloadType).toBe(101);
     expect(chooseReceivedCodec(mediaWith('VP8', 'rtx 99'), 'vp8')?.rtxPayloadType).toBeUndefined();
   });
 
-  test('is null when the receiver does not offer the codec of the track', () => {
+  test("chooses none when the receiver does not offer the track's codec", () => {
     expect(chooseReceivedCodec(mediaWith('VP8'), 'h264')).toBeNull();
   });
 });
 
-describe('the profile test of H264', () => {
+describe('H264 profiles', () => {
   test.each([
     ['42e01f', true],
     ['42401f', true],
@@ -107,15 +107,15 @@ describe('the profile test of H264', () => {
     ['64001f', false],
     ['42e0', false],
     ['', false],
-  ])('profile-level-id %s gives %s', (id, expected) => {
+  ])('profile-level-id %s is constrained baseline: %s', (id, expected) => {
     expect(isConstrainedBaseline({ parameters: `packetization-mode=1;profile-level-id=${id}` })).toBe(expected);
   });
 
-  test('without a profile-level-id is not passed', () => {
+  test('treats a codec without profile-level-id as not constrained baseline', () => {
     expect(isConstrainedBaseline({ parameters: '' })).toBe(false);
   });
 
-  test('reads parameters whatever their case and spacing', () => {
+  test('reads parameters in any case and spacing', () => {
     expect(formatParameters('A=1; b = 2 ;;C')).toEqual(
       new Map([
         ['a', '1'],
@@ -128,16 +128,16 @@ describe('the profile test of H264', () => {
 });
 
 describe('header extensions', () => {
-  test('are agreed with the ids of the client, supported ones only', () => {
+  test("agrees on supported extensions only, with the client's ids", () => {
     expect(chooseExtensions(video, { audioLevel: true })).toEqual({ mid: 4, rid: 10, repairedRid: 11, transportCc: 3 });
     expect(chooseExtensions(audio, { audioLevel: true })).toEqual({ mid: 4, transportCc: 3, audioLevel: 1 });
   });
 
-  test('leave the audio level out where the published track has none', () => {
+  test('omits the audio level if the published track has none', () => {
     expect(chooseExtensions(audio, { audioLevel: false })).toEqual({ mid: 4, transportCc: 3 });
   });
 
-  test('with ids that do not fit the one-byte header are not agreed', () => {
+  test('omits extensions whose ids do not fit the one-byte header', () => {
     const media = { ...audio, extensions: [{ id: 15, uri: 'urn:ietf:params:rtp-hdrext:sdes:mid' }] };
     expect(chooseExtensions(media, { audioLevel: true })).toEqual({});
   });

@@ -23,8 +23,8 @@ const TRANSPORT = [
 const AUDIO = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=mid:0', 'a=sendonly', 'a=rtpmap:111 opus/48000/2'];
 const offer = (...lines: string[]) => `${lines.join('\r\n')}\r\n`;
 
-describe('an offer of a browser', () => {
-  test('gives the m-lines of Chromium with their mids, kinds and directions', () => {
+describe('browser offers', () => {
+  test("reads Chromium's m-lines with their mids, kinds and directions", () => {
     const { media, extmapAllowMixed } = parseOffer(readOffer('chromium-audio-video'));
     expect(media.map((m) => `${m.mid} ${m.kind} ${m.direction} ${m.refused}`)).toEqual([
       '0 audio sendonly false',
@@ -35,7 +35,7 @@ describe('an offer of a browser', () => {
     expect(extmapAllowMixed).toBe(true);
   });
 
-  test('gives one transport for all m-lines', () => {
+  test('reads one transport for all m-lines', () => {
     expect(parseOffer(readOffer('chromium-audio-video')).transport).toEqual({
       iceUfrag: '/kfX',
       icePwd: 'yqv9ojX/yWRwb1M8LIqnJaOS',
@@ -47,7 +47,7 @@ describe('an offer of a browser', () => {
     });
   });
 
-  test('gives codecs in the order of the m-line with parameters and feedback', () => {
+  test('reads codecs in m-line order with parameters and feedback', () => {
     const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media;
     expect(audio?.codecs[0]).toEqual({
       payloadType: 111,
@@ -66,14 +66,14 @@ describe('an offer of a browser', () => {
     expect(video?.codecs[0]?.feedback).toEqual(['goog-remb', 'transport-cc', 'ccm fir', 'nack', 'nack pli']);
   });
 
-  test('gives signalled sources with their RTX half, and the stream that a track belongs to', () => {
+  test('reads signalled sources with their RTX streams, and the stream of a track', () => {
     const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media;
     expect(audio?.sources).toEqual([{ ssrc: 2836899468 }]);
     expect(video?.sources).toEqual([{ ssrc: 240821085, rtx: 1146043358 }]);
     expect(video?.streamId).toBe('4cb50e3a-1691-419a-89e7-09a7a3564321');
   });
 
-  test('gives the rids of a simulcast sender in offer order, paused ones included, and no sources', () => {
+  test('reads the rids of a simulcast sender in offer order, including paused ones, and no sources', () => {
     const [first, second, slot] = parseOffer(readOffer('chromium-simulcast')).media;
     expect(first?.rids).toEqual(['l', 'm', 'h']);
     expect(second?.rids).toEqual(['l', 'm', 'h']);
@@ -93,7 +93,7 @@ describe('an offer of a browser', () => {
     ]);
   });
 
-  test('takes a fingerprint from the session level and port 0 of a bundle-only m-line as usable', () => {
+  test('accepts a session-level fingerprint and port 0 of a bundle-only m-line', () => {
     const { media, transport } = parseOffer(readOffer('firefox-audio-video'));
     expect(transport.fingerprint.value.startsWith('12:DF')).toBe(true);
     expect(media.map((m) => m.refused)).toEqual([false, false]);
@@ -102,23 +102,23 @@ describe('an offer of a browser', () => {
 });
 
 describe('the transport of an offer', () => {
-  test('is missing without ICE credentials', () => {
+  test('refuses an offer without ICE credentials', () => {
     expect(() => parseOffer(offer(...HEAD, ...AUDIO, ...TRANSPORT.slice(1)))).toThrow('no ICE credentials');
   });
 
-  test('is missing without a fingerprint', () => {
+  test('refuses an offer without a fingerprint', () => {
     expect(() => parseOffer(offer(...HEAD, ...AUDIO, ...TRANSPORT.filter((l) => !l.includes('fingerprint'))))).toThrow(
       'no certificate fingerprint',
     );
   });
 
-  test('is refused when the client cannot be the DTLS client', () => {
+  test('refuses a client that cannot be the DTLS client', () => {
     expect(() => parseOffer(offer(...HEAD, ...AUDIO, ...TRANSPORT.slice(0, 3), 'a=setup:passive'))).toThrow(
       'a=setup is passive',
     );
   });
 
-  test('takes SHA-256 before a fingerprint of another algorithm and skips unknown algorithms', () => {
+  test('prefers SHA-256 to fingerprints of other algorithms and skips unknown ones', () => {
     const sha512 = `a=fingerprint:sha-512 ${Array.from({ length: 64 }, () => 'cd').join(':')}`;
     const { transport } = parseOffer(offer(...HEAD, ...AUDIO, 'a=fingerprint:md5 00', sha512, ...TRANSPORT));
     expect(transport.fingerprint).toEqual({ algorithm: 'sha-256', value: FINGERPRINT.toUpperCase() });
@@ -132,8 +132,8 @@ describe('the transport of an offer', () => {
   });
 });
 
-describe('what cannot be used', () => {
-  test('names the line and its number', () => {
+describe('unusable offers', () => {
+  test('names the offending line and its number', () => {
     const bad = offer(...HEAD, ...AUDIO, 'a=rtpmap:400 opus/48000');
     expect(() => parseOffer(bad)).toThrow('a payload type over 127 in line 10: a=rtpmap:400 opus/48000');
   });
@@ -143,17 +143,17 @@ describe('what cannot be used', () => {
     ['another first line', offer('s=-', ...AUDIO, ...TRANSPORT)],
     ['no m-line', offer(...HEAD, ...TRANSPORT)],
     ['an m-line without mid', offer(...HEAD, ...AUDIO.filter((l) => !l.includes('mid')), ...TRANSPORT)],
-    ['a mid twice', offer(...HEAD, ...AUDIO, ...TRANSPORT, ...AUDIO, ...TRANSPORT)],
+    ['a duplicate mid', offer(...HEAD, ...AUDIO, ...TRANSPORT, ...AUDIO, ...TRANSPORT)],
     ['a malformed m-line', offer(...HEAD, 'm=audio nine', ...AUDIO.slice(1), ...TRANSPORT)],
     ['a control character', offer(...HEAD, ...AUDIO, 'a=fmtp:111 x\ry', ...TRANSPORT)],
-    ['a rid twice', offer(...HEAD, ...AUDIO, 'a=rid:l send', 'a=rid:l send', ...TRANSPORT)],
+    ['a duplicate rid', offer(...HEAD, ...AUDIO, 'a=rid:l send', 'a=rid:l send', ...TRANSPORT)],
     ['an SSRC of more than 32 bits', offer(...HEAD, ...AUDIO, 'a=ssrc:4294967296 cname:x', ...TRANSPORT)],
-    ['an extension id twice', offer(...HEAD, ...AUDIO, 'a=extmap:1 a', 'a=extmap:1 b', ...TRANSPORT)],
+    ['a duplicate extension id', offer(...HEAD, ...AUDIO, 'a=extmap:1 a', 'a=extmap:1 b', ...TRANSPORT)],
   ])('refuses %s', (_what, text) => {
     expect(() => parseOffer(text)).toThrow(expect.objectContaining({ code: 'INVALID_SDP' }));
   });
 
-  test('an m-line of another kind or outside of the bundle is marked as refused', () => {
+  test('marks an m-line of another kind or outside the bundle as refused', () => {
     const data = ['m=application 9 UDP/DTLS/SCTP webrtc-datachannel', 'a=mid:1'];
     const alone = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=mid:2', 'a=rtpmap:111 opus/48000/2'];
     const { media } = parseOffer(offer(...HEAD, ...AUDIO, ...TRANSPORT, ...data, ...alone));
@@ -161,7 +161,7 @@ describe('what cannot be used', () => {
   });
 });
 
-describe('the limits', () => {
+describe('limits', () => {
   const small = { maxLength: 1000, maxLines: 20, maxLineLength: 200, maxMedia: 2, maxPerMedia: 3 };
 
   test.each([
@@ -174,7 +174,7 @@ describe('the limits', () => {
     ['rids', offer('v=0', AUDIO[0] ?? '', ...[1, 2, 3, 4].map((n) => `a=rid:${n} send`)), 'more than 3'],
     ['sources', offer('v=0', AUDIO[0] ?? '', ...[1, 2, 3, 4].map((n) => `a=ssrc:${n} cname:x`)), 'more than 3'],
     ['feedback', offer('v=0', AUDIO[0] ?? '', ...[1, 2, 3, 4].map((n) => `a=rtcp-fb:111 f${n}`)), 'more than 3'],
-  ])('bound the number of %s', (_what, text, message) => {
+  ])('bounds the number of %s', (_what, text, message) => {
     expect(() => parseOffer(text, small)).toThrow(message);
   });
 });
@@ -199,7 +199,7 @@ describe('garbage', () => {
       return copy.join('\r\n');
     });
 
-  test('gives an offer or an INVALID_SDP and nothing else', () => {
+  test('garbage yields an offer or INVALID_SDP and nothing else', () => {
     let runs = 0;
     let accepted = 0;
     fc.assert(
@@ -216,7 +216,7 @@ describe('garbage', () => {
       ),
       { numRuns: fuzzRuns(10_000) },
     );
-    // Most damage is in lines that do not matter: the property is not satisfied by refusing everything.
+    // Most damage hits irrelevant lines, so the parser must not satisfy the property by refusing everything.
     expect(accepted).toBeGreaterThan(runs / 20);
   });
 });

@@ -6,7 +6,7 @@ import { deriveSessionKeys } from './key-derivation.js';
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
 describe('session keys', () => {
-  test('are those of RFC 3711 appendix B.3', () => {
+  test('derives the session keys of RFC 3711 appendix B.3', () => {
     const keys = deriveSessionKeys(
       { masterKey: hex('E1F97A0D3E018BE0D64FA32C06DE4139'), masterSalt: hex('0EC675AD498AFEEBB6960B3AABE6') },
       'rtp',
@@ -16,7 +16,7 @@ describe('session keys', () => {
     expect(keys.authKey).toEqual(hex('CEBE321F6FF7716B6FD4AB49AF256A156D38BAA4'));
   });
 
-  test('of RTCP differ from those of RTP in every part', () => {
+  test('derives RTCP keys that differ from the RTP keys in every part', () => {
     const master = { masterKey: Buffer.alloc(16, 1), masterSalt: Buffer.alloc(14, 2) };
     const rtp = deriveSessionKeys(master, 'rtp');
     const rtcp = deriveSessionKeys(master, 'rtcp');
@@ -25,7 +25,7 @@ describe('session keys', () => {
     expect(rtcp.authKey).not.toEqual(rtp.authKey);
   });
 
-  test('are refused for another length of key or salt', () => {
+  test('refuses a key or salt of another length', () => {
     expect(() => deriveSessionKeys({ masterKey: Buffer.alloc(32), masterSalt: Buffer.alloc(14) }, 'rtp')).toThrow(
       expect.objectContaining({ code: 'BAD_KEY' }),
     );
@@ -39,14 +39,14 @@ describe('the keystream', () => {
   const key = hex('2B7E151628AED2A6ABF7158809CF4F3C');
   const salt = hex('F0F1F2F3F4F5F6F7F8F9FAFBFCFD');
 
-  test('is that of RFC 3711 appendix B.2', () => {
+  test('generates the keystream of RFC 3711 appendix B.2', () => {
     const stream = new AesCounter(key, salt).keystream(0, 0, 1, 48);
     expect(stream).toEqual(
       hex('E03EAD0935C95E80E166B16DD92B4EB4 D23513162B02D0F72A43A2FE4A5F97AB 41E95B3BB0A2E8DD477901E4FCA894C0'),
     );
   });
 
-  test('of several packets equals that of the system cipher for each index, across the roll-over and beyond 256 blocks', () => {
+  test('matches the system cipher at each index of several packets, across the roll-over and beyond 256 blocks', () => {
     const counter = new AesCounter(key, salt);
     for (const [first, packets, bytes] of [
       [65_534, 4, 1200],

@@ -50,7 +50,7 @@ class Receiver {
     this.stream = sealer.openStream(this.session, ssrc, this.sink);
   }
 
-  /** Commits one packet of the round and remembers what must come out. */
+  /** Commits one packet of the round and records the expected result. */
   add(payload: Buffer, index: number, prefix = Buffer.alloc(0), skip = 0): boolean {
     const { arena } = this.sealer;
     const at = this.sealer.reserve();
@@ -61,7 +61,7 @@ class Receiver {
     return this.sealer.commit(this.stream, header, prefix.length, skip, index);
   }
 
-  /** Opens everything recorded with our own receive side; the result must be what was committed. */
+  /** Opens everything recorded with our own receive side and compares it with what was committed. */
   verify(): void {
     expect(this.sink.datagrams.length).toBe(this.expected.length);
     for (const [i, datagram] of this.sink.datagrams.entries()) {
@@ -82,25 +82,25 @@ function round(sealer: PacketSealer, payload: Buffer, body: () => void): void {
   sealer.end();
 }
 
-test('WebAssembly is chosen where it works', () => {
+test('chooses WebAssembly where it is available', () => {
   expect(createPacketSealer().kind).toBe('wasm');
   expect(createPacketSealer({ kind: 'javascript' }).kind).toBe('javascript');
 });
 
-test('packets larger than any network carries are refused when the sealer is made', () => {
+test('refuses packets larger than any network carries when the sealer is created', () => {
   expect(() => createPacketSealer({ maxPacketBytes: 65_536 })).toThrow(expect.objectContaining({ code: 'BAD_OPTION' }));
 });
 
 describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
   test.each([1, 2, 3, 4, 5, 9])(
-    'seals one packet for %i receivers of different headers, prefixes and lengths',
+    'seals one packet for %i receivers with different headers, prefixes and lengths',
     (count) => {
       const sealer = createPacketSealer({ kind });
       const receivers = Array.from(
         { length: count },
         (_, i) => new Receiver(sealer, 1000 + i, ['0', undefined, '12', 'audio-long-mid'][i % 4]),
       );
-      // Lengths around every edge of cipher and hash blocks.
+      // Lengths around every boundary of cipher and hash blocks.
       for (let length = 4; length < 150; length += 1) {
         const payload = randomBytes(length);
         round(sealer, payload, () => {
@@ -114,7 +114,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     },
   );
 
-  test('is understood by werift across the wrap', () => {
+  test('seals packets that werift opens, across the wrap', () => {
     const sealer = createPacketSealer({ kind });
     const receivers = [1, 2, 3, 4, 5].map((i) => new Receiver(sealer, 0xf0000000 + i, String(i)));
     const theirs = receivers.map(
@@ -152,7 +152,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
         }),
         fc.integer({ min: 100, max: 5_000_000 }),
         (steps, start) => {
-          // More streams than there is keystream memory for, so that both ways are taken.
+          // More streams than keystream memory, so that both paths are taken.
           const fresh = Array.from({ length: 6 }, (_, i) => new Receiver(sealer, 7 + i));
           const used = fresh.map(() => new Set<number>());
           const newest = fresh.map(() => start);
@@ -168,7 +168,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
           });
           for (const receiver of fresh) {
             for (const [i, datagram] of receiver.sink.datagrams.entries()) {
-              // Sealed on its own by the other code: must be the same bytes.
+              // Sealed separately by the other implementation: the bytes must match.
               const plain = receiver.expected[i]!;
               const reference = referenceSeal(receiver.session, plain, receiver.ssrc, start, plain.readUInt16BE(2));
               expect(datagram.equals(reference)).toBe(true);
@@ -184,7 +184,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     expect(sealer.counters).toEqual({ sealed: checked, overruns: 0, oversized: 0, sinkFaults: 0 });
   });
 
-  test('leaves room in front for the framing of the path', () => {
+  test("leaves room in front of the packet for the path's framing", () => {
     const sealer = createPacketSealer({ kind });
     const receiver = new Receiver(sealer, 5);
     receiver.sink.headroom = 4;
@@ -194,7 +194,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     receiver.verify();
   });
 
-  test('does not touch a datagram that is still being sent, and drops when all are', () => {
+  test('does not touch a datagram that is still being sent, and drops packets when all slots are in use', () => {
     const sealer = createPacketSealer({ kind, slots: 6 });
     const receiver = new Receiver(sealer, 5);
     receiver.sink.keep = true;
@@ -204,7 +204,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     expect(sealer.counters.overruns).toBe(1);
     expect(new Set(receiver.sink.slots).size).toBe(6);
 
-    // One leaves, twice reported: exactly one further packet may go.
+    // Release one slot, twice: exactly one more packet may be sent.
     const freed = receiver.sink.slots[2]!;
     sealer.release(freed);
     sealer.release(freed);
@@ -220,13 +220,13 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     for (const [datagram, before] of kept) expect(datagram.equals(before)).toBe(true);
   });
 
-  test('a reservation without a commit takes nothing', () => {
+  test('a reservation without a commit uses no slot', () => {
     const sealer = createPacketSealer({ kind, slots: 1 });
     sealer.begin(Buffer.alloc(10), 0, 10);
     for (let i = 0; i < 10; i += 1) expect(sealer.reserve()).toBeGreaterThanOrEqual(0);
   });
 
-  test('a sink that throws harms no other', () => {
+  test('a sink that throws affects no other', () => {
     const sealer = createPacketSealer({ kind, slots: 5 });
     const good = [1, 2, 3].map((ssrc) => new Receiver(sealer, ssrc));
     const bad = new Receiver(sealer, 9);
@@ -243,7 +243,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     expect(sealer.counters).toEqual({ sealed: 57, overruns: 0, oversized: 0, sinkFaults: 19 });
   });
 
-  test('what does not fit is counted and dropped, and the stream goes on', () => {
+  test('counts and drops a packet that does not fit, and the stream continues', () => {
     const sealer = createPacketSealer({ kind, maxPacketBytes: 500 });
     const receiver = new Receiver(sealer, 1);
     const fits = randomBytes(478);
@@ -258,7 +258,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     receiver.verify();
   });
 
-  test('a closed stream sends nothing more, and its memory serves the next', () => {
+  test('a closed stream sends nothing more, and its memory is reused', () => {
     const sealer = createPacketSealer({ kind, keystreamBytes: 10_240 });
     const payload = randomBytes(50);
     for (let i = 0; i < 5; i += 1) {
@@ -273,7 +273,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
   });
 });
 
-test('the committed WebAssembly is what its source compiles to', () => {
+test('the committed WebAssembly matches its compiled source', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-wasm-'));
   try {
     const wasm = new URL('../../wasm/', import.meta.url);
@@ -285,7 +285,7 @@ test('the committed WebAssembly is what its source compiles to', () => {
   }
 }, 30_000);
 
-/** Seals with the in-place code of the session; a new session per packet, wound forward to the right roll-over count. */
+/** Seals with the session's in-place code: a new session per packet, advanced to the right roll-over count. */
 function referenceSeal(session: SrtpSendSession, plain: Buffer, ssrc: number, near: number, sequence: number): Buffer {
   let index = near - (near % 65_536) + sequence;
   if (index - near > 32_768) index -= 65_536;

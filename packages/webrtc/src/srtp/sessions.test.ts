@@ -45,15 +45,15 @@ function open(session: SrtpReceiveSession, datagram: Buffer): Buffer | number {
   return end < 0 ? end : copy.subarray(0, end);
 }
 
-describe('one packet', () => {
+describe('single packets', () => {
   const plain = hex('800f1234decafbadcafebabe abababababababababababababababab');
   const sealed = hex('800f1234decafbadcafebabe 4e55dc4ce79978d88ca4d215949d2402 b78d6acc99ea179b8dbb');
 
-  test('is sealed to the bytes of the well-known test vector', () => {
+  test('seals a packet to the bytes of the well-known test vector', () => {
     expect(seal(new SrtpSendSession(KEYS), plain)).toEqual(sealed);
   });
 
-  test('is opened from the bytes of the well-known test vector, at any offset of a buffer', () => {
+  test('opens the bytes of the well-known test vector at any offset in a buffer', () => {
     for (const offset of [0, 1, 2, 4, 7]) {
       const buffer = Buffer.concat([Buffer.alloc(offset, 9), sealed, Buffer.alloc(5, 9)]);
       const end = new SrtpReceiveSession(KEYS).open(buffer, offset, offset + sealed.length);
@@ -62,12 +62,12 @@ describe('one packet', () => {
     }
   });
 
-  test('with an empty payload makes the round trip', () => {
+  test('round-trips a packet with an empty payload', () => {
     const empty = rtp(7, Buffer.alloc(0));
     expect(open(new SrtpReceiveSession(KEYS), seal(new SrtpSendSession(KEYS), empty))).toEqual(empty);
   });
 
-  test('changed in any single bit is refused and left alone', () => {
+  test('refuses a packet with any single bit changed and leaves it unchanged', () => {
     const session = new SrtpReceiveSession(KEYS);
     for (let bit = 0; bit < sealed.length * 8; bit += 1) {
       const forged = Buffer.from(sealed);
@@ -81,7 +81,7 @@ describe('one packet', () => {
 });
 
 describe('a stream sent by werift', () => {
-  test('is opened across two wraps, with reordering', () => {
+  test('opens a werift stream across two wraps, with reordering', () => {
     const theirs = new SrtpSession(weriftConfig());
     const ours = new SrtpReceiveSession(KEYS);
     let opened = 0;
@@ -91,7 +91,7 @@ describe('a stream sent by werift', () => {
       const plain = rtp(sequence, Buffer.from(`payload of ${sequence}`));
       const packet = RtpPacket.deSerialize(plain);
       group.push({ plain, datagram: theirs.encrypt(packet.payload, packet.header) });
-      // Near a wrap every packet, elsewhere with gaps; groups of four arrive in reverse.
+      // Every packet near a wrap, elsewhere with gaps; groups of four arrive in reverse.
       sequence += sequence % 65_536 > 600 && sequence % 65_536 < 64_900 ? 40 : 1;
       if (group.length < 4) continue;
       for (const sent of group.toReversed()) {
@@ -120,7 +120,7 @@ describe('a stream sent by werift', () => {
 });
 
 describe('a stream sent by us', () => {
-  test('is opened by werift across the wrap', () => {
+  test('seals a stream that werift opens across the wrap', () => {
     const ours = new SrtpSendSession(KEYS);
     const theirs = new SrtpSession(weriftConfig());
     for (let sequence = 65_400; sequence < 65_700; sequence += 1) {
@@ -131,7 +131,7 @@ describe('a stream sent by us', () => {
 });
 
 describe('replays', () => {
-  test('are refused within the window and behind it, on every stream for itself', () => {
+  test('refuses replays within and before the window, separately for each stream', () => {
     const sender = new SrtpSendSession(KEYS);
     const receiver = new SrtpReceiveSession(KEYS);
     const first = [1, 2].map((ssrc) => seal(sender, rtp(100, Buffer.from('a'), ssrc)));
@@ -142,7 +142,7 @@ describe('replays', () => {
     expect(open(receiver, first[0]!)).toBe(OpenFailure.REPLAYED);
   });
 
-  test('a forged packet far ahead neither moves the window nor takes up a stream', () => {
+  test('a forged packet far ahead neither moves the window nor adds a stream', () => {
     const sender = new SrtpSendSession(KEYS);
     const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 1 });
     for (let ssrc = 1; ssrc < 50; ssrc += 1) {
@@ -153,7 +153,7 @@ describe('replays', () => {
     expect(open(receiver, seal(sender, rtp(11, Buffer.from('a'), 1)))).toBeInstanceOf(Buffer);
   });
 
-  test('a session of many tracks one after the other goes on, with those that were there from the beginning', () => {
+  test('opens many tracks published one after another, and those from the beginning throughout', () => {
     const sender = new SrtpSendSession(KEYS);
     const receiver = new SrtpReceiveSession(KEYS);
     const microphone = seal(sender, rtp(1, Buffer.from('a'), 1));
@@ -165,7 +165,7 @@ describe('replays', () => {
     expect((open(receiver, seal(sender, rtp(2, Buffer.from('c'), 1))) as Buffer).subarray(-1).toString()).toBe('c');
   });
 
-  test('streams beyond the limit are refused', () => {
+  test('refuses streams beyond the limit', () => {
     const sender = new SrtpSendSession(KEYS);
     const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 2 });
     const outcomes = [1, 2, 3].map((ssrc) => open(receiver, seal(sender, rtp(1, Buffer.from('a'), ssrc))));
@@ -183,13 +183,13 @@ describe('SRTCP', () => {
     return buffer;
   }
 
-  test('sealed by us is opened by werift', () => {
+  test('seals SRTCP that werift opens', () => {
     const ours = new SrtpSendSession(KEYS);
     const theirs = new SrtcpSession(weriftConfig());
     for (let i = 0; i < 300; i += 1) expect(theirs.decrypt(sealRtcp(ours, compound))).toEqual(compound);
   });
 
-  test('sealed by werift is opened by us, once', () => {
+  test('opens SRTCP sealed by werift, once', () => {
     const theirs = new SrtcpSession(weriftConfig());
     const ours = new SrtpReceiveSession(KEYS);
     for (let i = 0; i < 300; i += 1) {
@@ -201,7 +201,7 @@ describe('SRTCP', () => {
     }
   });
 
-  test('of more sources than the limit is refused', () => {
+  test('refuses SRTCP from more sources than the limit', () => {
     const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 2 });
     const outcomes = [1, 2, 3].map((ssrc) => {
       const plain = Buffer.from(report);
@@ -211,10 +211,10 @@ describe('SRTCP', () => {
     expect(outcomes).toEqual([report.length, report.length, OpenFailure.TOO_MANY_STREAMS]);
   });
 
-  test('that is authenticated only is left as it is', () => {
+  test('leaves an SRTCP packet that is only authenticated as it is', () => {
     const datagram = sealRtcp(new SrtpSendSession(KEYS), compound);
     const clear = Buffer.concat([compound, datagram.subarray(compound.length)]);
-    // Without the E flag, RFC 3711 section 3.4.
+    // Without the E flag (RFC 3711 section 3.4).
     clear[compound.length] = clear[compound.length]! & 0x7f;
     const { authKey } = deriveSessionKeys(KEYS, 'rtcp');
     const signed = clear.length - 10;
@@ -223,13 +223,13 @@ describe('SRTCP', () => {
     expect(clear.subarray(0, compound.length)).toEqual(compound);
   });
 
-  test('with nothing but a header makes the round trip', () => {
+  test('round-trips an SRTCP packet that is only a header', () => {
     const datagram = sealRtcp(new SrtpSendSession(KEYS), report);
     expect(new SrtpReceiveSession(KEYS).openRtcp(datagram)).toBe(report.length);
     expect(datagram.subarray(0, report.length)).toEqual(report);
   });
 
-  test('changed in any single bit is refused', () => {
+  test('refuses an SRTCP packet with any single bit changed', () => {
     const datagram = sealRtcp(new SrtpSendSession(KEYS), compound);
     const session = new SrtpReceiveSession(KEYS);
     for (let bit = 0; bit < datagram.length * 8; bit += 1) {
@@ -242,7 +242,7 @@ describe('SRTCP', () => {
 });
 
 describe('garbage', () => {
-  test('of any kind is answered with a failure, never an exception', () => {
+  test('answers garbage of any kind with a failure, never an exception', () => {
     const session = new SrtpReceiveSession(KEYS);
     const nearMiss = fc.uint8Array({ maxLength: 120 }).map((bytes) => {
       if (bytes.length > 0) bytes[0] = 0x80 | (bytes[0]! & 0x3f);
@@ -259,7 +259,7 @@ describe('garbage', () => {
     );
   });
 
-  test('longer than any packet is refused', () => {
+  test('refuses a packet longer than any network carries', () => {
     const session = new SrtpReceiveSession(KEYS);
     const long = Buffer.alloc(65_507);
     long[0] = 0x80;
@@ -267,7 +267,7 @@ describe('garbage', () => {
     expect(session.openRtcp(long)).toBe(OpenFailure.MALFORMED);
   });
 
-  test('has names for counters', () => {
+  test('has a counter name for every failure', () => {
     expect(Object.values(OpenFailure).map(openFailureName)).toEqual([
       'malformed',
       'unauthenticated',
@@ -277,8 +277,8 @@ describe('garbage', () => {
   });
 });
 
-describe('a packet that cannot be sealed', () => {
-  test('is the caller’s mistake', () => {
+describe('packets that cannot be sealed', () => {
+  test('throws for a packet that cannot be sealed', () => {
     const session = new SrtpSendSession(KEYS);
     const packet = rtp(1, Buffer.alloc(10));
     expect(() => session.sealRtp(packet, 0, packet.length)).toThrow(expect.objectContaining({ code: 'BAD_PACKET' }));

@@ -25,20 +25,20 @@ describe('a STUN binding', () => {
     expect(message?.transactionId).toEqual(ID);
   });
 
-  test('finds the address of either family', () => {
+  test('finds an address of either IP family', () => {
     expect(bindingAddress(answer([203, 0, 113, 9]), ID)).toBe('203.0.113.9');
     expect(bindingAddress(answer([0x20, 1, 0xd, 0xb8, ...Array.from({ length: 11 }, () => 0), 1]), ID)).toBe(
       '2001:db8:0:0:0:0:0:1',
     );
   });
 
-  test('ignores answers to others, refusals and answers without address', () => {
+  test('ignores responses to others, errors and responses without an address', () => {
     expect(bindingAddress(answer([203, 0, 113, 9], randomBytes(12)), ID)).toBeUndefined();
     expect(bindingAddress(answer([203, 0, 113, 9], ID, MessageClass.error), ID)).toBeUndefined();
     expect(bindingAddress(new StunWriter(Method.binding, MessageClass.success, ID).finish(), ID)).toBeUndefined();
   });
 
-  test('survives garbage', () => {
+  test('never throws on garbage', () => {
     const good = answer([203, 0, 113, 9]);
     fc.assert(
       fc.property(fc.nat(good.length - 1), fc.nat(255), fc.uint8Array({ maxLength: 64 }), (at, byte, tail) => {

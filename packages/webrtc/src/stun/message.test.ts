@@ -9,19 +9,19 @@ import { StunWriter } from './writer.js';
 
 const TRANSACTION = Buffer.from('b7e7a701bc34d686fa87dfae', 'hex');
 
-/** RFC 5769 section 2.1: a request with short-term credentials. */
+/** RFC 5769 section 2.1: request with short-term credentials. */
 const REQUEST = Buffer.from(
   '000100582112a442b7e7a701bc34d686fa87dfae802200105354554e207465737420636c69656e74002400046e0001ff80290008932ff9b151263b36' +
     '000600096576746a3a68367659202020000800149aeaa70cbfd8cb56781ef2b5b2d3f249c1b571a280280004e57a3bcf',
   'hex',
 );
-/** RFC 5769 section 2.2: its answer over IPv4. */
+/** RFC 5769 section 2.2: response over IPv4. */
 const ANSWER_V4 = Buffer.from(
   '0101003c2112a442b7e7a701bc34d686fa87dfae8022000b7465737420766563746f7220002000080001a147e112a643' +
     '000800142b91f599fd9e90c38c7489f92af9ba53f06be7d780280004c07d4c96',
   'hex',
 );
-/** RFC 5769 section 2.3: its answer over IPv6. */
+/** RFC 5769 section 2.3: response over IPv6. */
 const ANSWER_V6 = Buffer.from(
   '010100482112a442b7e7a701bc34d686fa87dfae8022000b7465737420766563746f7220002000140002a1470113a9faa5d3f179bc25f4b5bed2b9d9' +
     '00080014a382954e4be67bf11784c97c8292c275bfe3ed4180280004c8fb0b4c',
@@ -36,9 +36,10 @@ const parse = (bytes: Buffer): StunMessage => {
 };
 
 describe('RFC 5769 test vectors', () => {
-  test('the request parses and its integrity and fingerprint hold', () => {
+  test('parses the request, with valid integrity and fingerprint', () => {
     const message = parse(Buffer.from(REQUEST));
-    expect([message.method, message.messageClass]).toEqual([Method.binding, MessageClass.request]);
+    expect(message.method).toBe(Method.binding);
+    expect(message.messageClass).toBe(MessageClass.request);
     expect(message.transactionId).toEqual(TRANSACTION);
     expect(message.text(Attribute.username)).toBe('evtj:h6vY');
     expect(message.uint32(Attribute.priority)).toBe(0x6e0001ff);
@@ -47,7 +48,7 @@ describe('RFC 5769 test vectors', () => {
     expect(message.fingerprintHolds).toBe(true);
   });
 
-  test('checking integrity leaves the message as it was', () => {
+  test('leaves a message unchanged when checking its integrity', () => {
     const bytes = Buffer.from(REQUEST);
     parse(bytes).verifyIntegrity(PASSWORD);
     expect(bytes).toEqual(REQUEST);
@@ -56,14 +57,15 @@ describe('RFC 5769 test vectors', () => {
   test.each([
     [ANSWER_V4, '192.0.2.1'],
     [ANSWER_V6, '2001:db8:1234:5678:11:2233:4455:6677'],
-  ])('the answer carries the mapped address', (bytes, address) => {
+  ])('reads the mapped address from the response', (bytes, address) => {
     const message = parse(Buffer.from(bytes));
     const mapped = message.xorAddress(Attribute.xorMappedAddress);
-    expect([addressText(mapped?.bytes ?? new Uint8Array(4)), mapped?.port]).toEqual([address, 32853]);
+    expect(addressText(mapped?.bytes ?? new Uint8Array(4))).toBe(address);
+    expect(mapped?.port).toBe(32853);
     expect(message.verifyIntegrity(PASSWORD) && message.fingerprintHolds).toBe(true);
   });
 
-  test('one changed bit breaks both', () => {
+  test('a single changed bit invalidates integrity and fingerprint', () => {
     const bytes = Buffer.from(REQUEST);
     bytes[40] = (bytes[40] ?? 0) ^ 1;
     const message = parse(bytes);
@@ -72,8 +74,8 @@ describe('RFC 5769 test vectors', () => {
   });
 });
 
-describe('messages we write', () => {
-  test('are read alike by werift', () => {
+describe('interoperating with werift', () => {
+  test('writes messages that werift reads the same way', () => {
     const bytes = new StunWriter(Method.binding, MessageClass.success, TRANSACTION)
       .xorAddress(Attribute.xorMappedAddress, { bytes: Uint8Array.of(10, 1, 2, 3), port: 4567 })
       .integrity(Buffer.from(PASSWORD))
@@ -85,7 +87,7 @@ describe('messages we write', () => {
     expect(theirs?.getAttributeValue('XOR-MAPPED-ADDRESS')).toEqual(['10.1.2.3', 4567]);
   });
 
-  test('of werift are read by us', () => {
+  test('reads messages written by werift', () => {
     const theirs = new Message(methods.BINDING, classes.REQUEST, TRANSACTION);
     theirs.setAttribute('USERNAME', 'abc:defg').setAttribute('PRIORITY', 77).setAttribute('USE-CANDIDATE', null);
     theirs.addMessageIntegrity(Buffer.from(PASSWORD)).addFingerprint();
@@ -96,12 +98,14 @@ describe('messages we write', () => {
     expect(message.verifyIntegrity(PASSWORD) && message.fingerprintHolds).toBe(true);
   });
 
-  test('round-trip methods, classes, errors and unknown attributes', () => {
+  test('round-trips methods, classes, errors and unknown attributes', () => {
     for (const method of Object.values(Method)) {
       for (const messageClass of Object.values(MessageClass)) {
         const bytes = new StunWriter(method, messageClass, TRANSACTION).error(StunError.staleNonce).finish();
         const message = parse(bytes);
-        expect([message.method, message.messageClass, message.errorCode]).toEqual([method, messageClass, 438]);
+        expect(message.method).toBe(method);
+        expect(message.messageClass).toBe(messageClass);
+        expect(message.errorCode).toBe(438);
       }
     }
     const strange = new StunWriter(Method.allocate, MessageClass.request, TRANSACTION)
@@ -112,14 +116,14 @@ describe('messages we write', () => {
     expect(parse(strange).unknownRequired).toEqual([0x7001, 0x0003]);
   });
 
-  test('that do not fit their buffer are refused', () => {
+  test('refuses a message that does not fit its buffer', () => {
     const writer = new StunWriter(Method.data, MessageClass.indication, TRANSACTION, 8);
     expect(() => writer.bytes(Attribute.data, Buffer.alloc(20))).toThrow(RangeError);
   });
 });
 
 describe('limits', () => {
-  test('attributes behind MESSAGE-INTEGRITY are ignored', () => {
+  test('ignores attributes after MESSAGE-INTEGRITY', () => {
     const bytes = new StunWriter(Method.binding, MessageClass.request, TRANSACTION)
       .text(Attribute.username, 'a:b')
       .integrity('key')
@@ -130,18 +134,18 @@ describe('limits', () => {
     expect(message.verifyIntegrity('key')).toBe(true);
   });
 
-  test('nothing may follow FINGERPRINT', () => {
+  test('refuses anything after FINGERPRINT', () => {
     const writer = new StunWriter(Method.binding, MessageClass.request, TRANSACTION).fingerprint();
     expect(StunMessage.parse(writer.uint32(Attribute.priority, 1).finish())).toBeUndefined();
   });
 
-  test('a flood of attributes is refused', () => {
+  test('refuses a flood of attributes', () => {
     const writer = new StunWriter(Method.binding, MessageClass.request, TRANSACTION, 1024);
     for (let i = 0; i <= MAX_ATTRIBUTES; i++) writer.bytes(0x8055, Buffer.alloc(0));
     expect(StunMessage.parse(writer.finish())).toBeUndefined();
   });
 
-  test('a known attribute of a wrong size is refused', () => {
+  test('refuses a known attribute of the wrong size', () => {
     const bytes = new StunWriter(Method.binding, MessageClass.request, TRANSACTION)
       .bytes(Attribute.priority, Buffer.alloc(3))
       .finish();
@@ -173,7 +177,7 @@ describe('garbage', () => {
     );
   });
 
-  test('random bytes behind a valid header never throw', () => {
+  test('random bytes after a valid header never throw', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 0, maxLength: 160 }), fc.nat(0x3fff), (body, type) => {
         const bytes = Buffer.alloc(20 + (body.length & ~3));
@@ -188,7 +192,7 @@ describe('garbage', () => {
     );
   });
 
-  test('a valid message with a few bytes changed never throws, nor is it taken for authentic', () => {
+  test('a valid message with a few bytes changed never throws or passes as authentic', () => {
     const changes = fc.array(fc.tuple(fc.nat(REQUEST.length - 1), fc.integer({ min: 1, max: 255 })), {
       minLength: 1,
       maxLength: 4,

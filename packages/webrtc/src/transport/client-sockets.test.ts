@@ -25,21 +25,21 @@ async function bound(address = '127.0.0.1', range = { min: 0, max: 0 }): Promise
   return socket;
 }
 
-describe('the port', () => {
-  test('belongs to one client, although the sockets share their number', async () => {
+describe('binding a port', () => {
+  test('refuses a port that is in use, although its sockets share the number', async () => {
     const { port } = (await bound()).address();
     await expect(bindFirstFree(['127.0.0.1'], { min: port, max: port })).rejects.toThrow(WebrtcError);
     await expect(bindFirstFree(['0.0.0.0'], { min: port, max: port })).rejects.toThrow(`UDP port of ${port}-${port}`);
   });
 
-  test('is a different one for each of many who ask at once', async () => {
+  test('gives concurrent callers different ports', async () => {
     const { port } = (await bound()).address();
     const max = Math.min(65_535, port + 200);
     const sockets = await Promise.all(Array.from({ length: 8 }, () => bound('127.0.0.1', { min: port, max })));
     expect(new Set(sockets.map((socket) => socket.address().port)).size).toBe(8);
   });
 
-  test('is the same on both families, and free on both', async () => {
+  test('binds the same port on both IP families, free on both', async () => {
     const sockets = await bindFirstFree(['127.0.0.1', '::1'], { min: 0, max: 0 });
     const [first, second] = sockets;
     for (const each of sockets) closers.add(async () => void each?.close());
@@ -53,7 +53,7 @@ describe('the port', () => {
     await expect(taken).rejects.toThrow(`UDP port of ${port}-${port} on 127.0.0.1 and ::1`);
   });
 
-  test('that a program holds for itself alone is passed over', async () => {
+  test('skips a port that another program holds exclusively', async () => {
     const other = createSocket('udp4').bind(0, '127.0.0.1');
     await once(other, 'listening');
     closers.add(async () => void other.close());
@@ -91,7 +91,7 @@ onLinux('sockets of single clients [needs linux]', () => {
     return socket;
   }
 
-  test('get and send what is their client’s; strangers reach the common one', async () => {
+  test("exchanges a client's datagrams through its own socket, and strangers' through the shared one", async () => {
     const { sockets, port, until } = await opened(10);
     const [known, stranger] = [await client(port), await client(port)];
     const connection = sockets.connect(known.address().port, '127.0.0.1');
@@ -107,7 +107,7 @@ onLinux('sockets of single clients [needs linux]', () => {
     await until(`after it was closed of ${known.address().port}`);
   });
 
-  test('are no more than allowed, and a closed one makes room', async () => {
+  test('opens no more sockets than allowed, and a closed one makes room', async () => {
     const { sockets } = await opened(1);
     const first = sockets.connect(9, '127.0.0.1');
     expect(first).toBeDefined();
@@ -118,14 +118,14 @@ onLinux('sockets of single clients [needs linux]', () => {
     expect(sockets.count).toBe(1);
   });
 
-  test('a client the system refuses one is left to the common socket', async () => {
+  test('serves a client through the shared socket when the system refuses another', async () => {
     const { sockets } = await opened(10);
     expect(sockets.connect(9, 'fe80::1')).toBeUndefined();
     expect(sockets.count).toBe(0);
   });
 
   test.each([0, 1])(
-    'media flows the same with %d of them for two clients, through a move to a new address',
+    'carries media with %d such sockets for two clients, even after a move to a new address',
     async (n) => {
       const port = await startPort(closers, { maxClientSockets: n });
       const { fingerprint } = await clientCertificate();

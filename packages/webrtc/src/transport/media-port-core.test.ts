@@ -81,8 +81,8 @@ function pass(seconds: number): void {
   }
 }
 
-describe('time', () => {
-  test('a client without checks for 30 s is silent once, and active again with the next check', () => {
+describe('silence and consent', () => {
+  test('reports a client silent once after 30 s without checks, and active with the next check', () => {
     core.receive(check(), ...CLIENT);
     pass(29);
     expect(events).toEqual(['ice 1']);
@@ -95,7 +95,7 @@ describe('time', () => {
     expect(events.at(-1)).toBe('silent');
   });
 
-  test('nothing is sent to a client that has fallen silent, until it checks again, nominating or not', () => {
+  test('sends nothing to a silent client until it checks again, whether or not it nominates', () => {
     core.receive(check(), ...CLIENT);
     pass(29);
     expect(transport.pathState.remotePort).toBe(CLIENT[1]);
@@ -105,7 +105,7 @@ describe('time', () => {
     expect(transport.pathState.remotePort).toBe(CLIENT[1]);
   });
 
-  test('a client that checks no more and goes on sending is there', () => {
+  test('keeps the path of a client that no longer checks but still sends', () => {
     core.receive(check(), ...CLIENT);
     for (let second = 0; second < 40; second++) {
       core.receive(Buffer.concat([Buffer.of(0x80, 201), Buffer.alloc(30)]), ...CLIENT);
@@ -117,12 +117,12 @@ describe('time', () => {
     expect(transport.pathState.remotePort).toBeUndefined();
   });
 
-  test('a client that never connects is silent 30 s after the answer', () => {
+  test('reports a client that never connects silent 30 s after the answer', () => {
     pass(31);
     expect(events).toEqual(['silent']);
   });
 
-  test('sources that are no longer checked are forgotten, the nominated one is not', () => {
+  test('forgets sources that are no longer checked, except the nominated one', () => {
     core.receive(check(false), '198.51.100.7', 4001);
     core.receive(check(), ...CLIENT);
     const rtp = Buffer.concat([Buffer.of(0x80, 96), Buffer.alloc(40)]);
@@ -135,8 +135,8 @@ describe('time', () => {
   });
 });
 
-describe('a relayed connection', () => {
-  test('that names a user and gets no allocation is ended after 10 s', () => {
+describe('relayed connections', () => {
+  test('ends a connection that names a user but allocates nothing within 10 s', () => {
     let closed = 0;
     const replies: Buffer[] = [];
     const stream = core.attachStream({
@@ -173,7 +173,7 @@ describe('the sink of a transport', () => {
 });
 
 describe('an IPv6 port', () => {
-  test('announces its own family and refuses the other', () => {
+  test('announces its own IP family and refuses the other', () => {
     const advertised = { bytes: Uint8Array.of(0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), port: 50_000 };
     const v6 = new MediaPortCore({
       advertised,
@@ -207,7 +207,7 @@ describe('an IPv6 port', () => {
 });
 
 describe('bounds', () => {
-  test('one transport remembers few sources, and never forgets the nominated one for a new one', () => {
+  test('limits the sources of one transport and never forgets the nominated one for a new one', () => {
     core.receive(check(), ...CLIENT);
     for (let port = 5_000; port < 5_100; port++) {
       nowMs += 1;
@@ -219,7 +219,7 @@ describe('bounds', () => {
     expect(core.stats().dropped).toMatchObject({ no_keys: 16, unknown_source: 85 });
   });
 
-  test('an address that another transport takes over belongs to that one alone', () => {
+  test('an address taken over by another transport belongs to that one alone', () => {
     core.receive(check(), ...CLIENT);
     const ice = credentials(9);
     const other = core.openTransport({
@@ -240,8 +240,8 @@ describe('bounds', () => {
   });
 });
 
-describe('one client', () => {
-  test('that floods the port with DTLS does not keep others from a handshake', () => {
+describe('floods', () => {
+  test("a client that floods the port with DTLS delays no other client's handshake", () => {
     const turns: (() => void)[] = [];
     const busy = new MediaPortCore({
       advertised: { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 },
@@ -281,7 +281,7 @@ describe('one client', () => {
 });
 
 describe('strangers', () => {
-  test('get no answer to anything but an Allocate', () => {
+  test("answers a stranger's Allocate and nothing else", () => {
     const stranger = (method: Method, messageClass: MessageClass): Buffer =>
       new StunWriter(method, messageClass, Buffer.alloc(12))
         .text(Attribute.username, 'srv1:x')
@@ -297,7 +297,7 @@ describe('strangers', () => {
     expect(sent.map((reply) => StunMessage.parse(reply)?.errorCode)).toEqual([401]);
   });
 
-  test('with 15,000 datagrams of garbage change nothing and are answered with challenges only', () => {
+  test('15,000 datagrams of garbage change nothing and draw only challenges', () => {
     core.receive(check(), ...CLIENT);
     sent.length = 0;
     const first = fc.constantFrom(0, 1, 2, 3, 20, 22, 23, 63, 64, 79, 128, 129, 191, 255);

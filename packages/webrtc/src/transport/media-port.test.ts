@@ -30,7 +30,7 @@ interface Joined {
   client: TestClient;
 }
 
-/** A transport with its first credentials and a client that knows them. */
+/** Opens a transport with its first credentials, and a client that knows them. */
 async function prepare(port?: MediaPort, relay = user): Promise<Joined> {
   const mediaPort = port ?? (await startPort(closers));
   const recorded = openRecorded(mediaPort, {}, relay);
@@ -52,7 +52,7 @@ async function joinRelayed(): Promise<Joined> {
 }
 
 describe('media over loopback', () => {
-  test('a client that reaches us straight gets ICE, DTLS and SRTP both ways', async () => {
+  test('gives a directly connected client ICE, DTLS and SRTP in both directions', async () => {
     const { recorded, client } = await prepare();
     const answer = await client.check(credentials(1));
     const mapped = answer.xorAddress(Attribute.xorMappedAddress);
@@ -68,7 +68,7 @@ describe('media over loopback', () => {
     expect(recorded.transport.counters).toMatchObject({ bindingRequestsReceived: 1, bindingResponsesSent: 1 });
   });
 
-  test('a port on both families serves clients of either', async () => {
+  test('serves clients of either IP family on one port', async () => {
     const port = await startPort(closers, { secondListenAddress: '::1' });
     for (const [index, address] of ['127.0.0.1', '::1'].entries()) {
       const recorded = openRecorded(port, {}, { ...user, username: `1790000000:${address}` });
@@ -84,7 +84,7 @@ describe('media over loopback', () => {
     }
   });
 
-  test.each(['send', 'channel'] as const)('a relayed client (%s) gets the same', async (mode) => {
+  test.each(['send', 'channel'] as const)('gives a relayed client (%s) ICE, DTLS and SRTP both ways', async (mode) => {
     const { port, recorded, client } = await prepare();
     const allocated = await client.allocate(user);
     expect(allocated.messageClass).toBe(MessageClass.success);
@@ -102,7 +102,7 @@ describe('media over loopback', () => {
     expect(port.stats().allocations).toBe(1);
   });
 
-  test("a check for another transport does not take a client's path, until that client is gone", async () => {
+  test("a check for another transport takes a client's path only once that client is gone", async () => {
     const { port, recorded, client } = await prepare();
     await client.check(credentials(1));
     await client.handshake();
@@ -120,7 +120,7 @@ describe('media over loopback', () => {
     expect(other.transport.pathState.remotePort).toBe(client.wire.local.port);
   });
 
-  test('DTLS may begin before a pair is nominated', async () => {
+  test('starts DTLS before a pair is nominated', async () => {
     const { recorded, client } = await prepare();
     await client.check(credentials(1), false);
     await client.handshake();
@@ -131,7 +131,7 @@ describe('media over loopback', () => {
     expect(recorded.events.slice(0, 2)).toEqual(['dtls', 'ice 1']);
   });
 
-  test('a channel bound in mid-call is used from then on', async () => {
+  test('uses a channel bound in mid-call from then on', async () => {
     const { recorded, client } = await prepare();
     await client.allocate(user);
     await client.permit();
@@ -147,7 +147,7 @@ describe('media over loopback', () => {
 });
 
 describe('the packet sealer', () => {
-  test.each(['direct', 'channel'] as const)('reaches the client through the transport’s sink (%s)', async (mode) => {
+  test.each(['direct', 'channel'] as const)('sends sealed packets through the transport’s sink (%s)', async (mode) => {
     const { recorded, client } = await prepare();
     if (mode === 'channel') {
       await client.allocate(user);
@@ -172,7 +172,8 @@ describe('the packet sealer', () => {
     sealer.end();
     for (const sequence of [65_535, 0, 1]) {
       const opened = client.srtp?.decrypt(await client.next()) as Buffer;
-      expect([opened.readUInt16BE(2), opened.subarray(12).toString()]).toEqual([sequence, 'common payload']);
+      expect(opened.readUInt16BE(2)).toBe(sequence);
+      expect(opened.subarray(12).toString()).toBe('common payload');
     }
     expect(sealer.counters).toMatchObject({ sealed: 3, sinkFaults: 0 });
   });
@@ -199,14 +200,14 @@ describe('an ICE restart', () => {
     expect(recorded.transport.pathState).toMatchObject({ generation: 2, remotePort: client.wire.local.port });
     await exchangeMedia(recorded, client, 4);
 
-    // The old credentials are worth nothing now, the old allocation can go.
+    // The old credentials are no longer valid, and the old allocation may be freed.
     back();
     await expect(client.check(credentials(1), true)).rejects.toThrow('no answer');
     expect(port.stats().allocations).toBe(2);
     expect(recorded.transport.pathState.generation).toBe(2);
   });
 
-  test('ten in a row leave the media running and no more than the allocations alive', async () => {
+  test('ten restarts in a row keep the media running, and closing frees all their allocations', async () => {
     const { port, recorded, client } = await joinRelayed();
     for (let generation = 2; generation <= 11; generation++) {
       recorded.transport.negotiate({
@@ -226,7 +227,7 @@ describe('an ICE restart', () => {
     expect(port.stats()).toMatchObject({ allocations: 0, transports: 0 });
   });
 
-  test('that changes nothing ends at once', async () => {
+  test('completes a restart that changes nothing at once', async () => {
     const { recorded, client } = await joinRelayed();
     recorded.transport.negotiate({ generation: 2, ice: credentials(1), fingerprint: client.certificate.fingerprint });
     await recorded.until('ice 2');
@@ -234,7 +235,7 @@ describe('an ICE restart', () => {
   });
 });
 
-describe('a fault of one client', () => {
+describe('faults of one client', () => {
   test('a certificate that was not announced fails its transport with the reason', async () => {
     const { port, recorded } = await prepare();
     const client = await TestClient.open(port, await createCertificate());
@@ -276,7 +277,7 @@ describe('a fault of one client', () => {
     expect(other.transport.sendRtp(rtpPacket(2, 'y').plain)).toBe(false);
   });
 
-  test('its checks cannot reach another transport through its allocation', async () => {
+  test("a client's checks cannot reach another transport through its allocation", async () => {
     const port = await startPort(closers);
     const { client } = await prepare(port);
     const other = openRecorded(port, {}, { username: '1:other', password: 'x' });
@@ -290,8 +291,8 @@ describe('a fault of one client', () => {
   });
 });
 
-describe('drops are counted by reason', () => {
-  test('packets replayed, forged, from strangers, too early, or of no protocol', async () => {
+describe('counting drops', () => {
+  test('counts packets that are replayed, forged, unsolicited, early or of no known protocol by reason', async () => {
     const { port, recorded, client } = await prepare();
     const stranger = await startClient(closers, port);
     await client.check(credentials(1));
@@ -324,7 +325,7 @@ describe('drops are counted by reason', () => {
 });
 
 describe('the port', () => {
-  test('is the first free one of its range; none free is an error', async () => {
+  test('takes the first free port of its range, and rejects if none is free', async () => {
     const first = await startPort(closers);
     const range = { min: first.port, max: first.port };
     await expect(startPort(closers, { portRange: range })).rejects.toMatchObject({
@@ -335,7 +336,7 @@ describe('the port', () => {
     expect(next.port).toBeGreaterThan(first.port);
   });
 
-  test('refuses addresses that are none, two users of one name, and transports once closed', async () => {
+  test('rejects invalid addresses, duplicate user names, and calls after it is closed', async () => {
     const port = await startPort(closers);
     await expect(startPort(closers, { advertisedAddress: 'example.org' })).rejects.toMatchObject({
       code: 'BAD_ADDRESS',
@@ -351,7 +352,7 @@ describe('the port', () => {
     expect(() => openRecorded(port, {}, { username: 'x', password: 'y' })).toThrow('is closed');
   });
 
-  test('forgets a closed transport: its relay user is a stranger again', async () => {
+  test('treats the relay user of a closed transport as a stranger', async () => {
     const { port, recorded, client } = await joinRelayed();
     expect(port.hasRelayUser(user.username)).toBe(true);
     recorded.transport.close();
@@ -363,7 +364,7 @@ describe('the port', () => {
     expect(recorded.transport.pathState.ice).toBe('closed');
   });
 
-  test('opens and closes 200 transports, every tenth within a handshake, without a timer, socket or allocation left', async () => {
+  test('leaks no timer, socket or allocation over 200 transports, every tenth closed in its handshake', async () => {
     const port = await openMediaPort({
       listenAddress: '127.0.0.1',
       portRange: { min: 0, max: 0 },
@@ -377,7 +378,7 @@ describe('the port', () => {
       for (const kind of process.getActiveResourcesInfo()) counts[kind] = (counts[kind] ?? 0) + 1;
       return counts;
     };
-    // One handshake of a real client, to take its hello from.
+    // One real handshake, to record the client's hello.
     let hello = Buffer.alloc(0);
     const send = client.wire.send;
     client.wire.send = (datagram) => {
@@ -385,7 +386,7 @@ describe('the port', () => {
     };
     client.handshake().catch(() => undefined);
     client.wire.send = send;
-    // Lets the client's own retransmission timer run out.
+    // Lets the client's own retransmission timer expire.
     if (client.dtls) client.dtls.dtls.flight = 255;
     expect(hello.length).toBeGreaterThan(50);
 
@@ -397,14 +398,14 @@ describe('the port', () => {
       await client.check(credentials(i));
       if (i % 10 === 0) {
         client.sendPacket(hello);
-        // Handshakes take their turns of the event loop.
+        // Handshakes run in later turns of the event loop.
         while (transport.pathState.dtls !== 'connecting') await new Promise((resolve) => setImmediate(resolve));
       }
       transport.close();
     }
     const more = (): string[] =>
       Object.entries(count()).flatMap(([kind, number]) => (number > (before[kind] ?? 0) ? [kind] : []));
-    // The client's retransmission timer ends by itself; what belongs to a closed transport would stay.
+    // The client's retransmission timer ends by itself; leaks of a closed transport would remain.
     const deadline = performance.now() + 5000;
     while (more().length > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50));
     expect(more()).toEqual([]);

@@ -11,7 +11,7 @@ import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
 import type { MediaPort } from './api.js';
 
-// werift's TURN client leaves its refresh timer (500 s) behind when it is closed; it must not hold the process.
+// werift's TURN client leaves its refresh timer (500 s) running when closed; it must not keep the process alive.
 jest.unstable_mockModule('timers/promises', () => ({
   ...timers,
   setTimeout: (ms: number, value: unknown) => timers.setTimeout(ms, value, { ref: false }),
@@ -109,7 +109,7 @@ async function proveMedia({
 }
 
 describe('werift’s peer connection as the client', () => {
-  test('reaches us straight', async () => {
+  test('connects directly', async () => {
     const port = await startPort(closers);
     const stun = await startStunServer();
     const established = await call(port, [{ urls: `stun:127.0.0.1:${stun}` }], false);
@@ -117,7 +117,7 @@ describe('werift’s peer connection as the client', () => {
     expect(established.recorded.transport.pathState).toMatchObject({ relayed: false, protocol: 'udp' });
   }, 20_000);
 
-  test('reaches us through the relay over UDP', async () => {
+  test('connects through the relay over UDP', async () => {
     const port = await startPort(closers);
     const urls = `turn:127.0.0.1:${port.port}?transport=udp`;
     const established = await call(port, [{ urls, username: user.username, credential: user.password }], true);
@@ -125,7 +125,7 @@ describe('werift’s peer connection as the client', () => {
     expect(established.recorded.transport.pathState).toMatchObject({ relayed: true, protocol: 'udp' });
   }, 20_000);
 
-  test('reaches us through the relay over TCP', async () => {
+  test('connects through the relay over TCP', async () => {
     const nonceSecret = randomBytes(32);
     const port = await startPort(closers, { nonceSecret });
     const acceptor = await TcpAcceptor.listen({ listenAddress: '127.0.0.1', port: 0, nonceSecret, route: () => port });

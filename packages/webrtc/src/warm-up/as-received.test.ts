@@ -5,7 +5,7 @@ import { runInThisContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { asReceived } from './as-received.js';
 
-test('has the hidden class of a datagram out of a socket', async () => {
+test('returns a copy with the hidden class of a datagram received from a socket', async () => {
   setFlagsFromString('--allow-natives-syntax');
   const sameHiddenClass = runInThisContext('(one, other) => %HaveSameMap(one, other)') as (
     ...both: [unknown, unknown]

@@ -2,6 +2,6 @@ import { expect, test } from '@jest/globals';
 import { createCertificate } from '../dtls/certificate.js';
 import { warmUpJoins } from './warm-up-joins.js';
 
-test('every client of the warm-up gets its keys', async () => {
+test('gives every warm-up client its keys', async () => {
   expect(warmUpJoins(await createCertificate(), 5)).toBe(5);
 });

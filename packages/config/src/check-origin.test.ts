@@ -10,15 +10,15 @@ function allowed(rule: string, origin: string | undefined, host = 'media.example
   return originAllowed(parsed, { origin, host, secure, publicHost: 'example.com:4000/media' });
 }
 
-test('without an Origin every rule lets pass', () => {
+test('every rule allows a request without an Origin', () => {
   for (const rule of ['true', 'false', ':conn', '//nobody.example']) expect(allowed(rule, undefined)).toBe(true);
 });
 
-test('false lets every page pass', () => {
+test('false allows every page', () => {
   expect(allowed('false', 'https://evil.example')).toBe(true);
 });
 
-describe('true compares the host with that of JF_HOST', () => {
+describe('the rule true, which compares the host with JF_HOST', () => {
   test.each([
     ['http://example.com', true],
     ['https://example.com:9999', true],
@@ -28,12 +28,12 @@ describe('true compares the host with that of JF_HOST', () => {
     ['null', false],
     ['', false],
     ['example.com', false],
-  ])('%s: %s', (origin, expected) => {
+  ])('%s is allowed: %s', (origin, expected) => {
     expect(allowed('true', origin)).toBe(expected);
   });
 });
 
-describe(':conn compares scheme, host and port of the request', () => {
+describe('the rule :conn, which compares scheme, host and port of the request', () => {
   test.each([
     ['http://media.example:5002', 'media.example:5002', false, true],
     ['https://media.example:5002', 'media.example:5002', false, false],
@@ -42,12 +42,12 @@ describe(':conn compares scheme, host and port of the request', () => {
     ['https://media.example:443', 'media.example', true, true],
     ['https://[::1]:5002', '[::1]:5002', true, true],
     ['http://other.example:5002', 'media.example:5002', false, false],
-  ])('%s to %s (secure %s): %s', (origin, host, secure, expected) => {
+  ])('a page of %s may connect to %s (secure: %s): %s', (origin, host, secure, expected) => {
     expect(allowed(':conn', origin, host, secure)).toBe(expected);
   });
 });
 
-describe('a list names hosts', () => {
+describe('a list of hosts', () => {
   test.each([
     ['//app.example', 'https://app.example', true],
     ['//app.example', 'http://app.example:81', true],
@@ -63,12 +63,12 @@ describe('a list names hosts', () => {
     ['app.example:81', 'https://app.example:81', true],
     ['//a //b', 'https://b', true],
     ['//a //b', 'https://c', false],
-  ])('%s and %s: %s', (rule, origin, expected) => {
+  ])('the list %s allows %s: %s', (rule, origin, expected) => {
     expect(allowed(rule, origin)).toBe(expected);
   });
 });
 
-test('no rule and no header makes it throw', () => {
+test('never throws, whatever the rule and the header', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string(), (rule, origin, host) => {
       expect(typeof allowed(rule, origin, host)).toBe('boolean');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { failure, load, settings } from './testing/loading.js';
 
-/** What `--env-file` and mounted secrets do to a value. */
+/** Returns the forms that `--env-file` and mounted secrets give to a value. */
 const soils = (value: string): string[] => [`"${value}"`, `'${value}'`, `${value}\r`, `${value}\n`, `"${value}"\r\n`];
 
 describe('quotes around a value and line breaks after it', () => {
@@ -17,11 +17,11 @@ describe('quotes around a value and line breaks after it', () => {
     ['JF_INSPECTION', 'read'],
     ['JF_LOG_LEVEL', 'debug'],
     ['NODE_ENV', 'test'],
-  ])('mean nothing in %s, and are removed', (name, value) => {
+  ])('removes quotes and line breaks around the value of %s', (name, value) => {
     for (const soiled of soils(value)) expect(settings({ [name]: soiled })).toEqual(settings({ [name]: value }));
   });
 
-  test('do not switch a cluster off or production to development', () => {
+  test('quotes and line breaks switch neither a cluster off nor production to development', () => {
     for (const value of soils('true')) {
       expect(load({ JF_DIST_ENABLED: value, JF_DIST_NODES: '"a@b c@d"' }).settings.cluster).not.toBeNull();
     }
@@ -42,7 +42,7 @@ describe('quotes around a value and line breaks after it', () => {
     'JF_RESOURCES_BASE_PATH',
     'JF_SSL_KEY_PATH',
     'XDG_RUNTIME_DIR',
-  ])('of %s might belong to it, so the start fails with its name only', (name) => {
+  ])('refuses quotes or line breaks that may belong to %s, without showing the value', (name) => {
     const s3 = { JF_S3_BUCKET: 'b', JF_S3_REGION: 'r', JF_S3_ACCESS_KEY_ID: 'i', JF_S3_SECRET_ACCESS_KEY: 's' };
     for (const soiled of soils('some.value')) {
       const { variable, message } = failure({ ...s3, [name]: soiled });
@@ -52,11 +52,11 @@ describe('quotes around a value and line breaks after it', () => {
     }
   });
 
-  test('of an alias are reported under the name that was given', () => {
+  test('reports an alias under the name that was set', () => {
     expect(failure({ FJ_SERVER_API_TOKEN: 'token\n' }).message).toContain('FJ_SERVER_API_TOKEN ends in a line break');
   });
 
-  test('are no fault inside a value or at one end of it', () => {
+  test('accepts quotes and line breaks inside a value, and a quote at one end of it', () => {
     for (const token of ['it"s', '"a', "b'", '"', 'a\nb']) {
       expect(settings({ JF_SERVER_API_TOKEN: token }).http.apiToken).toBe(token);
     }

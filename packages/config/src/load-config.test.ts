@@ -63,7 +63,7 @@ describe('without any variable', () => {
     expect(settings({ NODE_ENV: 'staging' }).profile).toBe('development');
   });
 
-  test('the production profile wants a token, listens on 8080 and checks origins', () => {
+  test('the production profile requires a token, listens on 8080 and checks origins', () => {
     expect(failure({ NODE_ENV: 'production' }).message).toContain('JF_SERVER_API_TOKEN is not set');
     expect(settings(production).http.port).toBe(8080);
     expect(settings(production).http.checkOrigin).toEqual({ kind: 'host' });
@@ -81,7 +81,7 @@ describe('grammars', () => {
     },
   );
 
-  test('JF_DIST_ENABLED is true or off, and says so of words that are neither', () => {
+  test('JF_DIST_ENABLED is true or false, and any other word disables distribution with a warning', () => {
     for (const value of ['true', 'TRUE'])
       expect(settings({ ...distributed, JF_DIST_ENABLED: value }).cluster).not.toBeNull();
     for (const value of ['false', 'False', '']) {
@@ -114,18 +114,18 @@ describe('grammars', () => {
     ]);
   });
 
-  test('JF_PROXY_PROTOCOL needs to know the proxies', () => {
+  test('JF_PROXY_PROTOCOL requires JF_TRUSTED_PROXIES', () => {
     expect(failure({ JF_PROXY_PROTOCOL: 'true' }).variable).toBe('JF_TRUSTED_PROXIES');
     expect(settings({ JF_PROXY_PROTOCOL: 'true', JF_TRUSTED_PROXIES: '10.0.0.1' }).http.proxyProtocol).toBe(true);
   });
 
-  test('JF_S3_PATH_PREFIX leads out of nothing', () => {
+  test('JF_S3_PATH_PREFIX must not contain the path segments . and ..', () => {
     expect(settings({ JF_S3_PATH_PREFIX: '/calls/..2026/' }).recording.s3PathPrefix).toBe('/calls/..2026/');
     rejects('JF_S3_PATH_PREFIX', ['../a', 'a/../b', '.', 'a/..']);
   });
 
   test.each(['JF_IP', 'JF_METRICS_IP', 'JF_WEBRTC_TURN_LISTEN_IP'])(
-    '%s is a literal address of either family, no host name, not empty',
+    '%s is a literal IPv4 or IPv6 address, neither a host name nor empty',
     (name) => {
       for (const value of ['0.0.0.0', '10.1.2.3', '::', '2001:db8::1'])
         expect(() => load({ [name]: value, JF_SERVER_API_TOKEN: 'token' })).not.toThrow();
@@ -141,7 +141,7 @@ describe('grammars', () => {
     },
   );
 
-  test('JF_WEBRTC_TURN_PORT_RANGE is two ports in order', () => {
+  test('JF_WEBRTC_TURN_PORT_RANGE is two ports in ascending order', () => {
     expect(settings({ JF_WEBRTC_TURN_PORT_RANGE: '0-65535' }).webrtc?.turnPortRange).toEqual({ min: 0, max: 65_535 });
     expect(settings({ JF_WEBRTC_TURN_PORT_RANGE: '7-7' }).webrtc?.turnPortRange).toEqual({ min: 7, max: 7 });
     rejects('JF_WEBRTC_TURN_PORT_RANGE', [
@@ -164,7 +164,7 @@ describe('grammars', () => {
     },
   );
 
-  test('TURN over TLS needs the certificate of the HTTPS listener', () => {
+  test('TURN over TLS requires the certificate of the HTTPS listener', () => {
     const { variable, message } = failure({ JF_WEBRTC_TURN_TLS_PORT: '443' });
     expect(variable).toBe('JF_SSL_KEY_PATH');
     expect(message).toContain('JF_WEBRTC_TURN_TLS_PORT=443');
@@ -203,7 +203,7 @@ describe('grammars', () => {
 });
 
 describe('identity and security', () => {
-  test('JF_HOST defaults to ip and port, an IPv6 address in brackets', () => {
+  test('JF_HOST defaults to IP address and port, with an IPv6 address in brackets', () => {
     expect(settings({ JF_IP: '::1', JF_PORT: '7000' }).http.host).toBe('[::1]:7000');
   });
 
@@ -238,7 +238,7 @@ describe('identity and security', () => {
     rejects('JF_SERVER_API_TOKEN', [''], { NODE_ENV: 'production' });
   });
 
-  test('a short JF_SECRET_KEY_BASE is fine', () => {
+  test('a short JF_SECRET_KEY_BASE is accepted', () => {
     expect(settings({ JF_SECRET_KEY_BASE: 'x' }).http.secretKeyBase).toBe('x');
   });
 
@@ -248,13 +248,13 @@ describe('identity and security', () => {
     [':conn', { kind: 'connection' }],
     ['//a.example  //*.b.example', { kind: 'list', origins: ['//a.example', '//*.b.example'] }],
     ['1', { kind: 'list', origins: ['1'] }],
-  ])('JF_CHECK_ORIGIN=%s', (given, rule) => {
+  ])('JF_CHECK_ORIGIN=%s is parsed into its rule', (given, rule) => {
     expect(settings({ JF_CHECK_ORIGIN: given }).http.checkOrigin).toEqual(rule);
   });
 });
 
 describe('webrtc, sip and storage', () => {
-  test('JF_WEBRTC_USED=false leaves garbage in the TURN variables unread', () => {
+  test('JF_WEBRTC_USED=false leaves the TURN variables unread', () => {
     const env = {
       JF_WEBRTC_USED: 'false',
       JF_WEBRTC_TURN_IP: 'garbage',
@@ -265,14 +265,14 @@ describe('webrtc, sip and storage', () => {
     expect(settings(env).webrtc).toBeNull();
   });
 
-  test('JF_SIP_IP is required and checked with SIP on, ignored with SIP off', () => {
+  test('JF_SIP_IP is required and checked with SIP enabled, and ignored otherwise', () => {
     expect(failure({ JF_SIP_USED: 'true' }).variable).toBe('JF_SIP_IP');
     rejects('JF_SIP_IP', ['', 'sip.example.com'], { JF_SIP_USED: 'true' });
     expect(settings({ JF_SIP_USED: 'true', JF_SIP_IP: '10.0.0.1' }).sip).toEqual({ ip: '10.0.0.1' });
     expect(settings({ JF_SIP_IP: 'garbage' }).sip).toBeNull();
   });
 
-  test('the four storage credentials are all or none; the missing ones are listed by their full names', () => {
+  test('the four storage credentials must be set together, and the error lists the missing ones', () => {
     const all = { JF_S3_BUCKET: 'b', JF_S3_REGION: 'r', JF_S3_ACCESS_KEY_ID: 'i', JF_S3_SECRET_ACCESS_KEY: 's' };
     expect(settings(all).recording.s3).toEqual({ bucket: 'b', region: 'r', accessKeyId: 'i', secretAccessKey: 's' });
 
@@ -281,7 +281,7 @@ describe('webrtc, sip and storage', () => {
     expect(error.message).not.toContain('hidden-value');
   });
 
-  test('the path prefix and the endpoint may stand alone', () => {
+  test('the path prefix and the endpoint may be set without credentials', () => {
     const { recording } = settings({ JF_S3_PATH_PREFIX: 'x/y', JF_S3_ENDPOINT: 'http://127.0.0.1:9000/' });
     expect(recording).toEqual({ enabled: true, s3: null, s3PathPrefix: 'x/y', s3Endpoint: 'http://127.0.0.1:9000' });
     rejects('JF_S3_ENDPOINT', ['ftp://x', 'store.example.com']);
@@ -293,7 +293,7 @@ describe('webrtc, sip and storage', () => {
     expect(load({ JF_OUTPUT_BASE_PATH: '/old' })).toEqual(load());
   });
 
-  test('an unknown log level is info and a warning', () => {
+  test('an unknown log level falls back to info with a warning', () => {
     const { settings: result, warnings } = load({ JF_LOG_LEVEL: 'loud' });
     expect(result.logging.level).toBe('info');
     expect(warnings).toEqual([{ variable: 'JF_LOG_LEVEL', message: expect.stringContaining('"loud"') }]);
@@ -302,7 +302,7 @@ describe('webrtc, sip and storage', () => {
 });
 
 describe('cluster', () => {
-  test('switched off, only the mode is checked', () => {
+  test('with distribution off, only the mode is checked', () => {
     const env = {
       JF_DIST_STRATEGY_NAME: 'x',
       JF_DIST_NODE_NAME: 'x',
@@ -318,7 +318,7 @@ describe('cluster', () => {
     rejects('JF_DIST_MODE', ['long', 'NAME']);
   });
 
-  test('the node list strategy is the default, the own name in the list is ignored', () => {
+  test('the node list is the default strategy, and the own name in the list is ignored', () => {
     expect(settings({ ...distributed, JF_DIST_NODES: 'bloom@media1  a@b c@d a@b' }).cluster).toEqual({
       mode: 'sname',
       nodeName: 'bloom@media1',
@@ -331,7 +331,7 @@ describe('cluster', () => {
     });
   });
 
-  test('names are <nodename>@<hostname> with exactly one @', () => {
+  test('node names are <nodename>@<hostname> with exactly one @', () => {
     rejects('JF_DIST_NODE_NAME', ['bloom', 'a@b@c', '@b', 'a@', 'a @b'], distributed);
     rejects('JF_DIST_NODES', ['bloom', 'a@b a@b@c'], { JF_DIST_ENABLED: 'true' });
   });
@@ -349,19 +349,19 @@ describe('cluster', () => {
     expect(settings({ ...distributed, JF_DIST_MODE: 'name' }).cluster?.nodeName).toBe('bloom@media1.example.com');
   });
 
-  test('an empty node list and the default cookie are warnings', () => {
+  test('an empty node list and the default cookie cause warnings', () => {
     const { warnings } = load({ JF_DIST_ENABLED: 'TRUE' });
     expect(warnings.map((warning) => warning.variable)).toEqual(['JF_DIST_NODES', 'JF_DIST_COOKIE']);
     expect(load({ ...distributed, JF_DIST_COOKIE: 'private' }).warnings).toEqual([]);
   });
 
-  test('DNS polls its query; a host name without dots is left to be resolved', () => {
+  test('DNS polls its query, and a host name without dots is left to be resolved', () => {
     const { cluster } = settings({ ...dns, JF_DIST_NODE_NAME: 'app@host', JF_DIST_NODES: 'garbage' });
     expect(cluster?.nodeName).toBe('app@host');
     expect(cluster?.discovery).toEqual({ strategy: 'DNS', query: 'sfu.internal', pollingIntervalMs: 5000 });
   });
 
-  test('the checks of DNS run in order: mode, node name, query, polling interval', () => {
+  test('DNS settings are checked in order: mode, node name, query, polling interval', () => {
     const env: Record<string, string> = {
       ...dns,
       JF_DIST_MODE: 'sname',
@@ -376,12 +376,12 @@ describe('cluster', () => {
     expect(failure(env).variable).toBe('JF_DIST_QUERY');
     expect(failure(env).hostFirst).toBeUndefined();
     env['JF_DIST_QUERY'] = 'q';
-    // In between comes whether the host name can be resolved, which only the program can find out.
+    // Between these two checks the host name must be resolved, which only the program can do.
     expect(failure(env)).toMatchObject({ variable: 'JF_DIST_POLLING_INTERVAL', hostFirst: 'b' });
     rejects('JF_DIST_POLLING_INTERVAL', ['abcd', '-25', '0', '5s'], dns);
   });
 
-  test('the polling interval is not read for a node list, an unknown strategy fails', () => {
+  test('a node list ignores the polling interval, and an unknown strategy fails', () => {
     expect(() => load({ ...distributed, JF_DIST_POLLING_INTERVAL: '0' })).not.toThrow();
     rejects('JF_DIST_STRATEGY_NAME', ['dns', 'GOSSIP'], distributed);
   });
@@ -404,7 +404,7 @@ describe('cluster', () => {
 });
 
 describe('names', () => {
-  test('FJ_ names are read when the JF_ name is unset, with a note', () => {
+  test('FJ_ names are read when the JF_ name is unset, with a warning', () => {
     const { settings: result, warnings } = load({ FJ_PORT: '6000', FJ_HOST: 'a', JF_HOST: 'b' });
     expect(result.http).toMatchObject({ port: 6000, host: 'b' });
     expect(warnings.map((warning) => warning.message)).toEqual([
@@ -414,7 +414,7 @@ describe('names', () => {
     expect(failure({ FJ_PORT: '0' }).message).toContain('FJ_PORT="0"');
   });
 
-  test('a misspelt name gets a hint, a name of something else does not', () => {
+  test('a misspelt name gets a hint, an unrelated name does not', () => {
     const { warnings } = load({
       JF_SERVER_API_TOKN: 'x',
       JF_WEBRTC_TURN_PORTRANGE: 'x',
@@ -433,14 +433,14 @@ describe('names', () => {
   });
 });
 
-test('a name that later releases use for what has other names here says so', () => {
+test('a name from later releases gets a hint with its replacements here', () => {
   const { warnings } = load({ FJ_COMPONENTS_USED: 'hls recording sip' });
   expect(warnings.map(({ message }) => message)).toEqual([
     expect.stringMatching(/^FJ_COMPONENTS_USED is not read: JF_SIP_USED=true enables SIP/),
   ]);
 });
 
-test('the secrets for the masking of the log are those that were configured, public defaults excepted', () => {
+test('the secrets to mask in the log are the configured ones, without public defaults', () => {
   const env = {
     JF_SERVER_API_TOKEN: 'the-token',
     JF_DIST_COOKIE: 'bloom_cookie',

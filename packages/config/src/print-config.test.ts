@@ -17,7 +17,7 @@ function line(printed: string, name: string): string[] {
 }
 
 describe('the printed configuration', () => {
-  test('each variable has one line with its value and origin', () => {
+  test('prints one line per variable with its value and origin', () => {
     const given = { JF_PORT: '6000', FJ_IP: '10.0.0.1', JF_S3_PATH_PREFIX: 'a\nb', JF_SERVER_API_TOKEN: 'token' };
     const printed = printConfig(loadConfig(given, world));
 
@@ -30,7 +30,7 @@ describe('the printed configuration', () => {
     expect(line(printed, 'JF_S3_PATH_PREFIX')[1]).toBe('"a\\nb"');
   });
 
-  test('secrets are masked, given or made up', () => {
+  test('masks secrets, whether configured or generated', () => {
     const env = {
       JF_SERVER_API_TOKEN: 'hidden-1',
       JF_DIST_ENABLED: 'true',
@@ -49,13 +49,13 @@ describe('the printed configuration', () => {
   });
 });
 
-test('docs/reference/configuration.md is what the table says (npm run generate:config writes it)', () => {
+test('docs/reference/configuration.md matches the table (npm run generate:config writes it)', () => {
   const file = new URL('../../../docs/reference/configuration.md', import.meta.url);
 
   expect(readFileSync(file, 'utf8')).toBe(renderReference());
 });
 
-test('whatever the environment holds, the settings load or a ConfigError names a known variable', () => {
+test('for any environment, the settings load or a ConfigError names a known variable', () => {
   const value = fc.oneof(
     fc.string({ maxLength: 40 }),
     fc.constantFrom('', 'true', 'false', '1', '80', 'a@b', '127.0.0.1', '::1', '1-2', 'name', 'DNS', 'https://x/y'),
@@ -86,7 +86,7 @@ describe('the edit distance', () => {
     ['kitten', 'sitting', 3],
     ['abc', 'xyz', 3],
     ['a', 'abcdef', 4],
-  ])('%s to %s', (a, b, distance) => {
+  ])('the edit distance from %j to %j is %i', (a, b, distance) => {
     expect(editDistance(a, b, 3)).toBe(distance);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { ConfigError } from './errors.js';
 import { loadTls } from './tls.js';
 
-// Made for this test, used nowhere: a self-signed certificate of localhost, its key, and the key of somebody else.
+// Made for this test and used nowhere else: a self-signed localhost certificate, its key, and an unrelated key.
 const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+9ETu9RyQoqD+hLL
 1xqG/6hGbrssIEfCn2ntrFssyb2hRANCAAS1l96jq/aUfQ7GLKxROexzLzItLIwp
@@ -50,7 +50,7 @@ function failure(keyPath?: string, certPath?: string): ConfigError {
   throw new Error('was accepted');
 }
 
-test('neither file means plain HTTP, both mean HTTPS', () => {
+test('serves plain HTTP with neither file, and HTTPS with both', () => {
   expect(load()).toBeNull();
   expect(load('/key', '/cert')).toEqual({
     key: Buffer.from(KEY),
@@ -60,24 +60,24 @@ test('neither file means plain HTTP, both mean HTTPS', () => {
   });
 });
 
-describe('the start fails', () => {
-  test('with one of the two, naming both variables', () => {
+describe('invalid TLS files', () => {
+  test('fails with one of the two files, and names both variables', () => {
     expect(failure('/key').message).toMatch(/JF_SSL_KEY_PATH="\/key".*JF_SSL_CERT_PATH/);
     expect(failure(undefined, '/cert').message).toMatch(/JF_SSL_CERT_PATH="\/cert".*JF_SSL_KEY_PATH/);
   });
 
-  test('with a file that cannot be read', () => {
+  test('fails with a file that cannot be read', () => {
     expect(failure('/missing', '/cert').message).toContain('JF_SSL_KEY_PATH="/missing" cannot be read: ENOENT');
     expect(failure('/key', '/missing').message).toContain('JF_SSL_CERT_PATH="/missing" cannot be read: ENOENT');
   });
 
-  test('with a file that is no PEM of its kind', () => {
+  test('fails with a file that is not PEM of its kind', () => {
     expect(failure('/garbage', '/cert').message).toContain('JF_SSL_KEY_PATH="/garbage" is not a private key');
     expect(failure('/key', '/garbage').message).toContain('JF_SSL_CERT_PATH="/garbage" is not a certificate');
     expect(failure('/key', '/key').variable).toBe('JF_SSL_CERT_PATH');
   });
 
-  test('with a key of another certificate', () => {
+  test('fails with the key of another certificate', () => {
     expect(failure('/other', '/cert').message).toContain('does not belong to the certificate');
   });
 });

@@ -10,12 +10,12 @@ function load(env: Environment) {
   return loadConfig(env, world);
 }
 
-describe('defaults that cannot work in production are warned about', () => {
+describe('warnings about defaults that cannot work in production', () => {
   const names = (env: Environment): string[] =>
     load({ ...production, ...env }).warnings.map(({ variable }) => variable);
   const reachable = { JF_IP: '0.0.0.0', JF_HOST: 'media.example.com', JF_WEBRTC_TURN_IP: '203.0.113.7' };
 
-  test('addresses that clients cannot reach', () => {
+  test('warns about addresses that clients cannot reach', () => {
     expect(names({ JF_IP: '0.0.0.0' })).toEqual(['JF_HOST', 'JF_WEBRTC_TURN_IP']);
     expect(names(reachable)).toEqual([]);
     for (const JF_HOST of ['0.0.0.0:80', 'localhost', '127.0.0.1:8080', '[::1]:80', '[::]']) {
@@ -24,14 +24,14 @@ describe('defaults that cannot work in production are warned about', () => {
     expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '0.0.0.0' })).toEqual(['JF_WEBRTC_TURN_IP']);
   });
 
-  test('not on a machine that nobody else reaches, nor with media off, nor in other profiles', () => {
+  test('does not warn on a local-only machine, with media off, or in other profiles', () => {
     expect(names({})).toEqual([]);
     expect(names({ JF_HOST: 'media.example.com' })).toEqual(['JF_WEBRTC_TURN_IP']);
     expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '127.0.0.1', JF_WEBRTC_USED: 'false' })).toEqual([]);
     expect(load({ JF_IP: '0.0.0.0', JF_SERVER_API_TOKEN: 'token' }).warnings).toEqual([]);
   });
 
-  test('secrets of a cluster', () => {
+  test('warns about the default secrets of a cluster', () => {
     expect(names({ ...reachable, ...distributed })).toEqual(['JF_SECRET_KEY_BASE', 'JF_DIST_COOKIE']);
     expect(
       names({ ...reachable, ...distributed, JF_SECRET_KEY_BASE: 'key-of-all-nodes', JF_DIST_COOKIE: 'c' }),
@@ -39,13 +39,13 @@ describe('defaults that cannot work in production are warned about', () => {
   });
 });
 
-describe('secrets that others know or guess', () => {
+describe('secrets that others know or can guess', () => {
   const own = 'a-token-of-our-own';
   const of = (env: Environment): string[] => load(env).warnings.map(({ message }) => message);
   const reachable = { JF_IP: '0.0.0.0', JF_HOST: 'media.example.com', JF_WEBRTC_TURN_IP: '203.0.113.7' };
 
   test.each([undefined, '', 'Production', 'staging', 'test'])(
-    'NODE_ENV=%s on an address that others reach needs a token',
+    'requires a token with NODE_ENV=%s on an address that others can reach',
     (NODE_ENV) => {
       const env = { NODE_ENV, JF_IP: '0.0.0.0' };
       expect(() => load(env)).toThrow(
@@ -57,7 +57,7 @@ describe('secrets that others know or guess', () => {
     },
   );
 
-  test('the public token, set on purpose, is warned about where others reach it', () => {
+  test('warns about the public token, even if set on purpose, where others can reach it', () => {
     const warning = 'JF_SERVER_API_TOKEN is the public default, which everybody knows: set one of your own';
     const set = { JF_SERVER_API_TOKEN: 'development' };
     expect(of({ ...set, JF_IP: '0.0.0.0' })).toEqual([warning]);
@@ -65,7 +65,7 @@ describe('secrets that others know or guess', () => {
     expect(of(set)).toEqual([]);
   });
 
-  test('short secrets are warned about in production, once each and without their value', () => {
+  test('warns about each short secret once in production, without showing its value', () => {
     const short = { JF_SERVER_API_TOKEN: 'fifteen-letters', JF_SECRET_KEY_BASE: 'eleven-chrs', JF_WEBHOOK_SECRET: 'c' };
     const warnings = of({ NODE_ENV: 'production', ...reachable, ...short });
     expect(warnings.map((text) => text.split(' ', 1)[0])).toEqual(Object.keys(short));

@@ -15,7 +15,7 @@ function capture(options: LoggerOptions = {}) {
 }
 
 describe('text lines', () => {
-  test('the ids stand before the level, the other fields behind the event', () => {
+  test('prints ids before the level and the other fields after the event', () => {
     const { log, lines } = capture();
 
     log.info('room.created', { node: 'bloom@a', roomId: 'r1', maxPeers: null });
@@ -23,7 +23,7 @@ describe('text lines', () => {
     expect(lines).toEqual(['2030-01-02T12:00:00.007Z room_id=r1 [info] room.created node=bloom@a max_peers=null']);
   });
 
-  test('a child binds its fields and the call may override them', () => {
+  test('a child adds its fields, and a call may override them', () => {
     const { log, lines } = capture();
 
     log.child({ requestId: 'q', roomId: 'r1' }).child({ peerId: 'p' }).warn('peer.slow', { roomId: 'r2' });
@@ -31,7 +31,7 @@ describe('text lines', () => {
     expect(lines[0]).toContain('request_id=q room_id=r2 peer_id=p [warning] peer.slow');
   });
 
-  test('a value with line breaks cannot look like another line', () => {
+  test('a value with line breaks cannot pass for another line', () => {
     const { log, lines } = capture();
 
     log.info('x\n2030-01-02 [error] forged', { name: 'a\nb', error: new Error('two\nlines') });
@@ -40,7 +40,7 @@ describe('text lines', () => {
     expect(lines[0]).not.toContain('\n');
   });
 
-  test('an error is printed with its message and code, its stack at level error only', () => {
+  test('prints an error with its message and code, and its stack at level error only', () => {
     const { log, lines } = capture();
     const error = Object.assign(new Error('no such file'), { code: 'ENOENT' });
 
@@ -66,7 +66,7 @@ test('a structured line is one JSON object with time, severity, message and meta
   });
 });
 
-test('lines below the level are not written, until the level is changed', () => {
+test('drops lines below the level until the level is changed', () => {
   const { log, lines } = capture();
   const child = log.child({});
 
@@ -82,7 +82,7 @@ test('lines below the level are not written, until the level is changed', () => 
   expect(log.recent.last()).toHaveLength(1);
 });
 
-test('a sink that fails breaks neither the caller nor the lines after it', () => {
+test('a failing sink breaks neither the caller nor later lines', () => {
   const lines: string[] = [];
   const log = createLogger({
     sink: (line) => {
@@ -99,7 +99,7 @@ test('a sink that fails breaks neither the caller nor the lines after it', () =>
 });
 
 describe('secrets', () => {
-  test('a registered secret is masked wherever it stands, event and nested values included', () => {
+  test('masks a registered secret wherever it occurs, including the event and nested values', () => {
     const { log, lines } = capture({ secrets: ['s3cr3t-value', 's3cr3t-value-longer', 'tiny'] });
 
     log.info('used s3cr3t-value', { a: { b: ['x s3cr3t-value-longer y'] }, error: new Error('bad s3cr3t-value') });
@@ -109,7 +109,7 @@ describe('secrets', () => {
     expect(lines.join()).toContain(MASK);
   });
 
-  test('a field whose name says that it is secret is masked whatever its value', () => {
+  test('masks a field with a secret name, whatever its value', () => {
     const { log, lines } = capture();
 
     log.info('x', { apiToken: 'abc', password: 'p', nested: { secretAccessKey: 'k' }, cookie: 'c', tokenCount: 7 });
@@ -119,18 +119,18 @@ describe('secrets', () => {
     expect(lines[0]).not.toMatch(/abc|"p"|"k"|"c"/);
   });
 
-  test('a url is printed without user, password and query', () => {
+  test('prints a URL without user, password and query', () => {
     expect(printableUrl('https://u:p@host:1/path/x?token=abc#frag')).toBe('https://host:1/path/x?...');
     expect(printableUrl('not a url')).toBe(MASK);
   });
 
-  test('short values are not looked for', () => {
+  test('does not mask secrets shorter than 6 characters', () => {
     expect(createMasker(['abc', ''])('abcabc')).toBe('abcabc');
   });
 });
 
-describe('the ring of recent lines', () => {
-  test('it keeps the newest lines in order and no more than its capacity', () => {
+describe('the ring buffer of recent lines', () => {
+  test('keeps the newest lines in order, up to its capacity', () => {
     const ring = new RecentLines(3);
     for (let i = 0; i < 8; i += 1) ring.push({ time: i, level: 'info', event: `e${i}`, fields: {} });
 
@@ -139,7 +139,7 @@ describe('the ring of recent lines', () => {
     expect(ring.last(0)).toEqual([]);
   });
 
-  test('a subscriber sees the lines after it and none after it left; a broken one is forgotten', () => {
+  test('a subscriber sees lines until it unsubscribes, and a listener that throws is removed', () => {
     const { log } = capture();
     const seen: string[] = [];
     let broken = 0;
@@ -160,7 +160,7 @@ describe('the ring of recent lines', () => {
   });
 });
 
-test('whatever is logged, exactly one line comes out and it stays short', async () => {
+test('writes exactly one short line, whatever is logged', async () => {
   const { log, lines } = capture();
   const cyclic: Record<string, unknown> = {};
   cyclic['self'] = cyclic;
@@ -174,7 +174,7 @@ test('whatever is logged, exactly one line comes out and it stays short', async 
   let runs = 0;
   await fc.assert(
     fc.asyncProperty(fc.string(), fc.dictionary(fc.string(), fc.anything()), async (event, fields) => {
-      // The streams below keep some memory of each line until the next turn of the event loop.
+      // The underlying streams hold some memory per line until the next turn of the event loop.
       if (++runs % 100 === 0) await new Promise(setImmediate);
       lines.length = 0;
       log.info(event, fields);

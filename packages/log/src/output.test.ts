@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Output } from './output.js';
 
-/** A pipe whose reader takes `room` bytes before it stands still. */
+/** A pipe whose reader takes `room` bytes before it stalls. */
 class Pipe {
   room = Number.POSITIVE_INFINITY;
   text = '';
@@ -25,7 +25,7 @@ class Pipe {
   });
 }
 
-test('a line is written at once, and the rest of it when the reader goes on', () => {
+test('writes a line at once, and its rest when the reader continues', () => {
   const pipe = new Pipe();
   pipe.output.line('one');
   expect(pipe.text).toBe('one\n');
@@ -38,7 +38,7 @@ test('a line is written at once, and the rest of it when the reader goes on', ()
   expect(pipe.text).toBe('one\ntwo\nthree\n');
 });
 
-test('lines that waited are written together, as many as a pipe takes whole', () => {
+test('writes queued lines in batches that a pipe takes atomically', () => {
   const pipe = new Pipe();
   pipe.room = 0;
   const lines = Array.from({ length: 10_000 }, (_, i) => (i === 5_000 ? 'long '.repeat(2_000) : `line ${i}`));
@@ -50,7 +50,7 @@ test('lines that waited are written together, as many as a pipe takes whole', ()
   expect(pipe.writes.filter((bytes) => bytes > 4_096)).toEqual([10_001]);
 });
 
-test('the end of the process waits for a reader, but not forever', () => {
+test('waits for a slow reader at exit, but not forever', () => {
   const pipe = new Pipe();
   pipe.room = 0;
   pipe.output.line('lost');
@@ -59,7 +59,7 @@ test('the end of the process waits for a reader, but not forever', () => {
   expect(pipe.pausedMs).toBe(2_000);
 });
 
-test('a reader that stands still costs lines, whose number is logged', () => {
+test('a stalled reader costs lines, and their number is logged', () => {
   const pipe = new Pipe();
   pipe.room = 0;
   const line = 'x'.repeat(999_999);
@@ -70,7 +70,7 @@ test('a reader that stands still costs lines, whose number is logged', () => {
   expect(pipe.text.endsWith('x\ndropped 2\n')).toBe(true);
 });
 
-test('an output that has gone costs lines and nothing else', () => {
+test('a closed output costs lines and nothing else', () => {
   const output = new Output({
     write: () => {
       throw Object.assign(new Error('broken pipe'), { code: 'EPIPE' });

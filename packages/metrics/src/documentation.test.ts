@@ -8,7 +8,7 @@ function read(path: string): string {
   return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 }
 
-/** Names of the series that the endpoint serves once everything has happened, without the parts of histograms. */
+/** Returns the names of all series served once every event has occurred, without the parts of histograms. */
 async function servedNames(): Promise<Set<string>> {
   const metrics = new Metrics({ tickSeconds: 10 });
   metrics.roomCreated('r');
@@ -37,7 +37,7 @@ const NAMES = /\b(?:bloom|process|nodejs)_[a-z0-9_]+/g;
 const DASHBOARDS = ['overview', 'room', 'node'];
 const HISTOGRAM_PARTS = /(?<=^bloom_(?:peer|http|join).*)_(?:bucket|count|sum)$/;
 
-/** `bloom_join_seconds_bucket` and `bloom_join_seconds_count` are one series here. */
+/** Maps `bloom_join_seconds_bucket` and `bloom_join_seconds_count` to the same series. */
 function nameOf(series: string): string {
   return series.replace(HISTOGRAM_PARTS, '');
 }
@@ -50,7 +50,7 @@ function expressionsOf(dashboard: string): string[] {
   return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 }
 
-test('the dashboards for Grafana use series that are served, and all of ours', async () => {
+test('the Grafana dashboards use only series that are served, and all of ours', async () => {
   const served = await servedNames();
   const used = new Set(DASHBOARDS.flatMap(expressionsOf).flatMap((expr) => (expr.match(NAMES) ?? []).map(nameOf)));
 
@@ -58,7 +58,7 @@ test('the dashboards for Grafana use series that are served, and all of ours', a
   expect([...served].filter((name) => name.startsWith('bloom_') && !used.has(name))).toEqual([]);
 });
 
-test('the alerts use series that are served, and each has its page of the runbooks', async () => {
+test('the alerts use only series that are served, and each has its runbook page', async () => {
   const served = await servedNames();
   const rules = read('deploy/prometheus/alerts.yml');
   const pages = [...rules.matchAll(/runbook: (\S+)/g)].map(([, page = '']) => page);
@@ -74,7 +74,7 @@ test('the alerts use series that are served, and each has its page of the runboo
 });
 
 const promtool = spawnSync('promtool', ['--version']).status === 0;
-(promtool ? test : test.skip)('the alerts answer to what they are for, and to nothing else [needs promtool]', () => {
+(promtool ? test : test.skip)('each alert fires on its own condition and on nothing else [needs promtool]', () => {
   const cwd = fileURLToPath(new URL('../../../deploy/prometheus', import.meta.url));
   for (const command of [
     ['check', 'rules', 'alerts.yml'],
@@ -86,7 +86,7 @@ const promtool = spawnSync('promtool', ['--version']).status === 0;
   }
 });
 
-test('docs/reference/metrics.md lists the series that are served, all of ours and no other', async () => {
+test('docs/reference/metrics.md lists all of our served series and no other', async () => {
   const rows = read('docs/reference/metrics.md').matchAll(/^\| `(bloom_\w+)` \| (\w+) \|/gm);
   const documented = [...rows].map(([, name, type]) => `${name} ${type}`);
   const text = await new Metrics({ tickSeconds: 10, processMetrics: false }).expose();

@@ -12,7 +12,7 @@ function start(tickSeconds = 10) {
   return { clock, metrics };
 }
 
-/** Lines of the room, without the comments. */
+/** Returns the values of the room's series by name. */
 async function seriesOf(metrics: Metrics, roomId: string): Promise<Record<string, string>> {
   const lines = (await metrics.expose()).split('\n').filter((line) => line.includes(`{room_id="${roomId}"}`));
 
@@ -26,7 +26,7 @@ async function value(metrics: Metrics, name: string): Promise<string | undefined
 }
 
 describe('rooms', () => {
-  test('every series of a room is there with 0 from its creation', async () => {
+  test('serves every series of a room as 0 from its creation', async () => {
     const { metrics } = start();
 
     metrics.roomCreated('r1');
@@ -42,7 +42,7 @@ describe('rooms', () => {
     });
   });
 
-  test('peers show at once, times advance per tick, integers carry no decimals', async () => {
+  test('updates peers at once and times per tick, and prints integers without decimals', async () => {
     const { metrics } = start();
     metrics.roomCreated('r1');
 
@@ -65,7 +65,7 @@ describe('rooms', () => {
     });
   });
 
-  test('after removal everything is 0 at once and gone after 5 minutes', async () => {
+  test('sets everything to 0 on removal and drops it after 5 minutes', async () => {
     const { metrics, clock } = start();
     metrics.roomCreated('r1');
     metrics.roomCreated('r2');
@@ -87,7 +87,7 @@ describe('rooms', () => {
     expect(Object.keys(await seriesOf(metrics, 'r2'))).toHaveLength(6);
   });
 
-  test('a late event of a removed room does not bring its values back', async () => {
+  test('a late event for a removed room does not bring its values back', async () => {
     const { metrics } = start();
     metrics.roomCreated('r1');
     metrics.roomRemoved('r1');
@@ -102,7 +102,7 @@ describe('rooms', () => {
     expect(await value(metrics, 'bloom_rooms')).toBe('0');
   });
 
-  test('a room with the id of a removed one starts anew and stays', async () => {
+  test('a room that reuses the id of a removed one starts at 0 and stays', async () => {
     const { metrics, clock } = start();
     metrics.roomCreated('r1');
     metrics.roomRemoved('r1');
@@ -115,7 +115,7 @@ describe('rooms', () => {
     expect((await seriesOf(metrics, 'r1'))['bloom_room_peers']).toBe('1');
   });
 
-  test('a thousand rooms that came and went leave nothing behind', async () => {
+  test('a thousand created and removed rooms leave nothing behind', async () => {
     const { metrics, clock } = start();
     const before = (await metrics.expose()).length;
 
@@ -131,7 +131,7 @@ describe('rooms', () => {
   });
 });
 
-test('the traffic counters are there with 0 from the start', async () => {
+test('serves the traffic counters as 0 from the start', async () => {
   const { metrics } = start();
   const names = ['ingress_webrtc', 'egress_webrtc', 'ingress_http', 'egress_http'];
 
@@ -145,7 +145,7 @@ test('the traffic counters are there with 0 from the start', async () => {
   expect(values).toEqual(['5', '6', '7', '8']);
 });
 
-test('links, placements and load are counted per node', async () => {
+test('counts links, placements and load per node', async () => {
   const { metrics } = start();
 
   metrics.nodeUp('bloom@a');
@@ -168,7 +168,7 @@ test('links, placements and load are counted per node', async () => {
   expect(text).toContain('bloom_placement_conflicts_total{node="bloom@b"} 1\n');
 });
 
-test('two sets of metrics do not know each other, and the process is measured by default', async () => {
+test('keeps two sets of metrics separate, and measures the process by default', async () => {
   const one = new Metrics({ tickSeconds: 10 });
   const two = new Metrics({ tickSeconds: 10 });
   one.roomCreated('r1');
@@ -187,7 +187,7 @@ describe('the listener', () => {
     server = undefined;
   });
 
-  test('it serves GET and HEAD /metrics and nothing else', async () => {
+  test('serves GET and HEAD /metrics and nothing else', async () => {
     const { metrics } = start();
     server = await startMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
 
@@ -203,7 +203,7 @@ describe('the listener', () => {
     expect((await fetch(`${server.url}/metrics`, { method: 'POST', body: 'x' })).status).toBe(404);
   });
 
-  test('a second request before the answer to the first ends the connection, whatever else was asked', async () => {
+  test('closes a connection that sends a second request before the first answer, whatever it asks for', async () => {
     const { metrics } = start();
     let scrapes = 0;
     metrics.beforeScrape(() => Promise.resolve(void (scrapes += 1)));
@@ -218,7 +218,7 @@ describe('the listener', () => {
     expect(scrapes).toBe(2);
   });
 
-  test('of more connections of one network than a scraper needs, the oldest is closed', async () => {
+  test('closes the oldest connection of a network with more connections than a scraper needs', async () => {
     server = await startMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port: 0 });
     const { port, url } = server;
     const sockets = Array.from({ length: 32 }, () => connect(port, '127.0.0.1'));
@@ -232,7 +232,7 @@ describe('the listener', () => {
     await Promise.all(closed);
   });
 
-  test('a port in use is an error that names the port', async () => {
+  test('rejects with an error that names the port when it is in use', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', () => resolve()));
     const { port } = taken.address() as AddressInfo;
@@ -246,7 +246,7 @@ describe('the listener', () => {
   });
 });
 
-test('the old names are served on demand, with the same values', async () => {
+test('serves the old names on demand, with the same values', async () => {
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false, compat: true });
   metrics.roomCreated('r1');
   metrics.peerAdded('r1');

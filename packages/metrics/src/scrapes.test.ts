@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { Scrapes } from './scrapes.js';
 
-/** Texts are numbered, and each takes `costMs`. */
+/** Starts scrapes with numbered texts that take `costMs` each. */
 function start(costMs: number) {
   const clock = new ManualClock();
   const begun: number[] = [];
@@ -20,7 +20,7 @@ function start(costMs: number) {
   return { begun, scrapes, pass };
 }
 
-test('all who ask while a text is made share the next one, which begins after nine times the time', async () => {
+test('callers that ask during a scrape share the next one, which starts after nine times its duration', async () => {
   const { scrapes, begun, pass } = start(100);
   const first = scrapes.take();
   await pass(50);
@@ -36,7 +36,7 @@ test('all who ask while a text is made share the next one, which begins after ni
   expect(begun).toEqual([0, 1_000]);
 });
 
-test('after the pause a text begins at once, and the pause is 5 s at most', async () => {
+test('starts a text at once after the pause, which is 5 s at most', async () => {
   const { scrapes, begun, pass } = start(2_000);
   void scrapes.take();
   await pass(2_000);
@@ -48,7 +48,7 @@ test('after the pause a text begins at once, and the pause is 5 s at most', asyn
   expect(begun).toEqual([0, 7_000, 69_000]);
 });
 
-test('a text that fails fails for those who share it, and the next one is made', async () => {
+test('a failing text fails for all who share it, and the next one is generated', async () => {
   let fails = true;
   const scrapes = new Scrapes(() => (fails ? Promise.reject(new Error('broken')) : Promise.resolve('text')));
   await expect(Promise.all([scrapes.take(), scrapes.take()])).rejects.toThrow('broken');

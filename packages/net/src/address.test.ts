@@ -9,17 +9,17 @@ describe('addresses', () => {
     ['::ffff:10.0.0.7', [10, 0, 0, 7]],
     ['::1', [...Array.from({ length: 15 }, () => 0), 1]],
     ['fe80::1%eth0', [0xfe, 0x80, ...Array.from({ length: 13 }, () => 0), 1]],
-  ])('%s', (text, bytes) => {
+  ])('returns the bytes of %s', (text, bytes) => {
     expect([...(addressBytes(text) ?? [])]).toEqual(bytes);
   });
 
-  test('text that is no address has no bytes', () => {
+  test('returns no bytes for text that is not an address', () => {
     expect(addressBytes('example.org')).toBeUndefined();
     expect(addressBytes('')).toBeUndefined();
     expect(addressBytes('1.2.3')).toBeUndefined();
   });
 
-  test('every IPv6 address survives the way to text and back', () => {
+  test('every IPv6 address round-trips through text', () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {
         const bytes = addressBytes(text);
@@ -40,11 +40,11 @@ describe('networks', () => {
     ['2001:db8::6', '2001:db8:0:0:0:0:0:0'],
     ['fe80::1%eth0', 'fe80:0:0:0:0:0:0:0'],
     ['unknown', 'unknown'],
-  ])('%s belongs to %s', (address, network) => {
+  ])('%s belongs to network %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 
-  test('two IPv6 addresses share one exactly if their first 64 bits are the same', () => {
+  test('two IPv6 addresses share a network exactly if their first 64 bits match', () => {
     const half = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 4, maxLength: 4 });
     fc.assert(
       fc.property(fc.tuple(half, half, half, half), ([a, b, c, d]) => {
@@ -57,7 +57,7 @@ describe('networks', () => {
     );
   });
 
-  test('any text has one', () => {
+  test('any text has a network', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9a-f:.%]{0,48}$/)), (text) => {
         expect(typeof networkOf(text)).toBe('string');

@@ -10,7 +10,7 @@ function open(max: number, maxPerNetwork?: number) {
   return { shares, dropped };
 }
 
-test('a full network loses its own oldest connection', () => {
+test('drops the oldest connection of a full network', () => {
   const { shares, dropped } = open(10, 2);
   shares.add('other', '192.0.2.2');
   for (const name of ['a', 'b', 'c']) expect(shares.add(name, '192.0.2.1')).toBe(true);
@@ -18,20 +18,20 @@ test('a full network loses its own oldest connection', () => {
   expect(shares.size).toBe(3);
 });
 
-test('all addresses of an IPv6 /64 have one share', () => {
+test('all addresses of an IPv6 /64 share one limit', () => {
   const { shares, dropped } = open(10, 2);
   for (let i = 1; i <= 4; i++) shares.add(`${i}`, `2001:db8::${i}`);
   shares.add('neighbour', '2001:db8:0:1::1');
   expect(dropped).toEqual(['1 network', '2 network']);
 });
 
-test('when all places are taken the oldest connection of all is dropped', () => {
+test('drops the oldest connection of all at the total limit', () => {
   const { shares, dropped } = open(2);
   for (let i = 1; i <= 3; i++) shares.add(`${i}`, `192.0.2.${i}`);
   expect(dropped).toEqual(['1 total']);
 });
 
-test('a connection that keeps its place counts, and is never dropped', () => {
+test('counts a kept connection and never drops it', () => {
   const { shares, dropped } = open(10, 2);
   shares.add('a', '192.0.2.1');
   shares.keep('a');
@@ -47,7 +47,7 @@ test('a connection that keeps its place counts, and is never dropped', () => {
   expect(shares.add('d', '192.0.2.1')).toBe(true);
 });
 
-test('a connection younger than the grace stays, and the newcomer is refused', () => {
+test('refuses a newcomer rather than drop a connection younger than the grace period', () => {
   const dropped: string[] = [];
   let now = 0;
   const drop = (connection: string) => void dropped.push(connection);
@@ -64,7 +64,7 @@ test('a connection younger than the grace stays, and the newcomer is refused', (
   expect(dropped).toEqual(['a']);
 });
 
-test('when all places are taken the network with the most loses its oldest, however young', () => {
+test('at the total limit, drops the oldest connection of the largest network, however young', () => {
   const dropped: string[] = [];
   const drop = (connection: string, limit: string) => void dropped.push(`${connection} ${limit}`);
   const shares = new ConnectionShares<string>({ max: 5, graceMs: 100, now: () => 0, drop });
@@ -76,7 +76,7 @@ test('when all places are taken the network with the most loses its oldest, howe
   expect(shares.add('no fairer', '192.0.2.9')).toBe(false);
 });
 
-test('kept connections with a budget of their own take no place of newcomers', () => {
+test('kept connections with their own limits take no places from newcomers', () => {
   const kept = { max: 3, maxPerNetwork: 2 };
   const shares = new ConnectionShares<string>({ max: 2, kept, drop: () => undefined });
   for (const name of ['a', 'b']) {
@@ -92,7 +92,7 @@ test('kept connections with a budget of their own take no place of newcomers', (
   expect(shares.keep('c')).toBe(true);
 });
 
-test('counts stay right whatever the order of events', () => {
+test('keeps its counts right in any order of events', () => {
   const step = fc.record({
     what: fc.constantFrom('add', 'keep', 'delete'),
     id: fc.nat(30),

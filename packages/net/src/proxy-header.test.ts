@@ -11,7 +11,7 @@ describe('PROXY protocol version 1', () => {
     ['PROXY TCP6 2001:db8::1 2001:db8::2 4711 443\r\n', { address: '2001:db8::1', port: 4711 }],
     ['PROXY UNKNOWN\r\n', undefined],
     ['PROXY UNKNOWN ffff:f::f ffff:f::f 65535 65535\r\n', undefined],
-  ])('%j', (line, client) => {
+  ])('reads the client from %j', (line, client) => {
     expect(readProxyHeader(Buffer.from(`${line}GET /`))).toEqual({ byteLength: line.length, client });
   });
 
@@ -26,7 +26,7 @@ describe('PROXY protocol version 1', () => {
     expect(readProxyHeader(Buffer.from(line))).toBe('invalid');
   });
 
-  test('each beginning of a header is incomplete', () => {
+  test('treats every prefix of a header as incomplete', () => {
     const line = Buffer.from('PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n');
     for (let end = 0; end < line.length; end++) expect(readProxyHeader(line.subarray(0, end))).toBe('incomplete');
   });
@@ -42,7 +42,7 @@ describe('PROXY protocol version 2', () => {
     ],
     ['LOCAL', `${SIGNATURE}20000000`, undefined],
     ['a Unix socket', `${SIGNATURE}21310002 0000`, undefined],
-  ])('%s', (_what, hex, client) => {
+  ])('reads a version 2 header: %s', (_what, hex, client) => {
     const header = Buffer.from(hex.replaceAll(' ', ''), 'hex');
     const bytes = Buffer.concat([header, Buffer.from('hello')]);
     expect(readProxyHeader(bytes)).toEqual({ byteLength: header.length, client });
@@ -54,12 +54,12 @@ describe('PROXY protocol version 2', () => {
     ['an unknown command', `${SIGNATURE}22110000`],
     ['too few bytes for its addresses', `${SIGNATURE}21110004cb007101`],
     ['an announced length of 64 KiB', `${SIGNATURE}2111ffff`],
-  ])('%s is invalid', (_what, hex) => {
+  ])('refuses %s', (_what, hex) => {
     expect(readProxyHeader(Buffer.from(hex, 'hex'))).toBe('invalid');
   });
 });
 
-test('any bytes are read without an error, and no header is longer than what came', () => {
+test('reads any bytes without an error, and no header is longer than its input', () => {
   const begun = fc.constantFrom(Buffer.alloc(0), Buffer.from('PROXY TCP4 '), Buffer.from(`${SIGNATURE}2111`, 'hex'));
   fc.assert(
     fc.property(begun, fc.uint8Array({ maxLength: 300 }), (start, more) => {

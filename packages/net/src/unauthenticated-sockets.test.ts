@@ -35,7 +35,7 @@ test('a socket may receive 16 KiB before it authenticates, and any number of byt
   expect(dropped).toEqual([]);
 });
 
-test('one byte more destroys it, unless the websocket is closing already', async () => {
+test('destroys a socket that receives more than 16 KiB, unless its websocket is already closing', async () => {
   const { sockets, dropped } = open();
   const connection = new PassThrough();
   sockets.add(connection, { address: 'a', isOpen });
@@ -52,7 +52,7 @@ test('one byte more destroys it, unless the websocket is closing already', async
   expect(dropped).toEqual(['a bytes']);
 });
 
-test('a full network loses its own oldest socket', () => {
+test('drops the oldest socket of a full network', () => {
   const { sockets, dropped, time } = open();
   const other = new PassThrough();
   sockets.add(other, { address: 'b', isOpen });
@@ -66,7 +66,7 @@ test('a full network loses its own oldest socket', () => {
   expect(dropped).toEqual(['a network', 'a network']);
 });
 
-test('all addresses of an IPv6 /64 are one network', () => {
+test('counts all addresses of an IPv6 /64 as one network', () => {
   const { sockets, dropped, time } = open();
   for (let i = 0; i <= MAX_UNAUTHENTICATED_PER_NETWORK; i++) {
     time.now = i === MAX_UNAUTHENTICATED_PER_NETWORK ? UNAUTHENTICATED_GRACE_MS : 0;
@@ -75,7 +75,7 @@ test('all addresses of an IPv6 /64 are one network', () => {
   expect(dropped).toEqual(['2001:db8::0 network']);
 });
 
-test('a full house loses the oldest socket of all', () => {
+test('drops the oldest socket of all at the total limit', () => {
   const { sockets, dropped, time } = open();
   const all = Array.from({ length: MAX_UNAUTHENTICATED }, () => new PassThrough());
   for (const [i, connection] of all.entries()) sockets.add(connection, { address: `address ${i}`, isOpen });
@@ -86,7 +86,7 @@ test('a full house loses the oldest socket of all', () => {
   expect(dropped).toEqual(['address 0 total']);
 });
 
-test('a socket that may still authenticate does not go for a newer one, which is refused', () => {
+test('refuses a newer socket rather than drop one that may still authenticate', () => {
   const { sockets, dropped, time } = open();
   const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_NETWORK }, () => new PassThrough());
   for (const connection of all) sockets.add(connection, { address: 'a', isOpen });
@@ -96,7 +96,7 @@ test('a socket that may still authenticate does not go for a newer one, which is
   expect(dropped).toEqual(['a network']);
 });
 
-test('all of them together may hold 8 MiB; then the one that has more than its share goes', async () => {
+test('drops a socket above its share once all together have received 8 MiB', async () => {
   const { sockets, dropped } = open();
   const add = (address: string, bytes: number): PassThrough => {
     const connection = new PassThrough();
@@ -113,7 +113,7 @@ test('all of them together may hold 8 MiB; then the one that has more than its s
   expect(small.destroyed).toBe(false);
 });
 
-test('a closed socket is forgotten', async () => {
+test('forgets a closed socket', async () => {
   const { sockets } = open();
   const connection = new PassThrough();
   sockets.add(connection, { address: 'a', isOpen });

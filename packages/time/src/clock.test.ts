@@ -10,7 +10,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test.each([1, 24, 30, 365])('a timer of %d days runs then, once', (days) => {
+test.each([1, 24, 30, 365])('a timer of %d days runs once, on time', (days) => {
   const run = jest.fn();
   systemClock.setTimeout(run, days * DAY_MS);
   jest.advanceTimersByTime(days * DAY_MS - 1);

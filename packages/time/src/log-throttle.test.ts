@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { LogThrottle } from './log-throttle.js';
 import { ManualClock } from './testing/index.js';
 
-test('each key is allowed once a minute', () => {
+test('allows each key once a minute', () => {
   const clock = new ManualClock();
   const throttle = new LogThrottle(clock);
   expect(throttle.allows('a')).toBe(true);
@@ -15,7 +15,7 @@ test('each key is allowed once a minute', () => {
   expect(throttle.allows('a')).toBe(false);
 });
 
-test('allows a bounded number of keys in a minute, however many there are', () => {
+test('allows a bounded number of keys per minute, however many there are', () => {
   const clock = new ManualClock();
   const throttle = new LogThrottle(clock);
   const allowed = (round: number): number => {

@@ -17,7 +17,7 @@ test('a timer runs once, and starting it again cancels the earlier run', () => {
   expect(runs).toEqual(['second']);
 });
 
-test('a repeated timer goes on until it is stopped, also from its own run', () => {
+test('a repeating timer continues until it is stopped, even from its own callback', () => {
   const clock = new ManualClock();
   const timer = new Timer(clock);
   const at: number[] = [];

@@ -4,7 +4,7 @@ import { codePoint } from './code-point.js';
 
 const strings = fc.string({ unit: codePoint(fc) });
 
-test('strings are well-formed, of all planes, and among them are those known to be dangerous', () => {
+test('generates well-formed strings from all planes, including those known to be dangerous', () => {
   const sample = fc.sample(strings, { numRuns: 5_000, seed: 1 });
   const values = sample.flatMap((text) => Array.from(text, (one) => one.codePointAt(0) as number));
 

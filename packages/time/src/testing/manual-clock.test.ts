@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { ManualClock } from './manual-clock.js';
 
-test('timers run in the order in which they fall due, those set meanwhile included', () => {
+test('runs timers in due order, including those set by other timers', () => {
   const clock = new ManualClock();
   const seen: string[] = [];
   clock.setTimeout(() => seen.push(`late at ${clock.now()}`), 20);
@@ -16,7 +16,7 @@ test('timers run in the order in which they fall due, those set meanwhile includ
   expect(clock.now()).toBe(20);
 });
 
-test('the wall clock runs along, and jumps alone', () => {
+test('moves the wall clock along, and can move it alone', () => {
   const clock = new ManualClock(1_000);
   clock.advance(5);
   clock.jump(-500);

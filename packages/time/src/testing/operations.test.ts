@@ -10,12 +10,12 @@ function loop(times: number): number {
   return sum;
 }
 
-test('loops are counted, also those of a function that has run before', () => {
+test('counts loops, even those of a function that has run before', () => {
   const few = operations(() => loop(10));
   expect(few).toBeLessThan(100);
   expect(operations(() => loop(10_000)) - few).toBeGreaterThanOrEqual(9_900);
 });
 
-test('a file that did not run is a mistake', () => {
+test('throws when the file did not run', () => {
   expect(() => nothing(() => undefined)).toThrow('nothing of no-such-file.ts ran');
 });

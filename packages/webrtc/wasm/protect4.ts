@@ -1,16 +1,16 @@
 /*
  * AssemblyScript, not TypeScript: compiled by build.mjs to protect4.wasm, which is committed beside it.
  *
- * Encrypts and authenticates the packets of up to four receivers at once: XOR with ready-made keystream, then HMAC-SHA1
+ * Encrypts and authenticates the packets of up to four receivers at once: XOR with precomputed keystream, then HMAC-SHA1
  * (RFC 2104, FIPS 180-4) with one receiver per 32-bit lane. The caller has written the headers and owns the memory.
  *
  * A lane's job is a record of 80 bytes at LANES + lane * 80, all little-endian 32-bit words:
- *    0 packet     where its RTP header begins; 112 bytes behind the longest packet must be free
- *    4 header     bytes of header
- *    8 prefix     bytes of payload that already stand behind the header
- *   12 source     where the rest of the payload is copied from
+ *    0 packet     address of its RTP header; 112 bytes after the longest packet must be free
+ *    4 header     length of the header in bytes
+ *    8 prefix     bytes of payload already in place after the header
+ *   12 source     address of the rest of the payload
  *   16 rest       bytes to copy
- *   20 keystream  where the keystream for prefix and rest begins
+ *   20 keystream  address of the keystream for prefix and rest
  *   24 roc        roll-over counter
  *   28 unused
  *   32 inner      SHA-1 state after the block of the inner padded key, 5 words

@@ -11,7 +11,7 @@ export const CHANNEL_LIFETIME_MS = 600_000;
 
 /** Receives the data of a user's allocations; in this server always the ICE agent and DTLS of the same peer. */
 export interface RelayOwner {
-  /** Takes one datagram that the client sent to us through its allocation. The owner keeps the view. */
+  /** Takes one datagram that the client sent to us through its allocation. The owner may keep the view. */
   onRelayed(allocation: Allocation, payload: Buffer, nowMs: number): void;
   onAllocationGone(allocation: Allocation): void;
   /** Returns true for the allocation that currently carries media: it is never freed to make room for another. */

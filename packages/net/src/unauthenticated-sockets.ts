@@ -10,8 +10,8 @@ export const MAX_UNAUTHENTICATED_PER_NETWORK = 1_536;
 export const MAX_UNAUTHENTICATED = 2_048;
 /**
  * Age from which a newer socket may replace a silent one: honest clients send the token one round trip after the
- * handshake. With 1,536 places, even a flood of 1,536 sockets per second from the same address locks none of them out; a
- * slower flood leaves more time.
+ * handshake. With 1,536 places, even a flood of 1,536 sockets per second from the same address locks none of them out;
+ * a slower flood leaves more time.
  */
 export const UNAUTHENTICATED_GRACE_MS = 1_000;
 

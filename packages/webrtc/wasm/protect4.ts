@@ -1,7 +1,7 @@
 /*
  * AssemblyScript, not TypeScript: compiled by build.mjs to protect4.wasm, which is committed beside it.
  *
- * Encrypts and authenticates the packets of up to four receivers at once: XOR with precomputed keystream, then HMAC-SHA1
+ * Encrypts and authenticates packets of up to four receivers at once: XOR with precomputed keystream, then HMAC-SHA1
  * (RFC 2104, FIPS 180-4) with one receiver per 32-bit lane. The caller has written the headers and owns the memory.
  *
  * A lane's job is a record of 80 bytes at LANES + lane * 80, all little-endian 32-bit words:

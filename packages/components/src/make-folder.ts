@@ -1,15 +1,15 @@
 import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Steps of one call, all parents included. Others may remove an empty folder between two of them. */
+/** Maximum number of steps per call, parents included. Others may remove an empty folder between two steps. */
 const MAX_STEPS = 1_000;
 
 /**
- * Creates a folder with its parents; succeeds if it is there. The recursive `mkdir` of Node never ends below a folder that was
- * deleted while it is open or mounted, such as the volume of a container (`ENOENT` for the child, `EEXIST` for the parent, and so
- * on), and holds one of the four threads that all files and DNS queries share.
+ * Creates a folder and its parents; succeeds if it already exists. Node's recursive `mkdir` never returns below a
+ * folder that was deleted while open or mounted, such as a container volume (`ENOENT` for the child, `EEXIST` for the
+ * parent, and so on), and blocks one of the four threads shared by all file access and DNS queries.
  *
- * @throws NodeJS.ErrnoException when the system refuses it
+ * @throws NodeJS.ErrnoException when the system refuses
  */
 export async function makeFolder(path: string): Promise<void> {
   await make(path, { left: MAX_STEPS });
@@ -31,14 +31,14 @@ async function make(path: string, steps: { left: number }): Promise<void> {
       }
       const found = await look(path);
       if (found === 'folder') return;
-      // Otherwise it was in the way and has been removed since.
+      // Otherwise something was in the way and has been removed since.
       if (code !== 'EEXIST' || found === 'other') throw error;
     }
   }
 }
 
 async function look(path: string): Promise<'folder' | 'other' | 'nothing'> {
-  // A link that leads nowhere is in the way as well.
+  // A dangling link is in the way as well.
   const found = await stat(path).catch(() => lstat(path).catch(() => undefined));
   if (found === undefined) return 'nothing';
   return found.isDirectory() ? 'folder' : 'other';

@@ -1,4 +1,4 @@
-/** Opens the codecs that streams and mixes share. Every function throws ComponentError `NATIVE_FAILED`. */
+/** Opens the codecs shared by streams and mixes. Every function throws ComponentError `NATIVE_FAILED`. */
 import type { Codec, CodecContext, Frame } from 'node-av/lib';
 import { ComponentError } from '../errors.js';
 import type { Native } from './native.js';
@@ -7,7 +7,7 @@ import { MAX_PIXELS, type PictureCodec } from './picture-needs.js';
 /** Samples per AAC frame. */
 export const AAC_FRAME = 1_024;
 export const SAMPLE_RATE = 48_000;
-/** An encoder that is configured but not open yet, and the frame to fill for it. */
+/** A configured encoder that is not open yet, with the frame to fill for it. */
 export interface Encoder {
   codec: Codec | null;
   context: CodecContext;
@@ -20,19 +20,19 @@ export interface VideoFormat {
   framesPerSecond: number;
 }
 
-/** @throws ComponentError `NATIVE_FAILED` when the library returned an error */
+/** @throws ComponentError `NATIVE_FAILED` when the library returns an error */
 export function check(code: number, failure: string): void {
   if (code < 0) throw new ComponentError('NATIVE_FAILED', `${failure} (error ${code} of the library)`);
 }
 
-/** Opens a decoder that returns each picture as soon as it can. */
+/** Opens a decoder that returns each picture as early as possible. */
 export function openVideoDecoder({ lib, constants }: Native, name: PictureCodec): CodecContext {
   const codec = lib.Codec.findDecoderByName(name === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
   const decoder = new lib.CodecContext();
   decoder.allocContext3(codec);
   decoder.threadCount = 1;
   decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
-  // Pictures are checked before they come here; this holds even where the library reads a parameter set in another way.
+  // Callers check picture sizes first; this limit holds even where the library reads a parameter set differently.
   check(decoder.setOption('max_pixels', String(MAX_PIXELS)), `the decoder of ${name} takes no limit`);
   check(decoder.open2Sync(codec, null), `the decoder of ${name} does not open`);
 
@@ -55,7 +55,7 @@ export function openOpusDecoder({ lib, constants }: Native): CodecContext {
   return decoder;
 }
 
-/** Prepares x264 for 4:2:0 pictures; the caller sets what else it needs and opens it. */
+/** Prepares x264 for 4:2:0 pictures. The caller sets any further options and opens the encoder. */
 export function h264Encoder(native: Native, format: VideoFormat, options: Readonly<Record<string, string>>): Encoder {
   const { lib, constants } = native;
   const { width, height, framesPerSecond } = format;
@@ -67,7 +67,7 @@ export function h264Encoder(native: Native, format: VideoFormat, options: Readon
   context.pixelFormat = constants.AV_PIX_FMT_YUV420P;
   context.timeBase = new lib.Rational(1, framesPerSecond);
   context.framerate = new lib.Rational(framesPerSecond, 1);
-  // Never as a dictionary to `open2`: the library frees that twice.
+  // Not as a dictionary to `open2`: the library frees it twice.
   for (const [name, value] of Object.entries(options)) {
     check(context.setOption(name, value), `the H.264 encoder does not take ${name}=${value}`);
   }

@@ -11,14 +11,14 @@ export interface Size {
   height: number;
 }
 
-/** Limit of pictures shown: more tiles would be too small. */
+/** Maximum number of pictures shown: smaller tiles would be unreadable. */
 export const MAX_TILES = 25;
 
 const even = (value: number): number => Math.max(2, Math.floor(value / 2) * 2);
 
 /**
- * Returns the tiles for `count` pictures: as square a grid as possible, an incomplete last row centred. Tiles have one size, do
- * not overlap and lie on the canvas. `count` is capped at `MAX_TILES`.
+ * Returns the tiles for `count` pictures in a grid as square as possible, with an incomplete last row centred. Tiles
+ * are equal in size, do not overlap and lie within the canvas. `count` is capped at `MAX_TILES`.
  */
 export function gridLayout(count: number, canvas: Size): Tile[] {
   const shown = Math.min(Math.max(0, Math.floor(count)), MAX_TILES);
@@ -38,7 +38,7 @@ export function gridLayout(count: number, canvas: Size): Tile[] {
   });
 }
 
-/** Returns the largest rectangle of the picture's shape within the tile, centred. */
+/** Returns the largest rectangle with the picture's aspect ratio that fits the tile, centred. */
 export function fitInto(picture: Size, tile: Tile): Tile {
   const scale = Math.min(tile.width / picture.width, tile.height / picture.height);
   const width = Math.min(tile.width, even(picture.width * scale));

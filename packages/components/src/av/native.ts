@@ -1,4 +1,4 @@
-/** The native library; loaded in forked processes only. */
+/** The native library, loaded only in forked processes. */
 import { createRequire } from 'node:module';
 import type * as Constants from 'node-av/constants';
 import type * as Lib from 'node-av/lib';
@@ -8,7 +8,7 @@ export interface Native {
   constants: typeof Constants;
 }
 
-/** Returns whether Node.js finds the library, which is an optional dependency. */
+/** Returns true if Node.js can resolve the library, an optional dependency. */
 export function nativeInstalled(): boolean {
   try {
     createRequire(import.meta.url).resolve('node-av/lib');

@@ -2,7 +2,7 @@ import type { CodecContext, Frame, Packet } from 'node-av/lib';
 import { openOpusDecoder } from './codecs.js';
 import type { Native } from './native.js';
 
-/** Decodes the Opus packets of one track to interleaved stereo at 48 kHz. */
+/** Decodes one track's Opus packets to interleaved stereo at 48 kHz. */
 export class OpusTrack {
   readonly #decoder: CodecContext;
   readonly #packet: Packet;
@@ -17,8 +17,8 @@ export class OpusTrack {
   }
 
   /**
-   * Calls `take` with the samples of the packet, -32768..32767; they are valid during the call only. A packet that does
-   * not decode counts as lost.
+   * Calls `take` with the packet's samples, -32768..32767, which are valid only during the call. A packet that fails to
+   * decode counts as lost.
    */
   decode(data: Buffer, take: (samples: Int16Array) => void): void {
     this.#packet.data = data;

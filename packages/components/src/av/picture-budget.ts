@@ -1,14 +1,14 @@
-/** A decoder of pictures, as its budget sees it. */
+/** A picture decoder, as the budget sees it. */
 export interface BudgetHolder {
   /** Publisher of the pictures. */
   readonly origin: string;
-  /** Called after its share was taken away: frees the memory. */
+  /** Called after the budget has revoked the decoder's share: frees its memory. */
   giveUp(): void;
 }
 
 /**
- * Memory of all decoders of one process. When it is used up, a decoder of the publisher that has most makes room for one of a
- * publisher that will have less, so many tracks or large ones of one publisher do not keep the others out.
+ * Memory budget for all decoders of one process. When it is used up, the publisher with the most memory loses a decoder
+ * to a publisher that will have less, so one publisher's many or large tracks cannot crowd out the others.
  */
 export class PictureBudget {
   readonly limitBytes: number;
@@ -19,12 +19,14 @@ export class PictureBudget {
     this.limitBytes = limitBytes;
   }
 
-  /** Bytes reserved by all. */
+  /** Bytes reserved by all decoders. */
   get bytes(): number {
     return this.#sum;
   }
 
-  /** Changes the share of a decoder to `bytes`. Returns false, and leaves its share as it was, when that does not fit. */
+  /**
+   * Changes a decoder's share to `bytes`. Returns false and leaves the share unchanged when the new one does not fit.
+   */
   reserve(holder: BudgetHolder, bytes: number): boolean {
     const grown = bytes - (this.#shares.get(holder) ?? 0);
     const victims = this.#victims(holder, this.#sum + grown - this.limitBytes, this.#bytesOf(holder.origin) + grown);
@@ -51,7 +53,10 @@ export class PictureBudget {
     return sum;
   }
 
-  /** Returns whose shares free `missing` bytes for a publisher that will have `wanted`; undefined when none have to go. */
+  /**
+   * Returns the holders to evict to free `missing` bytes for a publisher that will have `wanted`; undefined when that
+   * is impossible.
+   */
   #victims(asking: BudgetHolder, missing: number, wanted: number): BudgetHolder[] | undefined {
     const victims: BudgetHolder[] = [];
     if (missing <= 0) return victims;

@@ -3,12 +3,12 @@ import { readSequenceParameterSet, type SequenceParameterSet } from '../h264/seq
 
 export type PictureCodec = 'vp8' | 'h264';
 
-/** Pixels of the largest pictures of H.264 level 5.2 (MaxFS, ITU-T H.264 table A-1): 4,096 x 2,304 in any shape. */
+/** Pixels of the largest H.264 level 5.2 picture (MaxFS, ITU-T H.264 table A-1): 4,096 x 2,304 in any shape. */
 export const MAX_PIXELS = 4_096 * 2_304;
-/** Longest side at that level, the root of 8 MaxFS (section A.3.1): a longer one would be mostly padding. */
+/** Longest side at that level, the square root of 8 MaxFS (section A.3.1). Anything longer would be mostly padding. */
 const MAX_SIDE = 543 * 16;
 const MAX_LEVEL = 52;
-/** Macroblocks that a decoder of each level buffers: MaxDpbMbs, table A-1. */
+/** Macroblocks buffered by a decoder of each level: MaxDpbMbs, table A-1. */
 const BUFFERED_MACROBLOCKS = [
   [10, 396],
   [11, 900],
@@ -23,45 +23,50 @@ const BUFFERED_MACROBLOCKS = [
   [MAX_LEVEL, 184_320],
 ] as const;
 const MAX_FRAMES = 16;
-/** Every level allows this many of its largest pictures. Hardware encoders announce levels below their pictures. */
+/**
+ * Allowed at every level, even for its largest pictures: hardware encoders announce levels too low for their pictures.
+ */
 const ALWAYS_ALLOWED_FRAMES = 4;
-/** NAL units of one picture: the depacketiser makes no more, and one that is full of start codes would become millions. */
+/**
+ * NAL units per picture. The depacketiser never produces more, but a unit full of start codes would split into
+ * millions.
+ */
 const MAX_UNITS = 4_096;
 
-/** References of a VP8 decoder: last, golden and alternate, and the picture that becomes one. */
+/** References of a VP8 decoder: last, golden, altref, and the picture about to become one. */
 const VP8_REFERENCES = 4;
 const VP8_KEY_HEADER = Buffer.from([0x9d, 0x01, 0x2a]);
 const VP8_KEY_HEADER_BYTES = 10;
 
-/** Pictures besides references and those held back: the one being decoded and the one being shown. */
+/** Pictures besides the references and those held back: one being decoded and one being shown. */
 const WORKING_FRAMES = 2;
 /** Samples per pixel by `chroma_format_idc`. */
 const SAMPLES = [1.5, 1.5, 2, 3];
-/** Motion vectors and block types that are kept with each picture, bytes per pixel. */
+/** Motion vectors and block types stored with each picture, in bytes per pixel. */
 const MOTION_BYTES = 0.5;
-/** The decoder itself. */
+/** Fixed memory of a decoder. */
 const DECODER_BYTES = 1024 * 1024;
 
-/** The size of a picture and how many of them its decoder keeps. */
+/** Picture size, and the number of pictures its decoder keeps. */
 interface Shape {
   width: number;
   height: number;
   references: number;
-  /** Pictures that its decoder holds back at first. */
+  /** Pictures the decoder holds back initially. */
   heldBack: number;
   bytesPerPixel: number;
 }
 
 /**
- * Reads from the pictures of one track how much memory their decoder will take, before it gets them: a publisher orders
- * hundreds of megabytes with a parameter set of twenty bytes.
+ * Predicts from a track's pictures how much memory their decoder needs, before the decoder sees them: a 20-byte
+ * parameter set can make it allocate hundreds of megabytes.
  */
 export class PictureNeeds {
-  /** By the id of the H.264 parameter set; VP8 has one shape. */
+  /** By H.264 parameter set id. VP8 has a single shape. */
   readonly #shapes = new Map<number, Shape>();
   #pixels = 0;
 
-  /** Reads one picture. Returns why a decoder must not get it; undefined when it may. */
+  /** Reads one picture. Returns the reason to withhold it from the decoder; undefined when it may pass. */
   read(codec: PictureCodec, data: Buffer): string | undefined {
     return codec === 'vp8' ? this.#readVp8(data) : this.#readH264(data);
   }
@@ -71,12 +76,12 @@ export class PictureNeeds {
     this.#pixels = 0;
   }
 
-  /** Returns the memory that the decoder takes, bytes; `heldBack` is how many pictures it holds back by now. */
+  /** Returns the decoder's memory in bytes; `heldBack` is the number of pictures it currently holds back. */
   bytes(heldBack: number): number {
     let most = 0;
     for (const shape of this.#shapes.values()) {
       const frames = shape.references + Math.max(heldBack, shape.heldBack) + WORKING_FRAMES;
-      // The library pads rows to its vectors.
+      // The library pads rows to its vector width.
       const pixels = Math.ceil(shape.width / 64) * 64 * (Math.ceil(shape.height / 32) * 32);
       most = Math.max(most, DECODER_BYTES + frames * pixels * (shape.bytesPerPixel + MOTION_BYTES));
     }
@@ -84,7 +89,10 @@ export class PictureNeeds {
     return most;
   }
 
-  /** Pixels of the largest picture announced since the last `forget`: pictures that were held back come after a smaller size. */
+  /**
+   * Pixels of the largest picture announced since the last `forget`: held-back pictures still come out after the size
+   * shrinks.
+   */
   get pixels(): number {
     return this.#pixels;
   }
@@ -148,7 +156,7 @@ function refuseSize(width: number, height: number): string | undefined {
   return fits ? undefined : `its pictures of ${width}x${height} are larger than 4096x2304`;
 }
 
-/** Pictures that a decoder of the level keeps, MaxDpbFrames of section A.3.1. */
+/** Pictures kept by a decoder of this level, MaxDpbFrames of section A.3.1. */
 function allowedFrames({ level, columns, rows }: SequenceParameterSet): number {
   const [, macroblocks] = BUFFERED_MACROBLOCKS.find(([highest]) => level <= highest)!;
 

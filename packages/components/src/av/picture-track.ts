@@ -9,15 +9,15 @@ import { type PictureCodec, PictureNeeds } from './picture-needs.js';
 export interface PictureTrackOptions {
   native: Native;
   method: ScalingMethod;
-  /** Memory of all decoders of the process. */
+  /** Memory budget for all decoders of the process. */
   budget: PictureBudget;
   /** Publisher of the track. */
   origin: string;
-  /** Called when the pictures are left out, once for each cause. */
+  /** Called once per cause when pictures are left out. */
   onLeftOut(reason: string): void;
 }
 
-/** Why a track has no picture: beyond the limits of one, or no memory beside the others. */
+/** Why a track has no picture: it exceeds a limit, or other tracks have used up the memory. */
 type LeftOut = 'limit' | 'memory';
 
 /** One video track: its decoder, its newest picture, and that picture scaled for its tile. */
@@ -29,12 +29,12 @@ export class PictureTrack implements BudgetHolder {
   readonly #told = new Set<LeftOut>();
   #decoder: CodecContext | undefined;
   #codec: PictureCodec | undefined;
-  /** `receiveFrame` clears its frame even without a result, so the shown picture is another one. */
+  /** `receiveFrame` clears its frame even when it returns nothing, so the shown picture is kept in another frame. */
   #picture: Frame;
   #spare: Frame;
   #hasPicture = false;
   #leftOut: LeftOut | undefined;
-  /** Pictures that the decoder holds back to put them in order. It may find out that it has to while it decodes. */
+  /** Pictures the decoder holds back for reordering. It may discover the need only while decoding. */
   #heldBack = 0;
   #bytes = 0;
   #changed = false;
@@ -56,17 +56,20 @@ export class PictureTrack implements BudgetHolder {
     return this.#options.origin;
   }
 
-  /** Whether there is a picture to draw. */
+  /** True once there is a picture to draw. */
   get hasPicture(): boolean {
     return this.#hasPicture;
   }
 
-  /** Why its pictures are left out: until a key picture that needs less, or for which there is room. */
+  /** Why the pictures are left out. Reset by a key picture that needs less memory or finds enough of it. */
   get leftOut(): LeftOut | undefined {
     return this.#leftOut;
   }
 
-  /** Returns the number of new pictures, of which the last is kept; undefined when the data does not decode or is left out. */
+  /**
+   * Returns the number of new pictures, of which the last is kept; undefined when the data is left out or does not
+   * decode.
+   */
   decode(codec: PictureCodec, data: Buffer): number | undefined {
     if (this.#codec !== codec) this.#free();
     this.#codec = codec;
@@ -76,14 +79,16 @@ export class PictureTrack implements BudgetHolder {
     this.#leftOut = undefined;
     const decoder = (this.#decoder ??= openVideoDecoder(this.#options.native, codec));
     const pictures = this.#decode(decoder, data);
-    // What exceeds a limit has cost it its decoder.
+    // Exceeding a limit has freed the decoder.
     if (this.#decoder === undefined) return undefined;
     this.#heldBack = decoder.hasBFrames;
 
     return this.#reserve() ? pictures : undefined;
   }
 
-  /** Draws the newest picture unless it is there already. `layout` names the layout that the tile belongs to. */
+  /**
+   * Draws the newest picture unless it is already on the canvas. `layout` identifies the layout the tile belongs to.
+   */
   draw(canvas: Canvas, tile: Tile, layout: string): void {
     if (!this.#hasPicture || (!this.#changed && this.#drawnAt === layout)) return;
     const { width, height } = this.#picture;
@@ -91,14 +96,14 @@ export class PictureTrack implements BudgetHolder {
     const reshaped = this.#scaler.prepare(this.#picture, target);
     const scaled = this.#scaler.scale(this.#picture);
     if (scaled === undefined) return;
-    // A picture of another shape, as when a phone is turned, would leave parts of the former one beside it.
+    // A picture of another shape (a phone was turned) would leave parts of the old one visible beside it.
     if (reshaped || this.#drawnAt !== layout) canvas.clear(tile);
     canvas.copy(scaled, target);
     this.#changed = false;
     this.#drawnAt = layout;
   }
 
-  /** Called by the budget: a publisher that has less needs the memory. */
+  /** Called by the budget when a publisher with less memory needs it. */
   giveUp(): void {
     this.#leave('memory', `its publisher has ${mebibytes(this.#bytes)} of pictures here, and others need the memory`);
   }
@@ -130,7 +135,7 @@ export class PictureTrack implements BudgetHolder {
     return pictures;
   }
 
-  /** Returns false when there is no memory for the decoder, which is then left out. */
+  /** Returns false when there is no memory for the decoder; its pictures are then left out. */
   #reserve(): boolean {
     const { budget } = this.#options;
     const bytes = this.#needs.bytes(this.#heldBack);
@@ -152,7 +157,7 @@ export class PictureTrack implements BudgetHolder {
     this.#options.onLeftOut(reason);
   }
 
-  /** Frees all memory that depends on the size of the pictures. */
+  /** Frees all memory that depends on the picture size. */
   #free(): void {
     this.#options.budget.release(this);
     this.#bytes = 0;
@@ -185,7 +190,7 @@ class PictureScaler {
     this.#method = method;
   }
 
-  /** Prepares for pictures of this shape; returns false when it was prepared for them already. */
+  /** Prepares for pictures of this shape; returns false if it was already prepared for them. */
   prepare({ width, height, format }: Frame, target: Tile): boolean {
     const key = `${width}x${height}/${format}>${target.width}x${target.height}`;
     if (key === this.#scaledFor) return false;
@@ -198,7 +203,7 @@ class PictureScaler {
     const scaled = new lib.Frame();
     scaled.alloc();
     scaled.format = format420;
-    // Vector code may write past the end of a row, so never straight into the canvas.
+    // Vector code may write past the end of a row, so it must not write straight into the canvas.
     scaled.width = target.width;
     scaled.height = target.height;
     check(scaled.getBuffer(64), `no memory for a tile of ${target.width}x${target.height}`);
@@ -209,7 +214,7 @@ class PictureScaler {
     return true;
   }
 
-  /** Returns the picture as prepared for; undefined when it cannot be scaled. */
+  /** Returns the picture scaled as prepared; undefined when it cannot be scaled. */
   scale(picture: Frame): Frame | undefined {
     return this.#scaler!.scaleFrameSync(this.#scaled!, picture) < 0 ? undefined : this.#scaled;
   }

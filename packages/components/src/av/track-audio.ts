@@ -1,20 +1,20 @@
 /** Samples of one track kept for mixing: 2 s. */
 const CAPACITY = 96_000;
-/** A track further than this from its place has drifted and is moved: 15 ms. */
+/** A track that has drifted this far from its place is moved: 15 ms. */
 const TOLERANCE = 720;
 
-/** Sample numbers of the mix. */
+/** Positions in the mix, as sample numbers. */
 export interface MixPlace {
   /** Next sample of the mix. */
   mixPosition: number;
-  /** Place of the sound by its capture time. */
+  /** Place of the sound according to its capture time. */
   position: number;
 }
 
 /**
- * Sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. Packets follow each
- * other by their timestamps, without seams, as long as that keeps them at their place. Gaps (lost packets, silence that is not
- * sent) read as silence.
+ * Sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. Packets are
+ * joined seamlessly by timestamp as long as that keeps them in place. Gaps (lost packets, unsent silence) read as
+ * silence.
  */
 export class TrackAudio {
   readonly #samples = new Float32Array(CAPACITY * 2);
@@ -22,7 +22,7 @@ export class TrackAudio {
   #offset: number | undefined;
   #newest = 0;
 
-  /** Writes interleaved samples, -32768..32767, of the track's `timestamp`. Late ones are dropped. */
+  /** Writes interleaved samples, -32768..32767, at the track's `timestamp`. Late samples are dropped. */
   write(timestamp: number, pcm: Int16Array, { mixPosition, position }: MixPlace): void {
     const count = pcm.length >> 1;
     let at = timestamp + (this.#offset ?? Number.NaN);
@@ -39,7 +39,7 @@ export class TrackAudio {
     this.#newest = Math.max(this.#newest, at + count);
   }
 
-  /** Adds the samples that are due to `left` and `right`, and drops them. */
+  /** Adds the samples now due to `left` and `right`, then drops them. */
   addTo(left: Float32Array, right: Float32Array, mixPosition: number): void {
     if (this.#newest <= mixPosition) return;
     for (let i = 0; i < left.length; i++) {
@@ -54,7 +54,7 @@ export class TrackAudio {
 
 const KNEE = 0.8;
 
-/** Keeps quiet sound and compresses loud sound, so that the sum of many stays within -1..1. */
+/** Leaves quiet sound unchanged and compresses loud sound, so that the sum of many tracks stays within -1..1. */
 export function softClip(samples: Float32Array): void {
   for (let i = 0; i < samples.length; i++) {
     const value = samples[i]!;

@@ -4,12 +4,12 @@ import { playFile } from './file-player.js';
 import { findSource } from './source-path.js';
 
 export interface FileKindOptions {
-  /** Root of the files that may be played. */
+  /** Root of the playable files. */
   sourcesDirectory: string;
   clock?: Clock;
 }
 
-/** Returns the component kind that plays a file of the operator into the room. */
+/** Returns the component kind that plays one of the operator's files into the room. */
 export function fileKind({ sourcesDirectory, clock = systemClock }: FileKindOptions): ComponentKind {
   return {
     type: 'file',

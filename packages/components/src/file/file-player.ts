@@ -7,7 +7,7 @@ import { Pacer } from './pacer.js';
 import type { FileSource } from './source-path.js';
 
 const CHUNK_BYTES = 64 * 1024;
-/** A participant that joins between two key pictures waits for the next one. */
+/** Longer gaps between key pictures are logged, since a participant who joins in between waits for the next one. */
 const LONG_GROUP_MS = 2_000;
 
 /** Plays one file into a room, then removes itself. */

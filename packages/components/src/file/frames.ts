@@ -2,7 +2,7 @@ import { toAnnexB } from '@bloom/rtp';
 import { AccessUnits } from '../h264/access-units.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 
-/** One frame of a file with its time. */
+/** One frame of a file and its time. */
 export interface FileFrame {
   data: Buffer;
   /** RTP ticks since the start of the file. */
@@ -13,7 +13,7 @@ export interface FileFrame {
 
 const VIDEO_CLOCK = 90_000;
 
-/** Yields the packets of an .ogg file with Opus. @throws ComponentError `BAD_OGG` */
+/** Yields the Opus packets of an .ogg file. @throws ComponentError `BAD_OGG` */
 export async function* opusFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<FileFrame> {
   const packets = new OpusPackets();
   let timestamp = 0;
@@ -27,8 +27,8 @@ export async function* opusFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator
 }
 
 /**
- * Yields the pictures of a raw .h264 file. It carries no times: each picture lasts as long as `framerate` says. @throws
- * ComponentError `BAD_H264`
+ * Yields the pictures of a raw .h264 file. Raw H.264 carries no timing, so `framerate` sets each picture's duration.
+ * @throws ComponentError `BAD_H264`
  */
 export async function* h264Frames(chunks: AsyncIterable<Buffer>, framerate: number): AsyncGenerator<FileFrame> {
   const units = new AccessUnits();

@@ -1,11 +1,12 @@
 import { type Clock, sleep } from '@bloom/time';
 
 /**
- * When further behind than this (the machine was suspended), time continues from here instead of everything being sent at once.
+ * When playback is further behind than this (the machine was suspended), it resumes from the present instead of sending
+ * everything at once.
  */
 const MAX_LATE_MS = 500;
 
-/** Releases frames at their times. Each is counted from the start, so that rounding errors do not add up. */
+/** Releases frames on schedule. Times are counted from the start, so rounding errors do not add up. */
 export class Pacer {
   readonly #clock: Clock;
   readonly #startMs: number;
@@ -16,7 +17,7 @@ export class Pacer {
     this.#startMs = clock.now();
   }
 
-  /** Resolves `atMs` after the start, or when the signal is aborted. Returns when that was due, by the clock. */
+  /** Resolves `atMs` after the start, or when the signal is aborted, with the time on the clock at which it was due. */
   async until(atMs: number, signal: AbortSignal): Promise<number> {
     const dueMs = this.#startMs + this.#shiftMs + atMs;
     const waitMs = dueMs - this.#clock.now();

@@ -4,18 +4,18 @@ import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { RoomError } from '@bloom/rooms';
 
 export interface FileSource {
-  /** Real path, without symbolic links. */
+  /** Real path, with symbolic links resolved. */
   path: string;
   kind: 'audio' | 'video';
-  /** The value that the API shows. */
+  /** As shown by the API. */
   framerate: number | null;
 }
 
 const DEFAULT_FRAMERATE = 30;
 
 /**
- * Finds a file to play, with the checks in the order that clients know (docs/reference/http-api.md, "File"): nothing outside
- * the directory of sources is looked at, not even through a symbolic link.
+ * Finds a file to play. The order of the checks is part of the API (docs/reference/http-api.md, "File"). Nothing
+ * outside the sources directory is examined, not even through a symbolic link.
  * @throws RoomError `INVALID_OPTIONS`, `FILE_NOT_FOUND`
  */
 export async function findSource(

@@ -8,13 +8,13 @@ const MAX_PARAMETER_SETS = 32;
 
 export interface AccessUnit {
   key: boolean;
-  /** NAL units without start codes; a key picture starts with its parameter sets. */
+  /** NAL units without start codes. A key picture starts with its parameter sets. */
   nals: Buffer[];
 }
 
 /**
- * Splits a raw H.264 stream (Annex B) into access units, ITU-T H.264 section 7.4.1.2.3. Starts with the first key picture; each
- * key picture gets the known parameter sets, so that receivers can join there.
+ * Splits a raw H.264 stream (Annex B) into access units, ITU-T H.264 section 7.4.1.2.3. Output starts at the first key
+ * picture, and every key picture carries the known parameter sets so that receivers can join there.
  */
 export class AccessUnits {
   #rest: Buffer = Buffer.alloc(0);
@@ -29,12 +29,12 @@ export class AccessUnits {
   readonly #sps = new Map<number, Buffer>();
   readonly #pps = new Map<number, Buffer>();
 
-  /** Number of pictures before the first key picture. */
+  /** Pictures dropped before the first key picture. */
   get skipped(): number {
     return this.#skipped;
   }
 
-  /** Number of key pictures that cannot be decoded, because no parameter sets have come. */
+  /** Key pictures that cannot be decoded because no parameter sets have arrived. */
   get bareKeys(): number {
     return this.#bareKeys;
   }
@@ -44,7 +44,7 @@ export class AccessUnits {
     const units: AccessUnit[] = [];
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     let start = findStartCode(bytes, 0);
-    // Bytes searched before need not be searched again.
+    // Do not search the same bytes twice.
     let from = Math.max(start + 3, this.#scanned);
     for (;;) {
       const next = start < 0 ? -1 : findStartCode(bytes, from);
@@ -61,8 +61,8 @@ export class AccessUnits {
   }
 
   /**
-   * Takes whole access units from a container, so that none waits for the start of the next one. Bytes without a picture only
-   * add their parameter sets.
+   * Takes whole access units from a container, so that none waits for the next one to start. Bytes without a picture
+   * only contribute parameter sets.
    * @throws ComponentError `BAD_H264` as `push` does
    */
   pushWhole(bytes: Buffer): AccessUnit[] {
@@ -87,7 +87,7 @@ export class AccessUnits {
     const type = nalType(nal);
     const isSlice = type >= NalType.slice && type <= NalType.idr;
     if (isSlice) {
-      // Partitions B and C of a slice (types 3 and 4) have other headers and never start a picture.
+      // Slice partitions B and C (types 3 and 4) have other headers and never start a picture.
       const { first, bidirectional } = type === 3 || type === 4 ? NO_START : sliceStart(nal);
       if (bidirectional) {
         throw new ComponentError('BAD_H264', 'the stream has B frames, which receivers of a call show out of order');
@@ -131,12 +131,12 @@ export class AccessUnits {
 
 const NO_START = { first: false, bidirectional: false };
 
-/** Delimiters, fillers and ends of sequence have no meaning in RTP, and reserved types have another one there. */
+/** RTP has no use for delimiters, fillers and ends of sequence, and gives reserved types another meaning. */
 function travels(type: number): boolean {
   return type > 0 && type < 24 && (type < NalType.aud || type > 12);
 }
 
-/** Zeros after a NAL unit belong to the next start code. */
+/** Trailing zeros belong to the next start code. */
 function trimmed(nal: Buffer): Buffer {
   let end = nal.length;
   while (end > 0 && nal[end - 1] === 0) end--;

@@ -1,9 +1,9 @@
-/** Reads the bits of a NAL unit's payload without emulation prevention bytes. Past the end it reads zeros. */
+/** Reads the payload bits of a NAL unit, skipping emulation prevention bytes. Reads zeros past the end. */
 export class BitReader {
   #at = 0;
   readonly #bytes: Buffer;
 
-  /** Looks at `maxBytes` at most: headers are short, slices are not. */
+  /** Reads at most `maxBytes`: headers are short, slices are not. */
   constructor(nal: Buffer, start: number, maxBytes = 512) {
     const end = Math.min(nal.length, start + maxBytes);
     const bytes = Buffer.alloc(Math.max(0, end - start));
@@ -38,7 +38,7 @@ export class BitReader {
     this.#at += count;
   }
 
-  /** True once more was read than there is. */
+  /** True after a read past the end. */
   get overrun(): boolean {
     return this.#at > this.#bytes.length * 8;
   }

@@ -6,7 +6,7 @@ export interface PictureSize {
   height: number;
 }
 
-/** Returns the picture size of a sequence parameter set; undefined when it is invalid. */
+/** Returns the picture size from a sequence parameter set; undefined when the set is invalid. */
 export function pictureSize(sps: Buffer): PictureSize | undefined {
   const read = readSequenceParameterSet(sps);
 
@@ -23,7 +23,7 @@ export function ppsId(pps: Buffer): number {
   return new BitReader(pps, 1, 16).ue();
 }
 
-/** Returns whether a slice starts its picture, and whether it is bidirectional; section 7.3.3. */
+/** Returns whether a slice is the first of its picture and whether it is bidirectional; section 7.3.3. */
 export function sliceStart(slice: Buffer): { first: boolean; bidirectional: boolean } {
   const read = new BitReader(slice, 1, 24);
   const first = read.ue() === 0;

@@ -1,8 +1,8 @@
 import { BitReader } from './bit-reader.js';
 
-/** Profiles whose sequence parameter sets describe chroma, ITU-T H.264 section 7.3.2.1.1. */
+/** Profiles whose sequence parameter sets include chroma fields, ITU-T H.264 section 7.3.2.1.1. */
 const CHROMA_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
-/** Largest values that section 7.4.2.1.1 allows. */
+/** Maxima from section 7.4.2.1.1. */
 const MAX_ID = 31;
 const MAX_CHROMA = 3;
 const MAX_EXTRA_BITS = 6;
@@ -10,36 +10,39 @@ const MAX_LOG2 = 12;
 const MAX_ORDER_TYPE = 2;
 const MAX_ORDER_CYCLE = 255;
 const MAX_SIDE = 16_384;
-/** Largest number of coded picture buffers, section E.2.2. */
+/** Maximum number of coded picture buffers, section E.2.2. */
 const MAX_BUFFERS = 31;
-/** `aspect_ratio_idc` of a ratio that follows as two numbers, table E-1. */
+/** `aspect_ratio_idc` that announces an explicit ratio in two numbers, table E-1. */
 const EXTENDED_ASPECT = 255;
 
 export interface SequenceParameterSet {
   id: number;
-  /** Ten times the level; 9 = level 1b. */
+  /** Ten times the level; 9 means level 1b. */
   level: number;
-  /** Size as shown. */
+  /** Displayed size. */
   width: number;
   height: number;
-  /** Size as coded, in macroblocks of 16 x 16 pixels. */
+  /** Coded size in macroblocks of 16 x 16 pixels. */
   columns: number;
   rows: number;
   /** `chroma_format_idc`: 0 = monochrome, 1 = 4:2:0, 2 = 4:2:2, 3 = 4:4:4. */
   chroma: number;
-  /** Bits of a sample, the larger of luma and chroma. */
+  /** Bits per sample, the larger of luma and chroma. */
   bitDepth: number;
   referenceFrames: number;
-  /** Absent when the set does not say. */
+  /** Absent when the set has no such fields. */
   restriction?: {
-    /** Pictures that a decoder holds back to put them in order. */
+    /** Pictures a decoder holds back for reordering. */
     reorderedFrames: number;
-    /** All that it buffers: references, and pictures that wait for their turn. */
+    /** All pictures in the buffer: references, and pictures waiting to be output. */
     bufferedFrames: number;
   };
 }
 
-/** Reads a sequence parameter set, a whole NAL unit. Returns undefined when it is incomplete or breaks the standard. */
+/**
+ * Reads a sequence parameter set from a whole NAL unit. Returns undefined when it is incomplete or violates the
+ * standard.
+ */
 export function readSequenceParameterSet(nal: Buffer): SequenceParameterSet | undefined {
   const read = new BitReader(nal, 1);
   const profile = read.bits(8);
@@ -64,7 +67,7 @@ export function readSequenceParameterSet(nal: Buffer): SequenceParameterSet | un
   const isSane = columns * 16 <= MAX_SIDE && rows * 16 <= MAX_SIDE && width > 0 && height > 0;
   if (!isSane || read.overrun) return undefined;
   const restriction = read.bit() === 1 ? readRestriction(read) : undefined;
-  // Level 1b of the profiles before High: 1.1 with a constraint flag, section A.3.1.
+  // Profiles below High signal level 1b as 1.1 with a constraint flag, section A.3.1.
   const isLevel1b = idc === 11 && (constraints & 0x10) !== 0 && !CHROMA_PROFILES.has(profile);
 
   return {
@@ -106,7 +109,7 @@ function skipScalingLists(read: BitReader, lists: number): boolean {
   return true;
 }
 
-/** Skips what numbers and orders pictures. */
+/** Skips the fields for frame numbers and picture order. */
 function skipNumbering(read: BitReader): boolean {
   if (read.ue() > MAX_LOG2) return false;
   const order = read.ue();
@@ -123,7 +126,10 @@ function skipNumbering(read: BitReader): boolean {
   return true;
 }
 
-/** Returns the restriction at the end of the usability information, annex E; undefined when that is incomplete, as some encoders write it. */
+/**
+ * Returns the restriction at the end of the usability information, annex E; undefined when that is incomplete, as some
+ * encoders leave it.
+ */
 function readRestriction(read: BitReader): SequenceParameterSet['restriction'] {
   if (read.bit() === 1 && read.bits(8) === EXTENDED_ASPECT) read.skip(32);
   if (read.bit() === 1) read.bit();

@@ -14,7 +14,7 @@ export class HlsError extends Error {
 
   constructor(
     readonly code: HlsErrorCode,
-    /** A sentence with the offending name. */
+    /** A sentence that contains the offending name. */
     message: string,
     options?: ErrorOptions,
   ) {

@@ -11,20 +11,22 @@ export interface HlsComponentOptions {
   processes: Processes;
   entry: URL;
   hangMs?: number;
-  /** Properties as the API returns them before the stream is playable. */
+  /** Properties returned by the API until the stream is playable. */
   properties: Readonly<Record<string, unknown>>;
-  /** Called once: nothing more will come, and players are not served any more. */
+  /** Called once, when no more parts will come and players are no longer served. */
   onClosing(): void;
-  /** Called with the number of pictures that the compositor has left out since the last call. */
+  /** Called with the number of pictures the compositor has left out since the last call. */
   onPicturesLeftOut(pictures: number): void;
 }
 
 const DEFAULT_HANG_MS = 10_000;
 const FINISH_MS = 3_000;
-/** It takes 110 MiB and what its decoders share. */
+/** Base usage is 110 MiB, plus whatever its decoders share. */
 const MEMORY_MIB = 512;
 
-/** A running HLS component: feeds the room's tracks to the compositor, and its parts to the stream. */
+/**
+ * A running HLS component, which feeds the room's tracks to the compositor and the compositor's parts to the stream.
+ */
 export class HlsComponent implements Component {
   readonly #options: HlsComponentOptions;
   readonly #engine: ForkedProcess<ToEngine, FromEngine>;
@@ -63,14 +65,14 @@ export class HlsComponent implements Component {
       tracks: [...this.#taps.keys()],
       parts: this.#parts,
       bytes: this.#bytes,
-      /** Pictures beyond a limit, or without memory for them. */
+      /** Pictures beyond a limit or without memory. */
       picturesLeftOut: this.#picturesLeftOut,
-      /** Arrival of the newest part; null before the first. */
+      /** Arrival time of the newest part; null before the first. */
       newestPartAt: this.#newestPartAtMs,
     };
   }
 
-  /** Id of the compositor's process. */
+  /** Process id of the compositor. */
   get pid(): number | undefined {
     return this.#engine.pid;
   }
@@ -90,7 +92,7 @@ export class HlsComponent implements Component {
     for (const trackId of wanted) if (!this.#taps.has(trackId)) this.#taps.set(trackId, this.#tap(trackId));
   }
 
-  /** Fails the component; the room goes on without it. */
+  /** Fails the component; the room continues without it. */
   fail(reason: string): void {
     if (this.#failed || this.#closing !== undefined) return;
     this.#failed = true;

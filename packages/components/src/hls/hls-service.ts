@@ -15,42 +15,42 @@ import { StreamNames } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
 export interface HlsServiceOptions {
-  /** Root of all files: streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` when they are kept. */
+  /** Root of all files. Streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` if they are kept. */
   resourcesPath: string;
   /** `JF_S3_ENDPOINT`; null = AWS. */
   s3Endpoint: string | null;
-  /** Makes way for a new recording of that id: an older one is kept under another id. */
+  /** Makes way for a new recording with that id by moving an older one to another id. */
   beginRecording(id: string): Promise<void>;
-  /** Called when a recording is complete: its room has ended, or the process that made it was killed. */
+  /** Called when a recording is complete: its room has ended, or the process recording it was killed. */
   endRecording(id: string): void;
-  /** Called when an upload has ended, after the end of its room. */
+  /** Called when an upload has finished, after its room has ended. */
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
   hold(roomId: string): () => void;
-  /** Called with a number of pictures that compositors have left out. */
+  /** Called with the number of pictures left out by compositors. */
   onPicturesLeftOut?(pictures: number): void;
   log: Log;
   processes: Processes;
-  /** The built entry of the compositor; default: beside this file. */
+  /** Built entry of the compositor; defaults to the one beside this file. */
   engineEntry?: URL;
-  /** Returns whether the native library is installed; default: whether Node.js finds it. */
+  /** Returns whether the native library is installed; by default whether Node.js can resolve it. */
   nativeInstalled?: () => boolean;
-  /** A compositor that sends nothing for this long is killed, ms. */
+  /** A compositor that sends nothing for this many ms is killed. */
   hangMs?: number;
 }
 
 export interface LocateRequest {
   roomId: string;
-  /** Must not leave the directory. */
+  /** Must stay within the directory. */
   fileName: string;
   waitFor: WaitPosition | undefined;
   signal: AbortSignal;
 }
 
-/** Where a file is. */
+/** Location of a file. */
 export type Located = { bytes: Buffer } | { directory: string };
 
-/** Time limit for one file. */
+/** Time limit for uploading one file. */
 const PUT_TIMEOUT_MS = 10_000;
 const UPLOADED = /\.(m4s|m3u8|mp4)$/;
 const TIDY_AGAIN_MS = 20_000;
@@ -61,19 +61,19 @@ interface Output {
   component: HlsComponent;
   persistent: boolean;
   destination: S3Target | null;
-  /** False once the component is gone: players get 404. */
+  /** False once the component has gone: players get 404. */
   served: boolean;
-  /** Set when the room has ended; resolves when its files are uploaded or given up. */
+  /** Set once the room has ended; resolves when its files have been uploaded or given up on. */
   finalised?: Promise<void>;
-  /** The stream that this one replaces, until it is closed. */
+  /** The stream this one replaces, until that one is closed. */
   former: Output | undefined;
   release(): void;
 }
 
-/** Whether the recording has taken the place of its id. */
+/** True when the stream has taken its place as the recording with this id. */
 const isRecording = ({ persistent, directory }: Output): boolean => persistent && directory.taken;
 
-/** HLS streams of this node: at most one per room, from the start of the component to the end of the room. */
+/** This node's HLS streams: at most one per room, from the start of the component to the end of the room. */
 export class HlsService {
   readonly #options: HlsServiceOptions;
   readonly kind: ComponentKind;
@@ -96,7 +96,7 @@ export class HlsService {
           persistent: parsed.persistent ?? false,
           targetWindowDuration: parsed.targetWindowDuration ?? null,
           subscribeMode: parsed.subscribeMode ?? 'auto',
-          // Credentials are never returned.
+          // The API never returns credentials.
           s3: null,
         };
         const destination =
@@ -128,7 +128,7 @@ export class HlsService {
     return bytes === undefined ? { directory: directory.path } : { bytes };
   }
 
-  /** Whether the recording of that id is still being made. */
+  /** True while the recording with this id is still being made. */
   isLive(id: string): boolean {
     const output = this.#outputs.get(id);
     if (output === undefined) return false;
@@ -136,12 +136,12 @@ export class HlsService {
     return isRecording(output) || (output.former !== undefined && isRecording(output.former));
   }
 
-  /** Whether a stream of that room is being made, uploaded or removed. */
+  /** True while a stream of that room is being made, uploaded or removed. */
   holds(roomId: string): boolean {
     return this.#outputs.has(roomId);
   }
 
-  /** Ends the stream of a room whose end has been announced: uploads it, and removes it unless it is kept. */
+  /** Ends the stream of a room whose end has been announced: uploads it, and removes it unless it is to be kept. */
   roomEnded(roomId: string): void {
     const output = this.#outputs.get(roomId);
     if (output === undefined || output.finalised !== undefined) return;
@@ -151,8 +151,8 @@ export class HlsService {
   }
 
   /**
-   * Cleans up after a process that was killed: now, and again while leftovers may still be growing. Returns the function that
-   * ends this.
+   * Cleans up after a killed process: now, and again later for leftovers that may still be growing. Returns a function
+   * that stops the cleanup.
    */
   tidy(): () => void {
     const { resourcesPath, endRecording, log } = this.#options;
@@ -176,7 +176,7 @@ export class HlsService {
     };
   }
 
-  /** Resolves when the streams of all ended rooms are uploaded or given up. */
+  /** Resolves when the streams of all ended rooms have been uploaded or given up on. */
   async settled(): Promise<void> {
     while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
@@ -194,7 +194,7 @@ export class HlsService {
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
     const former = this.#outputs.get(roomId);
-    // Uploaded files share the bucket with other streams of that room id.
+    // Uploaded files share the bucket with other streams of the same room id.
     const names = new StreamNames(destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`);
     const directory = new StreamDirectory({
       path: join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
@@ -241,7 +241,9 @@ export class HlsService {
     return component;
   }
 
-  /** Ends a former stream: that of an ended room in its own time, that of the same room now. Recordings stay. */
+  /**
+   * Ends a replaced stream: one of an ended room at its own pace, one of the same room immediately. Recordings stay.
+   */
   async #replaced({ component, directory, persistent, finalised, release }: Output): Promise<void> {
     if (finalised !== undefined) return finalised;
     release();
@@ -261,8 +263,8 @@ export class HlsService {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      // A new room may use the id by now, with a stream in the same place. A stream that starts during the removal waits for it
-      // (`replaced`), so the entry is deleted last.
+      // A new room may already use the id, with a stream in the same place. A stream that starts during the removal
+      // waits for it (`replaced`), so delete the entry last.
       const current = (): Output | undefined => this.#outputs.get(roomId);
       const taken = current() !== output && current()?.directory.path === directory.path;
       if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
@@ -273,7 +275,7 @@ export class HlsService {
 
   async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target, log: Log): Promise<void> {
     try {
-      // A stream without a segment has not taken its place, where an earlier recording may be.
+      // A stream without a segment has not taken its place, which may hold an earlier recording.
       const names = (taken ? await readdir(path) : []).filter((name) => UPLOADED.test(name)).toSorted();
       const files = names.map((name) => ({ key: keyOf(roomId, name), path: join(path, name) }));
       await this.#uploader.upload(destination, files);

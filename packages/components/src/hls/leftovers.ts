@@ -6,31 +6,31 @@ import { PLAYLIST_END } from './playlist.js';
 export interface LeftoversOptions {
   /** Root of all files. */
   resourcesPath: string;
-  /** Whether this process makes or uploads a stream of that room. */
+  /** Returns true while this process makes or uploads a stream of that room. */
   isLive(roomId: string): boolean;
   /** Unix milliseconds. */
   now: number;
-  /** Called for each entry that cannot be tidied up; the others are. */
+  /** Called for each entry that cannot be cleaned up; the others still are. */
   onFailure(roomId: string, error: unknown): void;
 }
 
 export interface Leftovers {
-  /** Temporary streams that were removed. */
+  /** Temporary streams removed. */
   removed: string[];
-  /** Recordings that were completed. */
+  /** Recordings completed. */
   ended: string[];
-  /** Entries that changed recently, which another process may be writing. */
+  /** Entries changed recently, which another process may still be writing. */
   fresh: number;
 }
 
-/** A stream grows every 2 s; one that has not changed for this long has no writer. */
+/** A stream grows every 2 s, so one unchanged for this long has no writer. */
 export const FRESH_MS = 10_000;
-/** Time left for its upload. */
+/** Time allowed for its upload. */
 export const UPLOADING_MS = 600_000;
 
 /**
- * Cleans up after a process that was killed: removes temporary streams and completes the playlists of recordings. Several
- * nodes may share a directory, so entries that change are left alone.
+ * Cleans up after a killed process: removes temporary streams and completes the playlists of recordings. Several nodes
+ * may share a directory, so entries that are changing are left alone.
  */
 export async function tidyLeftovers({ resourcesPath, isLive, now, onFailure }: LeftoversOptions): Promise<Leftovers> {
   const found: Leftovers = { removed: [], ended: [], fresh: 0 };
@@ -78,7 +78,7 @@ async function isYounger(path: string, thanMs: number): Promise<boolean> {
   return found !== undefined && found.mtimeMs > thanMs;
 }
 
-/** Returns true also without a playlist. */
+/** Also returns true without a playlist. */
 async function hasEnded(playlist: string): Promise<boolean> {
   const handle = await open(playlist).catch(() => undefined);
   if (handle === undefined) return true;

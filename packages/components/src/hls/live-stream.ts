@@ -14,7 +14,7 @@ import {
 import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 import { Waiters } from './waiters.js';
 
-/** One part of a segment, from the compositor. Parts come in order and without holes. */
+/** One part of a segment, from the compositor. Parts arrive in order and without gaps. */
 export interface StreamPart {
   segment: number;
   part: number;
@@ -22,13 +22,13 @@ export interface StreamPart {
   independent: boolean;
   /** True for the last part of its segment. */
   last: boolean;
-  /** Capture time of its first frame, Unix milliseconds. */
+  /** Capture time of the first frame in Unix milliseconds. */
   startedAtMs: number;
-  /** One fragment of MP4. */
+  /** One MP4 fragment. */
   data: Buffer;
 }
 
-/** Destination of the files of a stream. Calls take effect in order and never throw. */
+/** Destination for the files of a stream. Calls take effect in order and never throw. */
 export interface StreamFiles {
   /** Replaces an existing file. */
   write(name: string, data: Buffer): void;
@@ -36,21 +36,21 @@ export interface StreamFiles {
   remove(name: string): void;
 }
 
-/** The position that a player waits for. */
+/** Position a player waits for. */
 export interface WaitPosition {
   segment: number;
-  /** undefined = the whole segment. */
+  /** Undefined = the whole segment. */
   part: number | undefined;
 }
 
 export interface LiveStreamOptions {
   lowLatency: boolean;
-  /** Seconds that the playlist covers; null = everything. */
+  /** Seconds covered by the playlist; null = everything. */
   targetWindowSeconds: number | null;
-  /** Keeps files that have left the playlist, and lists them all at the end. */
+  /** Keeps files after they leave the playlist, and lists them all at the end. */
   persistent: boolean;
   files: StreamFiles;
-  /** Default: those of the track `main`. */
+  /** Defaults to the names of the track `main`. */
   names?: StreamNames;
   clock: Clock;
 }
@@ -60,22 +60,22 @@ interface Segment {
   name: string;
   startedAtMs: number;
   parts: PartEntry[];
-  /** Fragments of its parts; empty once the segment is no longer served from memory. */
+  /** Fragments of the segment's parts; empty once it is no longer served from memory. */
   data: Buffer[];
-  /** All fragments, once the segment is complete and while it is served from memory. */
+  /** All fragments joined, while the completed segment is served from memory. */
   whole?: Buffer | undefined;
 }
 
 /** Number of segments served from memory. */
 const IN_MEMORY = 4;
-/** Files kept behind the window, for players that read an older playlist. */
+/** Files kept behind the window for players with an older playlist. */
 const KEPT_BEHIND = 5;
-/** Segments kept in full. Of older ones that stay listed only their lines are kept, some hundred bytes for 2 s. */
+/** Segments kept in full. Older ones that stay listed keep only their playlist lines, a few hundred bytes per 2 s. */
 const KNOWN_IN_DETAIL = 10;
 const MAX_WAIT_MS = 3 * SEGMENT_SECONDS * 1_000;
 const MAX_SEGMENTS_AHEAD = 2;
 
-/** One stream: its playlists, the segments in memory, and the players that wait for more. */
+/** One stream: its playlists, its segments in memory, and the players waiting for more. */
 export class LiveStream {
   readonly #options: LiveStreamOptions;
   readonly #names: StreamNames;
@@ -83,9 +83,9 @@ export class LiveStream {
   #codecs = '';
   #init: Buffer | undefined;
   readonly #segments: Segment[] = [];
-  /** Index in `segments` of the first one listed. */
+  /** Index in `segments` of the first listed segment. */
   #firstListed = 0;
-  /** Listed segments before `segments`, of streams that list everything, now or at their end. */
+  /** Listed segments older than `segments`, for streams that list everything now or at their end. */
   readonly #past: PastSegments = { count: 0, lines: '' };
   #open: Segment | null = null;
   #ended = false;
@@ -130,7 +130,7 @@ export class LiveStream {
     this.#waiters.wake();
   }
 
-  /** Ends the stream: completes the open segment and the playlist. */
+  /** Ends the stream by completing the open segment and the playlist. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -141,14 +141,14 @@ export class LiveStream {
     this.#waiters.wake();
   }
 
-  /** Ends the service for players; parts that still come go to the files. */
+  /** Stops serving players; parts that still arrive are written to the files. */
   hide(): void {
     this.#hidden = true;
     this.#waiters.wake();
   }
 
   /**
-   * Returns the newest playlist, once the position exists.
+   * Returns the newest playlist once the position exists.
    * @throws HlsError
    */
   async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
@@ -164,7 +164,7 @@ export class LiveStream {
   }
 
   /**
-   * Returns a part from memory; waits for it when it is the next one.
+   * Returns a part from memory, after waiting for it if it is the next one.
    * @throws HlsError
    */
   async part(name: string, signal: AbortSignal): Promise<Buffer> {
@@ -180,7 +180,7 @@ export class LiveStream {
     return awaited;
   }
 
-  /** Returns a playlist, the header or a recent segment from memory. Undefined = look on the disk. */
+  /** Returns a playlist, the header or a recent segment from memory; undefined when it must be read from disk. */
   inMemory(name: string): Buffer | undefined {
     if (this.#hidden) throw fileNotFound(name);
     if (name === MASTER_NAME || name === this.#names.media || (name === this.#names.delta && this.#options.lowLatency))
@@ -204,7 +204,7 @@ export class LiveStream {
     return part !== undefined && segment === newest.segment && part < newest.part;
   }
 
-  /** True for the next part and, because the segment may end early, for the first part of the next segment. */
+  /** True for the next part and, since the segment may end early, for the first part of the next segment. */
   #isNext({ segment, part }: PartPosition): boolean {
     const newest = this.#newest;
     if (this.#ended || this.#hidden) return false;
@@ -227,7 +227,7 @@ export class LiveStream {
     this.#open = null;
     this.#segments.push(segment);
     segment.whole = Buffer.concat(segment.data);
-    // The directory begins with the first segment: a stream that never has one leaves nothing.
+    // The directory begins with the first segment, so a stream without segments leaves nothing behind.
     if (segment.sequence === 0 && this.#init !== undefined) files.write(this.#names.init, this.#init);
     files.write(segment.name, segment.whole);
     const old = this.#segments.at(-1 - IN_MEMORY);
@@ -246,7 +246,7 @@ export class LiveStream {
       return;
     }
     let listed = this.#segments.slice(this.#firstListed).reduce((sum, segment) => sum + declaredDuration(segment), 0);
-    // A player needs three segments to begin with, whatever the window.
+    // A player needs three segments to start, whatever the window.
     while (this.#segments.length - this.#firstListed > 3) {
       const without = listed - declaredDuration(this.#segments[this.#firstListed]!);
       if (without < targetWindowSeconds) break;
@@ -297,7 +297,7 @@ export class LiveStream {
     return text;
   }
 
-  /** Writes the playlists so that the directory is complete should this process end now. */
+  /** Writes the playlists, so that the directory is complete if this process dies now. */
   #writePlaylists(newest: Segment): void {
     const { files, persistent, targetWindowSeconds } = this.#options;
     if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
@@ -305,7 +305,7 @@ export class LiveStream {
       files.write(MASTER_NAME, this.#text(MASTER_NAME));
       files.write(this.#names.media, Buffer.from(growingPlaylistHead(this.#names.init)));
     }
-    // Appends a line: rewriting a playlist that lists everything would cost more with each segment.
+    // Append a line: rewriting a playlist that lists everything would cost more with every segment.
     files.append(this.#names.media, Buffer.from(segmentLines(newest)));
   }
 
@@ -317,7 +317,7 @@ export class LiveStream {
   }
 }
 
-/** Maps a part behind the last one of its segment to the first of the next (RFC 8216bis, 6.2.5.2). */
+/** Maps a part number past the end of its segment to the first part of the next (RFC 8216bis, 6.2.5.2). */
 function normalised({ segment, part }: WaitPosition): WaitPosition {
   return part !== undefined && part >= HLS_PROFILE.partsPerSegment
     ? { segment: segment + 1, part: 0 }

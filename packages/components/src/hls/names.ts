@@ -1,4 +1,4 @@
-/** Name of the master playlist, with which players start. */
+/** Name of the master playlist, where players start. */
 export const MASTER_NAME = 'index.m3u8';
 
 export interface PartPosition {
@@ -6,14 +6,14 @@ export interface PartPosition {
   part: number;
 }
 
-/** Names of the files of one stream. */
+/** File names of one stream. */
 export class StreamNames {
   readonly media: string;
   readonly delta: string;
   readonly init: string;
   readonly #track: string;
 
-  /** `track` distinguishes streams that are uploaded to the same bucket. */
+  /** `track` tells apart streams uploaded to the same bucket. */
   constructor(track = 'main') {
     this.#track = track;
     this.media = `${track}.m3u8`;
@@ -38,7 +38,7 @@ export class StreamNames {
   }
 }
 
-/** Returns whether a file of a stream is its media playlist, whatever its track. */
+/** Returns true for the media playlist of a stream, whatever its track. */
 export function isMediaPlaylist(name: string): boolean {
   return name.endsWith('.m3u8') && !name.endsWith('_delta.m3u8') && name !== MASTER_NAME;
 }

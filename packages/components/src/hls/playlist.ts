@@ -4,7 +4,7 @@ import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 export interface PartEntry {
   name: string;
   frames: number;
-  /** Whether it starts with a key frame. */
+  /** True if it starts with a key frame. */
   independent: boolean;
 }
 
@@ -13,11 +13,11 @@ export interface SegmentEntry {
   sequence: number;
   name: string;
   parts: readonly PartEntry[];
-  /** Capture time of its first frame, Unix milliseconds. */
+  /** Capture time of the first frame in Unix milliseconds. */
   startedAtMs: number;
 }
 
-/** Segments of which only the playlist lines are kept. */
+/** Segments reduced to their playlist lines. */
 export interface PastSegments {
   count: number;
   /** Lines from segment 0 on. */
@@ -27,13 +27,13 @@ export interface PastSegments {
 export interface PlaylistState {
   lowLatency: boolean;
   initName: string;
-  /** Listed before the segments; null = nothing. */
+  /** Listed before `segments`; null = nothing. */
   past: PastSegments | null;
-  /** Complete segments to list, in order: at least those of the last six target durations. */
+  /** Complete segments to list, in order, covering at least the last six target durations. */
   segments: readonly SegmentEntry[];
   /** The growing segment; null before the first and after the end. */
   open: SegmentEntry | null;
-  /** Name that the next part will have; null = the stream has ended. */
+  /** Name of the next part; null once the stream has ended. */
   nextPart: string | null;
   ended: boolean;
 }
@@ -41,17 +41,17 @@ export interface PlaylistState {
 export const PLAYLIST_END = '#EXT-X-ENDLIST';
 
 const PART_SECONDS = HLS_PROFILE.framesPerPart / HLS_PROFILE.framesPerSecond;
-/** Not shorter than any part. */
+/** At least as long as any part. */
 const PART_TARGET = Math.ceil(PART_SECONDS * 1_000) / 1_000;
 /** At least six target durations (RFC 8216bis, 4.4.3.8). */
 const SKIP_UNTIL = 6 * SEGMENT_SECONDS;
-/** Parts are listed for the last three target durations. */
+/** Parts are listed only for the last three target durations. */
 const SEGMENTS_WITH_PARTS = 3;
 const UNITS_PER_SECOND = 100_000;
 
 /**
- * Returns the duration of frames in units of 10 us, rounded down: a player that is promised more than it can buffer requests
- * the same parts again and again.
+ * Returns the duration of the frames in units of 10 us, rounded down: a player promised more than it can buffer
+ * requests the same parts over and over.
  */
 function unitsOf(frames: number): number {
   return Math.floor((frames * UNITS_PER_SECOND) / HLS_PROFILE.framesPerSecond);
@@ -60,12 +60,12 @@ function unitsOf(frames: number): number {
 const segmentUnits = ({ parts }: SegmentEntry): number => parts.reduce((sum, part) => sum + unitsOf(part.frames), 0);
 const seconds = (units: number): string => (units / UNITS_PER_SECOND).toFixed(5);
 
-/** Returns the duration of the segment in the playlist: the sum of its parts, in seconds. */
+/** Returns the segment's duration in the playlist: the sum of its parts in seconds. */
 export function declaredDuration(segment: SegmentEntry): number {
   return segmentUnits(segment) / UNITS_PER_SECOND;
 }
 
-/** Returns how many segments a delta playlist skips, beside those of the past: those beyond the skip boundary. */
+/** Returns how many segments a delta playlist skips besides those of the past: those beyond the skip boundary. */
 export function skippable({ segments, open }: Pick<PlaylistState, 'segments' | 'open'>): number {
   let behind = open === null ? 0 : segmentUnits(open);
   for (let i = segments.length - 1; i >= 0; i--) {
@@ -83,12 +83,12 @@ function partLine({ name, frames, independent }: PartEntry): string {
 const timeLine = ({ startedAtMs }: SegmentEntry): string =>
   `#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAtMs).toISOString()}`;
 
-/** Returns the lines of a complete segment, without its parts. */
+/** Returns the lines for a complete segment, without its parts. */
 export function segmentLines(segment: SegmentEntry): string {
   return `${timeLine(segment)}\n#EXTINF:${seconds(segmentUnits(segment))},\n${segment.name}\n`;
 }
 
-/** Returns the head of a playlist on the disk to which segments are appended. */
+/** Returns the head of an on-disk playlist to which segments are appended. */
 export function growingPlaylistHead(initName: string): string {
   return `${[...headLines(7), '#EXT-X-MEDIA-SEQUENCE:0', mapLine(initName)].join('\n')}\n`;
 }
@@ -101,10 +101,10 @@ const headLines = (version: number): string[] => [
   `#EXT-X-TARGETDURATION:${SEGMENT_SECONDS}`,
 ];
 
-/** Returns the media playlist (RFC 8216bis). `delta` skips old segments of a low-latency stream when there are any to skip. */
+/** Returns the media playlist (RFC 8216bis). `delta` skips old segments of a low-latency stream if there are any. */
 export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?: boolean } = {}): string {
   const { past, segments, open, nextPart, ended } = state;
-  // After its end a low-latency stream is an ordinary recording.
+  // Once ended, a low-latency stream is an ordinary recording.
   const lowLatency = state.lowLatency && !ended;
   const skipped = delta && lowLatency ? skippable(state) : 0;
   const lines = headLines(lowLatency ? 9 : 7);
@@ -118,7 +118,7 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
   const first = past === null ? (segments[0]?.sequence ?? open?.sequence ?? 0) : 0;
   if (ended && first === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
   lines.push(`#EXT-X-MEDIA-SEQUENCE:${first}`);
-  // The map belongs to the first segment and is skipped with it.
+  // The map belongs to the first segment and is skipped along with it.
   if (skipped > 0) lines.push(`#EXT-X-SKIP:SKIPPED-SEGMENTS=${(past?.count ?? 0) + skipped}`);
   else {
     lines.push(mapLine(state.initName));
@@ -139,17 +139,17 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
 }
 
 export interface Rendition {
-  /** Codecs in the form of RFC 6381, comma-separated. */
+  /** Codecs in RFC 6381 form, comma-separated. */
   codecs: string;
   mediaPlaylist: string;
 }
 
-/** Returns the playlist that players start from. */
+/** Returns the master playlist, where players start. */
 export function masterPlaylist({ codecs, mediaPlaylist: uri }: Rendition): string {
   const { width, height, framesPerSecond, videoBitrateBps, audioBitrateBps } = HLS_PROFILE;
   const average = videoBitrateBps + audioBitrateBps;
   const attributes = [
-    // Containers and key frames add to the bitrate of the encoders.
+    // Containers and key frames come on top of the encoders' bitrate.
     `BANDWIDTH=${Math.round(average * 1.3)}`,
     `AVERAGE-BANDWIDTH=${average}`,
     `CODECS="${codecs}"`,

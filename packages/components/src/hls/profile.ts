@@ -1,4 +1,4 @@
-/** Format of every stream: one rendition, one picture of all. Segments of 2 s, parts of 1/3 s. */
+/** Format of every stream: one rendition with one composed picture. Segments last 2 s, parts 1/3 s. */
 export const HLS_PROFILE = {
   width: 1280,
   height: 720,

@@ -7,37 +7,37 @@ import { PLAYLIST_END } from './playlist.js';
 
 export interface StreamDirectoryOptions {
   path: string;
-  /** Name of the playlist, which ends when the stream cannot be written any more. */
+  /** Name of the playlist, which is ended when the stream can no longer be written. */
   playlist: string;
   onFailure(error: unknown): void;
-  /** Settles before anything is done here. */
+  /** Writing starts after this promise settles. */
   after?: Promise<void>;
   /**
-   * Moves an earlier recording away before the first file of a kept stream is written. Without it the directory is emptied
-   * at once.
+   * Moves an earlier recording away before the first file of a kept stream is written. If absent, the directory is
+   * emptied immediately.
    */
   makeWay?(): Promise<void>;
-  /** Default: some ten minutes of a stream. */
+  /** Defaults to about ten minutes of a stream. */
   maxWaitingBytes?: number;
 }
 
-/** Bytes that wait to be written, at most. */
+/** Limit for bytes waiting to be written. */
 const MAX_WAITING_BYTES = 200 * 1024 * 1024;
 
 /**
- * Directory of one stream. Changes are made in order. After the first failure nothing more is written, so that the rest stays
- * whole: the file that did not fit is removed, and the playlist ends with the one before.
+ * Directory of one stream. Changes are made in order. After the first failure nothing more is written, so that the rest
+ * stays intact: the file that did not fit is removed, and the playlist ends with the one before it.
  */
 export class StreamDirectory implements StreamFiles {
   readonly path: string;
   readonly #options: StreamDirectoryOptions;
   #tail: Promise<void>;
   #failed = false;
-  /** True when the path holds this stream, not a former one. */
+  /** True when the path holds this stream rather than an earlier one. */
   #taken: boolean;
   #begun = false;
   #waitingBytes = 0;
-  /** Nothing more is taken; what waits is still written. */
+  /** Nothing more is accepted; what is queued is still written. */
   #full = false;
 
   constructor(options: StreamDirectoryOptions) {
@@ -53,14 +53,14 @@ export class StreamDirectory implements StreamFiles {
     });
   }
 
-  /** Whether the path holds files of this stream: false until a stream that is kept has its first one. */
+  /** True once the path holds files of this stream. A kept stream takes the path with its first file. */
   get taken(): boolean {
     return this.#taken;
   }
 
   write(name: string, data: Buffer): void {
     const path = join(this.path, name);
-    // Playlists are replaced atomically: they may be read at any time.
+    // Playlists may be read at any time, so replace them atomically.
     const first = name.endsWith('.m3u8') ? `${path}.next` : path;
     if (!this.#admits(data)) return;
     this.#enqueue(
@@ -96,17 +96,20 @@ export class StreamDirectory implements StreamFiles {
     try {
       await this.#options.makeWay?.();
     } catch (error) {
-      // An earlier recording is still there.
+      // An earlier recording is still in place.
       this.#taken = false;
       throw error;
     }
-    // A stream may wait long for its first track. Meanwhile another node that shares the disk may have removed an empty
-    // directory.
+    // A stream may wait long for its first track, and another node that shares the disk may remove the empty directory
+    // in that time.
     await makeFolder(this.path);
     this.#begun = true;
   }
 
-  /** Returns whether the data may wait. A disk that hangs, or a long upload of the stream before, must not fill the memory. */
+  /**
+   * Returns whether the data may be queued. Neither a hanging disk nor a long upload of the previous stream may fill
+   * the memory.
+   */
   #admits(data: Buffer): boolean {
     if (this.#full || this.#failed) return false;
     const { maxWaitingBytes = MAX_WAITING_BYTES } = this.#options;
@@ -135,7 +138,7 @@ export class StreamDirectory implements StreamFiles {
     });
   }
 
-  /** Ends the playlist for those who play it from the disk. */
+  /** Ends the playlist for players reading it from disk. */
   async #endPlaylist(): Promise<void> {
     if (!this.#taken) return;
     const path = join(this.path, this.#options.playlist);
@@ -144,7 +147,7 @@ export class StreamDirectory implements StreamFiles {
   }
 }
 
-/** Appends all of the data or none. */
+/** Appends all of the data or none of it. */
 async function append(path: string, data: Buffer): Promise<void> {
   const size = await stat(path).then((found) => found.size);
   try {

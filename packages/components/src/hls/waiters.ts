@@ -7,12 +7,12 @@ interface Waiter {
 }
 
 /**
- * Limit for one stream: with public files any stranger may send such requests. A new one takes the place of the oldest, since a
- * player asks for what comes next and has it soon.
+ * Limit per stream: if files are public, anyone can send such requests. A new request displaces the oldest, since a
+ * real player asks only for what comes next and gets it soon.
  */
 export const MAX_WAITING = 10_000;
 
-/** Requests that wait until a condition holds. */
+/** Requests waiting for a condition. */
 export class Waiters {
   readonly #limitMs: number;
   readonly #clock: Clock;
@@ -29,8 +29,9 @@ export class Waiters {
   }
 
   /**
-   * Resolves when `check` holds.
-   * @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` as the oldest of `MAX_WAITING`, `NOT_FOUND` when the signal is aborted
+   * Resolves when `check` returns true.
+   * @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` as the oldest of `MAX_WAITING`, `NOT_FOUND` when the
+   * signal is aborted
    */
   until(check: () => boolean, name: string, signal: AbortSignal): Promise<void> {
     if (check()) return Promise.resolve();

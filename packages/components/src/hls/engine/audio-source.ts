@@ -3,7 +3,7 @@ import { OpusTrack } from '../../av/opus-track.js';
 import { type MixPlace, TrackAudio } from '../../av/track-audio.js';
 import type { EngineUnit } from './engine-protocol.js';
 
-/** One Opus track: its decoder and its place in the mix. */
+/** One Opus track with its decoder and its place in the mix. */
 export class AudioSource {
   readonly audio = new TrackAudio();
   readonly #track: OpusTrack;
@@ -12,7 +12,7 @@ export class AudioSource {
     this.#track = new OpusTrack(native);
   }
 
-  /** `heard` is called with the decoded samples, -32768..32767; they are valid during the call only. */
+  /** Calls `heard` with the decoded samples, -32768..32767, which are valid only during the call. */
   push(
     { data, timestamp }: EngineUnit,
     { mixPosition, position }: MixPlace,

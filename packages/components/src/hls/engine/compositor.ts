@@ -17,17 +17,22 @@ import { VideoSource, type VideoSums } from './video-source.js';
 const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
 const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
 const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
-/** What comes out of an Opus decoder went into the encoder this many samples earlier: 6.5 ms (RFC 7845, section 4.2). */
+/**
+ * An Opus decoder outputs sound this many samples later than the encoder took it in: 6.5 ms (RFC 7845, section 4.2).
+ */
 const OPUS_LOOKAHEAD = 312;
-/** Frames made in one go after the process did not get to run. */
+/** Maximum number of frames made in one go after the process was not scheduled. */
 const MAX_CATCH_UP = 5;
-/** Beyond this lag the clock is reset: a constant delay is better than never catching up. */
+/** Beyond this lag the clock is reset: a constant delay beats never catching up. */
 const MAX_LAG_MS = 2_000;
-/** Time in which the pictures due for one frame are decoded, in equal shares: a process that is busy for long is killed. */
+/** Time for decoding the pictures due for one frame, shared equally: a process that stays busy for long is killed. */
 const DECODE_MS = 250;
-/** Memory for decoded pictures: 30 tracks of 1280x720, or 14 of 1920x1080, with one reference each. More are too much for one core. */
+/**
+ * Memory for decoded pictures: 30 tracks of 1280x720 or 14 of 1920x1080, each with one reference. One core cannot
+ * handle more.
+ */
 const DECODED_BYTES = 192 * 1024 * 1024;
-/** Pictures that wait to be decoded, of all tracks. */
+/** Limit for pictures of all tracks waiting to be decoded. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
 export interface CompositorOptions {
@@ -36,7 +41,7 @@ export interface CompositorOptions {
   clock: Pick<Clock, 'now' | 'wall'>;
 }
 
-/** Draws all pictures on one canvas and mixes all sound, at 30 frames per second whatever comes in. */
+/** Draws all pictures on one canvas and mixes all sound, at a constant 30 frames per second. */
 export class Compositor {
   readonly #options: CompositorOptions;
   readonly #videos = new Map<string, VideoSource>();
@@ -51,10 +56,10 @@ export class Compositor {
   readonly #audioEncoder: AudioEncoder;
   readonly #cutter: PartCutter;
   #mixPosition = 0;
-  /** Number of frames made; the next is due at `nextFrameMs`. */
+  /** Frames made so far; the next is due at `nextFrameMs`. */
   #frames = 0;
   #layout = '';
-  /** Number of layouts so far. One that comes back finds an empty canvas, and is drawn anew. */
+  /** Number of layouts so far, which identifies the current one: a layout that recurs starts on an empty canvas. */
   #layouts = 0;
   #hasPicture = false;
   #nextFrameMs: number | undefined;
@@ -71,7 +76,7 @@ export class Compositor {
     });
   }
 
-  /** Sets the tracks to compose, in the order of their tiles. The first one starts the clock. */
+  /** Sets the tracks to compose, in tile order. The first track starts the clock. */
   setTracks(tracks: readonly EngineTrack[]): void {
     const wanted = new Set(tracks.map(({ id }) => id));
     for (const sources of [this.#videos, this.#audios]) {
@@ -90,7 +95,7 @@ export class Compositor {
     if (tracks.length > 0) this.#nextFrameMs ??= this.#options.clock.now();
   }
 
-  /** Number of pictures that no decoder got, beyond a limit or for want of memory. */
+  /** Pictures withheld from decoders because they exceed a limit or memory is short. */
   get picturesLeftOut(): number {
     return this.#sums.picturesLeftOut;
   }
@@ -104,23 +109,23 @@ export class Compositor {
       const due = this.#frames * SAMPLES_PER_FRAME + (dueMs - this.#nextFrameMs) * SAMPLES_PER_MS;
       const position = due - OPUS_LOOKAHEAD;
       this.#audios.get(unit.track)?.push(unit, { mixPosition: this.#mixPosition, position }, (samples) => {
-        // Where everybody is shown it does not matter who speaks.
+        // While every picture has a tile, it does not matter who speaks.
         if (this.#videos.size > MAX_TILES) this.#speakers.heard(unit.track, samples, now);
       });
     } else {
-      // A picture is drawn on the frame nearest to its time.
+      // Draw each picture on the frame nearest to its time.
       this.#videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
       if (this.#sums.waitingBytes > MAX_WAITING_BYTES) this.#dropMost(now);
     }
   }
 
-  /** Makes the frames that are due. Returns the time until the next one, ms. */
+  /** Makes the frames now due. Returns the time until the next one in ms. */
   tick(): number {
     if (this.#nextFrameMs === undefined) return FRAME_MS;
     const now = this.#options.clock.now();
     if (now - this.#nextFrameMs > MAX_LAG_MS) this.#nextFrameMs = now;
     for (let made = 0; made < MAX_CATCH_UP && this.#nextFrameMs <= now; made++) {
-      // Each late frame shows what it would have shown in time.
+      // A late frame shows what it would have shown on time.
       this.#frame(this.#nextFrameMs, this.#options.clock.wall() - (now - this.#nextFrameMs) - PLAYOUT_MS);
       this.#nextFrameMs += FRAME_MS;
     }
@@ -159,7 +164,7 @@ export class Compositor {
     });
   }
 
-  /** Drops the pictures of the track that has most of them waiting. */
+  /** Drops the waiting pictures of the track that has the most. */
   #dropMost(now: number): void {
     const sources = [...this.#videos.values()];
     sources.reduce((a, b) => (b.waitingBytes > a.waitingBytes ? b : a)).drop(now);
@@ -179,7 +184,7 @@ export class Compositor {
       const untilMs = clock.now() + DECODE_MS / this.#videos.size;
       source.decodeDue(now, () => clock.now() < untilMs);
     }
-    // Only now: a picture may have gone for that of another track.
+    // Only after decoding: a track may have lost its picture to another one.
     const visible = new Map([...this.#videos].filter(([, source]) => source.visible(now)));
     const shown = this.#speakers.choose([...visible.keys()]);
     const layout = shown.join(' ');

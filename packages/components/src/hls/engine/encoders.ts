@@ -8,7 +8,7 @@ const ENCODER_OPTIONS = {
   preset: 'superfast',
   tune: 'zerolatency',
   'forced-idr': '1',
-  // Key frames only where segments start.
+  // Place key frames only where segments start.
   'x264-params': 'scenecut=0:keyint=infinite',
 };
 
@@ -18,7 +18,7 @@ export interface EncodedPicture {
   key: boolean;
 }
 
-/** The one video encoder of a stream; it never restarts. One picture in, one out. */
+/** A stream's only video encoder, which never restarts. Returns one picture for each picture it takes. */
 export class VideoEncoder {
   readonly #native: Native;
   readonly #context: CodecContext;
@@ -59,7 +59,7 @@ export class VideoEncoder {
   }
 }
 
-/** The one audio encoder of a stream. */
+/** A stream's only audio encoder. */
 export class AudioEncoder {
   /** AudioSpecificConfig */
   readonly config: Buffer;
@@ -73,7 +73,7 @@ export class AudioEncoder {
     check(context.open2Sync(codec, null), 'the AAC encoder does not open');
     const { extraData } = context;
     if (extraData === null) throw new ComponentError('NATIVE_FAILED', 'the AAC encoder has no configuration');
-    // The bytes after AAC-LC's two are hints for newer decoders.
+    // AAC-LC needs two bytes; the rest are hints for newer decoders.
     this.config = Buffer.from(extraData.subarray(0, 2));
     this.#context = context;
     this.#frame = frame;
@@ -81,7 +81,7 @@ export class AudioEncoder {
     this.#packet.alloc();
   }
 
-  /** Takes 1,024 samples of each side; returns the frames of the samples before them, none at first. */
+  /** Takes 1,024 samples per channel. Returns the frames of earlier samples, none at first. */
   encode(left: Float32Array, right: Float32Array): Buffer[] {
     fillStereo(this.#frame, left, right);
     this.#frame.pts = this.#pts;

@@ -1,6 +1,7 @@
 /**
- * The forked process of one HLS component: turns frames into parts. A fault of the native library ends this process only. It
- * ends by `process.exit`, because the library does not survive an orderly end of the environment.
+ * Entry of the forked process of one HLS component, which turns frames into parts. A crash of the native library ends
+ * only this process. It exits with `process.exit` because the library does not survive an orderly shutdown of the
+ * environment.
  */
 import { systemClock } from '@bloom/time';
 import { loadNative } from '../../av/native.js';
@@ -30,7 +31,7 @@ async function main(): Promise<void> {
     else if (message.type === 'tracks') compositor.setTracks(message.tracks);
     else {
       compositor.finish();
-      // Ends once the parts have left.
+      // Exit once the parts have been sent.
       process.send?.({ type: 'finished' } satisfies FromEngine, () => process.exit(0));
     }
   };

@@ -1,7 +1,7 @@
-/** Messages between the server and the forked compositor: structured clones over the IPC channel. */
+/** Messages between the server and the forked compositor, as structured clones over the IPC channel. */
 export interface EngineTrack {
   id: string;
-  /** Publisher of the track: tracks of one publisher share its clock. */
+  /** Publisher of the track. Tracks of one publisher share its clock. */
   origin: string;
   kind: 'audio' | 'video';
 }
@@ -12,17 +12,17 @@ export interface EngineUnit {
   codec: 'opus' | 'vp8' | 'h264';
   /** Ticks of the codec's clock. */
   timestamp: number;
-  /** Capture time by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
+  /** Capture time on the publisher's clock in Unix milliseconds; absent before the publisher's first sender report. */
   senderMs?: number;
   key: boolean;
   data: Uint8Array;
 }
 
 export type ToEngine =
-  /** Replaces the tracks to compose, in the order of their tiles. The first one starts the clock. */
+  /** Replaces the tracks to compose, in tile order. The first track starts the clock. */
   | { type: 'tracks'; tracks: EngineTrack[] }
   | { type: 'unit'; unit: EngineUnit }
-  /** Send the remaining parts, and end. */
+  /** Sends the remaining parts and exits. */
   | { type: 'finish' };
 
 export interface EnginePart {
@@ -32,7 +32,7 @@ export interface EnginePart {
   independent: boolean;
   last: boolean;
   startedAtMs: number;
-  /** A picture has been drawn since the start of the stream. */
+  /** True once a picture has been drawn in this stream. */
   hasPicture: boolean;
   data: Uint8Array;
 }
@@ -43,8 +43,8 @@ export type FromEngine =
   | { type: 'started'; init: Uint8Array; codecs: string }
   | { type: 'part'; part: EnginePart }
   | { type: 'keyFrameWanted'; track: string }
-  /** The pictures of a track are beyond a limit, or there is no memory for them. Once for each cause. */
+  /** A track's pictures exceed a limit or do not fit in memory. Sent once per cause. */
   | { type: 'leftOut'; track: string; reason: string }
-  /** Sent every second, as a sign of life. `picturesLeftOut` is how many no decoder got, since the start. */
+  /** Heartbeat, sent every second. `picturesLeftOut` counts the pictures withheld from decoders since the start. */
   | { type: 'alive'; picturesLeftOut: number }
   | { type: 'finished' };

@@ -18,8 +18,8 @@ export interface CutterOptions {
 }
 
 /**
- * Cuts encoded pictures and sound into parts. The pictures are the clock; the sound of a part reaches to its end, so that
- * players can play all that the playlist promises.
+ * Cuts encoded pictures and sound into parts. Pictures set the length of a part, and its sound covers all of it, so
+ * players can play everything the playlist promises.
  */
 export class PartCutter {
   readonly #options: CutterOptions;
@@ -37,12 +37,12 @@ export class PartCutter {
     this.#options = options;
   }
 
-  /** True when the next picture starts a segment and has to be a key frame. */
+  /** True when the next picture starts a segment and must be a key frame. */
   get wantsKey(): boolean {
     return this.#frames % FRAMES_PER_SEGMENT === 0;
   }
 
-  /** True while sound is missing up to the end of the pictures. */
+  /** True while the sound ends before the pictures do. */
   get wantsAudio(): boolean {
     return this.#audioFrames * AAC_FRAME < this.#frames * SAMPLES_PER_FRAME;
   }
@@ -52,7 +52,7 @@ export class PartCutter {
     this.#audioFrames += 1;
   }
 
-  /** `capturedAtMs`: Unix milliseconds. The part is cut by `cutWhenFull`, when the sound has been added. */
+  /** `capturedAtMs` is in Unix milliseconds. `cutWhenFull` cuts the part once the sound has been added. */
   addPicture(picture: EncodedPicture, capturedAtMs: number): void {
     if (this.wantsKey) this.#startedAtMs = capturedAtMs;
     const nals = splitAnnexB(picture.data);

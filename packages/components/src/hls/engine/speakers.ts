@@ -1,24 +1,24 @@
 import { VoiceActivity } from '@bloom/rtp';
 
-/** The quietest level, -dBov. */
+/** The quietest level in -dBov. */
 const SILENT = 127;
 
-/** Knows who spoke last, and chooses by it where there are more pictures than tiles. */
+/** Remembers who spoke last, and picks the pictures to show when there are more than tiles. */
 export class Speakers {
   readonly #most: number;
   /** By track. */
   readonly #voices = new Map<string, VoiceActivity>();
-  /** By publisher: the pictures of one are other tracks than the voice. */
+  /** By publisher: a publisher's pictures and voice are different tracks. */
   readonly #spokeAtMs = new Map<string, number>();
   readonly #origins = new Map<string, string>();
-  /** Pictures in the order of their tiles. */
+  /** Pictures in tile order. */
   #shown: string[] = [];
 
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Sets the tracks with their publishers, replacing earlier ones. */
+  /** Sets the tracks and their publishers, replacing the earlier ones. */
   setTracks(tracks: readonly { id: string; origin: string }[]): void {
     this.#origins.clear();
     for (const { id, origin } of tracks) this.#origins.set(id, origin);
@@ -38,8 +38,8 @@ export class Speakers {
   }
 
   /**
-   * Returns the pictures to show. Where there are too many, who begins to speak takes the tile of who has been silent for longest;
-   * the others stay where they are.
+   * Returns the pictures to show. When there are too many, a new speaker takes the tile of the publisher that has
+   * been silent longest; the others keep theirs.
    */
   choose(pictures: readonly string[]): readonly string[] {
     if (pictures.length <= this.#most) {
@@ -67,7 +67,7 @@ export class Speakers {
   }
 }
 
-/** Returns the loudness as in RFC 6464: -dBov, 0 = loudest. */
+/** Returns the loudness as defined by RFC 6464, in -dBov, 0 = loudest. */
 function levelOf(samples: Int16Array): number {
   let energy = 0;
   for (const sample of samples) energy += sample * sample;

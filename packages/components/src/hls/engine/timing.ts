@@ -1,15 +1,17 @@
-/** Delay from capture to canvas, which covers network, jitter buffers and decoders. */
+/** Delay from capture to canvas. Covers network, jitter buffers and decoders. */
 export const PLAYOUT_MS = 200;
 
-/** Window in which the fastest frame determines the delay; renewed because clocks drift. */
+/** Window whose fastest frame determines the delay. Windows are renewed because clocks drift. */
 const WINDOW_MS = 15_000;
 const SHORT_WINDOW_MS = 500;
-/** When even the fastest frames come this much later than before, the path has become longer. */
+/** When even the fastest frames arrive this much later than before, the path has become longer. */
 const LONGER_WAY_MS = PLAYOUT_MS / 2;
-/** Times that differ by more come from another clock: the publisher has set it, or uses another machine. */
+/**
+ * Times further apart than this come from different clocks: the publisher set its clock or moved to another machine.
+ */
 const SAME_CLOCK_MS = 1_000;
 
-/** Minimum of the last one to two windows. */
+/** Minimum over the last one to two windows. */
 class RecentLeast {
   readonly #windowMs: number;
   #current = Number.POSITIVE_INFINITY;
@@ -26,7 +28,7 @@ class RecentLeast {
 
   add(value: number, nowMs: number): void {
     if (nowMs >= this.#endMs) {
-      // After a pause no value is recent.
+      // After a pause, no earlier value is recent.
       this.#former = nowMs < this.#endMs + this.#windowMs ? this.#current : Number.POSITIVE_INFINITY;
       this.#current = Number.POSITIVE_INFINITY;
       this.#endMs = nowMs + this.#windowMs;
@@ -42,8 +44,8 @@ class RecentLeast {
 }
 
 /**
- * A remote clock that is known only by times that arrive with a delay, aligned with the local clock by the fastest of them. The
- * shortest delay counts as none.
+ * A remote clock known only from times that arrive with a delay. It is aligned with the local clock by the fastest of
+ * them, whose delay counts as zero.
  */
 export class FarClock {
   readonly #patienceMs: number;
@@ -51,12 +53,12 @@ export class FarClock {
   readonly #leastNow = new RecentLeast(SHORT_WINDOW_MS);
   #agreedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `patienceMs`: times of another clock are ignored until this one has been silent for that long. */
+  /** Times from another clock are ignored until this clock has been silent for `patienceMs`. */
   constructor(patienceMs: number) {
     this.#patienceMs = patienceMs;
   }
 
-  /** Converts a remote time that arrived at local time `nowMs` to local time. Returns undefined when it is not plausible. */
+  /** Converts a remote time received at local time `nowMs` to local time. Returns undefined when it is implausible. */
   localTimeOf(farMs: number, nowMs: number): number | undefined {
     const behind = nowMs - farMs;
     const known = this.#least.value;
@@ -74,20 +76,20 @@ export class FarClock {
   }
 }
 
-/** Returns the clock of a publisher, set by the sender reports of its tracks. A single wrong track does not change it. */
+/** Returns a publisher's clock, set by the sender reports of its tracks. A single wrong track does not change it. */
 export const publisherClock = (): FarClock => new FarClock(2_000);
 
 export interface TimedUnit {
   /** Ticks of the codec's clock. */
   timestamp: number;
-  /** Capture time by the publisher's clock, ms; absent before the publisher's first sender report. */
+  /** Capture time on the publisher's clock in ms; absent before the publisher's first sender report. */
   senderMs?: number;
 }
 
 /**
- * Capture times of the frames of one track, on the compositor's clock. Tracks of one publisher share its clock, known from
- * sender reports, so audio and video stay in sync whatever the network does. Until the first report the fastest frame counts as
- * undelayed.
+ * Capture times of one track's frames on the compositor's clock. Tracks of one publisher share its clock, known from
+ * sender reports, so audio and video stay in sync whatever the network does. Before the first report, the fastest frame
+ * counts as undelayed.
  */
 export class TrackTiming {
   readonly #publisher: FarClock;
@@ -103,7 +105,7 @@ export class TrackTiming {
     const own = this.#own.localTimeOf((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
     const reported = senderMs === undefined ? undefined : this.#publisher.localTimeOf(senderMs, nowMs);
 
-    // A capture time that would be too late to show is wrong: the report is outdated.
+    // A capture time too late to be shown is wrong: the report is outdated.
     return reported === undefined || own - reported > PLAYOUT_MS ? own : reported;
   }
 }

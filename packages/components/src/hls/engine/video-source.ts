@@ -5,13 +5,13 @@ import type { PictureBudget } from '../../av/picture-budget.js';
 import { PictureTrack } from '../../av/picture-track.js';
 import type { EngineUnit } from './engine-protocol.js';
 
-/** Pictures waiting to be decoded: more means that decoding does not keep up. */
+/** Limit for pictures waiting to be decoded. Reaching it means that decoding cannot keep up. */
 const MAX_QUEUE = 90;
-/** Requests for a key frame get lost: they are repeated after this time. */
+/** Key frame requests can get lost, so they are repeated after this time. */
 const ASK_AGAIN_MS = 500;
-/** The same for pictures that found no memory beside those of others. */
+/** The same for pictures that found no memory because others use it. */
 const ASK_FOR_ROOM_MS = 5_000;
-/** A track that sends nothing for this long gives up its tile. */
+/** A track that sends nothing for this long loses its tile. */
 const STALE_MS = 10_000;
 
 interface QueuedUnit {
@@ -21,9 +21,9 @@ interface QueuedUnit {
 
 /** Sums over all tracks. */
 export interface VideoSums {
-  /** Pictures that wait to be decoded. */
+  /** Bytes of pictures waiting to be decoded. */
   waitingBytes: number;
-  /** Number of pictures that no decoder got, beyond a limit or for want of memory. */
+  /** Pictures withheld from decoders because they exceed a limit or memory is short. */
   picturesLeftOut: number;
 }
 
@@ -34,11 +34,11 @@ export interface VideoSourceOptions {
   /** Publisher of the track. */
   origin: string;
   requestKeyFrame(): void;
-  /** Called when its pictures are left out, once for each cause. */
+  /** Called once per cause when the track's pictures are left out. */
   onLeftOut(reason: string): void;
 }
 
-/** One live video track: pictures wait for their time, and are shown from a key frame on. */
+/** One live video track. Its pictures wait for their time and are shown from a key frame on. */
 export class VideoSource {
   readonly #queue: QueuedUnit[] = [];
   readonly #track: PictureTrack;
@@ -55,12 +55,12 @@ export class VideoSource {
     this.#requestKeyFrame = requestKeyFrame;
   }
 
-  /** Bytes of its pictures that wait to be decoded. */
+  /** Bytes of this track's pictures waiting to be decoded. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
 
-  /** Queues a picture to be shown from `dueMs` on. */
+  /** Queues a picture to be shown at `dueMs`. */
   push(unit: EngineUnit, dueMs: number, nowMs: number): void {
     this.#newestMs = nowMs;
     if (this.#queue.length >= MAX_QUEUE) this.drop(nowMs);
@@ -68,18 +68,18 @@ export class VideoSource {
     this.#wait(unit.data.length);
   }
 
-  /** Drops the pictures that wait, and goes on with a key frame. */
+  /** Drops the waiting pictures and resumes at the next key frame. */
   drop(nowMs: number): void {
     this.#clear();
     this.#needKey(nowMs);
   }
 
-  /** Whether it has something to show. */
+  /** True while there is a recent picture to show. */
   visible(nowMs: number): boolean {
     return this.#track.hasPicture && nowMs - this.#newestMs < STALE_MS;
   }
 
-  /** Decodes the pictures due at `nowMs`, as long as `inTime` says so and one at least; the others stay due. */
+  /** Decodes the pictures due at `nowMs` while `inTime` returns true, but at least one; the rest stay due. */
   decodeDue(nowMs: number, inTime: () => boolean): void {
     while (this.#queue.length > 0 && this.#queue[0]!.dueMs <= nowMs) {
       const { unit } = this.#queue.shift()!;
@@ -111,7 +111,7 @@ export class VideoSource {
   #needKey(nowMs: number): void {
     this.#waitsForKey = true;
     const { leftOut } = this.#track;
-    // Pictures beyond a limit come back when their publisher changes them, which it does with a key frame.
+    // Pictures beyond a limit can return only when their publisher changes them, which starts with a key frame anyway.
     if (leftOut === 'limit') return;
     if (nowMs - this.#askedMs < (leftOut === undefined ? ASK_AGAIN_MS : ASK_FOR_ROOM_MS)) return;
     this.#askedMs = nowMs;

@@ -1,6 +1,6 @@
 /**
- * The forked process that mixes one recording. A fault of the native library ends this process only. It ends by `process.exit`,
- * because the library does not survive an orderly end of the environment.
+ * Entry of the forked process that mixes one recording. A crash of the native library ends only this process. It exits
+ * with `process.exit` because the library does not survive an orderly shutdown of the environment.
  */
 import { loadNative } from '../av/native.js';
 import { ComponentError } from '../errors.js';
@@ -21,7 +21,7 @@ async function mix({ tracks, output }: MixJob): Promise<void> {
   const onProgress = (doneMs: number): void => send({ type: 'progress', doneMs });
   const onLeftOut = (path: string, reason: string): void => send({ type: 'leftOut', path, reason });
   const durationMs = await mixTracks({ native, tracks, output, onProgress, onLeftOut });
-  // Ends once the message has left.
+  // Exit once the message has been sent.
   send({ type: 'done', durationMs }, () => process.exit(0));
 }
 

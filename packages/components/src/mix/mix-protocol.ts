@@ -6,10 +6,10 @@ export interface MixJob {
   output: string;
 }
 
-/** Messages of the mixing process. */
+/** Messages from the mixing process. */
 export type FromMixer =
   | { type: 'progress'; doneMs: number }
-  /** The pictures of a file are beyond a limit, or there is no memory for them. Once for each cause. */
+  /** A file's pictures exceed a limit or do not fit in memory. Sent once per cause. */
   | { type: 'leftOut'; path: string; reason: string }
   | { type: 'done'; durationMs: number }
   | { type: 'failed'; message: string };

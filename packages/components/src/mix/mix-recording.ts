@@ -5,19 +5,19 @@ import { Processes } from '@bloom/processes';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { readRecordingFolder } from './recording-folder.js';
 
-/** It takes 110 MiB and what its decoders share. */
+/** Base usage is 110 MiB, plus whatever its decoders share. */
 const MEMORY_MIB = 1_024;
 
 export interface MixRecordingOptions {
-  /** Directory of a finished recording: `report.json` and the files that it lists. */
+  /** Directory of a finished recording, with `report.json` and the files it lists. */
   directory: string;
-  /** The MP4 file to create; must not exist. */
+  /** MP4 file to create; must not exist yet. */
   output: string;
-  /** Called about every second of the recording, with the share done, 0..1. */
+  /** Called about once per second of the recording with the fraction done, 0..1. */
   onProgress?(share: number): void;
-  /** Called once for each cause when the pictures of a file are left out: they are too large, or there is no memory for them. */
+  /** Called once per cause when a file's pictures are left out because they are too large or memory is short. */
   onLeftOut?(path: string, reason: string): void;
-  /** The built entry of the process; default: beside this file. */
+  /** Built entry of the process; defaults to the one beside this file. */
   entry?: URL;
   signal?: AbortSignal;
 }
@@ -28,8 +28,8 @@ export interface MixedRecording {
 }
 
 /**
- * Mixes a finished recording into one MP4 file, with pictures in a grid and all sound, aligned by its report. Runs in a process
- * of its own; a failure leaves nothing behind.
+ * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
+ * report. Runs in a forked process; a failure leaves nothing behind.
  * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED`
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
@@ -73,7 +73,7 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
     },
   });
   void mixer.send(job);
-  // Its file may be touched only once the process is gone.
+  // Do not touch its file before the process has exited.
   await mixer.closed;
   if (made === undefined) throw new ComponentError('MIX_FAILED', `the recording is not mixed: ${failure}`);
 

@@ -6,7 +6,7 @@ import { opusOf, TimedFrames } from './timed-frames.js';
 
 const SAMPLES_PER_MS = SAMPLE_RATE / 1_000;
 
-/** One recorded Opus file, decoded as the mix goes on. */
+/** One recorded Opus file, decoded as the mix advances. */
 export class MixedAudio {
   readonly #frames: TimedFrames;
   readonly #queue = new PcmQueue();
@@ -17,7 +17,7 @@ export class MixedAudio {
     this.#track = new OpusTrack(native);
   }
 
-  /** Adds the samples from `position` on to both sides. */
+  /** Adds the samples starting at `position` to both channels. */
   async addTo(left: Float32Array, right: Float32Array, position: number): Promise<void> {
     const untilMs = (position + left.length) / SAMPLES_PER_MS;
     for (let frame = await this.#frames.take(untilMs); frame !== undefined; frame = await this.#frames.take(untilMs)) {
@@ -30,7 +30,7 @@ export class MixedAudio {
     this.#queue.addTo(left, right, position);
   }
 
-  /** Returns true when nothing is left at `position` or after it. */
+  /** Returns true when nothing is left at or after `position`. */
   finishedAt(position: number): boolean {
     return this.#frames.finished && this.#queue.end <= position;
   }

@@ -3,10 +3,10 @@ import type { Tile } from '../av/layout.js';
 import { PictureTrack, type PictureTrackOptions } from '../av/picture-track.js';
 import { picturesOf, TimedFrames } from './timed-frames.js';
 
-/** A picture that lasts longer comes from a camera that was off: its tile is given up. */
+/** A picture that lasts longer means the camera was off, so its tile is given up. */
 const STALE_MS = 10_000;
 
-/** One recorded H.264 file and its picture at the time of the mix. */
+/** One recorded H.264 file and its picture at the current time of the mix. */
 export class MixedVideo {
   readonly #frames: TimedFrames;
   readonly #track: PictureTrack;
@@ -19,14 +19,17 @@ export class MixedVideo {
     this.#track = new PictureTrack({ ...options, method: 'SWS_BICUBIC', origin: path });
   }
 
-  /** Decodes the pictures that start at `atMs` or before. One that does not decode counts as lost: the previous one stays. */
+  /**
+   * Decodes the pictures that start at or before `atMs`. One that fails to decode counts as lost: the previous picture
+   * stays.
+   */
   async advance(atMs: number): Promise<void> {
     for (let frame = await this.#frames.take(atMs); frame !== undefined; frame = await this.#frames.take(atMs)) {
       this.#endMs = frame.atMs + frame.durationMs;
       const pictures = this.#track.decode('h264', frame.data);
       if (pictures !== undefined && pictures > 0) this.#shownFromMs = frame.atMs;
     }
-    // The others need its memory.
+    // Other files need its memory.
     if (this.finishedAt(atMs)) this.#close();
   }
 

@@ -14,21 +14,25 @@ const HEIGHT = 720;
 const FRAMES_PER_SECOND = 30;
 const FRAME_MS = 1_000 / FRAMES_PER_SECOND;
 const SAMPLES_PER_FRAME = 48_000 / FRAMES_PER_SECOND;
-/** Memory for decoded pictures of files that play at the same time. A mix may take longer than its recording, so there may be many. */
+/**
+ * Memory for the decoded pictures of files that play at the same time. There may be many, since a mix may take longer
+ * than its recording.
+ */
 const DECODED_BYTES = 512 * 1024 * 1024;
 
 export interface MixOptions {
   native: Native;
   tracks: readonly RecordedTrack[];
   output: string;
-  /** Called after each second. */
+  /** Called after each second of the mix. */
   onProgress(doneMs: number): void;
-  /** Called once for each cause when the pictures of a file are left out. */
+  /** Called once per cause when a file's pictures are left out. */
   onLeftOut(path: string, reason: string): void;
 }
 
 /**
- * Mixes the tracks into one movie: pictures in a grid whose layout follows the tracks, and all sound. Returns the length in ms.
+ * Mixes the tracks into one movie with all sound and a picture grid whose layout follows the tracks. Returns the length
+ * in ms.
  */
 export async function mixTracks(options: MixOptions): Promise<number> {
   const { native, tracks, output, onProgress, onLeftOut } = options;
@@ -53,7 +57,7 @@ export async function mixTracks(options: MixOptions): Promise<number> {
   let frames = 0;
   for (; ; frames++) {
     const atMs = frames * FRAME_MS;
-    // Half a frame ahead, so that pictures are early as often as late.
+    // Half a frame ahead, so that pictures are early as often as they are late.
     for (const video of videos) await video.advance(atMs + FRAME_MS / 2);
     const soundEnd = frames * SAMPLES_PER_FRAME;
     const isOver =
@@ -81,7 +85,7 @@ async function mix(audios: readonly MixedAudio[], writer: MovieWriter, position:
   writer.sound(left, right);
 }
 
-/** The canvas and the layout on it. */
+/** The canvas and its current layout. */
 class Grid {
   readonly #canvas = new Canvas(WIDTH, HEIGHT);
   #layout = '';

@@ -4,7 +4,7 @@ import type { Native } from '../av/native.js';
 
 const AUDIO_BITRATE_BPS = 160_000;
 const VIDEO_OPTIONS = { preset: 'veryfast', crf: '21' };
-/** Seconds between key frames: how far a player has to go back when it seeks. */
+/** Seconds between key frames, and so the furthest a player must go back when seeking. */
 const KEY_SECONDS = 2;
 
 export interface MovieFormat extends VideoFormat {
@@ -22,7 +22,7 @@ interface Output {
   step: bigint;
 }
 
-/** Writes H.264 and AAC to one MP4 file with its index in front, by libavformat. */
+/** Writes H.264 and AAC to one MP4 file with libavformat, with the index at the front. */
 export class MovieWriter {
   readonly #native: Native;
   readonly #format: FormatContext;
@@ -39,12 +39,12 @@ export class MovieWriter {
     if (options.hasVideo) this.#video = this.#openVideo(options);
     if (options.hasAudio) this.#audio = this.#openAudio();
     check(this.#format.openOutputSync(), `${options.path} cannot be written`);
-    // Never as a dictionary: the library frees that twice.
+    // Not as a dictionary: the library frees it twice.
     this.#format.setOption('movflags', '+faststart');
     check(this.#format.writeHeaderSync(), 'the header of the MP4 file cannot be written');
   }
 
-  /** Writes a whole picture, 4:2:0 without gaps. */
+  /** Writes a whole 4:2:0 picture without gaps. */
   picture(canvas: Buffer): void {
     const output = this.#video!;
     output.frame.makeWritable();
@@ -54,7 +54,7 @@ export class MovieWriter {
     this.#encode(output, output.frame);
   }
 
-  /** Writes `AAC_FRAME` samples of each side, -1..1. */
+  /** Writes `AAC_FRAME` samples per channel, -1..1. */
   sound(left: Float32Array, right: Float32Array): void {
     const output = this.#audio!;
     fillStereo(output.frame, left, right);
@@ -73,7 +73,7 @@ export class MovieWriter {
     check(context.sendFrameSync(frame), 'an encoder takes nothing');
     while (context.receivePacketSync(this.#packet) >= 0) {
       this.#packet.streamIndex = stream.index;
-      // Encoders leave it out, and the last frame would have no duration.
+      // Encoders do not set it, which would leave the last frame without a duration.
       this.#packet.duration = step;
       this.#packet.rescaleTs(context.timeBase, stream.timeBase);
       check(this.#format.interleavedWriteFrameSync(this.#packet), 'the MP4 file cannot be written');

@@ -5,7 +5,7 @@ interface Block {
   samples: Int16Array;
 }
 
-/** Decoded sound of one track, waiting for its place in the mix. Positions are samples at 48 kHz; stereo. */
+/** One track's decoded sound waiting for its place in the mix. Positions are samples at 48 kHz; stereo. */
 export class PcmQueue {
   #blocks: Block[] = [];
   #end = 0;
@@ -21,7 +21,7 @@ export class PcmQueue {
     this.#end = at + (samples.length >> 1);
   }
 
-  /** Adds the samples from `position` on to both sides, and drops what lies before their end. */
+  /** Adds the samples starting at `position` to both channels, and drops everything before their end. */
   addTo(left: Float32Array, right: Float32Array, position: number): void {
     const end = position + left.length;
     for (const { at, samples } of this.#blocks) {

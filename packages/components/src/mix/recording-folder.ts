@@ -4,10 +4,10 @@ import { ComponentError } from '../errors.js';
 
 const REPORT_FILE = 'report.json';
 const ENCODINGS = { audio: 'OPUS', video: 'H264' } as const;
-/** A century: larger values are invalid. */
+/** A century; larger values are invalid. */
 const MAX_MS = 100 * 365 * 86_400_000;
 
-/** One file of a recording with its place in time. */
+/** One file of a recording and its place in time. */
 export interface RecordedTrack {
   path: string;
   kind: 'audio' | 'video';
@@ -16,14 +16,14 @@ export interface RecordedTrack {
 }
 
 export interface RecordingFolder {
-  /** In order of their start. */
+  /** Ordered by start. */
   tracks: RecordedTrack[];
-  /** According to the report; the files may differ. */
+  /** As reported; the files may differ. */
   durationMs: number;
 }
 
 /**
- * Reads the tracks that `report.json` lists, with their offsets.
+ * Reads the tracks listed in `report.json` with their offsets.
  * @throws ComponentError `BAD_RECORDING`
  */
 export async function readRecordingFolder(directory: string): Promise<RecordingFolder> {

@@ -6,14 +6,14 @@ import { OpusPackets } from '../ogg/opus-packets.js';
 const CHUNK_BYTES = 256 * 1024;
 
 export interface TimedFrame {
-  /** Ms from the start of the mix. */
+  /** Milliseconds from the start of the mix. */
   atMs: number;
   durationMs: number;
-  /** One Opus packet, or one picture in Annex B. */
+  /** One Opus packet, or one Annex B picture. */
   data: Buffer;
 }
 
-/** Frames of one file, read as they are needed. */
+/** Frames of one file, read on demand. */
 export class TimedFrames {
   readonly #frames: AsyncGenerator<TimedFrame>;
   #next: TimedFrame | undefined;
@@ -23,7 +23,7 @@ export class TimedFrames {
     this.#frames = frames;
   }
 
-  /** Returns the next frame if it starts at `untilMs` or before. */
+  /** Returns the next frame if it starts at or before `untilMs`. */
   async take(untilMs: number): Promise<TimedFrame | undefined> {
     if (!this.#begun) await this.#read();
     const frame = this.#next;
@@ -33,7 +33,7 @@ export class TimedFrames {
     return frame;
   }
 
-  /** True once every frame has been taken. */
+  /** True once all frames have been taken. */
   get finished(): boolean {
     return this.#begun && this.#next === undefined;
   }

@@ -1,4 +1,4 @@
-/** Writes boxes of ISO/IEC 14496-12, and the numbers in them. */
+/** Writers for the boxes of ISO/IEC 14496-12 and the numbers in them. */
 export const u8 = (...values: readonly number[]): Buffer => Buffer.from(values);
 
 export function u16(...values: readonly number[]): Buffer {

@@ -1,6 +1,6 @@
 import { ComponentError } from '../errors.js';
 
-/** Limit of a fragment, which holds about a second. */
+/** Maximum size of a fragment, which holds about one second. */
 const MAX_BOX_BYTES = 64 * 1024 * 1024;
 const HEADER_BYTES = 8;
 const CONTAINERS = new Set(['trak', 'mdia', 'minf', 'stbl']);
@@ -31,8 +31,8 @@ interface Run {
 }
 
 /**
- * Reads recorded files with one H.264 track, as written by `initSegment` and `fragment`. A file that ends within a fragment, as
- * after a crash, is read up to there.
+ * Reads recorded files with one H.264 track, as written by `initSegment` and `fragment`. A file that ends within a
+ * fragment, as after a crash, is read up to that fragment.
  */
 export class FragmentReader {
   #rest: Buffer = Buffer.alloc(0);
@@ -40,21 +40,21 @@ export class FragmentReader {
   #header: Mp4VideoHeader | undefined;
   #moof: { bytes: number; runs: Run[] } | undefined;
   #end = 0;
-  /** Bytes of the boxes so far. */
+  /** Bytes of the boxes read so far. */
   #read = 0;
   #wholeBytes = 0;
 
-  /** Set after the first bytes. */
+  /** Set once the header has been read. */
   get header(): Mp4VideoHeader | undefined {
     return this.#header;
   }
 
-  /** Ticks at the end of the last whole fragment. */
+  /** Ticks at the end of the last complete fragment. */
   get end(): number {
     return this.#end;
   }
 
-  /** Bytes up to the end of the last whole fragment, also after an error. */
+  /** Bytes up to the end of the last complete fragment; valid even after an error. */
   get wholeBytes(): number {
     return this.#wholeBytes;
   }
@@ -112,7 +112,7 @@ export class FragmentReader {
   }
 }
 
-/** Yields the bodies of the boxes in a container, in order. */
+/** Yields the bodies of a container's boxes in order. */
 function* children(body: Buffer): Generator<{ type: string; body: Buffer }> {
   let at = 0;
   while (at + HEADER_BYTES <= body.length) {
@@ -126,7 +126,7 @@ function* children(body: Buffer): Generator<{ type: string; body: Buffer }> {
   }
 }
 
-/** Finds a box by type at any depth. */
+/** Finds a box by type, at any depth. */
 function find(body: Buffer, wanted: string): Buffer | undefined {
   for (const child of children(body)) {
     if (child.type === wanted) return child.body;
@@ -151,7 +151,7 @@ function readHeader(moov: Buffer): Mp4VideoHeader {
   return { width: entry.readUInt16BE(24), height: entry.readUInt16BE(26), timescale, sps, pps };
 }
 
-/** Parses a box, with its end. */
+/** Reads one parameter set and returns it with its end. */
 function parameterSet(avcC: Buffer, at: number): [set: Buffer, end: number] {
   const length = at + 2 <= avcC.length ? avcC.readUInt16BE(at) : Number.POSITIVE_INFINITY;
   if (at + 2 + length > avcC.length) throw bad('a parameter set that ends behind its box');

@@ -9,29 +9,29 @@ export interface Mp4Sample {
   key: boolean;
 }
 
-/** Consecutive samples of one track, without a gap. */
+/** Consecutive samples of one track, without gaps. */
 export interface Mp4Run {
-  /** Number of the track in the initialisation segment, from 1. */
+  /** Track number in the initialisation segment, from 1. */
   track: number;
-  /** Decode time of the first sample, ticks since the start of the stream. */
+  /** Decode time of the first sample in ticks since the start of the stream. */
   decodeTime: number;
   samples: readonly Mp4Sample[];
 }
 
-/** sample_depends_on = 2, and: depends on others, is no sync sample (14496-12, 8.8.3.1). */
+/** sample_depends_on = 2; for other samples: depends on others and is not a sync sample (14496-12, 8.8.3.1). */
 const SYNC_SAMPLE = 0x0200_0000;
 const OTHER_SAMPLE = 0x0101_0000;
 const DEFAULT_BASE_IS_MOOF = 0x02_0000;
-/** Data offset, and per sample duration, size and flags. */
+/** Data offset, then duration, size and flags per sample. */
 const TRUN_FIELDS = 0x701;
 
 /**
- * Writes one fragment, `moof` and `mdat` (ISO/IEC 14496-12, section 8.8), cut anywhere in the stream: the file is playable at
- * any time. Runs without samples are left out.
+ * Writes one fragment, `moof` and `mdat` (ISO/IEC 14496-12, section 8.8). A fragment may be cut anywhere, and the file
+ * is playable after each. Runs without samples are left out.
  */
 export function fragment(sequence: number, runs: readonly Mp4Run[]): Buffer {
   const filled = runs.filter(({ samples }) => samples.length > 0);
-  // Offsets count from the start of the header and do not change its size.
+  // Offsets count from the start of the header; their values do not change its size.
   const header = (base: number): Buffer => {
     let offset = base;
     const trafs = filled.map((run) => {
@@ -63,7 +63,7 @@ function traf({ track, decodeTime, samples }: Mp4Run, dataOffset: number): Buffe
   );
 }
 
-/** Returns NAL units in the form of samples. */
+/** Returns the NAL units as they appear in samples. */
 export function lengthPrefixed(nals: readonly Buffer[]): Buffer {
   return Buffer.concat(nals.flatMap((nal) => [u32(nal.length), nal]));
 }

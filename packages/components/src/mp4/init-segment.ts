@@ -10,16 +10,16 @@ export interface Mp4VideoTrack {
   sps: Buffer;
   pps: Buffer;
   /**
-   * True when samples hold parameter sets other than these: the entry `avc1` allows none in them, `avc3` does
+   * True when samples contain parameter sets other than these, which the sample entry `avc3` allows and `avc1` does not
    * (ISO/IEC 14496-15 section 5.4.2). The segment has the same length either way.
    */
   hasOtherSets?: boolean;
 }
 
-/** AAC in stereo. */
+/** Stereo AAC. */
 export interface Mp4AudioTrack {
   kind: 'audio';
-  /** Samples per second, also the timescale. */
+  /** Samples per second; also the timescale. */
   sampleRate: number;
   /** AudioSpecificConfig, ISO/IEC 14496-3. */
   audioConfig: Buffer;
@@ -32,7 +32,7 @@ const UNITY_MATRIX = u32(0x0001_0000, 0, 0, 0, 0x0001_0000, 0, 0, 0, 0x4000_0000
 const SEVENTY_TWO_DPI = 0x0048_0000;
 const LANGUAGE_UND = 0x55c4;
 
-/** Writes what a player needs before any fragment: `ftyp` and `moov`. Tracks are numbered from 1 in their order. */
+/** Writes the boxes a player needs before any fragment: `ftyp` and `moov`. Tracks are numbered from 1 in order. */
 export function initSegment(tracks: readonly Mp4Track[]): Buffer {
   const mvhd = fullBox(
     'mvhd',
@@ -97,7 +97,7 @@ function trak({ id, volume, width, height, timescale, handler, mediaHeader, samp
 function videoTrak({ width, height, timescale, sps, pps, hasOtherSets }: Mp4VideoTrack, id: number): Buffer {
   const avcC = box(
     'avcC',
-    // Profile, compatibility and level follow the NAL header; NAL lengths take 4 bytes.
+    // Profile, compatibility and level follow the NAL header; NAL unit lengths take 4 bytes.
     u8(1, sps[1] ?? 0, sps[2] ?? 0, sps[3] ?? 0, 0xff, 0xe1),
     u16(sps.length),
     sps,
@@ -126,7 +126,7 @@ function audioTrak({ sampleRate, audioConfig }: Mp4AudioTrack, id: number): Buff
   const descriptor = (tag: number, content: Buffer): Buffer => Buffer.concat([u8(tag, content.length), content]);
   const decoderConfig = descriptor(
     4,
-    // MPEG-4 audio, an audio stream; buffer size and bitrates unknown.
+    // MPEG-4 audio in an audio stream; buffer size and bitrates are unknown.
     Buffer.concat([u8(0x40, 0x15), zeros(11), descriptor(5, audioConfig)]),
   );
   const esds = fullBox('esds', 0, 0, descriptor(3, Buffer.concat([zeros(3), decoderConfig, descriptor(6, u8(2))])));

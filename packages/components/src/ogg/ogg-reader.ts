@@ -1,7 +1,7 @@
 import { ComponentError } from '../errors.js';
 import { OggFlag, readPage, type OggPage } from './page.js';
 
-/** Cover pictures in the comment header may be this large; no Opus packet comes near. */
+/** Cover pictures in the comment header may be this large; no Opus packet comes close. */
 const MAX_PACKET_BYTES = 16 * 1024 * 1024;
 
 export interface OggPacket {
@@ -10,26 +10,26 @@ export interface OggPacket {
 }
 
 /**
- * Turns the bytes of an Ogg file into whole packets, however they are laced or continued over pages (RFC 3533). A damaged page
- * is skipped with the packet it cuts; only an oversized packet is an error.
+ * Turns the bytes of an Ogg file into whole packets, however they are laced or continued across pages (RFC 3533). A
+ * damaged page is skipped together with the packet it interrupts; only an oversized packet is an error.
  */
 export class OggReader {
   #rest: Buffer = Buffer.alloc(0);
-  /** Parts of the unfinished packet, by stream. */
+  /** Parts of the incomplete packet, by stream. */
   readonly #open = new Map<number, { parts: Buffer[]; bytes: number; sequence: number }>();
   #damaged = 0;
 
-  /** Number of places where bytes had to be skipped. */
+  /** Number of places where bytes were skipped. */
   get damaged(): number {
     return this.#damaged;
   }
 
-  /** Bytes at the end that do not form a whole page yet. */
+  /** Trailing bytes that do not form a whole page yet. */
   get pending(): number {
     return this.#rest.length;
   }
 
-  /** @throws ComponentError `BAD_OGG` for a packet above 16 MB */
+  /** @throws ComponentError `BAD_OGG` for a packet over 16 MB */
   push(chunk: Buffer): OggPacket[] {
     const packets: OggPacket[] = [];
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -55,10 +55,10 @@ export class OggReader {
     let open = this.#open.get(serial);
     const continues = (flags & OggFlag.continued) !== 0;
     if (open !== undefined && (!continues || (open.sequence + 1) >>> 0 !== sequence)) {
-      // A page was lost in between, and the packet with it.
+      // A page in between was lost, and the packet with it.
       open = undefined;
     }
-    // The end of a packet whose start is missing.
+    // The tail of a packet whose start is missing.
     let orphan = continues && open === undefined;
     let parts = open?.parts ?? [];
     let bytes = open?.bytes ?? 0;
@@ -78,7 +78,7 @@ export class OggReader {
       bytes = 0;
     }
     if (isOpen && !orphan) {
-      // The page's memory belongs to the caller.
+      // Copy: the page's memory belongs to the caller.
       this.#open.set(serial, { parts: [Buffer.concat(parts)], bytes, sequence });
     } else {
       this.#open.delete(serial);

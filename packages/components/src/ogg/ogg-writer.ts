@@ -6,7 +6,7 @@ const MAX_SEGMENTS = 255;
 export interface OggWriterOptions {
   serial: number;
   channels: number;
-  /** Limit of samples at 48 kHz in one page: what a crash may cost. */
+  /** Maximum samples per page at 48 kHz, which is how much a crash may cost. */
   pageSamples: number;
 }
 
@@ -30,12 +30,12 @@ export class OggWriter {
 
   begin(): Buffer {
     const { channels } = this.#options;
-    // No pre-skip: the first packet is from the middle of a call, and nothing is to be cut off.
+    // No pre-skip: the first packet comes from the middle of a call, and nothing should be cut off.
     const head = this.#single(writeOpusHead({ channels, preSkip: 0 }), OggFlag.first);
     return Buffer.concat([head, this.#single(writeOpusTags('Bloom'), 0)]);
   }
 
-  /** Returns the pages that are full now, often none. */
+  /** Returns the pages completed by this packet, often none. */
   packet(data: Buffer, samples: number): Buffer {
     const segments = lacingOf(data.length);
     const flushed = this.#lacing.length + segments.length > MAX_SEGMENTS ? this.#flush(0) : NOTHING;

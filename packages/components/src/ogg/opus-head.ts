@@ -1,6 +1,6 @@
 import { ComponentError } from '../errors.js';
 
-/** The identification header of Opus in Ogg, RFC 7845 section 5.1. */
+/** Opus identification header in Ogg, RFC 7845 section 5.1. */
 export interface OpusHead {
   channels: number;
   /** Samples at 48 kHz that a player skips at the start. */
@@ -33,7 +33,7 @@ export function writeOpusHead({ channels, preSkip }: OpusHead): Buffer {
   return head;
 }
 
-/** The comment header, RFC 7845 section 5.2, without comments. */
+/** Comment header without comments, RFC 7845 section 5.2. */
 export function writeOpusTags(vendor: string): Buffer {
   const name = Buffer.from(vendor);
   const tags = Buffer.alloc(8 + 4 + name.length + 4);

@@ -10,8 +10,8 @@ export interface OpusPacket {
 }
 
 /**
- * Turns the bytes of an .ogg file into Opus packets (RFC 7845): the first Opus stream in it and those chained to it. Headers
- * are left out; invalid packets are skipped.
+ * Turns the bytes of an .ogg file into Opus packets (RFC 7845): those of the first Opus stream and of streams chained
+ * to it. Headers are left out; invalid packets are skipped.
  */
 export class OpusPackets {
   readonly #ogg = new OggReader();
@@ -23,17 +23,17 @@ export class OpusPackets {
     return this.#skipped + this.#ogg.damaged;
   }
 
-  /** Bytes at the end that do not form a whole page yet. */
+  /** Trailing bytes that do not form a whole page yet. */
   get pending(): number {
     return this.#ogg.pending;
   }
 
-  /** @throws ComponentError `BAD_OGG`: a stream that cannot be sent as RTP */
+  /** @throws ComponentError `BAD_OGG` for a stream that cannot be sent as RTP */
   push(chunk: Buffer): OpusPacket[] {
     return this.#ogg.push(chunk).flatMap((packet) => this.#packet(packet) ?? []);
   }
 
-  /** Called at the end of the file. @throws ComponentError `BAD_OGG` when it contained no Opus */
+  /** Called at the end of the file. @throws ComponentError `BAD_OGG` if it contained no Opus */
   end(): void {
     if (this.#serial < 0) throw new ComponentError('BAD_OGG', 'there is no Opus stream in the file');
   }

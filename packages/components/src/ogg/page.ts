@@ -8,7 +8,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, i) => {
   return crc >>> 0;
 });
 
-/** Computes the checksum of a page, with its checksum field as zero. */
+/** Computes the checksum of a page, treating its checksum field as zero. */
 export function oggCrc(page: Buffer): number {
   let crc = 0;
   for (let i = 0; i < page.length; i++) {
@@ -20,11 +20,11 @@ export function oggCrc(page: Buffer): number {
 
 export interface OggPage {
   flags: number;
-  /** Position at the end of the last packet that ends in the page; -1 without one. */
+  /** Position at the end of the last packet that ends in the page; -1 if none does. */
   granule: bigint;
   serial: number;
   sequence: number;
-  /** One number per segment, 0..255; a packet ends with the first one below 255. */
+  /** One value per segment, 0..255; a value below 255 ends a packet. */
   lacing: Uint8Array;
   body: Buffer;
 }
@@ -44,8 +44,8 @@ export function writePage({ flags, granule, serial, sequence, lacing, body }: Og
 }
 
 /**
- * Parses the page at the start of `bytes`, with its whole length. Returns undefined when more bytes are needed, null without an
- * intact page.
+ * Parses the page at the start of `bytes` and returns it with its total length; undefined when more bytes are needed,
+ * null when there is no intact page.
  */
 export function readPage(bytes: Buffer): { page: OggPage; length: number } | undefined | null {
   const magic = Math.min(4, bytes.length);

@@ -5,13 +5,13 @@ import { type Clock, sleep } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
 
 export const GARBAGE_INTERVAL_MS = 600_000;
-/** A part that has not changed for this long is obsolete. */
+/** A part unchanged for this long is obsolete. */
 export const OBSOLETE_MS = 3_600_000;
 
 export interface GarbageOptions {
   /** `raw_recordings` */
   directory: string;
-  /** Ids of the rooms that are alive on this node. */
+  /** Returns the ids of the rooms alive on this node. */
   liveRooms(): Promise<ReadonlySet<string>>;
   isPending(partDirectory: string): boolean;
   log: Log;
@@ -19,8 +19,8 @@ export interface GarbageOptions {
 }
 
 /**
- * Goes once through the raw recordings of rooms that are gone. Entries that vanish meanwhile or cannot be read are left for the
- * next round.
+ * Removes the obsolete raw recordings of rooms that have ended. Entries that vanish during the pass or cannot be read
+ * are left for the next one.
  */
 export async function collectGarbage(options: GarbageOptions): Promise<void> {
   const { directory, liveRooms, log } = options;
@@ -43,7 +43,7 @@ export async function collectGarbage(options: GarbageOptions): Promise<void> {
   }
 }
 
-/** Creates the directory and collects garbage every ten minutes, until the returned function is called. */
+/** Creates the directory and collects garbage every ten minutes until the returned function is called. */
 export function startGarbageCollection(options: GarbageOptions): () => void {
   const { directory, log, clock } = options;
   const ending = new AbortController();
@@ -66,7 +66,7 @@ async function isObsolete(part: string, { isPending, clock }: GarbageOptions): P
   if (isPending(part)) return false;
   const files = await readdir(part).catch(() => undefined);
   if (files === undefined) return false;
-  // An empty one has its own time: a recording that has just begun has no file yet.
+  // An empty directory counts with its own time: a recording that has just begun has no file yet.
   const times = await Promise.all(
     (files.length === 0 ? ['.'] : files).map((file) =>
       stat(join(part, file)).then(
@@ -79,7 +79,7 @@ async function isObsolete(part: string, { isPending, clock }: GarbageOptions): P
   return clock.wall() - Math.max(...times) > OBSOLETE_MS;
 }
 
-/** Returns the names of the directories in a directory; none when it cannot be read. */
+/** Returns the names of a directory's subdirectories; none when it cannot be read. */
 export async function directories(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
 

@@ -1,16 +1,18 @@
 import type { TappedFrame } from '@bloom/sfu';
 
-/** By then the fastest frame has come; later changes are drift between two clocks. */
+/** The fastest frame has arrived by then; later changes are drift between the two clocks. */
 export const SETTLE_MS = 30_000;
-/** Clock readings that differ by more belong to another clock: the publisher moved to another machine, or set its clock. */
+/**
+ * Readings further apart than this come from different clocks: the publisher moved to another machine or set its clock.
+ */
 const SAME_CLOCK_MS = 1_000;
 
-/** The first frame may come this much later than the fastest one; a clock that is slower still was set again and again. */
+/** The first frame may be this much later than the fastest one. A clock slower than that was set repeatedly. */
 const LONGEST_DELAY_MS = 2_000;
 
-/** Offset between the publisher's clock and the server's. */
+/** Offset between the publisher's clock and the server's clock. */
 export interface ClockOffset {
-  /** Server time minus publisher time, including the shortest delay between them. */
+  /** Server time minus publisher time, including the shortest delay between the two. */
   readonly ms: number;
 }
 
@@ -21,13 +23,14 @@ interface Epoch {
 }
 
 /**
- * Clock of one publisher, known from its RTCP sender reports and aligned with the server's by the frame with the shortest
- * delay. All tracks of the publisher share it, so that audio and video stay in sync whatever the network does to either.
+ * Clock of one publisher, known from its RTCP sender reports and aligned with the server's clock by the frame with the
+ * shortest delay. All tracks of the publisher share it, so that audio and video stay in sync whatever the network does
+ * to either.
  */
 export class OriginClock {
   readonly #epochs: Epoch[] = [];
 
-  /** Returns undefined without a sender report. The offset may still fall within `SETTLE_MS`. */
+  /** Returns undefined without a sender report. The offset may still decrease within `SETTLE_MS`. */
   offsetOf({ arrivalMs, senderMs }: TappedFrame): ClockOffset | undefined {
     if (senderMs === undefined) return undefined;
     const ms = arrivalMs - senderMs;

@@ -1,25 +1,26 @@
 /**
- * A hidden file beside those of a recording until they are uploaded: it holds the destination (never the credentials) and,
- * during recording, a draft of `report.json`. The node that works on the part touches it every few seconds. After a crash
- * another run finds what was left behind, and nodes that share a directory leave each other's parts alone.
+ * A hidden file that stays beside a recording's files until they are uploaded. It holds the destination (never the
+ * credentials) and, during recording, a draft of `report.json`. The node that works on the part touches it every few
+ * seconds, so that after a crash a later run finds the leftovers, and nodes that share a directory leave each other's
+ * parts alone.
  */
 import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
 
 export const MARK_FILE = '.upload.json';
-/** Names of mark and report while they are being written. */
+/** Names of the mark and the report while they are being written. */
 const MARK_DRAFT = `${MARK_FILE}.new`;
 const REPORT_DRAFT = `.${REPORT_FILE}.new`;
 export const BEAT_MS = 10_000;
-/** A part whose mark stays the same for this long is orphaned. */
+/** A part whose mark has not changed for this long is orphaned. */
 export const ORPHAN_MS = 60_000;
 
 export interface PartMark {
   bucket: string;
-  /** Prefix of the object keys, without slashes at its ends. */
+  /** Prefix of the object keys, without leading or trailing slashes. */
   prefix: string;
-  /** Time of the first upload attempt, Unix milliseconds; null before. */
+  /** Time of the first upload attempt in Unix milliseconds; null before it. */
   uploadingSince: number | null;
   /** The report so far, while the files are being written; null once `report.json` exists. */
   draft: RecordingReport | null;
@@ -35,7 +36,7 @@ async function writeWhole(directory: string, name: string, draft: string, text: 
   await rename(join(directory, draft), join(directory, name));
 }
 
-/** Returns undefined without a valid mark. */
+/** Returns undefined when there is no valid mark. */
 export async function readMark(directory: string): Promise<PartMark | undefined> {
   try {
     const mark = JSON.parse(await readFile(join(directory, MARK_FILE), 'utf8')) as Partial<PartMark>;
@@ -54,12 +55,15 @@ export async function readMark(directory: string): Promise<PartMark | undefined>
   }
 }
 
-/** Shows that this node still works on the part. */
+/** Shows that this node is still working on the part. */
 export async function touchMark(directory: string, unixMs: number): Promise<void> {
   await utimes(join(directory, MARK_FILE), unixMs / 1_000, unixMs / 1_000).catch(() => undefined);
 }
 
-/** Returns when a node last touched the mark, by that node's clock, 0 after an orderly end; undefined without a mark. */
+/**
+ * Returns when a node last touched the mark, on that node's clock; 0 after an orderly shutdown, undefined without a
+ * mark.
+ */
 export async function touchedAt(directory: string): Promise<number | undefined> {
   return (await stat(join(directory, MARK_FILE)).catch(() => undefined))?.mtimeMs;
 }
@@ -70,7 +74,7 @@ export async function removeMark(directory: string): Promise<void> {
   }
 }
 
-/** Writes the report atomically, also on a full disk: then it replaces the mark and takes over its blocks. */
+/** Writes the report atomically, even on a full disk: there it replaces the mark and reuses its blocks. */
 export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
   try {
     await writeWhole(directory, REPORT_FILE, REPORT_DRAFT, reportText(report));
@@ -78,7 +82,7 @@ export async function writeReport(directory: string, report: RecordingReport): P
     await rm(join(directory, REPORT_DRAFT), { force: true }).catch(() => undefined);
     const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);
     if (mark === undefined) throw error;
-    // Without blanks it is no longer than the mark, which holds the same content.
+    // Without whitespace it is no longer than the mark, which has the same content.
     const text = JSON.stringify(report);
     try {
       await mark.writeFile(text);

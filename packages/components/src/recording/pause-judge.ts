@@ -1,20 +1,20 @@
 import type { TappedFrame } from '@bloom/sfu';
 
-/** Frames this much later than their timestamps: the publisher paused, or the network held them back. */
+/** Frames this much later than their timestamps follow either a pause of the publisher or a stall of the network. */
 const MISSING_MS = 500;
-/** Frames that the network held back arrive together within this time. */
+/** Frames held back by the network arrive together within this time. */
 const WATCH_MS = 300;
 const MAX_HELD = 64;
 
 export interface JudgedFrame {
   frame: TappedFrame;
-  /** The track paused before this frame and its timestamps stood still, as for a muted microphone. */
+  /** True when the track paused before this frame and its timestamps stood still, as for a muted microphone. */
   afterPause: boolean;
 }
 
 /**
- * Distinguishes a pause of the publisher from a stall of the network, which look the same at first: holds frames after a gap
- * until it is clear whether the track is catching up.
+ * Tells a pause of the publisher from a stall of the network, which look the same at first, by holding the frames after
+ * a gap until it is clear whether the track is catching up.
  */
 export class PauseJudge {
   readonly #clockRate: number;
@@ -26,7 +26,7 @@ export class PauseJudge {
     this.#clockRate = clockRate;
   }
 
-  /** Returns the frames that are decided, in order. */
+  /** Returns the frames decided so far, in order. */
   push(frame: TappedFrame): JudgedFrame[] {
     const before = this.#last;
     this.#last = frame;
@@ -54,7 +54,7 @@ export class PauseJudge {
     return held.map((frame, i) => ({ frame, afterPause: i === 0 && !hasCaughtUp }));
   }
 
-  /** Returns how far the timestamps are ahead of the arrivals, ms. */
+  /** Returns by how many ms the timestamps are ahead of the arrivals. */
   #gain(from: TappedFrame, to: TappedFrame): number {
     return ((to.timestamp - from.timestamp) * 1_000) / this.#clockRate - (to.arrivalMs - from.arrivalMs);
   }

@@ -14,7 +14,7 @@ export interface RecorderOptions {
   /** `raw_recordings` */
   baseDirectory: string;
   clock: Clock;
-  /** Returns the time by the clock of the frames' arrivals, which does not follow when the machine's time is set. */
+  /** Returns the time on the clock of frame arrivals, which ignores changes of the machine's time. */
   mediaNow(): number;
   /** Destination of the finished part. */
   destination: { bucket: string; prefix: string };
@@ -23,7 +23,7 @@ export interface RecorderOptions {
   closed?(): void;
 }
 
-/** The files of one recording component. */
+/** Files of one recording component. */
 export interface RecordedPart {
   directory: string;
   roomId: string;
@@ -32,7 +32,7 @@ export interface RecordedPart {
   files: readonly string[];
 }
 
-/** Records each track of a room into a file of its own. */
+/** Records each track of a room into a separate file. */
 export class Recorder implements Component {
   readonly #options: RecorderOptions;
   readonly #tracks = new Map<string, TrackRecorder>();
@@ -40,14 +40,14 @@ export class Recorder implements Component {
   readonly #recorders: TrackRecorder[] = [];
   readonly #origins = new Map<string, OriginClock>();
   readonly #startedAtMs: number;
-  /** The same moment by the clock of the frames' arrivals. */
+  /** The same moment on the clock of frame arrivals. */
   readonly #mediaStartedAtMs: number;
   readonly #directory: Promise<{ directory: string; name: string } | undefined>;
   #part: { directory: string; name: string } | undefined;
   #wanted: readonly ReceivedTrack[] = [];
   #crashed = false;
   #saving: Promise<void> = Promise.resolve();
-  /** The draft that has not begun. */
+  /** The draft that has not been started yet. */
   #waitingDraft: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
@@ -83,8 +83,9 @@ export class Recorder implements Component {
   }
 
   /**
-   * Saves a draft of the report, and shows until the files are complete that this part is being written; called every
-   * `BEAT_MS`. Calls that find one waiting share it: a draft lists every track there was. Never rejects.
+   * Saves a draft of the report, which also shows that the part is still being written; called every `BEAT_MS` until
+   * the files are complete. Calls made while a draft is waiting share it, since a draft lists every track so far. Never
+   * rejects.
    */
   saveDraft(): Promise<void> {
     this.#waitingDraft ??= this.#saving.then(() => this.#writeDraft());
@@ -102,11 +103,12 @@ export class Recorder implements Component {
       const mark = { ...destination, uploadingSince: null, draft: this.#report() };
       await writeMark(part.directory, mark).catch((error: unknown) => {
         host.log.warn('recording.draft_failed', { error });
-        // Removed, perhaps by a node that took this one for dead: what the open files still take is lost.
+        // The directory was removed, perhaps by a node that took this one for dead: whatever the open files still
+        // receive is lost.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#crash('recording.write_failed', error);
       });
     }
-    // By the clock of the node: a file server dates what is written by its own, which may be minutes behind.
+    // Use this node's clock: a file server stamps writes with its own, which may be minutes behind.
     await touchMark(part.directory, clock.wall());
   }
 
@@ -177,7 +179,7 @@ export class Recorder implements Component {
     finished({ ...part, roomId: host.roomId, files });
   }
 
-  /** Builds the report from what the files hold so far. */
+  /** Builds the report from what the files contain so far. */
   #report(): RecordingReport {
     const tracks: Record<string, TrackReport> = {};
     const start = { wallMs: this.#startedAtMs, mediaMs: this.#mediaStartedAtMs };
@@ -200,7 +202,8 @@ export class Recorder implements Component {
           await mkdir(directory);
           return { directory, name };
         } catch (error) {
-          // Another recording of this room started in the same millisecond, or the directory was collected meanwhile.
+          // Another recording of this room started in the same millisecond, or garbage collection just removed the
+          // directory.
           const { code } = error as NodeJS.ErrnoException;
           if (code !== 'EEXIST' && code !== 'ENOENT') throw error;
         }

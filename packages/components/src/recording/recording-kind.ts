@@ -9,16 +9,16 @@ import {
 import type { S3Credentials, S3Target } from '../s3/object-store.js';
 
 export interface RecordingKindOptions {
-  /** From the environment. Each is given there or in the request, never in both. */
+  /** From the environment. Each setting is given either there or in the request, never in both. */
   s3: S3Credentials | null;
   pathPrefix: string | null;
   /** Base URL of a compatible store; null = AWS. */
   endpoint: string | null;
-  /** Starts recording; the files go to `target` below `prefix`, which has no slashes at its ends. */
+  /** Starts recording. The files go to `target` below `prefix`, which has no leading or trailing slashes. */
   record(host: ComponentHost, target: S3Target, prefix: string): Component;
 }
 
-/** Returns the component kind that records the tracks of a room into files and uploads them. */
+/** Returns the component kind that records a room's tracks into files and uploads them. */
 export function recordingKind(options: RecordingKindOptions): ComponentKind {
   const { endpoint, record } = options;
 

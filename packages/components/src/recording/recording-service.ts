@@ -17,11 +17,11 @@ export interface RecordingServiceOptions {
   endpoint: string | null;
   log: Log;
   clock?: Clock;
-  /** Called when an upload is given up. */
+  /** Called when an upload is given up on. */
   onGivenUp?(part: RecordedPart): void;
 }
 
-/** Recording components of this node, their uploads, and garbage collection. */
+/** This node's recording components, their uploads, and garbage collection. */
 export class RecordingService {
   readonly #options: RecordingServiceOptions;
   readonly kind: ComponentKind;
@@ -30,7 +30,7 @@ export class RecordingService {
   readonly #clock: Clock;
   readonly #ending = new AbortController();
   #stopCollecting: (() => void) | undefined;
-  /** A look at what earlier runs left behind is under way. */
+  /** True while the leftovers of earlier runs are being examined. */
   #resuming = false;
 
   constructor(options: RecordingServiceOptions) {
@@ -60,8 +60,9 @@ export class RecordingService {
   }
 
   /**
-   * Starts the background work: collects garbage every ten minutes, where `liveRooms` are the rooms of this node; marks what is
-   * being recorded and uploaded every ten seconds; and resumes parts of earlier runs a minute after their last mark.
+   * Starts the background work: collects garbage every ten minutes, sparing `liveRooms`, the rooms of this node; marks
+   * the parts being recorded or uploaded every ten seconds; and resumes the parts of earlier runs a minute after their
+   * last mark.
    */
   collectGarbage(liveRooms: () => Promise<ReadonlySet<string>>): void {
     const { directory, log } = this.#options;
@@ -71,7 +72,7 @@ export class RecordingService {
       liveRooms,
       log,
       clock: this.#clock,
-      // However old, a part may be next to be resumed.
+      // Any part, however old, may be the next one to resume.
       isPending: (part) => this.#resuming || this.#uploads.isPending(part),
     });
     void this.#keep(this.#ending.signal);
@@ -86,7 +87,7 @@ export class RecordingService {
       if (!this.#resuming && this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
         lookedAtMs = this.#clock.now();
         this.#resuming = true;
-        // Not waited for: it reads whole files, and a recording that is not marked meanwhile is taken for a forgotten one.
+        // Not awaited: it reads whole files, and recordings left unmarked for that long would be taken for orphans.
         void this.#uploads
           .resume(directory, s3 === null ? null : { ...s3, endpoint })
           .catch((error: unknown) => log.warn('recording.resume_failed', { error }))
@@ -99,8 +100,8 @@ export class RecordingService {
   }
 
   /**
-   * Ends all recordings and waits for uploads in progress, within the given time; files that are not uploaded by then stay on
-   * the disk. Idempotent.
+   * Ends all recordings and waits for uploads in progress within the given time. Files not uploaded by then stay on
+   * disk. Idempotent.
    */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const endMs = this.#clock.now() + timeoutMs;
@@ -110,7 +111,7 @@ export class RecordingService {
     const closed = Promise.allSettled([...this.#recorders].map((recorder) => recorder.close())).then(() =>
       done.abort(),
     );
-    // A hanging disk must not keep the node from ending.
+    // A hanging disk must not keep the node from exiting.
     await Promise.race([closed, sleep(timeoutMs, { clock: this.#clock, signal: done.signal })]);
     await this.#uploads.close({ timeoutMs: Math.max(0, endMs - this.#clock.now()) });
   }

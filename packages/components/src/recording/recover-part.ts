@@ -10,8 +10,9 @@ import { REPORT_FILE } from './report.js';
 const CHUNK_BYTES = 1024 * 1024;
 
 /**
- * Completes a part whose node was killed while recording: truncates half-written files and writes `report.json` from the draft
- * in the mark, with the actual lengths. Returns the files of the part; a part without any media is removed and returns none.
+ * Completes a part whose node was killed while recording: truncates half-written files, and writes `report.json` from
+ * the draft in the mark with the actual lengths. Returns the files of the part. A part without any media is removed and
+ * has none.
  */
 export async function recoverPart(directory: string, { draft }: PartMark): Promise<string[]> {
   const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));
@@ -35,19 +36,22 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
   return [...files, REPORT_FILE];
 }
 
-/** A file that is gone, or that no recording has written, has nothing. One that cannot be read now must not be given up. */
+/**
+ * A file that is missing or was never written by a recording contains nothing. One that merely cannot be read now must
+ * not be given up on.
+ */
 function nothingIn(error: unknown): number {
   if (error instanceof ComponentError || (error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
   throw error;
 }
 
 /**
- * Truncates the file after its last whole page, or after its last fragment before any damage, as a power cut leaves it; returns
- * its length in ticks of its clock.
+ * Truncates the file after its last whole page or fragment before any damage, such as a power cut leaves. Returns its
+ * length in ticks of its clock.
  */
 async function wholeTicks(path: string): Promise<number> {
   const { size } = await stat(path);
-  // Read from the first moment: without a listener, the error of a file that does not open would end the process.
+  // Iterate from the start: an open error without a listener would end the process.
   const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   if (extname(basename(path)) === '.ogg') {
     const packets = new OpusPackets();

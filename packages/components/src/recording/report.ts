@@ -1,10 +1,10 @@
-/** `report.json`: describes the files of a recording and their places in time. */
+/** `report.json` describes a recording's files and their places in time. */
 export const REPORT_FILE = 'report.json';
 
 export interface RecordingReport {
   /** Id of the room. */
   recording_id: string;
-  /** ISO 8601, UTC, by the server's clock. */
+  /** ISO 8601 in UTC, on the server's clock. */
   start_time: string;
   /** Keyed by file name. */
   tracks: Record<string, TrackReport>;
@@ -22,7 +22,7 @@ export interface TrackReport {
   metadata: unknown;
   origin: string;
   ssrc: number;
-  /** ISO 8601, UTC, by the server's clock. */
+  /** ISO 8601 in UTC, on the server's clock. */
   start_time: string;
 }
 

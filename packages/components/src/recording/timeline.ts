@@ -1,21 +1,21 @@
 import type { TappedFrame } from '@bloom/sfu';
 import { SETTLE_MS, type ClockOffset, type OriginClock } from './origin-clock.js';
 
-/** Below this error, frames stay where their RTP timestamps put them. */
+/** Up to this error, frames stay where their RTP timestamps put them. */
 const TOLERANCE_MS = 15;
-/** Consecutive sender reports that must disagree with the RTP timestamps: a single one may be wrong. */
+/** Consecutive sender reports that must contradict the RTP timestamps, since a single one may be wrong. */
 const REPORTS_AGREEING = 3;
 /**
- * Beyond this the error is a jump, not a drift. It is corrected at once when the arrival time agrees within
+ * A larger error is a jump, not drift. It is corrected immediately if the arrival time agrees within
  * `JUMP_AGREEMENT_MS`.
  */
 const JUMP_MS = 200;
 const JUMP_AGREEMENT_MS = 1_000;
-/** Accuracy of a placement by arrival time. */
+/** Accuracy of placing a frame by its arrival time. */
 const ARRIVAL_ERROR_MS = 250;
 /** How long to wait for a report that agrees with the arrival times. */
 const LOST_MS = 20_000;
-/** Beyond this difference from the arrival time, the timestamps of the publisher are wrong. */
+/** If they differ from the arrival time by more than this, the publisher's timestamps are wrong. */
 const WILD_MS = 30_000;
 /** Reports that differ by less are the same report. */
 const SAME_REPORT_MS = 0.05;
@@ -23,29 +23,30 @@ const SAME_REPORT_MS = 0.05;
 /**
  * Places the frames of one track in its file, and the file in the recording.
  *
- * RTP timestamps count the samples of a sound card, stand still while a track is muted and start anew with another encoding.
- * The sender reports of the publisher say what time they stand for; audio and video that follow them stay in sync for hours.
+ * RTP timestamps count the samples of a sound card, stand still while a track is muted, and restart with another
+ * encoding. The publisher's sender reports say what time they stand for. Audio and video that follow the reports stay
+ * in sync for hours.
  */
 export class Timeline {
   readonly #origin: OriginClock;
   readonly #clockRate: number;
   #firstTimestamp: number | undefined;
-  /** Added to the track's own timestamps, ticks. */
+  /** Ticks added to the track's own timestamps. */
   #shift = 0;
-  /** Start of the track by the server's clock, as if the fastest frame had taken no time. */
+  /** Start of the track on the server's clock, as if the fastest frame had no delay. */
   #arrivalStartMs = Number.POSITIVE_INFINITY;
   #settledAtMs = 0;
-  /** Start of the track by the publisher's clock. */
+  /** Start of the track on the publisher's clock. */
   #senderStartMs: number | undefined;
   /** The same, adjusted whenever the publisher sets its clock. */
   #referenceMs: number | undefined;
-  /** Recent delay of frames that were placed correctly. */
+  /** Recent delay of correctly placed frames. */
   #usuallyLateMs = 0;
   #offset: ClockOffset | undefined;
-  /** Identifies a report: the publisher's time of timestamp 0. */
+  /** Identifies a report by the publisher's time at timestamp 0. */
   #report = Number.NaN;
   #reportsOff = 0;
-  /** Server time since when frames are placed by arrival, because no usable report has come. */
+  /** Server time since which frames are placed by arrival, for want of a usable report. */
   #lostAtMs: number | undefined;
 
   constructor(origin: OriginClock, clockRate: number) {
@@ -57,19 +58,19 @@ export class Timeline {
     return this.#firstTimestamp ?? 0;
   }
 
-  /** Start of the file, Unix milliseconds of the server. */
+  /** Start of the file in Unix milliseconds on the server's clock. */
   get startedAtMs(): number {
     if (this.#senderStartMs === undefined || this.#offset === undefined) return this.#arrivalStartMs;
 
     return this.#senderStartMs + this.#offset.ms;
   }
 
-  /** Returns the ticks of the file, counted from `firstTimestamp`, at a server time. */
+  /** Returns the file's ticks, counted from `firstTimestamp`, at a given server time. */
   ticksAt(serverMs: number): number {
     return this.firstTimestamp + Math.round(((serverMs - this.#arrivalStartMs) * this.#clockRate) / 1_000);
   }
 
-  /** Returns the place of a frame in ticks of the file, counted from `firstTimestamp`. The first frame starts the file. */
+  /** Returns a frame's place in the file in ticks counted from `firstTimestamp`. The first frame starts the file. */
   place(frame: TappedFrame): number {
     const { timestamp, arrivalMs, senderMs } = frame;
     const offset = this.#origin.offsetOf(frame);
@@ -92,8 +93,8 @@ export class Timeline {
   }
 
   /**
-   * Resumes after a pause during which the timestamps stood still: the frame is placed by its arrival until a report says
-   * exactly.
+   * Resumes after a pause during which the timestamps stood still: the frame is placed by its arrival time until a
+   * report gives the exact place.
    */
   resume({ timestamp, arrivalMs }: TappedFrame): void {
     if (this.#firstTimestamp === undefined) return;
@@ -101,7 +102,7 @@ export class Timeline {
     this.#lostAtMs = arrivalMs;
   }
 
-  /** Returns the milliseconds of the file at a timestamp of the track. */
+  /** Returns the time in the file, in ms, at a timestamp of the track. */
   #msOf(timestamp: number): number {
     return ((timestamp + this.#shift - this.firstTimestamp) * 1_000) / this.#clockRate;
   }
@@ -138,7 +139,7 @@ export class Timeline {
       if (isNew && hasDrifted) this.#usuallyLateMs = lateMs;
     } else if (Math.abs(offByMs) > JUMP_MS) {
       if (Math.abs(arrivalSaysMs - offByMs) < JUMP_AGREEMENT_MS) this.#move(offByMs);
-      // The publisher has set its clock; the track itself did not change.
+      // The publisher set its clock; the track itself is unchanged.
       else this.#referenceMs += offByMs;
     } else if (isNew) {
       this.#reportsOff++;

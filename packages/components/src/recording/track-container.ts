@@ -6,22 +6,22 @@ import { fragment, lengthPrefixed, type Mp4Sample } from '../mp4/fragment.js';
 import { initSegment, type Mp4VideoTrack } from '../mp4/init-segment.js';
 
 const VIDEO_TIMESCALE = 90_000;
-/** Duration written at once, at most: what a crash may cost. */
+/** Maximum duration written at once, which is how much a crash may cost. */
 const CHUNK_SECONDS = 1;
-/** Bytes written at once, at most: the timestamps of a publisher may stand still while its pictures come. */
+/** Maximum number of bytes written at once: a publisher's timestamps may stand still while its pictures keep coming. */
 const CHUNK_BYTES = 2 * 1024 * 1024;
-/** Still pictures and silent voices are sent this rarely, so a track may end that long after its last frame. */
+/** Still pictures and silence are sent this rarely, so a track may last that much longer than its last frame. */
 const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
-/** Duration of a picture that arrives after its time. */
+/** Duration of a picture followed by a late one. */
 const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
-/** Limit of a parameter set's length field in the header. */
+/** Maximum of a parameter set's length field in the header. */
 const MAX_PARAMETER_SET_BYTES = 0xffff;
-/** Limit of a sample's duration field: 13 hours of one picture. */
+/** Maximum of a sample's duration field: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
 /**
- * Opus silence of 120, 20, 10, 5 and 2.5 ms, stereo CELT, as encoders produce it for digital silence. The longest, six frames
- * in one packet (RFC 6716, 3.2.5), keeps hours of it cheap.
+ * Opus silence of 120, 20, 10, 5 and 2.5 ms in stereo CELT, as encoders produce it for digital silence. The longest,
+ * six frames in one packet (RFC 6716, 3.2.5), keeps hours of silence cheap.
  */
 const SILENCE = [
   [5_760, Buffer.from(`ff06${'fffe'.repeat(6)}`, 'hex')],
@@ -32,21 +32,22 @@ const SILENCE = [
 ] as const;
 
 /**
- * Turns the frames of one track into the bytes of one file. Each call returns what to append; the file is playable at any time.
+ * Turns one track's frames into the bytes of one file. Each call returns the bytes to append; the file is playable at
+ * any time.
  */
 export interface TrackContainer {
   readonly extension: 'ogg' | 'mp4';
   readonly clockRate: number;
   /** Ticks of `clockRate` in the file. */
   readonly length: number;
-  /** Bytes that replace those at the start of the file, before what `frame` or `end` returned is appended. */
+  /** Bytes that replace the start of the file before the result of `frame` or `end` is appended. */
   readonly header?: Buffer | undefined;
   frame(frame: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer;
-  /** `until` is the end of the track on the scale of the frames' timestamps; undefined = with its last frame. */
+  /** `until` is the end of the track on the scale of the frames' timestamps; by default it ends with its last frame. */
   end(until?: number): Buffer;
 }
 
-/** Opus in Ogg. Lost or unsent packets become silence, so that the rest keeps its time. */
+/** Opus in Ogg. Lost or unsent packets become silence, so that later packets keep their time. */
 export class OpusContainer implements TrackContainer {
   readonly extension = 'ogg';
   readonly clockRate = 48_000;
@@ -71,7 +72,7 @@ export class OpusContainer implements TrackContainer {
       parts.push(this.#writer.begin());
     }
     const missing = timestamp - this.#first - this.#writer.samples;
-    // Its time has been written already, as silence or from another packet.
+    // Its time has already been written, as silence or by another packet.
     if (missing < -samples / 2) return Buffer.alloc(0);
     parts.push(this.#silence(missing), this.#writer.packet(packet, samples));
 
@@ -81,13 +82,13 @@ export class OpusContainer implements TrackContainer {
   end(until?: number): Buffer {
     if (this.#first < 0) return Buffer.alloc(0);
     const missing = (until ?? 0) - this.#first - this.#writer.samples;
-    // A publisher that has not sent for longer was silent before its end.
+    // A publisher that has not sent for longer fell silent before its end.
     const silence = missing <= END_SLACK_SECONDS * this.clockRate ? this.#silence(missing) : Buffer.alloc(0);
 
     return Buffer.concat([silence, this.#writer.end()]);
   }
 
-  /** May be hours, for a publisher that was muted. */
+  /** May have to write hours for a publisher that was muted. */
   #silence(samples: number): Buffer {
     const pages: Buffer[] = [];
     let missing = samples;
@@ -102,7 +103,7 @@ export class OpusContainer implements TrackContainer {
   }
 }
 
-/** H.264 in fragmented MP4. A picture lasts until the next one. */
+/** H.264 in fragmented MP4. Each picture lasts until the next one. */
 export class H264Container implements TrackContainer {
   readonly extension = 'mp4';
   readonly clockRate = VIDEO_TIMESCALE;
@@ -115,7 +116,9 @@ export class H264Container implements TrackContainer {
   #track: Mp4VideoTrack | undefined;
   #header: Buffer | undefined;
 
-  /** The entry of the samples changes with the first picture that has other parameter sets than the file began with. */
+  /**
+   * The sample entry changes with the first picture whose parameter sets differ from those at the start of the file.
+   */
   get header(): Buffer | undefined {
     return this.#header;
   }
@@ -133,7 +136,7 @@ export class H264Container implements TrackContainer {
       this.#header = initSegment([{ ...this.#track, hasOtherSets: true }]);
     }
     const last = this.#last!;
-    // A timing correction may place it before its predecessor: the following pictures cannot be decoded without it.
+    // A timing correction may put it before its predecessor, but later pictures cannot be decoded without it.
     const at = Math.max(timestamp, last.timestamp + SHORTEST_TICKS);
     this.#close(Math.min(at - last.timestamp, MAX_SAMPLE_TICKS));
     this.#last = { nals, key, timestamp: at };
@@ -167,7 +170,7 @@ export class H264Container implements TrackContainer {
 
   #close(ticks: number): void {
     const { nals, key } = this.#last!;
-    // Keeps parameter sets: a publisher may change its picture size.
+    // Keep parameter sets: a publisher may change its picture size.
     const data = lengthPrefixed(nals.filter((nal) => nalType(nal) !== NalType.aud));
     this.#pending.push({ data, key, duration: ticks });
     this.#pendingTicks += ticks;

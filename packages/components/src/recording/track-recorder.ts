@@ -17,18 +17,18 @@ export interface TrackRecorderOptions {
   origin: OriginClock;
   /** Serial number of the Ogg stream. */
   serial: number;
-  /** Returns the time by the clock of the frames' arrivals, Unix milliseconds. */
+  /** Returns the time on the clock of frame arrivals in Unix milliseconds. */
   mediaNow(): number;
-  /** Called when the file exists. */
+  /** Called once the file exists. */
   begun(): void;
-  /** Called when the file cannot be written any more. */
+  /** Called when the file can no longer be written. */
   failed(error: unknown): void;
 }
 
-/** Start of a recording by two clocks, Unix milliseconds. They part when the machine's time is set. */
+/** Start of a recording on two clocks, in Unix milliseconds. They diverge when the machine's time is set. */
 export interface RecordingStart {
   wallMs: number;
-  /** By the clock of the frames' arrivals. */
+  /** On the clock of frame arrivals. */
   mediaMs: number;
 }
 
@@ -44,10 +44,10 @@ export class TrackRecorder {
   #handle: FileHandle | undefined;
   #writing: Promise<void> = Promise.resolve();
   #bytes = 0;
-  /** Ticks in the file. */
+  /** Length of the file in ticks. */
   #ticks = 0;
   #ssrc = -1;
-  /** Header that was written anew. */
+  /** The header after it was rewritten. */
   #header: Buffer | undefined;
   #failed = false;
   #closed: Promise<void> | undefined;
@@ -66,12 +66,12 @@ export class TrackRecorder {
     });
   }
 
-  /** Bytes in the file; 0 = there is no file. */
+  /** Bytes in the file; 0 means that no file exists. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Returns what the file holds so far, for operators. */
+  /** Returns the file's current content, for operators. */
   inspect(): object {
     const { origin, track } = this.#received;
     const durationMs = Math.round((this.#ticks * 1_000) / this.#container.clockRate);
@@ -87,7 +87,7 @@ export class TrackRecorder {
     };
   }
 
-  /** Updates the description of the track: its metadata may change. */
+  /** Updates the description of the track, whose metadata may change. */
   update(received: ReceivedTrack): void {
     this.#received = received;
   }
@@ -168,7 +168,7 @@ export class TrackRecorder {
       this.#header = header;
       await this.#handle.writeFile(bytes);
     } catch (error) {
-      // A full disk may accept a part only. Truncated to whole units, the file stays readable.
+      // A full disk may accept only part of it. Truncated to whole units, the file stays readable.
       await this.#handle.truncate(this.#bytes).catch(() => undefined);
       throw error;
     }

@@ -11,29 +11,29 @@ import { recoverPart } from './recover-part.js';
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
-/** A part that has failed for this long is given up. */
+/** A part that keeps failing for this long is given up on. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
 export interface UploadsOptions {
   log: Log;
   clock: Clock;
-  /** Called when a part is given up. */
+  /** Called when a part is given up on. */
   onGivenUp?(part: RecordedPart): void;
   open?: UploaderOptions['open'];
 }
 
 /**
- * Uploads finished recordings, a few at a time, and retries as long as it takes. The local files are removed once all of them
- * have arrived.
+ * Uploads finished recordings, a few at a time, with retries until they succeed or are given up on. The local files are
+ * removed once all of them have arrived.
  */
 export class Uploads {
   readonly #options: UploadsOptions;
   readonly #pending = new Set<string>();
   /** Directories whose files are being completed. */
   readonly #recovering = new Set<string>();
-  /** Directories with an unfinished upload, for this run or the next. */
+  /** Directories with an unfinished upload, for this run or the next one. */
   readonly #marked = new Set<string>();
-  /** Times of the marks of others as they were found last, and since when by our clock. */
+  /** Last known touch time of each mark of other nodes, and when it was first seen on this node's clock. */
   readonly #seen = new Map<string, { touchedMs: number; sinceMs: number }>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
@@ -45,14 +45,14 @@ export class Uploads {
     this.#uploader = new Uploader({ skipPresent: true, ...(open === undefined ? {} : { open }) });
   }
 
-  /** Whether files of this directory still have to be uploaded. */
+  /** Returns true while files of this directory remain to be uploaded. */
   isPending(directory: string): boolean {
     return this.#pending.has(directory);
   }
 
   /**
-   * Starts the upload of a part. `prefix` has no slashes at its ends, empty = none. `since` is the time of the first attempt,
-   * Unix milliseconds.
+   * Starts the upload of a part. `prefix` has no leading or trailing slashes and may be empty. `since` is the time of
+   * the first attempt in Unix milliseconds.
    */
   add(part: RecordedPart, target: S3Target, prefix: string, since = this.#options.clock.wall()): void {
     this.#pending.add(part.directory);
@@ -63,16 +63,17 @@ export class Uploads {
     this.#running.add(run);
   }
 
-  /** Shows other nodes which parts this one uploads or completes; called every `BEAT_MS`. */
+  /** Shows other nodes which parts this one is uploading or completing; called every `BEAT_MS`. */
   async beat(): Promise<void> {
     const now = this.#options.clock.wall();
     await Promise.all([...this.#pending, ...this.#recovering].map((directory) => touchMark(directory, now)));
   }
 
   /**
-   * Resumes parts that an earlier run of this node left behind; called every `ORPHAN_MS`. Completes recordings it was killed in,
-   * and uploads those for the bucket of this node's configuration. Credentials that came with a request are gone with that run,
-   * so such files are left to garbage collection. Parts that another node works on are left alone.
+   * Resumes parts left behind by an earlier run of this node; called every `ORPHAN_MS`. Completes recordings
+   * interrupted by a kill, and uploads those destined for the configured bucket. Credentials that came with a request
+   * died with that run, so its files are left to garbage collection. Parts that another node is working on are left
+   * alone.
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
     const { log, clock } = this.#options;
@@ -85,7 +86,7 @@ export class Uploads {
       const mark = await readMark(directory);
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
       if (mark === undefined || (mark.draft === null && !isOurs)) continue;
-      // Claims the part: other nodes leave it alone from now on.
+      // Claims the part, so other nodes leave it alone from here on.
       this.#recovering.add(directory);
       await touchMark(directory, clock.wall());
       const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
@@ -93,7 +94,7 @@ export class Uploads {
         const files = await recoverPart(directory, mark);
         if (mark.draft !== null) {
           log.info('recording.recovered', { ...fields, files: files.length });
-          // Recovery happens once: now there is a report.
+          // Recover only once: the report now exists.
           if (files.length > 0) await writeMark(directory, { ...mark, draft: null });
         }
         if (files.length === 0 || !isOurs) continue;
@@ -108,13 +109,13 @@ export class Uploads {
     }
   }
 
-  /** The clock of the node that touches the mark may differ from ours, so how old the mark looks says nothing. */
+  /** The mark's age says nothing, because it was touched on another node's clock, which may differ from this one's. */
   async #isOrphan(directory: string): Promise<boolean> {
     const touchedMs = await touchedAt(directory);
     if (touchedMs === undefined || touchedMs === 0) return touchedMs === 0;
     const nowMs = this.#options.clock.now();
     const seen = this.#seen.get(directory);
-    // Two looks are as far apart only roughly.
+    // The interval between two checks is only approximate.
     if (seen?.touchedMs === touchedMs) return nowMs - seen.sinceMs > ORPHAN_MS - BEAT_MS;
     this.#seen.set(directory, { touchedMs, sinceMs: nowMs });
 
@@ -124,12 +125,12 @@ export class Uploads {
   /** Waits for uploads in progress, but not for stores that are down; their files stay. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const { clock } = this.#options;
-    // Ends the pauses between attempts. Uploads in progress, or about to start, are waited for.
+    // Ends the pauses between attempts; uploads in progress or about to start are awaited.
     this.#ending.abort();
     const done = new AbortController();
     const all = Promise.allSettled(this.#running).then(() => done.abort());
     await Promise.race([all, sleep(timeoutMs, { clock, signal: done.signal })]);
-    // Lets the next run resume them at once.
+    // Lets the next run resume them immediately.
     await Promise.all([...this.#marked].map((directory) => touchMark(directory, 0)));
   }
 
@@ -161,7 +162,7 @@ export class Uploads {
         }
         if (clock.wall() - since + waitMs > GIVE_UP_MS) {
           log.error('recording.upload_given_up', { ...fields, files: part.files, error });
-          // A partial recording in the bucket would be taken for a complete one.
+          // A partial recording in the bucket would be mistaken for a complete one.
           await this.#uploader.remove(
             target,
             files.map(({ key }) => key),
@@ -188,7 +189,7 @@ export class Uploads {
   async #removeLocal({ directory }: RecordedPart): Promise<void> {
     try {
       await rm(directory, { recursive: true, force: true });
-      // Fails unless this was the last recording of the room.
+      // Fails unless this was the room's last recording.
       await rmdir(dirname(directory)).catch(() => undefined);
     } catch (error) {
       this.#options.log.warn('recording.local_files_stay', { error });
@@ -196,7 +197,10 @@ export class Uploads {
   }
 }
 
-/** Lists by level: a recursive `readdir` returns nothing at all beside a directory that it must not read, such as `lost+found`. */
+/**
+ * Lists level by level: a recursive `readdir` returns nothing at all if it meets an unreadable directory such as
+ * `lost+found`.
+ */
 async function partsIn(rawRecordings: string): Promise<string[]> {
   const parts: string[] = [];
   for (const roomId of await directories(rawRecordings)) {

@@ -1,13 +1,13 @@
 import { connect, isIP } from 'node:net';
 
-/** A source that answers a connection over TCP. */
+/** Address of a source that accepts TCP connections. */
 export interface TcpAddress {
   host: string;
   port: number;
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'rtsp:': 554, 'rtsps:': 322, 'rtmp:': 1_935, 'rtmps:': 443 };
-/** Words of the native library for the codes of Node.js. */
+/** The native library's wording for the error codes of Node.js. */
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Connection refused',
   ETIMEDOUT: 'Connection timed out',
@@ -16,8 +16,8 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns where a source is connected to, undefined when it has a name or no TCP: looking up a name takes one of a few threads
- * until a silent name server has been given up.
+ * Returns the address to connect to; undefined for a host name or a scheme without TCP. A name lookup would block one
+ * of a few threads until a silent name server has timed out.
  */
 export function tcpAddress(uri: string): TcpAddress | undefined {
   if (!URL.canParse(uri)) return undefined;
@@ -28,7 +28,7 @@ export function tcpAddress(uri: string): TcpAddress | undefined {
   return fallback === undefined || isIP(host) === 0 ? undefined : { host, port: port === '' ? fallback : Number(port) };
 }
 
-/** Resolves with why nobody can be connected to there; undefined when somebody answers. Never rejects. */
+/** Resolves with the reason no connection is possible; undefined when one succeeds. Never rejects. */
 export function whyUnreachable(
   { host, port }: TcpAddress,
   options: { timeoutMs: number; signal: AbortSignal },

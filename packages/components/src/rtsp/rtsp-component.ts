@@ -9,43 +9,46 @@ import { tcpAddress, whyUnreachable } from './reachability.js';
 export interface RtspComponentOptions {
   host: ComponentHost;
   input: PullerInput;
-  /** The address without credentials. */
+  /** Address without credentials. */
   shown: string;
   reconnectDelayMs: number;
   processes: Processes;
-  /** The built entry of the process. */
+  /** Built entry of the process. */
   entry: URL;
-  /** A process that sends nothing for this long is killed. */
+  /** A process that sends nothing for this many ms is killed. */
   hangMs: number;
   clock: Clock;
-  /** Returns a number from 0 to below 1. */
+  /** Returns a number in 0..1, 1 excluded. */
   random: () => number;
 }
 
 const END_MS = 1_500;
-/** Connections start at most this often, whatever the delay: each is a process. */
+/** Minimum time between connections, whatever the configured delay: each one forks a process. */
 const MIN_PERIOD_MS = 1_000;
-/** A source that took too much memory is left alone for this long, twice as long each time, an hour at most. */
+/** Delay before reconnecting to a source that took too much memory. Doubles each time, up to an hour. */
 const COSTLY_DELAY_MS = 60_000;
 const MAX_COSTLY_DELAY_MS = 3_600_000;
-/** Longest delay between two processes that fail alike, and between two looks whether an address can be reached, unless more is asked for. */
+/**
+ * Longest delay between two processes that fail alike, and between two reachability checks, unless a longer one is
+ * configured.
+ */
 const MOST_DELAY_MS = 30_000;
 const MOST_LOOK_DELAY_MS = 5_000;
 const LOOK_TIMEOUT_MS = 3_000;
 /** A connection that lasts this long counts as a success. */
 const STEADY_MS = 10_000;
-/** The heap holds frames on their way only, and its collector needs no threads. */
+/** The heap only holds frames in transit, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
 
-/** It takes 75 MiB and what is on its way, and ends by itself at 192. */
+/** Uses 75 MiB plus frames in transit, and exits by itself at 192. */
 const MEMORY_MIB = 320;
 
-/** It cannot be reached, it is lost, its process is gone, or it took too much memory. */
+/** The source is unreachable, the connection was lost, its process died, or it took too much memory. */
 type LossCause = 'away' | 'lost' | 'gone' | 'costly';
 
 type Feeds = Partial<Record<PulledFrame['kind'], MediaFeed>>;
 
-/** A running RTSP component: one process per connection, and a new connection for each that is lost. */
+/** A running RTSP component. Each connection is one process, and each lost connection is followed by a new one. */
 export class RtspComponent implements Component {
   readonly #options: RtspComponentOptions;
   readonly #reconnect: Timer;
@@ -56,12 +59,12 @@ export class RtspComponent implements Component {
   readonly #costs: Backoff;
   readonly #failures: Backoff;
   readonly #absences: Backoff;
-  /** A look whether the source can be reached. */
+  /** Aborts the reachability check in progress. */
   #look: AbortController | undefined;
   #playingSince: number | null = null;
   #lostReason: string | null = null;
   #state: 'connecting' | 'playing' | 'waiting' | 'failed' | 'closed' = 'connecting';
-  /** Processes that still leave their source. */
+  /** Processes still leaving their source. */
   readonly #ending = new Set<Promise<void>>();
 
   constructor(options: RtspComponentOptions) {
@@ -80,7 +83,7 @@ export class RtspComponent implements Component {
       source: this.#options.shown,
       processId: this.#process?.pid ?? null,
       connections: this.#connections,
-      /** Arrival of the first picture of this connection. */
+      /** Arrival time of the first picture of this connection. */
       playingSince: this.#playingSince,
       /** Why the last connection was lost. */
       lostReason: this.#lostReason,
@@ -109,7 +112,7 @@ export class RtspComponent implements Component {
         if (process === this.#process) this.#receive(message);
       },
       onCrash: (reason, cause) => {
-        // Its last words may contain the address.
+        // Its last message may contain the address.
         const words = reason.replaceAll(input.uri, shown);
         const isCostly = cause === 'memory';
         if (process !== this.#process) return;
@@ -154,7 +157,7 @@ export class RtspComponent implements Component {
     return feed;
   }
 
-  /** Connects once the source can be reached, of which a look costs next to nothing and a process a third of a second. */
+  /** Connects once the source is reachable. A check costs next to nothing, a process a third of a second. */
   async #connectWhenReachable(): Promise<void> {
     const address = tcpAddress(this.#options.input.uri);
     if (address === undefined) return this.#connect();
@@ -174,7 +177,7 @@ export class RtspComponent implements Component {
     if (this.#state === 'playing' && ranMs >= STEADY_MS) this.#failures.succeeded();
     const atLeastMs = Math.max(reconnectDelayMs, MIN_PERIOD_MS - ranMs);
     const delayMs = this.#delaysAfter(cause).failed(cause, atLeastMs);
-    // A source that stays away is logged once.
+    // Log a source that stays away only once.
     if (reason !== this.#lostReason) host.log.warn('rtsp.lost', { source: shown, reason, reconnectDelayMs: delayMs });
     this.#lostReason = reason;
     this.#leave();

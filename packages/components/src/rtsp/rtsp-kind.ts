@@ -7,12 +7,12 @@ import { parseSourceUri } from './source-uri.js';
 
 export interface RtspKindOptions {
   processes: Processes;
-  /** The built entry of a connection's process; default: beside this file. */
+  /** Built entry of a connection's process; defaults to the one beside this file. */
   entry?: URL;
-  /** A process that sends nothing for this long is killed, ms. */
+  /** A process that sends nothing for this many ms is killed. */
   hangMs?: number;
   clock?: Clock;
-  /** Returns a number from 0 to below 1, for delays. */
+  /** Returns a number in 0..1, 1 excluded; used for delays. */
   random?: () => number;
 }
 
@@ -46,7 +46,7 @@ export function rtspKind(options: RtspKindOptions): ComponentKind {
         },
         subscribeMode: null,
         start: (host) => {
-          // The native library decides both by itself.
+          // The native library handles both by itself.
           if (keepAliveInterval !== DEFAULTS.keepAliveInterval) {
             host.log.warn('rtsp.option_without_effect', { option: 'keepAliveInterval', value: keepAliveInterval });
           }

@@ -1,4 +1,6 @@
-/** Address of a camera or encoder: what is accepted, what the native library gets, and what anybody may see of it. */
+/**
+ * Address of a camera or encoder: what is accepted, what the native library receives, and what may be shown publicly.
+ */
 
 const SCHEMES = ['rtsp', 'rtsps', 'srt', 'rtmp', 'rtmps'] as const;
 export type SourceScheme = (typeof SCHEMES)[number];
@@ -12,30 +14,30 @@ const DEFAULT_PORTS: Readonly<Partial<Record<SourceScheme, number>>> = {
 
 const TRANSPORTS = ['tcp', 'udp'] as const;
 const MAX_URI_CHARACTERS = 2_048;
-/** Scheme, user information, host with port, path, query, fragment; RFC 3986 appendix B, with the authority taken apart. */
+/** Scheme, user information, host with port, path, query, fragment; RFC 3986 appendix B with the authority split up. */
 const PARTS = /^([a-z]+):\/\/(?:([^/?#]*)@)?([^/?#@]+)(\/[^?#]*)?(?:\?([^#]*))?(#.*)?$/i;
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i;
-/** Printable ASCII without the space: the native library splits RTMP addresses at spaces. */
+/** Printable ASCII except space: the native library splits RTMP addresses at spaces. */
 const PRINTABLE = /^[!-~]+$/;
 
 export interface SourceUri {
   scheme: SourceScheme;
-  /** Address for the native library, with credentials. */
+  /** Address with credentials, for the native library. */
   secret: string;
   host: string;
   port: number;
   login: { username: string; password: string } | undefined;
-  /** Address that a camera is asked for: without login, and without the parameter that chooses the transport. */
+  /** Address in requests to a camera: without the login and the parameter that selects the transport. */
   request: string;
-  /** With `***` in the place of credentials: what answers, logs and inspection show. */
+  /** Address with `***` in place of credentials, as shown by the API, logs and inspection. */
   shown: string;
-  /** Transport of RTP that the address asks for by a parameter of that name. */
+  /** RTP transport requested by the address's `transport` parameter. */
   transport: 'tcp' | 'udp' | undefined;
   /** Options of an SRT address; empty for other schemes. */
   srt: Readonly<Record<string, string>>;
 }
 
-/** Reads the address; returns undefined when the scheme is unknown or the address is malformed or too long. */
+/** Parses the address. Returns undefined when the scheme is unknown or the address is malformed or too long. */
 export function parseSourceUri(given: string): SourceUri | undefined {
   if (given.length > MAX_URI_CHARACTERS || !PRINTABLE.test(given)) return undefined;
   const [, name = '', user, authority = '', path = '', query, fragment] = PARTS.exec(given) ?? [];
@@ -71,10 +73,10 @@ function loginOf(user: string): SourceUri['login'] {
   return { username: decoded(username) ?? username, password: decoded(password) ?? password };
 }
 
-/** Some cameras want their login in the path: `/user=admin&password=1234&channel=1`. */
+/** Some cameras expect the login in the path: `/user=admin&password=1234&channel=1`. */
 const CREDENTIAL_IN_PATH = /((?:user|login|pass|pwd|pw|token|key|secret|auth)[a-z]*)=([^/&;]*)/gi;
 
-/** Parameters whose values are no secret in the address of any camera; all other values are hidden. */
+/** Parameters whose values are not secret for any camera; all other values are hidden. */
 const HARMLESS = new Set(
   'camera channel codec fps latency mode pbkeylen profile resolution stream streamtype subtype tcp transtype udp unicast videocodec'.split(
     ' ',
@@ -93,18 +95,18 @@ function shownQuery(query: string | undefined): string {
   return `?${shown.join('&')}`;
 }
 
-/** Longest SRT latency, ms. */
+/** Maximum SRT latency in ms. */
 const MAX_SRT_LATENCY = 8_000;
 
-/** What may follow in an SRT address; the rest, such as the listener mode and sizes of buffers, is refused. */
+/** Parameters allowed in an SRT address. Others, such as the listener mode and buffer sizes, are rejected. */
 const SRT_PARAMETERS: Readonly<Record<string, (value: string) => Record<string, string> | undefined>> = {
   mode: (value) => (value === 'caller' ? {} : undefined),
   transtype: (value) => (value === 'live' ? {} : undefined),
-  // Between 10 and 79 characters, as the protocol demands.
+  // 10 to 79 characters, as the protocol requires.
   passphrase: (value) => (value.length >= 10 && value.length <= 79 ? { passphrase: value } : undefined),
   pbkeylen: (value) => (['16', '24', '32'].includes(value) ? { pbkeylen: value } : undefined),
   streamid: (value) => (value.length <= 512 ? { streamid: value } : undefined),
-  // The native library counts microseconds.
+  // In microseconds for the native library.
   latency: (value) =>
     /^\d{1,4}$/.test(value) && Number(value) <= MAX_SRT_LATENCY
       ? { latency: String(Number(value) * 1_000) }

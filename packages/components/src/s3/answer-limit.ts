@@ -1,8 +1,8 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** A store answers with an acknowledgement or an error; each is a page of XML. */
+/** Responses of a store are acknowledgements or errors, at most a page of XML. */
 export const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Time from the first byte of an answer to its last. */
+/** Time limit from the first to the last byte of a response. */
 export const ANSWER_MS = 60_000;
 
 export interface AnswerLimits {
@@ -11,8 +11,8 @@ export interface AnswerLimits {
 }
 
 /**
- * Passes an answer on until it is too long or takes too long, and fails then: the client library collects a whole answer before
- * it reads it.
+ * Passes a response through, and fails when it is too long or takes too long: the client library buffers a whole
+ * response before parsing it.
  */
 export class AnswerLimit extends Transform {
   readonly #limits: AnswerLimits;

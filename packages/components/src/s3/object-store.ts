@@ -11,15 +11,17 @@ export interface S3Credentials {
 }
 
 export interface S3Target extends S3Credentials {
-  /** Base URL of a compatible store, path style; null = AWS. */
+  /** Base URL of a compatible store with path-style addresses; null = AWS. */
   endpoint: string | null;
 }
 
 /** One bucket. */
 export interface ObjectStore {
-  /** Uploads a file, in parts when it is large; replaces an existing object. @throws ComponentError `UPLOAD_FAILED` */
+  /**
+   * Uploads a file, in parts if it is large, and replaces an existing object. @throws ComponentError `UPLOAD_FAILED`
+   */
   put(key: string, path: string): Promise<void>;
-  /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not say. */
+  /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not tell. */
   sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
@@ -37,16 +39,16 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
 export interface StoreOptions {
-  /** Time limit for one object. */
+  /** Time limit per object. */
   putTimeoutMs?: number;
   /** Time limit for a request without progress; default 60 s. */
   idleTimeoutMs?: number;
-  /** Time limit for an answer that has begun; default 60 s. */
+  /** Time limit for a response that has started; default 60 s. */
   answerMs?: number;
 }
 
 /**
- * Opens a bucket. The client library is loaded here only, so that nodes without uploads do not need it.
+ * Opens a bucket. The client library is loaded only here, so nodes without uploads do not need it.
  * @throws ComponentError `UPLOAD_FAILED` without the library
  */
 export async function openStore(
@@ -62,9 +64,9 @@ export async function openStore(
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 3,
-    // `requestTimeout` would only warn.
+    // `requestTimeout` would only log a warning.
     requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: idleTimeoutMs },
-    // Older stores refuse the checksums that newer clients send by default.
+    // Older stores reject the checksums that newer clients send by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
@@ -75,13 +77,13 @@ export async function openStore(
       const response = result.response as { body?: unknown };
       if (response.body instanceof Readable) {
         const limit = new AnswerLimit({ bytes: MAX_ANSWER_BYTES, ms: answerMs });
-        // The library that reads the answer gets the error; without a callback it would be thrown.
+        // The library reading the response receives the error; without a callback it would be thrown.
         response.body = pipeline(response.body, limit, () => undefined);
       }
 
       return result;
     },
-    // Next to the connection, before anything is read.
+    // Closest to the connection, before anything is read.
     { step: 'deserialize', priority: 'low', name: 'answerLimit' },
   );
   const failed = (what: string, key: string) => (cause: unknown) => {
@@ -107,7 +109,7 @@ export async function openStore(
       try {
         return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength ?? 'unknown';
       } catch (error) {
-        // The upload itself will report any other reason.
+        // The upload itself reports any other cause.
         return error instanceof NotFound ? undefined : 'unknown';
       }
     },

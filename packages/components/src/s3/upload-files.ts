@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { ComponentError } from '../errors.js';
 import { openStore, type ObjectStore, type S3Target, type StoreOptions } from './object-store.js';
 
-/** An object in flight holds up to 25 MB, and a node that ends has many rooms to upload. */
+/** Each object in flight holds up to 25 MB, and a node shutting down has many rooms to upload. */
 export const UPLOADS_AT_ONCE = 4;
 
 export interface StoredFile {
@@ -12,12 +12,12 @@ export interface StoredFile {
 }
 
 export interface UploaderOptions extends StoreOptions {
-  /** Skips objects that exist with the right size. Only for keys whose content never changes. */
+  /** Skips objects that already exist with the right size. Only for keys whose content never changes. */
   skipPresent?: boolean;
   open?: (target: S3Target, options?: StoreOptions) => Promise<ObjectStore>;
 }
 
-/** Uploads sets of files, a few sets at a time, and checks that each file arrived whole. */
+/** Uploads sets of files, a few sets at a time, and checks that each file arrived completely. */
 export class Uploader {
   readonly #options: UploaderOptions;
   readonly #limit = pLimit(UPLOADS_AT_ONCE);
@@ -26,7 +26,7 @@ export class Uploader {
     this.#options = options;
   }
 
-  /** Uploads the files one by one; ends at the first failure. @throws ComponentError `UPLOAD_FAILED` */
+  /** Uploads the files one by one, stopping at the first failure. @throws ComponentError `UPLOAD_FAILED` */
   upload(target: S3Target, files: readonly StoredFile[]): Promise<void> {
     return this.#limit(() =>
       this.#with(target, async (store) => {
@@ -35,7 +35,7 @@ export class Uploader {
     );
   }
 
-  /** Removes the objects that exist. Never rejects. */
+  /** Removes those objects that exist. Never rejects. */
   async remove(target: S3Target, keys: readonly string[]): Promise<void> {
     await this.#with(target, async (store) => {
       for (const key of keys) await store.remove(key).catch(() => undefined);
@@ -57,7 +57,7 @@ export class Uploader {
     if (this.#options.skipPresent === true && (await store.sizeOf(key)) === size) return;
     await store.put(key, path);
     const stored = await store.sizeOf(key);
-    // Write-only credentials cannot look: the acknowledgement of the store has to suffice.
+    // Write-only credentials cannot read the size, so the store's acknowledgement has to suffice.
     if (stored === size || stored === 'unknown') return;
     throw new ComponentError('UPLOAD_FAILED', `${stored ?? 'no'} bytes of ${key} arrived, of ${size}`);
   }

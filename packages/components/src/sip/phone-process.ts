@@ -7,34 +7,34 @@ import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
 
 export interface PhoneProcessOptions {
   processes: Processes;
-  /** The built entry of the process. */
+  /** Built entry of the process. */
   entry: URL;
-  /** A process that sends nothing for this long is killed. */
+  /** A process that sends nothing for this many ms is killed. */
   hangMs: number;
-  /** Called when the process is gone, for any reason. */
+  /** Called when the process has exited, for any reason. */
   onGone(): void;
 }
 
 export interface ChannelOptions extends MediaAddresses {
-  /** One Opus packet of the phone; `timestamp` is 48 kHz, from zero. */
+  /** Called with one Opus packet from the phone; `timestamp` is at 48 kHz, starting at zero. */
   onFrame(frame: { timestamp: number; data: Uint8Array }): void;
-  /** Called when the process ends unasked; once at most, and not after `close`. */
+  /** Called at most once, when the process exits unexpectedly; not after `close`. */
   onCrash(reason: string): void;
 }
 
 const END_MS = 1000;
-/** Frames within this time travel together. */
+/** Frames within this time share a message. */
 const FLUSH_MS = 10;
-/** The heap holds one second of buffers, and its collector needs no threads. */
+/** The heap only holds one second of buffers, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
-/** It takes 60 MiB. */
+/** Base usage is 60 MiB. */
 const MEMORY_MIB = 192;
-/** The Opus library maps 1 GiB for its WebAssembly and uses a few MiB of it. */
+/** The Opus library reserves 1 GiB for its WebAssembly and uses a few MiB of it. */
 const RESERVED_MIB = 1_152;
 const NOTHING_YET: RtpStats = { played: 0, missing: 0, late: 0, dropped: 0, received: 0, refused: 0, sent: 0 };
 const NOTHING = new Uint8Array(0);
 
-/** The forked process that handles the sound of some calls. */
+/** A forked process that handles the sound of a few calls. */
 export class PhoneProcess {
   readonly #options: PhoneProcessOptions;
   readonly #process: ForkedProcess<ToPhones, FromPhones>;
@@ -64,7 +64,7 @@ export class PhoneProcess {
     return this.#channels.size;
   }
 
-  /** Opens the sound of another call; rejects without a socket for it, and when the process ends. */
+  /** Opens the sound of another call. Rejects when no socket can be opened or the process exits. */
   open(options: ChannelOptions): Promise<CallChannel> {
     this.#lastCall += 1;
     const call = this.#lastCall;
@@ -89,7 +89,7 @@ export class PhoneProcess {
     });
   }
 
-  /** Closes a call; the process ends with its last one. */
+  /** Closes a call. The process ends with its last call. */
   #forget(call: number): void {
     if (!this.#channels.delete(call) || this.#gone) return;
     this.#send({ type: 'close', call });
@@ -140,18 +140,18 @@ type Unaddressed<T> = T extends { call: number } ? Omit<T, 'call'> : never;
 
 interface ChannelPort {
   processId(): number | undefined;
-  /** Called once: the socket is open, or why it is not. */
+  /** Called once: without an error when the socket is open. */
   opened(error?: Error): void;
   send(message: Unaddressed<ToPhones>): void;
   push(track: number, timestamp: number, data: Uint8Array): void;
   close(): void;
 }
 
-/** Sound of one call, in its process. */
+/** Sound of one call in its process. */
 export class CallChannel implements CallMedia {
   readonly #options: ChannelOptions;
   readonly #process: ChannelPort;
-  /** Numbers of the tracks, shorter on the wire than their ids. */
+  /** Track numbers, shorter on the wire than ids. */
   readonly #tracks = new Map<string, number>();
   #lastTrack = 0;
   #port = 0;
@@ -184,7 +184,7 @@ export class CallChannel implements CallMedia {
     this.#process.send({ type: 'agreed', audio });
   }
 
-  /** Sets the tracks that the phone hears, replacing earlier ones. */
+  /** Sets the tracks the phone hears, replacing the earlier ones. */
   setTracks(ids: readonly string[]): void {
     const wanted = new Set(ids);
     for (const id of this.#tracks.keys()) if (!wanted.has(id)) this.#tracks.delete(id);
@@ -192,13 +192,13 @@ export class CallChannel implements CallMedia {
     this.#process.send({ type: 'tracks', tracks: [...this.#tracks.values()] });
   }
 
-  /** Sends one Opus packet of a track; `timestamp` is 48 kHz. */
+  /** Sends one Opus packet of a track; `timestamp` is at 48 kHz. */
   push(id: string, timestamp: number, data: Uint8Array): void {
     const track = this.#tracks.get(id);
     if (track !== undefined && data.length > 0) this.#process.push(track, timestamp, data);
   }
 
-  /** Reports that packets are missing before the next one of the track. */
+  /** Reports that packets are missing before the track's next one. */
   gap(id: string): void {
     const track = this.#tracks.get(id);
     if (track !== undefined) this.#process.push(track, 0, NOTHING);
@@ -209,7 +209,7 @@ export class CallChannel implements CallMedia {
     this.#process.close();
   }
 
-  /** Called by the process for each of its messages. */
+  /** Called by the process for each message. */
   receive(message: Exclude<FromPhones, { type: 'frames' | 'alive' }>): void {
     if (this.#closed) return;
     if (message.type === 'digit') this.#options.onDigit(message.digit);
@@ -227,13 +227,13 @@ export class CallChannel implements CallMedia {
     this.#options.onFrame({ timestamp, data });
   }
 
-  /** Called by the process with its statistics. */
+  /** Called by the process with the call's statistics. */
   alive(stats: RtpStats, quietMs: number | undefined): void {
     this.#stats = stats;
     this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: systemClock.now() };
   }
 
-  /** Called by the process when it has ended. */
+  /** Called by the process when it has exited. */
   crashed(reason: string): void {
     this.#process.opened(new ComponentError('CALL_FAILED', `the process of the call is gone: ${reason}`));
     if (this.#closed) return;

@@ -3,16 +3,16 @@ import { type CallChannel, type ChannelOptions, PhoneProcess } from './phone-pro
 
 export interface PhoneProcessesOptions {
   processes: Processes;
-  /** The built entry of a process. */
+  /** Built entry of the process. */
   entry: URL;
   hangMs: number;
-  /** Up to this many processes, each call has its own; beyond, calls share them. */
+  /** Up to this many calls, each has a process to itself; beyond that, calls share processes. */
   most: number;
 }
 
 /**
- * Processes of all calls of a node. A few calls do not share, so that a fault costs one of them. Many calls do, because most of
- * the cost of a call is waking its process fifty times a second.
+ * Processes for all calls of a node. A few calls do not share, so that a crash costs only one of them. Many calls do,
+ * because most of the cost of a call is waking its process fifty times a second.
  */
 export class PhoneProcesses {
   readonly #options: PhoneProcessesOptions;
@@ -22,7 +22,7 @@ export class PhoneProcesses {
     this.#options = options;
   }
 
-  /** Opens the sound of a call; rejects without a socket for it, and when its process ends. */
+  /** Opens the sound of a call. Rejects when no socket can be opened or its process exits. */
   open(options: ChannelOptions): Promise<CallChannel> {
     return this.#choose().open(options);
   }

@@ -11,11 +11,11 @@ export interface RoomCallOptions {
   processes: PhoneProcesses;
   /** Unix milliseconds. */
   startedAt: number;
-  /** Called when the process is gone; once at most, and not after `close`. */
+  /** Called at most once, when the process has died; not after `close`. */
   onCrash(reason: string): void;
 }
 
-/** Sound of one call in its room: a track while the phone sends, and taps of the tracks that it hears. */
+/** Sound of one call in its room: a track while the phone sends, and taps on the tracks it hears. */
 export class RoomCall {
   readonly number: string;
   readonly startedAt: number;
@@ -46,19 +46,19 @@ export class RoomCall {
     return this.#codec;
   }
 
-  /** Statistics of the last second. */
+  /** Statistics as of the last second. */
   stats(): RtpStats | undefined {
     return this.#channel?.stats();
   }
 
-  /** Opens the sound of the call in another process; called by the phone. */
+  /** Opens the sound of the call in another process; called by the SIP phone. */
   readonly open: OpenMedia = async (addresses: MediaAddresses) => {
     const { processes, onCrash } = this.#options;
     this.#channel = await processes.open({ ...addresses, onCrash, onFrame: (frame) => this.#onFrame(frame) });
     return this.#channel;
   };
 
-  /** Sets the audio tracks that the phone hears, replacing earlier ones. */
+  /** Sets the audio tracks the phone hears, replacing the earlier ones. */
   receive(trackIds: readonly string[]): void {
     this.#wanted = trackIds;
     this.#route();
@@ -71,7 +71,7 @@ export class RoomCall {
     if (first) this.#route();
   }
 
-  /** Withdraws the track; the process ends with the phone's call. */
+  /** Withdraws the track. The process ends with the phone's call. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -82,7 +82,7 @@ export class RoomCall {
     this.#options.host.report({ do: 'unpublish', trackIds: [this.#feed.trackId] });
   }
 
-  /** Nothing is tapped before the call is answered. */
+  /** Taps nothing until the call is answered. */
   #route(): void {
     const channel = this.#channel;
     if (channel === undefined || this.#codec === undefined || this.#closed) return;

@@ -21,7 +21,7 @@ export interface SipComponentOptions {
   bindAddress: string;
   processes: PhoneProcesses;
   clock: Clock;
-  /** Called once when it starts to hang up and unregister; `closed` resolves when that is done. */
+  /** Called once, when hanging up and unregistering begins; `closed` resolves when that is done. */
   onClosing(closed: Promise<void>): void;
 }
 
@@ -37,7 +37,7 @@ export interface EndedCall {
   endedAt: number;
 }
 
-/** State of a component for operators: plain data, without the password. */
+/** State of a component for operators, as plain data without the password. */
 export interface SipInspection {
   registrar: string;
   username: string;
@@ -67,9 +67,9 @@ export interface SipInspection {
   trace: readonly LoggedMessage[];
 }
 
-/** Codecs offered to the provider, preferred ones first. */
+/** Codecs offered to the provider, in order of preference. */
 const CODECS = ['opus', 'PCMU', 'PCMA'] as const;
-/** How long a call waits for the registrar's first response; some providers accept calls without registration. */
+/** How long a call waits for the registrar's first response. Some providers accept calls without registration. */
 const REGISTRATION_WAIT_MS = 5000;
 
 interface CurrentCall {
@@ -81,18 +81,18 @@ interface CurrentCall {
   readonly hungUp: AbortController;
 }
 
-/** A running SIP component: a telephone of one account in the room. */
+/** A running SIP component: one account's phone in the room. */
 export class SipComponent implements Component {
   readonly #options: SipComponentOptions;
   readonly #phone: SipPhone;
   readonly #started: Promise<void>;
-  /** Aborted by the registrar's first response. */
+  /** Aborted on the registrar's first response. */
   readonly #registrationKnown = new AbortController();
   #registered: number | undefined;
   #registrationFailure: { reason: string; status: number | null; text: string } | undefined;
   #tracks: readonly string[] = [];
   #call: CurrentCall | undefined;
-  /** Number to dial once the present call, which was hung up, has ended. */
+  /** Number to dial once the current call, already hung up, has ended. */
   #next: string | undefined;
   #lastCall: EndedCall | undefined;
   #crashed = false;
@@ -140,7 +140,7 @@ export class SipComponent implements Component {
     this.#phone.hangUp();
   }
 
-  /** Hangs up, unregisters and leaves; takes 3 s at most. */
+  /** Hangs up, unregisters and leaves; takes at most 3 s. */
   close(): Promise<void> {
     if (this.#closing === undefined) {
       this.#closing = this.#close();
@@ -224,7 +224,7 @@ export class SipComponent implements Component {
       });
       this.#over(call, await call.phone.ended);
     } catch (error) {
-      // Stopped, or its process is gone, which was reported already.
+      // Hung up, or its process died, which was already reported.
       if (this.#closing === undefined && !this.#crashed) log.error('sip.dial_failed', { number, error });
       this.#over(call, { reason: 'failed', status: undefined, text: '' });
     }
@@ -292,7 +292,7 @@ export class SipComponent implements Component {
     this.#registrationKnown.abort();
   }
 
-  /** Fails the component; the room goes on without it. */
+  /** Fails the component; the room continues without it. */
   #crash(reason: string): void {
     if (this.#crashed || this.#closing !== undefined) return;
     this.#crashed = true;

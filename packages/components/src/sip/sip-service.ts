@@ -9,15 +9,15 @@ import { SipComponent, type SipInspection } from './sip-component.js';
 
 export interface SipServiceOptions {
   processes: Processes;
-  /** `JF_SIP_IP`: where providers and phones reach this node. */
+  /** `JF_SIP_IP`: the address at which providers and phones reach this node. */
   address: string;
-  /** Addresses of this machine; default: those of its network interfaces. */
+  /** Addresses of this machine; defaults to those of its network interfaces. */
   ownAddresses?: () => string[];
-  /** The built entry of a call's process; default: beside this file. */
+  /** Built entry of a call's process; defaults to the one beside this file. */
   entry?: URL;
-  /** A process of calls that sends nothing for this long is killed, ms. */
+  /** A process of calls that sends nothing for this many ms is killed. */
   hangMs?: number;
-  /** Up to this many processes, each call has its own; beyond, calls share them. Default 4. */
+  /** Up to this many calls, each has a process to itself; beyond that, calls share processes. Default 4. */
   mostProcesses?: number;
   clock?: Clock;
 }
@@ -25,7 +25,7 @@ export interface SipServiceOptions {
 const DEFAULT_HANG_MS = 5000;
 const DEFAULT_PROCESSES = 4;
 
-/** The SIP components of this node. */
+/** This node's SIP components. */
 export class SipService {
   readonly kind: ComponentKind;
   readonly #options: SipServiceOptions;
@@ -52,7 +52,7 @@ export class SipService {
 
         return {
           properties: { registrarCredentials: credentials },
-          // A phone hears every track of the room: there is nothing to choose.
+          // A phone hears every track of the room, so there is nothing to choose.
           subscribeMode: 'auto',
           start: (host) => this.#start(host, credentials),
         };
@@ -60,12 +60,12 @@ export class SipService {
     };
   }
 
-  /** Returns the state of a running component; undefined without one of that id. */
+  /** Returns the state of a running component; undefined when none has that id. */
   inspect(componentId: string): SipInspection | undefined {
     return this.#components.get(componentId)?.inspect();
   }
 
-  /** Resolves when every closed component has hung up and unregistered, or has timed out. */
+  /** Resolves when every closed component has hung up and unregistered, or timed out. */
   async settled(): Promise<void> {
     while (this.#closing.size > 0) await Promise.all(this.#closing);
   }
@@ -91,7 +91,7 @@ export class SipService {
     return component;
   }
 
-  /** The advertised address may be that of a router in front of this machine. */
+  /** The advertised address may belong to a router in front of this machine. */
   #bindAddress(): string {
     const { address, ownAddresses = addressesOfThisMachine } = this.#options;
     if (ownAddresses().includes(address)) return address;

@@ -1,5 +1,5 @@
-// A compositor on a clock that its test holds: gets what happens when, gives what it made. Its own process, because the
-// native library does not survive the end of a test environment.
+// Runs a compositor on a clock held by the test, which sends it timed input and gets its output. It has its own process
+// because the native library does not survive the teardown of a test environment.
 import { readFileSync } from 'node:fs';
 import { Compositor } from '../../dist/hls/engine/compositor.js';
 import { loadNative } from '../../dist/av/native.js';

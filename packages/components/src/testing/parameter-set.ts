@@ -1,4 +1,4 @@
-/** Writes H.264 sequence parameter sets that no encoder would. */
+/** Writes H.264 sequence parameter sets that no encoder would produce. */
 
 export interface ParameterSetOptions {
   id?: number;
@@ -11,9 +11,9 @@ export interface ParameterSetOptions {
   bitDepth?: number;
   references?: number;
   interlaced?: boolean;
-  /** `max_num_reorder_frames` and `max_dec_frame_buffering`; absent = without a restriction. */
+  /** `max_num_reorder_frames` and `max_dec_frame_buffering`; absent = no restriction. */
   restriction?: readonly [reordered: number, buffered: number];
-  /** Everything that the usability information may hold before the restriction. */
+  /** Includes everything the usability information may hold before the restriction. */
   full?: boolean;
 }
 
@@ -35,7 +35,7 @@ class BitWriter {
     return this;
   }
 
-  /** Returns the bytes with a stop bit and emulation prevention. */
+  /** Returns the bytes, with a stop bit and emulation prevention. */
   end(): number[] {
     const bits = `${this.#bits}1`;
     const bytes: number[] = [];
@@ -54,7 +54,7 @@ class BitWriter {
   }
 }
 
-/** 320 x 180 at level 4 with one reference unless said otherwise. */
+/** Defaults: 320 x 180 at level 4 with one reference. */
 export function parameterSet(options: ParameterSetOptions = {}): Buffer {
   const { id = 0, profile = 66, level = 40, columns = 20, rows = 12, references = 1, interlaced = false } = options;
   const { chroma = 1, bitDepth = 8, restriction, full = false } = options;
@@ -63,7 +63,7 @@ export function parameterSet(options: ParameterSetOptions = {}): Buffer {
     out.ue(chroma);
     if (chroma === 3) out.bits(0, 1);
     out.ue(bitDepth - 8, bitDepth - 8).bits(0, 1);
-    // One scaling list, which ends at once; the others are absent.
+    // One scaling list that ends immediately; the others are absent.
     out.bits(1, 1).bits(1, 1).ue(16);
     out.bits(0, chroma === 3 ? 11 : 7);
   }

@@ -1,10 +1,10 @@
-/** What surrounds a component in the tests of this package. */
+/** Stand-ins for the surroundings of a component in this package's tests. */
 import { silentLog } from '@bloom/log';
 import type { ComponentHost, ComponentReport } from '@bloom/rooms';
 import type { FeedFrame, MediaRoom, TapOptions, TappedFrame } from '@bloom/sfu';
 import type { Clock } from '@bloom/time';
 
-/** A clock whose time passes as soon as a timer is set. */
+/** A clock that jumps ahead as soon as a timer is set. */
 export class LeapingClock implements Clock {
   #nowMs = 0;
   readonly startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -41,7 +41,7 @@ export interface SentFrame extends FeedFrame {
   atMs: number;
 }
 
-/** A room as one component sees it. */
+/** A room as seen by one component. */
 export class TestRoom {
   readonly reports: ComponentReport[] = [];
   readonly sent: SentFrame[] = [];
@@ -94,18 +94,18 @@ export class TestRoom {
   }
 }
 
-/** An Opus packet of 20 ms. */
+/** A 20 ms Opus packet. */
 export function opusPacket(fill: number, size = 40): Buffer {
   const packet = Buffer.alloc(size, fill);
   packet[0] = 0xfc;
   return packet;
 }
 
-/** Parameter sets of a 640x360 baseline stream as x264 writes them. */
+/** Parameter sets of a 640x360 baseline stream as written by x264. */
 export const SPS = Buffer.from('6742c01ed900a02ff970110000030001000003003c0f162e48', 'hex');
 export const PPS = Buffer.from('68cb83cb20', 'hex');
 
-/** Slices whose headers say: first of their picture, of this type (0 = P, 1 = B, 2 = I). */
+/** Slices whose headers mark them as first in their picture and of this type (0 = P, 1 = B, 2 = I). */
 function slice(nalType: number, sliceType: number, size = 60): Buffer {
   const codes = ['1', '010', '011'];
   const bits = `1${codes[sliceType]}1000`.padEnd(8, '1').slice(0, 8);

@@ -1,21 +1,21 @@
-/** Servers on the loopback interface that stand for cameras, honest or not. */
+/** Loopback servers that act as cameras, honest or not. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
 export interface RtspServer {
   port: number;
-  /** What it was sent, one string per read. */
+  /** Everything received, one string per read. */
   heard: string[];
 }
 
-/** Returns what is sent in answer to a request; undefined sends nothing. */
+/** Returns the response to a request; undefined sends nothing. */
 export type Answer = (request: string, cseq: string) => string | Buffer | undefined | Promise<string>;
 
 const servers = new Set<Server>();
 const sockets = new Set<Socket>();
 
-/** Starts a server that answers each request with what `answer` returns; over TLS when it gets a certificate. */
+/** Starts a server that answers each request with the result of `answer`, over TLS if given a certificate. */
 export async function serve(answer: Answer, tls?: TlsOptions): Promise<RtspServer> {
   const heard: string[] = [];
   const converse = (socket: Socket): void => {
@@ -37,7 +37,7 @@ export async function serve(answer: Answer, tls?: TlsOptions): Promise<RtspServe
   return { port: (server.address() as AddressInfo).port, heard };
 }
 
-/** Sends bytes to all that are connected. */
+/** Sends bytes to everyone connected. */
 export function broadcast(bytes: Buffer): void {
   for (const socket of sockets) socket.write(bytes);
 }
@@ -58,7 +58,7 @@ export const described = (sdp: string, cseq: string): string =>
 /** Session description without media. */
 export const session = 'v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n';
 
-/** Description of one stream of H.264 with its parameter sets. */
+/** Description of one H.264 stream with its parameter sets. */
 export const described264 =
   `${session}m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n` +
   `a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z0LAHtkDxWhAAAADAEAAAAwDxYuS,aMuMsg==\r\na=control:0\r\n`;

@@ -1,4 +1,4 @@
-/** The S3-speaking server of the tests. */
+/** The S3-compatible server used in tests. */
 declare module 's3rver' {
   export default class S3rver {
     constructor(options: {

@@ -1,4 +1,4 @@
-/** A SIP provider on loopback: answers as configured, without asking for passwords. */
+/** A loopback SIP provider that responds as configured and never asks for a password. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { SipHeaders, type SipRequest, type SipResponse, SipTransport } from '@bloom/sip/testing';
@@ -7,12 +7,12 @@ const here = '127.0.0.1';
 
 export class TestProvider {
   readonly requests: SipRequest[] = [];
-  /** Final response to REGISTER and to INVITE; 0 = none. */
+  /** Final responses to REGISTER and INVITE; 0 = none. */
   registers = 200;
   answers = 200;
   /** Echoes received RTP. */
   echoes = true;
-  /** RTP packets received. */
+  /** Number of RTP packets received. */
   heard = 0;
   #transport!: SipTransport;
   #rtp!: Socket;
@@ -43,7 +43,7 @@ export class TestProvider {
     return `${here}:${this.#transport.port}`;
   }
 
-  /** Methods in order, `REGISTER 0` for unregistering. */
+  /** Methods in order; `REGISTER 0` stands for unregistering. */
   titles(): string[] {
     return this.requests.map(({ method, headers }) => (headers.get('Expires') === '0' ? `${method} 0` : method));
   }

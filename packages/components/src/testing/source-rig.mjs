@@ -1,4 +1,4 @@
-// Stands for the process of a connection: what it sends depends on the path of the address.
+// Stands in for the process of a connection. The path of the address selects what it sends.
 const frame = (kind, timestamp) => ({
   type: 'frames',
   frames: [{ kind, timestamp, dueMs: 0, data: Buffer.from([kind.length]) }],

@@ -7,11 +7,11 @@ import { fieldOf, type RtspMessage } from './rtsp-splitter.js';
 export interface DialogActions {
   toClient(message: RtspMessage): void;
   toCamera(message: RtspMessage): void;
-  /** Ends the connection to the camera; what is sent next goes to the other address. */
+  /** Ends the connection to the camera; later messages go to the new address. */
   moveTo(target: SourceUri): void;
-  /** Opens ports for a stream of RTP over UDP; resolves with the first, or with undefined when there is none. */
+  /** Opens ports for one stream of RTP over UDP. Resolves with the first port, or undefined when none is available. */
   openPorts(clientPort: number): Promise<number | undefined>;
-  /** The camera takes the stream of that port, and sends it from `serverPort`. */
+  /** Called when the camera has accepted the stream on that port and will send it from `serverPort`. */
   agree(port: number, serverPort: number | undefined): void;
 }
 
@@ -20,25 +20,26 @@ interface Request {
   message: RtspMessage;
   clientSequence: string;
   clientPort: number | undefined;
-  /** Port that the camera gets for RTP over UDP. */
+  /** Port given to the camera for RTP over UDP. */
   port: number | undefined;
 }
 
 const MAX_REDIRECTS = 4;
-/** Requests without an answer: one, and those that keep the session alive. */
+/** Limit for unanswered requests: one, plus those that keep the session alive. */
 const MAX_WAITING = 16;
-/** What the native library needs of a response; it does more for some names of servers. */
+/** Response fields the native library needs. It treats some server names specially, so no others are passed on. */
 const PASSED = new Set(['content-base', 'content-type', 'content-length', 'public', 'range', 'rtp-info', 'session']);
 const REQUEST = /^([A-Z_]+) (\S+) RTSP\/1\.0$/;
 const RESPONSE = /^RTSP\/1\.\d (\d{3}) ?(.*)$/;
 
 /**
- * Stands between the native library and a camera, and decides what either may ask of the other: the login goes to the address
- * that it was given for, media comes from the camera itself, and a redirect leads to a camera only. Without sockets.
+ * Sits between the native library and a camera, and decides what either may ask of the other: the login goes only to
+ * the address it was given for, media comes only from the camera, and a redirect may lead only to another camera. Uses
+ * no sockets itself.
  */
 export class GateDialog {
   readonly #actions: DialogActions;
-  /** Address under which the native library knows the camera. */
+  /** Address by which the native library knows the camera. */
   readonly #alias: string;
   readonly #given: SourceUri;
   #target: SourceUri;
@@ -62,7 +63,7 @@ export class GateDialog {
 
   async fromClient(message: RtspMessage): Promise<void> {
     const [, method, uri] = REQUEST.exec(message.start) ?? [];
-    // The native library refuses what a camera asks of it; the camera has its answer already.
+    // The native library rejects requests from a camera, which has already been answered here.
     if (method === undefined || uri === undefined) return;
     const clientSequence = fieldOf(message, 'cseq') ?? '0';
     const transport = fieldOf(message, 'transport');
@@ -74,7 +75,7 @@ export class GateDialog {
     else this.#send(request);
   }
 
-  /** @throws ComponentError `BAD_RTSP` when it is no message of RTSP */
+  /** @throws ComponentError `BAD_RTSP` when it is not an RTSP message */
   fromCamera(message: RtspMessage): void {
     const [, status, reason = ''] = RESPONSE.exec(message.start) ?? [];
     if (status === undefined) return this.#refuse(message);
@@ -132,7 +133,7 @@ export class GateDialog {
 
       return [...fields, ['Transport', ['RTP/AVP/TCP;unicast', channels].filter(Boolean).join(';')]];
     }
-    // The camera may name other hosts as source and destination of its media; neither is heeded.
+    // The camera may name other hosts as source and destination of its media; both are ignored.
     const serverPort = Number(/server_port=(\d{1,5})/.exec(transport)?.[1] ?? 0);
     if (isSuccess) this.#actions.agree(port, serverPort > 0 && serverPort < 65_535 ? serverPort : undefined);
     const agreed = `client_port=${clientPort}-${clientPort + 1};server_port=${port}-${port + 1}`;
@@ -147,7 +148,7 @@ export class GateDialog {
       throw new ComponentError('BAD_RTSP', `it redirects ${target === undefined ? 'to no camera' : 'too often'}`);
     }
     this.#target = target;
-    // As curl and browsers do: another port is another receiver.
+    // As in curl and browsers, another port is another receiver.
     const isSame = target.host === this.#given.host && target.port === this.#given.port;
     this.#login = isSame && this.#given.login !== undefined ? new Login(this.#given.login) : undefined;
     this.#waiting.clear();
@@ -155,7 +156,7 @@ export class GateDialog {
     this.#send(request);
   }
 
-  /** Answers a request of the camera. Some ask whether the receiver is still there. */
+  /** Answers a request from the camera. Some cameras ask whether the receiver is still alive. */
   #refuse(message: RtspMessage): void {
     const [, method] = REQUEST.exec(message.start) ?? [];
     if (method === undefined) throw new ComponentError('BAD_RTSP', 'it does not speak RTSP');
@@ -173,7 +174,7 @@ function withPorts(transport: string, port: number): string {
   return transport.replace(/client_port=[\d-]+/, `client_port=${port}-${port + 1}`);
 }
 
-/** Answers the challenges of one camera, by digest where it can. */
+/** Answers one camera's challenges, with digest where possible. */
 class Login {
   readonly #credentials: Credentials;
   readonly #digest: DigestClient;
@@ -184,7 +185,7 @@ class Login {
     this.#digest = new DigestClient(credentials, () => randomBytes(8).toString('hex'));
   }
 
-  /** Returns false when another try is pointless. */
+  /** Returns false when another attempt is pointless. */
   challenge(challenges: readonly string[]): boolean {
     const digest: Challenge | undefined = chooseChallenge(challenges);
     if (digest !== undefined) return this.#digest.challenge(digest);

@@ -3,17 +3,17 @@ import { check, SAMPLE_RATE } from '../../av/codecs.js';
 import type { Native } from '../../av/native.js';
 import { ComponentError } from '../../errors.js';
 
-/** Samples per Opus packet, on each channel: 20 ms. */
+/** Samples per channel in an Opus packet: 20 ms. */
 const OPUS_FRAME = 960;
 const SAMPLES_PER_MS = SAMPLE_RATE / 1_000;
-/** Sound further than this from its place has a gap before it, or its clock has been set. */
+/** Sound further than this from its expected place follows a gap, or its clock has been set. */
 const TOLERANCE_MS = 50;
 const BITRATE_PER_CHANNEL = 32_000;
 
-/** Takes an Opus packet and its capture time, ms; undefined while the source has sent no time. */
+/** Takes an Opus packet and its capture time in ms; undefined until the source has sent a time. */
 export type TakeOpus = (data: Buffer, ptsMs: number | undefined) => void;
 
-/** Converts the sound of a source to Opus: one channel stays one, more become two. */
+/** Converts a source's sound to Opus: mono stays mono, more channels become stereo. */
 export class OpusSound {
   readonly #native: Native;
   readonly #decoder: CodecContext;
@@ -22,14 +22,14 @@ export class OpusSound {
   readonly #packet: Packet;
   #resampler: { format: string; context: SoftwareResampleContext } | undefined;
   #encoder: OpusEncoder | undefined;
-  /** Interleaved samples that wait for a whole packet. */
+  /** Interleaved samples waiting to fill a packet. */
   #rest = new Int16Array(0);
-  /** Capture time of the first of them. */
+  /** Capture time of the first of those samples. */
   #restMs: number | undefined;
 
   /**
    * Opens the decoder.
-   * @throws ComponentError `NATIVE_FAILED` with the name of a codec that is not converted
+   * @throws ComponentError `NATIVE_FAILED`, naming the codec, when it cannot be converted
    */
   static open(native: Native, parameters: CodecParameters): OpusSound {
     const { lib, constants } = native;
@@ -71,7 +71,7 @@ export class OpusSound {
   }
 
   /**
-   * Calls `take` for each Opus packet that is complete. A packet that does not decode counts as lost.
+   * Calls `take` for each completed Opus packet. A packet that fails to decode counts as lost.
    * @throws ComponentError `NATIVE_FAILED`
    */
   convert(packet: Packet, ptsMs: number | undefined, take: TakeOpus): void {
@@ -85,7 +85,7 @@ export class OpusSound {
     }
   }
 
-  /** Returns the decoded samples at 48 kHz, interleaved, valid until the frame is released. */
+  /** Returns the decoded samples at 48 kHz, interleaved, which are valid until the frame is released. */
   #resample(): Int16Array {
     const { lib, constants } = this.#native;
     const { format, sampleRate, channelLayout } = this.#decoded;

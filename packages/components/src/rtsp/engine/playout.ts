@@ -1,36 +1,37 @@
-/** Frames are released this long after the fastest ones could have been, which hides as much jitter. */
+/** Frames are released this long after the fastest ones could have been, which hides that much jitter. */
 const PLAYOUT_MS = 120;
-/** The fastest frame of the present and the last such period is the measure, so that slow clocks are followed. */
+/** Delay is measured by the fastest frame of this window and the last, so that slow clocks are followed. */
 const WINDOW_MS = 10_000;
-/** A stream waits this long for one that is slower; a larger difference is a fault of the source. */
+/** A stream waits at most this long for a slower one; a larger difference is a fault of the source. */
 const MAX_SKEW_MS = 300;
 /** A frame this far ahead of its time comes from a clock that was set. */
 const MAX_AHEAD_MS = 1_000;
-/** Receivers take frames of one time for one frame. */
+/** Receivers treat frames with the same time as one frame. */
 const MIN_STEP_MS = 1;
-/** Frames that wait for their time; more are released early. */
+/** Limit for waiting frames; beyond it, frames are released early. */
 const MAX_WAITING = 1_024;
 
 interface TimedFrame<T> {
   stream: number;
-  /** By the clock of the source; undefined when it does not say. */
+  /** Time on the source's clock; undefined when it gives none. */
   ptsMs: number | undefined;
   frame: T;
 }
 
 interface ReleasedFrame<T> {
   stream: number;
-  /** On a time line that all streams share and that rises in each of them, ms. */
+  /** Time in ms on the timeline shared by all streams, increasing within each of them. */
   timeMs: number;
-  /** When it was due by our clock, ms. */
+  /** When the frame was due on our clock, in ms. */
   dueMs: number;
   frame: T;
 }
 
 /**
- * Smooths the arrival of a source's frames: each is released when its time has come, `PLAYOUT_MS` after the earliest moment at
- * which its stream or a slower one could have had it. Late frames are released at once, with their own times, so that sound and
- * picture stay in step. Without timers or clock: the caller passes the time and asks again after `waitMs`.
+ * Smooths the arrival of a source's frames: each is released when its time has come, `PLAYOUT_MS` after the earliest
+ * moment at which its stream or a slower one could have had it. Late frames are released immediately with their own
+ * times, so that sound and picture stay in sync. Has no timers or clock: the caller passes the time, and calls again
+ * after `waitMs`.
  */
 export class Playout<T> {
   readonly #streams = new Map<number, StreamTime>();
@@ -59,14 +60,17 @@ export class Playout<T> {
     return this.#waiting.splice(0, count);
   }
 
-  /** Milliseconds until the next frame is due; undefined when none waits. */
+  /** Milliseconds until the next frame is due; undefined when none is waiting. */
   waitMs(nowMs: number): number | undefined {
     const next = this.#waiting[0];
 
     return next === undefined ? undefined : Math.max(0, next.dueMs - nowMs);
   }
 
-  /** Difference between our clock and the time line, by the fastest frames of the slowest stream. NaN before the first frame. */
+  /**
+   * Offset of our clock from the timeline, according to the fastest frames of the slowest stream. NaN before the first
+   * frame.
+   */
   #offset(nowMs: number): number {
     let fastest = Number.POSITIVE_INFINITY;
     let slowest = Number.NEGATIVE_INFINITY;
@@ -87,7 +91,7 @@ export class Playout<T> {
     return stream;
   }
 
-  /** Prefers a shift that another stream has, since the streams of a source share its clock. */
+  /** Prefers a shift already used by another stream, since the streams of a source share its clock. */
   #shiftFor(ptsMs: number, nowMs: number, known: number[]): number {
     const expectedMs = nowMs - this.#offset(nowMs);
     if (Number.isNaN(expectedMs)) return known[0]!;
@@ -111,9 +115,9 @@ class StreamTime {
     this.shiftMs = shiftMs;
   }
 
-  /** Returns the time of a frame on the time line; `shiftFor` returns the new shift when the source's clock was set. */
+  /** Returns a frame's time on the timeline. `shiftFor` returns the new shift after the source's clock was set. */
   timeOf(ptsMs: number | undefined, shiftFor: () => number, expectedMs: number): number {
-    // The first frame of a connection may come without its time.
+    // The first frame of a connection may come without a time.
     const givenMs = ptsMs ?? Math.max(this.#lastPtsMs, 0);
     if (givenMs < this.#lastPtsMs || givenMs + this.shiftMs > expectedMs + MAX_AHEAD_MS) this.shiftMs = shiftFor();
     this.#lastPtsMs = givenMs;
@@ -122,7 +126,7 @@ class StreamTime {
     return this.#lastTimeMs;
   }
 
-  /** Notes how long after its time a frame came. */
+  /** Records how long after its time a frame arrived. */
   measure(offsetMs: number, nowMs: number): void {
     if (nowMs >= this.#windowEndMs) {
       this.#lastWindowMs = nowMs < this.#windowEndMs + WINDOW_MS ? this.#thisWindowMs : Number.POSITIVE_INFINITY;
@@ -132,7 +136,7 @@ class StreamTime {
     this.#thisWindowMs = Math.min(this.#thisWindowMs, offsetMs);
   }
 
-  /** Returns the least offset of late; undefined when the stream has been silent. */
+  /** Returns the smallest recent offset; undefined when the stream has been silent. */
   offsetMs(nowMs: number): number | undefined {
     if (nowMs >= this.#windowEndMs + WINDOW_MS) return undefined;
 

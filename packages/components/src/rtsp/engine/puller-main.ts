@@ -1,6 +1,6 @@
 /**
- * The forked process of one connection to a camera or encoder. A fault of the native library ends this process only. It ends by
- * `process.exit`, because the library does not survive an orderly end of the environment.
+ * Entry of the forked process of one connection to a camera or encoder. A crash of the native library ends only this
+ * process. It exits with `process.exit` because the library does not survive an orderly shutdown of the environment.
  */
 import { systemClock } from '@bloom/time';
 import { loadNative } from '../../av/native.js';
@@ -10,8 +10,8 @@ import type { FromPuller, ToPuller } from './puller-protocol.js';
 
 const ALIVE_MS = 1_000;
 /**
- * A camera takes 100 MiB. The parsers of the native library bound single messages, if anything, and never their sum. Less than the
- * limit of the process, at which the library fails without saying why.
+ * A camera takes 100 MiB. The parsers of the native library limit at most single messages, never their sum. The limit
+ * is below that of the process, where the library would fail without giving a reason.
  */
 const MAX_MEMORY_MIB = 192;
 const MEMORY_LOOK_MS = 100;
@@ -25,7 +25,7 @@ function fail(error: unknown): void {
   process.exit(1);
 }
 
-/** Ends the process before the source takes more memory of the machine. */
+/** Ends the process before the source takes more of the machine's memory. */
 function limitMemory(): void {
   setInterval(() => {
     if (process.memoryUsage.rss() <= MAX_MEMORY_MIB * 1024 * 1024) return;

@@ -12,21 +12,21 @@ import { Playout } from './playout.js';
 import type { FromPuller, PulledFrame, PullerInput } from './puller-protocol.js';
 import { RtspGate } from './rtsp-gate.js';
 
-/** Time to connect and learn what the source sends. */
+/** Time limit for connecting and learning what the source sends. */
 const OPEN_MS = 10_000;
-/** A source that sends nothing for this long has been lost. */
+/** A source that sends nothing for this long counts as lost. */
 const STALL_MS = 5_000;
-/** Time until the first key picture: cameras send one every few seconds. */
+/** Time limit for the first key picture: cameras send one every few seconds. */
 const PICTURE_MS = 20_000;
-/** Key pictures without parameter sets after which none are expected to come. */
+/** After this many key pictures without parameter sets, none are expected. */
 const BARE_KEYS = 3;
 const CHECK_MS = 1_000;
-/** Time for the next packet of a source that is left. */
+/** How long to wait for the next packet of a source before leaving it. */
 const LEAVE_MS = 300;
-/** Frames within this time are released together. */
+/** Frames due within this time are released together. */
 const RELEASE_MS = 20;
 
-/** The library's error for a source that takes none of the transports of RTP that it was asked for. */
+/** The library's error when a source accepts none of the RTP transports offered. */
 const REFUSED_TRANSPORT = -constants.errno.EPROTONOSUPPORT;
 
 interface Frame {
@@ -34,7 +34,7 @@ interface Frame {
   data: Buffer;
 }
 
-/** Streams of the playout. */
+/** Stream numbers in the playout. */
 const VIDEO = 0;
 const AUDIO = 1;
 
@@ -44,7 +44,7 @@ interface PullerOptions {
   send(message: FromPuller): void;
 }
 
-/** One connection to a source: reads it until it ends, and sends its frames when their time has come. */
+/** One connection to a source. Reads it until it ends, and sends its frames when their time has come. */
 export class Puller {
   readonly #native: Native;
   readonly #clock: Clock;
@@ -58,7 +58,7 @@ export class Puller {
   #format: FormatContext | undefined;
   #gate: RtspGate | undefined;
   #streams: Stream[] = [];
-  /** Duration of a tick of each stream, ms. Asking the library for every packet would cost more than the packet. */
+  /** Tick duration of each stream in ms. Querying the library per packet would cost more than the packet itself. */
   #msPerTick: number[] = [];
   /** Indices of the chosen streams. */
   #video: number | undefined;
@@ -66,14 +66,14 @@ export class Puller {
   #annexB: BitStreamFilterContext | undefined;
   #sound: OpusSound | 'opus' | undefined;
   #soundRefused = false;
-  /** True once a picture has come, or when the source has none. */
+  /** True once a picture has arrived, or if the source has none. */
   #hasPicture = false;
   #openedAtMs = 0;
   #heardAtMs: number | undefined;
-  /** Time line of the first frame, a picture if the source has any, ms. Sound before it is left out. */
+  /** Timeline position of the first frame in ms, a picture if the source has any. Sound before it is left out. */
   #startMs: number | undefined;
   #ended = false;
-  /** Unix time of the clock's zero; not read again, since times must not jump. */
+  /** Unix time of the clock's zero. Read only once, since times must not jump. */
   readonly #unixMs: number;
 
   constructor({ native, clock, send }: PullerOptions) {
@@ -85,7 +85,7 @@ export class Puller {
     this.#checks = new Timer(clock);
   }
 
-  /** Resolves when the source has ended or `end` was called; the reason has been sent. */
+  /** Resolves when the source has ended or `end` was called; by then the reason has been sent. */
   run(input: PullerInput): Promise<void> {
     this.#running = this.#run(input);
 
@@ -125,12 +125,13 @@ export class Puller {
     }
   }
 
-  /** Leaves the source in order, since cameras have few sessions. One that is silent is not waited for. */
+  /** Leaves the source properly, since cameras have few sessions. Does not wait for a silent one. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#release.stop();
     this.#checks.stop();
-    // A source that is being read must not be closed. `closeInput` would interrupt it before it has sent its farewell.
+    // A source must not be closed while it is being read, and `closeInput` would interrupt it before it has said
+    // goodbye.
     const isRead = this.#running.then(() => true);
     if (await inTime(isRead, { timeoutMs: LEAVE_MS, late: () => false, clock: this.#clock }))
       this.#format?.freeContext();
@@ -175,7 +176,7 @@ export class Puller {
     else if (streamIndex === this.#audio) this.#receiveSound(packet, ptsMs);
   }
 
-  /** Picks the first H.264 stream and the first stream of sound. */
+  /** Picks the first H.264 stream and the first audio stream. */
   #choose(source: FormatContext): void {
     const { lib, constants } = this.#native;
     this.#streams = source.streams;
@@ -184,7 +185,7 @@ export class Puller {
     const videos = ofType(constants.AVMEDIA_TYPE_VIDEO);
     this.#audio ??= ofType(constants.AVMEDIA_TYPE_AUDIO)[0]?.index;
     if (this.#video !== undefined) return;
-    // RTMP sources announce their streams one by one; all others in the beginning.
+    // RTMP sources announce their streams one by one, all others at the start.
     if (videos.length === 0 && source.iformat?.name !== 'flv') this.#hasPicture = true;
     const video = videos.find(({ codecpar }) => codecpar.codecId === constants.AV_CODEC_ID_H264);
     if (video !== undefined) this.#openVideo(video);
@@ -195,7 +196,7 @@ export class Puller {
     this.#video = video.index;
     const { extradata } = video.codecpar;
     if (extradata === null) return;
-    // Containers that count bytes instead of using start codes begin their configuration with a 1.
+    // The configuration starts with a 1 in containers that use lengths instead of start codes.
     if (extradata[0] === 1) this.#annexB = this.#openAnnexB(video);
     else this.#pictures.pushWhole(extradata);
   }
@@ -240,7 +241,7 @@ export class Puller {
     }
   }
 
-  /** Some containers name the codec correctly only with the first packets, so it is called after the first picture. */
+  /** Called after the first picture, because some containers name the codec correctly only with the first packets. */
   #openSound(stream: number): OpusSound | 'opus' {
     const { codecpar } = this.#streams[stream]!;
     if (codecpar.codecId === this.#native.constants.AV_CODEC_ID_OPUS) return 'opus';
@@ -276,7 +277,7 @@ export class Puller {
   }
 }
 
-/** Pictures of unknown kind may still turn out to be H.264. */
+/** Throws for other codecs. Pictures of an unknown kind may still turn out to be H.264. */
 function refuseOthers(codecs: readonly string[]): void {
   const other = codecs.find((name) => name !== 'none');
   if (other === undefined) return;

@@ -4,26 +4,26 @@ import { once } from 'node:events';
 const LOOPBACK = '127.0.0.1';
 
 interface RtpRelayOptions {
-  /** Port for RTP; the next one is for RTCP. */
+  /** RTP port; the next one is for RTCP. */
   port: number;
-  /** Port of the native library for RTP, on the loopback interface; the next one is for RTCP. */
+  /** RTP port of the native library on the loopback interface; the next one is for RTCP. */
   clientPort: number;
-  /** Address of the other end of the RTSP connection. */
+  /** Remote address of the RTSP connection. */
   camera: string;
 }
 
 /**
- * Ports for one stream of RTP over UDP, between the camera and the native library. Datagrams are taken from those two only; what
- * others send is dropped and counted. Nothing is taken before the camera has named its port.
+ * Ports for one stream of RTP over UDP between the camera and the native library. Only datagrams from these two are
+ * accepted; others are dropped and counted. Nothing is accepted until the camera has named its port.
  */
 export class RtpRelay {
   readonly port: number;
-  /** Datagrams from other addresses and ports. */
+  /** Number of datagrams from other addresses and ports. */
   refused = 0;
   readonly #clientPort: number;
   readonly #camera: string;
   readonly #sockets: [rtp: Socket, rtcp: Socket];
-  /** Ports of the camera; 0 while it is unknown. Undefined before the camera has agreed. */
+  /** The camera's ports; 0 while they are unknown. Undefined before the camera has agreed. */
   #cameraPorts: [rtp: number, rtcp: number] | undefined;
 
   private constructor({ port, clientPort, camera }: RtpRelayOptions, sockets: [Socket, Socket]) {
@@ -51,7 +51,7 @@ export class RtpRelay {
     return new RtpRelay(options, sockets);
   }
 
-  /** Takes media from now on. A camera need not name its port: then the first one that it sends from counts. */
+  /** Accepts media from now on. A camera need not name its port; the first port it sends from is then taken. */
   agree(serverPort: number | undefined): void {
     this.#cameraPorts = serverPort === undefined ? [0, 0] : [serverPort, serverPort + 1];
   }
@@ -78,7 +78,7 @@ export class RtpRelay {
 
 const MAPPED = '::ffff:';
 
-/** Returns an address without the zone, and an IPv4 address as such. */
+/** Returns an address without its zone, and an IPv4-mapped address as plain IPv4. */
 function bare(address: string): string {
   return address.replace(/%.*$/, '').replace(MAPPED, '');
 }

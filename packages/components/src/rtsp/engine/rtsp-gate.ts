@@ -10,19 +10,19 @@ import { RtpRelay } from './rtp-relay.js';
 import { RtspSplitter, writeMessage } from './rtsp-splitter.js';
 
 const LOOPBACK = '127.0.0.1';
-/** Streams of RTP over UDP. */
+/** Maximum number of RTP-over-UDP streams. */
 const MAX_RELAYS = 2;
-/** A side that does not take what the other sends is waited for. */
+/** Above this backlog, reading pauses until the other side has caught up. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
-/** Time for the farewell to a camera that is left. */
+/** Time limit for saying goodbye to a camera. */
 const FAREWELL_MS = 300;
 
 /**
- * A port on the loopback interface behind which the native library finds the camera. Everything that the camera sends passes
- * here: messages are bounded before they are kept, and RTP over UDP is taken from the camera only.
+ * A loopback port where the native library finds the camera. Everything the camera sends passes through here: messages
+ * are checked against limits before they are stored, and RTP over UDP is accepted only from the camera.
  */
 export class RtspGate {
-  /** Address of the camera for the native library. */
+  /** Address of the camera as given to the native library. */
   readonly uri: string;
   readonly #firstPort: number;
   readonly #server: Server;
@@ -61,21 +61,21 @@ export class RtspGate {
     return new RtspGate(options, server);
   }
 
-  /** Why the connection ended; undefined when the native library knows better. */
+  /** Why the connection ended; undefined when the native library knows the reason better. */
   get failure(): string | undefined {
     return this.#failure;
   }
 
-  /** True when RTP came from elsewhere than from the camera. */
+  /** True when RTP came from an address other than the camera's. */
   get refusedRtp(): boolean {
     return this.#relays.some(({ refused }) => refused > 0);
   }
 
-  /** Resolves when what the native library has written has left. Idempotent. */
+  /** Resolves when everything the native library has written has been sent. Idempotent. */
   async close(): Promise<void> {
     this.#server.close();
     const [client, camera] = [this.#client, this.#camera];
-    // The native library has closed its end, after its farewell.
+    // The native library has said goodbye and closed its end.
     const isSent = new Promise<void>((resolve) => {
       if (client === undefined || camera === undefined || camera.destroyed) return resolve();
       camera.once('close', resolve);
@@ -88,7 +88,7 @@ export class RtspGate {
     for (const relay of this.#relays.splice(0)) relay.close();
   }
 
-  /** Takes the first connection whose first request is the native library's. */
+  /** Accepts the first connection that starts with a request of the native library. */
   #welcome(socket: Socket): void {
     socket.on('error', () => undefined);
     const splitter = new RtspSplitter({
@@ -108,11 +108,11 @@ export class RtspGate {
     this.#read(socket, splitter, () => this.#camera);
   }
 
-  /** Returns the connection to the camera, which is opened when it is needed. */
+  /** Returns the connection to the camera, and opens it on first use. */
   #connected(): Socket {
     if (this.#camera !== undefined) return this.#camera;
     const { host, scheme, port } = this.#target;
-    // Cameras sign their own certificates, often with keys that are too short for the library's own rules.
+    // Cameras have self-signed certificates, often with keys too short for OpenSSL's default rules.
     const socket =
       scheme === 'rtsps'
         ? connectTls({ host, port, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1' })
@@ -154,7 +154,7 @@ export class RtspGate {
 
   readonly #fail = (error: unknown): void => {
     if (!(error instanceof Error)) throw error;
-    // An attempt at several addresses has no message of its own.
+    // A failed attempt at several addresses has no message.
     this.#failure ??= error.message || String((error as NodeJS.ErrnoException).code);
     this.#camera?.destroy();
     this.#client?.destroy();

@@ -1,14 +1,14 @@
 import { ComponentError } from '../../errors.js';
 
-/** Start line with header fields. Cameras send less than 1 KiB. */
+/** Limit for the start line and header fields. Cameras send less than 1 KiB. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Session descriptions of cameras have 1 to 4 KiB. */
+/** Limit for a body. Session descriptions of cameras take 1 to 4 KiB. */
 const MAX_BODY_BYTES = 64 * 1024;
 const DOLLAR = 0x24;
 
 export interface RtspMessage {
   start: string;
-  /** Names in small letters. */
+  /** Lower-case names. */
   fields: [name: string, value: string][];
   body: Buffer;
 }
@@ -19,7 +19,10 @@ interface SplitterOptions {
   onMedia(bytes: Buffer): void;
 }
 
-/** Takes a connection of RTSP apart into messages and media. Keeps one incomplete message at most, and its limits are checked first. */
+/**
+ * Splits the bytes of an RTSP connection into messages and media. Buffers at most one incomplete message, after
+ * checking its limits.
+ */
 export class RtspSplitter {
   readonly #options: SplitterOptions;
   #kept: Buffer = Buffer.alloc(0);
@@ -45,7 +48,7 @@ export class RtspSplitter {
     this.#kept = at === bytes.length ? EMPTY : Buffer.from(bytes.subarray(at));
   }
 
-  /** Returns the end of the media at that place; a frame whose length is not known yet is left. */
+  /** Returns the end of the media starting at `from`; a frame of unknown length is left for later. */
   #mediaEnd(bytes: Buffer, from: number): number {
     let at = from;
     for (;;) {
@@ -57,7 +60,7 @@ export class RtspSplitter {
     }
   }
 
-  /** Returns the end of the message at that place; undefined when it is incomplete. */
+  /** Returns the end of the message starting at `from`; undefined when it is incomplete. */
   #message(bytes: Buffer, from: number): number | undefined {
     const limit = from + MAX_HEAD_BYTES;
     const headEnd = bytes.subarray(0, limit).indexOf('\r\n\r\n', from, 'latin1');
@@ -96,7 +99,7 @@ export function fieldOf({ fields }: Pick<RtspMessage, 'fields'>, name: string): 
   return fields.find(([known]) => known === name)?.[1];
 }
 
-/** Writes a message. Bytes are Latin-1, as they were read. */
+/** Serialises a message. Text is Latin-1, as it was read. */
 export function writeMessage({ start, fields, body }: RtspMessage): Buffer {
   const head = [start, ...fields.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n');
 

@@ -1,6 +1,6 @@
 /** Longest gap that is concealed. */
 const LONGEST_MS = 60;
-/** Duration at full loudness. */
+/** Time at full volume before the fade-out. */
 const LOUD_MS = 10;
 /** Duration of a cross-fade. */
 const SEAM_MS = 5;
@@ -10,15 +10,15 @@ const MATCH_MS = 20;
 const PITCH_MS = { shortest: 5, longest: 15 };
 
 /**
- * Conceals gaps in speech: repeats the last pitch cycle of the voice and fades it out, as ITU-T G.711 appendix I does. Mono, 16
- * bits, any rate that is a multiple of 8 kHz.
+ * Conceals gaps in speech: repeats the last pitch cycle of the voice and fades it out, like ITU-T G.711 appendix I.
+ * Mono, 16 bits, at any rate that is a multiple of 8 kHz.
  */
 export class Concealer {
   readonly #rate: number;
   readonly #history: Int16Array;
-  /** One pitch cycle before the gap. */
+  /** Last pitch cycle before the gap. */
   #cycle: Int16Array | undefined;
-  /** Samples of the present gap so far; undefined without a gap. */
+  /** Samples of the current gap so far; undefined without a gap. */
   #gap: number | undefined;
   #silent = true;
 
@@ -27,7 +27,7 @@ export class Concealer {
     this.#history = new Int16Array(this.#samples(HISTORY_MS));
   }
 
-  /** Takes the next samples of the stream. After a gap they are cross-faded, in place, with the concealment. */
+  /** Takes the next samples of the stream. After a gap they are cross-faded in place with the concealment. */
   accept(pcm: Int16Array): void {
     if (this.#gap !== undefined) {
       const seam = Math.min(this.#samples(SEAM_MS), pcm.length);
@@ -47,7 +47,7 @@ export class Concealer {
     }
   }
 
-  /** Returns sound in place of missing samples; undefined when the gap is too long and silence is due. */
+  /** Returns concealment for missing samples; undefined when the gap is so long that it should be silent. */
   fill(count: number): Int16Array | undefined {
     if (this.#silent) return undefined;
     if (this.#gap === undefined) {
@@ -55,7 +55,7 @@ export class Concealer {
       this.#cycle = this.#lastCycle();
     }
     if (this.#gap >= this.#samples(LONGEST_MS)) {
-      // If the stream continues, it fades in from silence.
+      // If the stream resumes, it fades in from silence.
       this.#history.fill(0);
       return undefined;
     }
@@ -79,7 +79,7 @@ export class Concealer {
     return (cycle[at % cycle.length] as number) * gain;
   }
 
-  /** Blends its end into what came before its start, so that it repeats without a seam. */
+  /** Blends the cycle's end into the samples before its start, so that it repeats seamlessly. */
   #lastCycle(): Int16Array {
     const history = this.#history;
     const pitch = this.#pitch();
@@ -94,7 +94,7 @@ export class Concealer {
     return cycle;
   }
 
-  /** Returns the lag of the highest autocorrelation of the history. */
+  /** Returns the lag with the highest autocorrelation in the history. */
   #pitch(): number {
     const history = this.#history;
     const step = this.#rate / 8000;

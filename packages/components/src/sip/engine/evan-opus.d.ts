@@ -1,4 +1,4 @@
-/** The part of the package that is used here; TypeScript does not find the declarations it brings. */
+/** Declares the part of the package in use, because TypeScript does not find its own declarations. */
 declare module '@evan/opus' {
   export class Decoder {
     constructor(options: { channels: 1 | 2; sample_rate: 8000 | 48000 });

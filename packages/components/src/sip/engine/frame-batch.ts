@@ -1,12 +1,12 @@
 /**
- * Packets of sound between the server and a process of calls, many per message, because messages cost more than bytes. Each is:
- * call (4 bytes), track (4), timestamp (8, a double), length (2), Opus packet; big-endian.
+ * Sound packets between the server and a process of calls, many per message because messages cost more than bytes.
+ * Layout of each: call (4 bytes), track (4), timestamp (8, a double), length (2), Opus packet; big-endian.
  */
 export interface BatchFrame {
   call: number;
-  /** 0 from the phone. */
+  /** 0 for packets from the phone. */
   track: number;
-  /** 48 kHz. */
+  /** In ticks of 48 kHz. */
   timestamp: number;
   /** One Opus packet; empty = packets are missing here. */
   data: Uint8Array;
@@ -41,7 +41,7 @@ export class FrameBatch {
     this.#length = end;
   }
 
-  /** Returns everything since the last call; valid until the next `add`. */
+  /** Returns everything added since the last call; valid until the next `add`. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
@@ -49,7 +49,7 @@ export class FrameBatch {
   }
 }
 
-/** Yields the packed frames, whose packets are views into `bytes`. Ends at truncated bytes. */
+/** Yields the packed frames, whose packets are views of `bytes`. Stops at truncated bytes. */
 export function* framesOf(bytes: Uint8Array): Generator<BatchFrame> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at + HEADER <= view.length; ) {

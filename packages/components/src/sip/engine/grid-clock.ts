@@ -2,8 +2,8 @@ import { FRAME_MS, FramePacer } from '@bloom/sip';
 import { type Clock, systemClock } from '@bloom/time';
 
 /**
- * One 20 ms beat for all calls of a process, because waking once for many calls is far cheaper than waking for each. Time
- * stands still between two beats; a stall is made up for as far as `FramePacer` does.
+ * One 20 ms beat for all calls of a process, because waking once for many calls is far cheaper than waking for each.
+ * Time stands still between beats; stalls are made up for as far as `FramePacer` does.
  */
 export class GridClock implements Clock {
   readonly #real: Clock;
@@ -14,7 +14,7 @@ export class GridClock implements Clock {
   readonly #timers = new Map<number, { at: number; run: () => void }>();
   #running = false;
 
-  /** `afterBeat` runs after the timers of a beat. */
+  /** `afterBeat` runs after the timers of each beat. */
   constructor(afterBeat: () => void, real: Clock = systemClock) {
     this.#afterBeat = afterBeat;
     this.#real = real;

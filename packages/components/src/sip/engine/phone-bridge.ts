@@ -4,9 +4,9 @@ import { Concealer } from './concealment.js';
 import { OpusEncoder, type MixRate } from './opus.js';
 import { RoomMix } from './room-mix.js';
 
-/** One packet of the phone for the room. */
+/** One packet from the phone to the room. */
 export interface PhoneFrame {
-  /** Timestamp at 48 kHz, from zero. */
+  /** Timestamp at 48 kHz, starting at zero. */
   timestamp: number;
   /** One Opus packet. */
   data: Buffer;
@@ -17,8 +17,8 @@ const G711_RATE = 8000;
 const FRAME_SAMPLES = 160;
 
 /**
- * Connects a telephone and a room: mixes the room's tracks into the codec of the call, and encodes the phone's sound as Opus.
- * Opus from the phone is passed on as it is: receivers conceal losses themselves.
+ * Connects a phone and a room: mixes the room's tracks into the codec of the call, and encodes the phone's sound as
+ * Opus. Opus from the phone passes through unchanged: receivers conceal losses themselves.
  */
 export class PhoneBridge implements CallAudio {
   readonly #send: (frame: PhoneFrame) => void;
@@ -34,13 +34,13 @@ export class PhoneBridge implements CallAudio {
     this.#send = send;
   }
 
-  /** Sets the tracks that the phone hears, replacing earlier ones. */
+  /** Sets the tracks the phone hears, replacing the earlier ones. */
   setTracks(ids: readonly number[]): void {
     this.#tracks = ids;
     this.#mix?.setTracks(ids);
   }
 
-  /** Sets whether the phone listens. After hold it hears the present, not what it missed. */
+  /** Sets whether the phone is listening. After a hold it hears the live mix, not the backlog. */
   setListening(listening: boolean): void {
     if (!listening) this.#mix = undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * A forked process of calls: RTP, mixing and coding. It parses what strangers send and runs a native library; a fault here ends
- * this process only.
+ * Entry of a forked process of calls, for RTP, mixing and codecs. It parses untrusted input and runs a native library,
+ * so a crash ends only this process.
  */
 import { MediaPort, systemRandomness } from '@bloom/sip';
 import { followServer } from '@bloom/processes';
@@ -23,7 +23,7 @@ const clock = new GridClock(() => {
 });
 
 function send(message: FromPhones): void {
-  // Without a channel the process is about to end.
+  // Without a channel, the process is about to exit.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 

@@ -10,7 +10,7 @@ interface Source {
 
 const FULL_SCALE = 32_768;
 
-/** Mixes the tracks that a telephone hears into frames of 20 ms. */
+/** Mixes the tracks a phone hears into 20 ms frames. */
 export class RoomMix {
   readonly #rate: MixRate;
   readonly #sources = new Map<number, Source>();
@@ -21,7 +21,7 @@ export class RoomMix {
     this.#sum = new Float32Array(rate / 50);
   }
 
-  /** Sets the tracks, replacing earlier ones. */
+  /** Sets the tracks, replacing the earlier ones. */
   setTracks(ids: readonly number[]): void {
     const wanted = new Set(ids);
     for (const id of this.#sources.keys()) if (!wanted.has(id)) this.#sources.delete(id);
@@ -35,7 +35,7 @@ export class RoomMix {
     }
   }
 
-  /** Adds one Opus packet, 48 kHz. One that does not decode counts as lost. */
+  /** Adds one Opus packet with a 48 kHz timestamp. A packet that fails to decode counts as lost. */
   push(id: number, timestamp: number, packet: Uint8Array): void {
     const source = this.#sources.get(id);
     if (source === undefined) return;

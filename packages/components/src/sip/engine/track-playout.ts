@@ -3,21 +3,21 @@ import { Concealer } from './concealment.js';
 const CAPACITY_MS = 1000;
 /** Initial delay of a track. */
 const LEAD_MS = 50;
-/** Spare delay, on top of what the latest packets of the past seconds needed. */
+/** Spare delay on top of what the latest packets of the past seconds needed. */
 const SPARE_MS = 30;
 /** Further ahead than any network explains: the track's clock has jumped. */
 const JUMP_MS = 500;
-/** Delay after a track was late. */
+/** Delay of a track after it was late. */
 const LATE_LEAD_MS = 10;
-/** Interval of reviewing the delay. Delay beyond the spare is halved each time. */
+/** Interval between delay reviews. Each one halves the delay beyond the spare. */
 const REVIEW_MS = 1000;
 const SLACK_MS = 20;
 const SEAM_MS = 5;
 const TICKS_PER_SECOND = 48_000;
 
 /**
- * Sound of one track of the room on the clock of the mix: a jitter buffer with adaptive delay. Positions are samples of the mix
- * since its start. Losses are concealed; gaps in the timestamps are silence.
+ * Sound of one of the room's tracks on the clock of the mix: a jitter buffer with adaptive delay. Positions are samples
+ * since the start of the mix. Losses are concealed; timestamp gaps are silence.
  */
 export class TrackPlayout {
   readonly #rate: number;
@@ -25,11 +25,11 @@ export class TrackPlayout {
   readonly #concealer: Concealer;
   /** Added to the track's own positions; undefined before its first packet. */
   #offset: number | undefined;
-  /** Position of the mix. */
+  /** Current position of the mix. */
   #now = 0;
   /** End of the written samples. */
   #end = 0;
-  /** The smallest lead of a packet since the last review, samples. */
+  /** Smallest lead of a packet since the last review, in samples. */
   #closest = Number.POSITIVE_INFINITY;
   #reviewAt: number;
 
@@ -40,12 +40,12 @@ export class TrackPlayout {
     this.#reviewAt = this.#samples(REVIEW_MS);
   }
 
-  /** Buffered sound, ms. */
+  /** Buffered sound in ms. */
   get delayMs(): number {
     return (Math.max(0, this.#end - this.#now) * 1000) / this.#rate;
   }
 
-  /** Takes the samples of one packet of `timestamp`, 48 kHz. `lost`: earlier packets are missing. */
+  /** Writes the samples of the packet with this 48 kHz `timestamp`. `lost` means that earlier packets are missing. */
   write(timestamp: number, pcm: Int16Array, lost: boolean): void {
     const own = Math.round((timestamp * this.#rate) / TICKS_PER_SECOND);
     const start = this.#place(own);
@@ -55,7 +55,7 @@ export class TrackPlayout {
     this.#put(start, pcm);
   }
 
-  /** Adds the samples that are due to `sum`, -32768..32767 each. Returns false without any. */
+  /** Adds the samples now due to `sum`, -32768..32767 each. Returns false if there are none. */
   addTo(sum: Float32Array): boolean {
     const until = this.#now + sum.length;
     if (this.#end < until && this.#offset !== undefined) {
@@ -77,7 +77,7 @@ export class TrackPlayout {
     return (this.#rate * ms) / 1000;
   }
 
-  /** Returns the place of a packet; a late track gets a new one. */
+  /** Returns the place of a packet, after moving a track that is late. */
   #place(own: number): number {
     let start = own + (this.#offset ?? Number.NaN);
     const lead = start - this.#now;
@@ -93,12 +93,12 @@ export class TrackPlayout {
   #concealUpTo(start: number, lost: boolean): void {
     const from = Math.max(this.#end, this.#now);
     if (start <= from) return;
-    // Concealment that began when nothing came in time continues until the new place.
+    // Concealment that started when nothing arrived in time continues up to the new place.
     const invented = lost || this.#end === this.#now ? this.#concealer.fill(start - from) : undefined;
     this.#put(from, invented ?? new Int16Array(start - from));
   }
 
-  /** Cross-fades over existing samples; changes the start of `pcm`. */
+  /** Cross-fades over existing samples, modifying the start of `pcm`. */
   #put(start: number, pcm: Int16Array): void {
     const ring = this.#ring;
     const seam = Math.min(this.#end - start, this.#samples(SEAM_MS), pcm.length);
@@ -114,7 +114,7 @@ export class TrackPlayout {
     this.#end = start + pcm.length;
   }
 
-  /** Gives back delay that no packet has needed for a while. */
+  /** Gives up delay that no packet has needed for a while. */
   #review(): void {
     if (this.#now < this.#reviewAt) return;
     this.#reviewAt = this.#now + this.#samples(REVIEW_MS);

@@ -11,13 +11,13 @@ export type ComponentErrorCode =
   | 'BAD_RECORDING'
   /** The native library refused or failed. */
   | 'NATIVE_FAILED'
-  /** The process or the socket for the sound of a call is gone. */
+  /** The process or the socket for the sound of a call has failed. */
   | 'CALL_FAILED'
   /** Mixing a recording failed. */
   | 'MIX_FAILED'
-  /** An upload did not succeed. */
+  /** An upload failed. */
   | 'UPLOAD_FAILED'
-  /** The files of a stream are not written as fast as they come. */
+  /** The files of a stream are not written as fast as they arrive. */
   | 'TOO_SLOW';
 
 /** Error of this package, apart from those of `@bloom/rooms`. */

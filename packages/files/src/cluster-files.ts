@@ -9,7 +9,7 @@ import { fileBehaviour } from './file-actor.js';
 import { FILES_ACTOR, FILES_SHAPES, type FilesProtocol } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
 
-/** What this node has itself. */
+/** This node's own files. */
 export interface OwnFiles {
   streams: LiveStreams;
   recordings: LocalRecordings;
@@ -18,13 +18,13 @@ export interface OwnFiles {
 export interface ClusterFilesOptions {
   system: ActorSystem;
   remote: RemoteActors;
-  /** Full name of the own node. */
+  /** Full name of this node. */
   self: string;
   /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
-  /** Returns the lost nodes that are remembered. */
+  /** Returns the names of the lost nodes still remembered. */
   lostNodes(): readonly string[];
-  /** Calls a node, and fails as soon as it is known to be silent. */
+  /** Calls a node, and fails as soon as the node is known to be silent. */
   guard<T>(node: string, call: () => Promise<T>): Promise<T>;
   log: Log;
   own: OwnFiles;
@@ -37,15 +37,15 @@ export interface ClusterFiles {
   close(): void;
 }
 
-/** Serves the files of this node to the other nodes. Called before this node joins the cluster: members ask at once. */
+/** Serves this node's files to other nodes. Call it before joining the cluster: members send requests immediately. */
 export function offerFiles(system: ActorSystem, own: OwnFiles): void {
-  // Senders bound what is queued. Other nodes rely on close and read to release files, and on began to keep ids unique.
+  // Senders limit what they queue. Other nodes need close and read to release files, and began to keep ids unique.
   const mailbox = { essential: ['began', 'close', 'read'] } as const;
   const actor = system.spawn(fileBehaviour(own), { name: FILES_ACTOR, mailbox, permanent: true });
   system.register(FILES_ACTOR, actor);
 }
 
-/** Serves the files of all nodes to the clients of this one. Called once this node has joined the cluster. */
+/** Serves the files of all nodes to this node's clients. Call it once this node has joined the cluster. */
 export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
   const { system, remote, self, ownerOf, lostNodes, guard, log, own } = options;
   const { streams, recordings } = own;

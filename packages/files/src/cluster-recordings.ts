@@ -8,26 +8,26 @@ import { leavesDirectory, type ServedFile } from './served-file.js';
 import type { RecordingStore } from './stores.js';
 
 export interface ClusterRecordingsOptions {
-  /** Full name of the own node. */
+  /** Full name of this node. */
   self: string;
   local: LocalRecordings;
   remote: RemoteFiles;
   /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
-  /** Returns the lost nodes that are remembered; lists lack their recordings. */
+  /** Returns the names of the lost nodes still remembered; lists lack their recordings. */
   lostNodes(): readonly string[];
   log: Log;
 }
 
-/** Number of recordings whose place is remembered. */
+/** Maximum number of recordings whose location is remembered. */
 const MAX_KNOWN = 10_000;
 
 /**
- * Recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest recording; a
- * node that learns of a newer one sets its own aside under another id.
+ * The recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest
+ * recording; a node that learns of a newer one moves its own to another id.
  */
 export class ClusterRecordings implements RecordingStore {
-  /** Node on which the newest recording of an id was seen last. */
+  /** Node on which the newest recording of an id was last seen. */
   readonly #known = new Map<string, string>();
   readonly #options: ClusterRecordingsOptions;
 
@@ -37,7 +37,7 @@ export class ClusterRecordings implements RecordingStore {
       this.#known.delete(id);
       options.remote.announce(id);
     });
-    // One in progress makes way for nothing: a newer one may have begun elsewhere meanwhile.
+    // A recording in progress does not make way, and a newer one may have begun elsewhere before it ended.
     options.local.onEnd((id) => {
       for (const node of options.remote.members()) void this.#compare(node, () => Promise.resolve([id]));
     });
@@ -55,10 +55,10 @@ export class ClusterRecordings implements RecordingStore {
     return { ids: [...holders.keys()], unreachable: [...missing].toSorted() };
   }
 
-  /** Removes the recording on every node; an error names those on which it may still be. */
+  /** Removes the recording from every node. The error names the nodes that may still have it. */
   async remove(id: string): Promise<void> {
     const { local, remote } = this.#options;
-    // A bad id is refused before anything is removed.
+    // Reject a bad id before removing anything.
     const here = (await local.startOf(id)) !== undefined;
     const known = this.#known.get(id);
     if (here) await local.remove(id);
@@ -71,14 +71,14 @@ export class ClusterRecordings implements RecordingStore {
 
   async open(id: string, fileName: string, signal: AbortSignal): Promise<ServedFile> {
     if (leavesDirectory(fileName)) {
-      // A bad id is refused first.
+      // Reject a bad id first.
       await this.#options.local.startOf(id);
       throw new MediaFileError('INVALID_NAME', `Invalid filename, got: ${fileName}`);
     }
     const known = this.#known.get(id);
     if (known !== undefined && !this.#isLost(known)) {
       const opened = await this.#openOn(known, id, fileName, signal).catch((error: unknown) => {
-        // It may have been removed there and recorded elsewhere since.
+        // It may since have been removed there and recorded elsewhere.
         if (!(error instanceof MediaFileError) || error.code !== 'NOT_FOUND') throw error;
       });
       if (opened !== undefined) return opened;
@@ -87,7 +87,10 @@ export class ClusterRecordings implements RecordingStore {
     return this.#openOn(await this.#holderOf(id), id, fileName, signal);
   }
 
-  /** Called when a node joins, perhaps after it was cut off: sets own recordings aside that are older than its own. */
+  /**
+   * Called when a node joins, perhaps after a network split: moves own recordings to other ids where that node has
+   * newer ones.
+   */
   async compareWith(node: string): Promise<void> {
     this.#known.clear();
     await this.#compare(node, async () => (await this.#options.local.list()).ids);
@@ -123,7 +126,8 @@ export class ClusterRecordings implements RecordingStore {
 
   /**
    * Returns the node with the newest recording of that id.
-   * @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` (also RoomError) when it is, or may be, on a node that does not answer
+   * @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` (also RoomError) when it is, or may be, on a node that does
+   * not answer
    */
   async #holderOf(id: string): Promise<string> {
     const { self, local, remote } = this.#options;
@@ -142,7 +146,7 @@ export class ClusterRecordings implements RecordingStore {
     return this.#notFound(id);
   }
 
-  /** Throws that the recording was not found, unless its room was lost together with a node. */
+  /** Throws `NOT_FOUND`, or `OWNER_UNREACHABLE` when the recording's room was lost together with its node. */
   async #notFound(id: string): Promise<never> {
     await this.#options.ownerOf(id).catch((error: unknown) => {
       if (error instanceof RoomError && error.code === 'OWNER_UNREACHABLE') throw error;

@@ -7,7 +7,7 @@ import { SharedFiles, type SharedFilesOptions } from './shared-files.js';
 
 export interface ClusterStreamsOptions extends SharedFilesOptions {
   self: string;
-  /** The streams of this node. */
+  /** This node's streams. */
   local: LiveStreams;
   remote: RemoteFiles;
   /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
@@ -15,12 +15,12 @@ export interface ClusterStreamsOptions extends SharedFilesOptions {
 }
 
 /**
- * How long immutable files are kept for viewers that come a little later. Shorter than a new stream in the same room needs to
- * reach a file of the same name.
+ * How long immutable files are kept for viewers slightly behind. Must be shorter than a new stream in the same room
+ * needs to reach a file with the same name.
  */
 const KEPT_MS = { part: 300, segment: 1_500 } as const;
 
-/** Live streams of the whole cluster: any node serves the stream of any room. */
+/** The live streams of the whole cluster: any node serves the stream of any room. */
 export class ClusterStreams implements LiveStreams {
   readonly #options: ClusterStreamsOptions;
   readonly #shared: SharedFiles;

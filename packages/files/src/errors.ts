@@ -5,7 +5,7 @@ export type MediaFileErrorCode =
   | 'NOT_FOUND'
   /** The file is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
-  /** The node with the file serves as many files to other nodes as it may. */
+  /** The node with the file already serves its maximum number of files to other nodes. */
   | 'TOO_BUSY'
   /** The requested segment or part did not appear in time. */
   | 'WAITED_TOO_LONG';
@@ -16,7 +16,7 @@ export class MediaFileError extends Error {
 
   constructor(
     readonly code: MediaFileErrorCode,
-    /** A sentence with the offending name; clients see it. */
+    /** A sentence that contains the offending name; shown to clients. */
     message: string,
     options?: ErrorOptions,
   ) {

@@ -7,10 +7,10 @@ import type { LocalRecordings } from './local-recordings.js';
 import { CHUNK_BYTES, FILES_SHAPES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 
 export interface FileActorOptions {
-  /** Streams of this node. */
+  /** This node's streams. */
   streams: LiveStreams;
   recordings: LocalRecordings;
-  /** Limit of files opened or waited for by other nodes; beyond it the least recently read one is closed. */
+  /** Maximum number of files opened or awaited by other nodes. Beyond it the least recently read one is closed. */
   maxOpen?: number;
 }
 
@@ -21,13 +21,13 @@ interface Entry {
   reading: number;
 }
 
-/** By request; the last one to be read from is the last entry. */
+/** By request, least recently read first. */
 type State = Map<string, Entry>;
 
 const MAX_OPEN = 1_000;
-/** Looks at the disk for other nodes at once, open files aside. */
+/** Maximum number of concurrent disk lookups for other nodes, not counting open files. */
 const MAX_LOOKS = 1_000;
-/** Idle time after which an open file is closed: the other node or its client is gone. */
+/** An open file is closed after this idle time, because the other node or its client has gone. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
 
@@ -35,8 +35,8 @@ type ReadMessage = Parameters<FilesProtocol['read']>[0];
 type Protocol = FilesProtocol & { sweep: (message: object) => void };
 
 /**
- * Serves the files of this node to other nodes, which read them piece by piece. Requests never wait for each other: one for a
- * file that does not exist yet is answered when it appears.
+ * Serves this node's files to other nodes, which read them piece by piece. Requests never wait for each other: one for
+ * a file that does not exist yet is answered when the file appears.
  */
 export function fileBehaviour({
   streams,
@@ -47,7 +47,7 @@ export function fileBehaviour({
     if (state.size >= maxOpen && !dropIdle(state)) {
       throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are open for other nodes already`);
     }
-    // A request is named by its node, and each name is used once: another file of that name would stay open for ever.
+    // Each node names its requests and uses each name once. A second file with the same name would stay open forever.
     const before = state.get(request);
     if (before !== undefined) drop(state, request, before);
     const entry: Entry = { abort: new AbortController(), file: undefined, usedAt: now(), reading: 1 };
@@ -105,7 +105,7 @@ export function fileBehaviour({
   };
   const refusals = new LogThrottle();
 
-  // Outlives restarts of the actor, so that no file stays open for ever.
+  // Survives restarts of the actor, so that no file stays open forever.
   const files: State = new Map();
 
   return {
@@ -146,7 +146,8 @@ export function fileBehaviour({
         later(
           look(() => recordings.startOf(id)).then(
             (startedAt) => startedAt ?? null,
-            // Null would mean that there is none: an asker without answer knows that this node may have it.
+            // Null would mean that there is no such recording. Without an answer, the caller knows that this node may
+            // have it.
             (error: unknown) => (isBusy(error) ? new Promise<never>(() => {}) : null),
           ),
         ),
@@ -157,7 +158,7 @@ export function fileBehaviour({
             MediaFileError,
           ),
         ),
-      // A recording in progress here stays: the cluster was split, and neither is older for certain.
+      // A recording in progress here stays: after a network split, neither is certain to be the older one.
       began: (_state, { id }, { log }) => {
         look(() => recordings.setAsideFinished(id)).catch((error: unknown) => {
           if (refusals.allows(id)) log.warn('recording.not_set_aside', { recordingId: id, error });
@@ -192,7 +193,7 @@ function sweepLater(context: ActorContext<Protocol>): void {
   context.setTimer('sweep', SWEEP_MS, { type: 'sweep' });
 }
 
-/** Closes the least recently read file. Returns false when all are being waited for or read. */
+/** Closes the least recently read file. Returns false when all are being awaited or read. */
 function dropIdle(state: State): boolean {
   for (const [request, entry] of state) {
     if (entry.reading > 0) continue;

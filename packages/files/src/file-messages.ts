@@ -1,4 +1,4 @@
-/** Messages between nodes about files of streams and recordings; plain data only. */
+/** Messages between nodes about the files of streams and recordings; plain data only. */
 import {
   bytes,
   constant,
@@ -28,7 +28,7 @@ export type FileOutcome<T> = Outcome<T, MediaFileErrorCode>;
 export interface OpenedFile {
   /** Bytes. */
   size: number;
-  /** First bytes. A file that fits in here is closed already. */
+  /** First bytes of the file. A file that fits in here is already closed. */
   head: Uint8Array;
 }
 
@@ -38,21 +38,23 @@ export interface RecordingStart {
   startedAt: number;
 }
 
-/** The actor `files_node` of each node. */
+/** The `files_node` actor on each node. */
 export type FilesProtocol = {
-  /** Opens a file. `request` identifies it from now on, also while it is waited for. */
+  /** Opens a file, which `request` identifies from then on, even while it is awaited. */
   open: (message: { request: string; file: FileAddress }) => FileOutcome<OpenedFile>;
   /** Reads from an open file. */
   read: (message: { request: string; start: number; length: number }) => FileOutcome<Uint8Array>;
-  /** Closes a file, or ends the wait for it. */
+  /** Closes a file, or stops waiting for it. */
   close: (message: { request: string }) => void;
-  /** Returns the ids of the finished recordings. */
+  /** Returns the ids of finished recordings. */
   recordings: (message: object) => FileOutcome<readonly string[]>;
-  /** Returns the start of a recording, Unix milliseconds; null when it is not there or still being made. */
+  /**
+   * Returns when a recording started in Unix milliseconds; null when the node does not have it or is still making it.
+   */
   startOf: (message: { id: string }) => number | null;
-  /** Returns the starts of those recordings that exist there, finished or not. */
+  /** Returns the start times of those recordings that the node has, finished or not. */
   startsOf: (message: { ids: readonly string[] }) => FileOutcome<readonly RecordingStart[]>;
-  /** A new recording of that id has begun on the sender. */
+  /** Reports that a new recording with that id has begun on the sender. */
   began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
 };
@@ -60,12 +62,12 @@ export type FilesProtocol = {
 /** Name of the actor. */
 export const FILES_ACTOR = 'files_node';
 
-/** Limit of `head`: playlists and most parts of a third of a second fit in the first answer. */
+/** Maximum size of `head`: playlists and most parts of a third of a second fit in the first answer. */
 export const HEAD_BYTES = 128 * 1024;
-/** Limit of `read`: other messages on the link must not wait long behind one. */
+/** Maximum size of one `read`, so that other messages on the link do not have to wait long behind it. */
 export const CHUNK_BYTES = 128 * 1024;
 
-/** Ids in one `startsOf`. */
+/** Maximum number of ids in one `startsOf`. */
 export const MAX_COMPARED = 1_000;
 
 const CODES: Record<MediaFileErrorCode, true> = {
@@ -78,7 +80,7 @@ const CODES: Record<MediaFileErrorCode, true> = {
 
 const fileOutcome = <T>(value: Shape<T>): Shape<FileOutcome<T>> => outcome(value, CODES, 'OWNER_UNREACHABLE');
 
-/** Requests are named by the asker and held while they are open. */
+/** Requests are named by the caller; the name is stored while the request is open. */
 const request = text(100);
 const position = object({ segment: count, part: optional(count) } satisfies Record<
   keyof BlockingPosition,

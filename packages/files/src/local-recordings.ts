@@ -7,15 +7,15 @@ import type { RecordingStore } from './stores.js';
 export interface LocalRecordingsOptions {
   /** `<resources>/recordings` */
   directory: string;
-  /** Whether a recording is still being made: it is neither listed nor served nor removed here. */
+  /** Returns true while a recording is still being made. It is then neither listed nor served nor removed here. */
   isLive: (id: string) => boolean;
 }
 
-/** The first date of a playlist is within this many bytes. */
+/** A playlist's first date is within this many bytes. */
 const PLAYLIST_HEAD_BYTES = 64 * 1024;
 const PLAYLIST_END = '#EXT-X-ENDLIST';
 
-/** Recordings in a directory of this node, one sub-directory each. */
+/** Recordings in a directory of this node, each in a subdirectory. */
 export class LocalRecordings implements RecordingStore {
   readonly #options: LocalRecordingsOptions;
   #announce: (id: string) => void = () => undefined;
@@ -31,7 +31,7 @@ export class LocalRecordings implements RecordingStore {
     return { ids: ids.filter((id) => !this.isLive(id)), unreachable: [] };
   }
 
-  /** Returns the ids of all recordings, those still being made included. @throws MediaFileError NOT_FOUND */
+  /** Returns the ids of all recordings, including those still being made. @throws MediaFileError NOT_FOUND */
   async ids(): Promise<string[]> {
     try {
       const entries = await readdir(this.#options.directory, { withFileTypes: true });
@@ -44,7 +44,7 @@ export class LocalRecordings implements RecordingStore {
   }
 
   /**
-   * Returns when a recording started, Unix milliseconds; undefined when it is not here, or still being made.
+   * Returns when a recording started in Unix milliseconds; undefined when it is not here or still being made.
    * @throws MediaFileError INVALID_NAME
    */
   async startOf(id: string): Promise<number | undefined> {
@@ -53,7 +53,7 @@ export class LocalRecordings implements RecordingStore {
     return this.#directoryOf(id).then(startIn, () => undefined);
   }
 
-  /** Returns the start of every recording of these ids, those still being made included. */
+  /** Returns the start of each recording with one of these ids, including those still being made. */
   async startsOf(ids: readonly string[]): Promise<Map<string, number>> {
     const starts = new Map<string, number>();
     const own = new Set(await this.ids());
@@ -79,7 +79,7 @@ export class LocalRecordings implements RecordingStore {
     return this.#options.isLive(id);
   }
 
-  /** Makes way for a new recording of that id, here and, once announced, on the other nodes. */
+  /** Makes way for a new recording with that id, here and, once announced, on the other nodes. */
   async begin(id: string): Promise<void> {
     await this.setAside(id);
     this.#announce(id);
@@ -90,7 +90,7 @@ export class LocalRecordings implements RecordingStore {
     this.#announce = announce;
   }
 
-  /** A recording is complete: its stream has ended, or the process that made it was killed. */
+  /** Reports that a recording is complete: its stream has ended, or the process recording it was killed. */
   end(id: string): void {
     this.#ended(id);
   }
@@ -100,7 +100,7 @@ export class LocalRecordings implements RecordingStore {
     this.#ended = ended;
   }
 
-  /** Renames a recording whose id is taken by a newer one to `<id>-<UTC start>`; does nothing when there is none. */
+  /** Renames a recording whose id is taken by a newer one to `<id>-<UTC start>`; does nothing if there is none. */
   async setAside(id: string): Promise<void> {
     checkId(id);
     const directory = join(this.#options.directory, id);
@@ -113,7 +113,7 @@ export class LocalRecordings implements RecordingStore {
       const target = join(this.#options.directory, `${id}-${stamp}${n === 1 ? '' : `-${n}`}`);
       if (await succeeds(lstat(target))) continue;
       await rename(directory, target).catch((error: unknown) => {
-        // Removed meanwhile.
+        // Already removed.
         if (!isMissing(error)) throw error;
       });
       return;
@@ -121,8 +121,8 @@ export class LocalRecordings implements RecordingStore {
   }
 
   /**
-   * The same for a finished recording only: where nodes share their directories, the one that grows there may be the newer
-   * one itself. Returns whether it was renamed.
+   * Does the same, but only for a finished recording: if nodes share the directory, a growing one may be the newer one
+   * itself. Returns whether it was renamed.
    */
   async setAsideFinished(id: string): Promise<boolean> {
     checkId(id);
@@ -136,7 +136,7 @@ export class LocalRecordings implements RecordingStore {
     checkId(id);
 
     const missing = new MediaFileError('NOT_FOUND', `Recording ${id} not found`);
-    // Only directories directly below are recordings.
+    // Only direct subdirectories are recordings.
     if (id.includes('/') || this.isLive(id)) throw missing;
 
     const directory = join(this.#options.directory, id);
@@ -175,7 +175,7 @@ async function hasEnded(directory: string): Promise<boolean> {
   return false;
 }
 
-/** Reads the first bytes of a file or, with a negative length, the last ones; empty when it cannot be read. */
+/** Reads the first bytes of a file, or the last ones if the length is negative; empty when it cannot be read. */
 async function textOf(path: string, length: number): Promise<string> {
   const handle = await open(path).catch(() => undefined);
   if (handle === undefined) return '';
@@ -199,7 +199,9 @@ function succeeds(work: Promise<unknown>): Promise<boolean> {
   );
 }
 
-/** Checks that an id is a name below the directory of recordings, neither the directory itself nor anything outside. */
+/**
+ * Checks that an id names something below the recordings directory, neither the directory itself nor anything outside.
+ */
 function checkId(id: string): void {
   if (leavesDirectory(id) || isDirectoryItself(id)) {
     throw new MediaFileError('INVALID_NAME', `Invalid recording id, got: ${id}`);

@@ -13,13 +13,13 @@ import {
   type RecordingStart,
 } from './file-messages.js';
 
-/** Access to the files actors of other nodes. */
+/** Access to the file actors of other nodes. */
 export interface FilesPort {
-  /** Returns the members with a link, without this node. */
+  /** Returns the members with a link, excluding this node. */
   members(): readonly string[];
-  /** Returns the release that a member has announced; null for one that announced none. */
+  /** Returns the release a member has announced; null if it announced none. */
   releaseOf(node: string): string | null;
-  /** Calls the `files_node` actor there. Rejects without an answer within `timeoutMs`, whatever the reason. */
+  /** Calls the `files_node` actor of a node. Rejects when no answer arrives within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<FilesProtocol>>(
     node: string,
     message: M,
@@ -29,9 +29,12 @@ export interface FilesPort {
 }
 
 const CALL_TIMEOUT_MS = 4_000;
-/** A blocking request takes up to three target durations by itself. */
+/** A blocking request alone takes up to three target durations. */
 const WAITING_TIMEOUT_MS = 8_000;
-/** Concurrent reads from one node, the beginnings of recordings included: 2 MB of the 8 MB that a link buffers. */
+/**
+ * Maximum concurrent reads from one node, including the first bytes of recordings: 2 MB of the 8 MB that a link
+ * buffers.
+ */
 const READS_PER_NODE = 16;
 
 export interface RecordingHolder {
@@ -40,7 +43,7 @@ export interface RecordingHolder {
   startedAt: number;
 }
 
-/** Files of other nodes, read in pieces at the pace of the client, so that nothing piles up on the way. */
+/** Files on other nodes, read in pieces as fast as the client takes them, so that nothing accumulates on the way. */
 export class RemoteFiles {
   readonly #port: FilesPort;
   readonly #gates = new Map<string, LimitFunction>();
@@ -61,7 +64,7 @@ export class RemoteFiles {
         if (signal.aborted) throw gone(file);
         return this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
       };
-      // Viewers of a stream share their files, and those may have to be waited for.
+      // Not for streams: their viewers share files, and those may have to be awaited.
       const opened = await (file.kind === 'recording' ? this.#gate(node)(async () => ask()) : ask());
       const { size, head } = valueOf(opened as FileOutcome<OpenedFile>, MediaFileError);
 
@@ -70,7 +73,7 @@ export class RemoteFiles {
         read: (start, length) => this.#read(node, request, start, length),
       });
     } catch (error) {
-      // It may be open there after all, if the answer came too late.
+      // If the answer came too late, the file may be open there.
       if (error instanceof MediaFileError && error.code === 'OWNER_UNREACHABLE') close();
       throw error;
     } finally {
@@ -78,7 +81,7 @@ export class RemoteFiles {
     }
   }
 
-  /** Asks every member when its recording of that id started; `silent` are those that did not answer. */
+  /** Asks every member when its recording with that id started; `silent` lists those that did not answer. */
   async holders(id: string): Promise<{ holders: RecordingHolder[]; silent: string[] }> {
     const { answers, silent } = await this.#askAll({ type: 'startOf', id }, CALL_TIMEOUT_MS);
     const holders: RecordingHolder[] = [];
@@ -87,7 +90,7 @@ export class RemoteFiles {
     return { holders, silent };
   }
 
-  /** Removes the recording on every member. Returns how many had it. @throws MediaFileError of a member */
+  /** Removes the recording from every member. Returns how many had it. @throws MediaFileError of a member */
   async remove(id: string): Promise<{ removed: number; silent: string[] }> {
     const { answers, silent } = await this.#askAll({ type: 'remove', id }, CALL_TIMEOUT_MS);
     const outcomes = [...answers.values()];
@@ -109,7 +112,7 @@ export class RemoteFiles {
     return { found, silent };
   }
 
-  /** Returns the starts of those recordings that the node has. @throws MediaFileError */
+  /** Returns the start times of those recordings that the node has. @throws MediaFileError */
   async startsOf(node: string, ids: readonly string[]): Promise<readonly RecordingStart[]> {
     const outcome = await this.#ask(node, { type: 'startsOf', ids }, CALL_TIMEOUT_MS, 'Recordings');
 
@@ -135,7 +138,7 @@ export class RemoteFiles {
     );
 
     const part = asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
-    // The client was promised a length: more bytes would belong to its next response.
+    // The client was promised a length, so extra bytes would be taken for its next response.
     return part.length > length ? part.subarray(0, length) : part;
   }
 
@@ -212,10 +215,10 @@ class RemoteFile implements ServedFile {
   }
 
   stream(range: ByteRange): Readable {
-    // Reads one piece ahead of the client: in object mode a stream would read sixteen.
+    // Reads one piece ahead of the client; in object mode a stream would read sixteen.
     const readable = Readable.from(this.#parts(range), { objectMode: false, highWaterMark: CHUNK_BYTES });
 
-    // A generator runs no `finally` when it is ended before its first piece.
+    // A generator that is ended before its first piece never runs its `finally`.
     return readable.once('close', () => void this.close());
   }
 
@@ -241,7 +244,7 @@ class RemoteFile implements ServedFile {
   }
 }
 
-/** The error for a recording that silent nodes may have. */
+/** Returns the error for a recording that silent nodes may have. */
 export function perhapsOn(what: string, nodes: readonly string[]): MediaFileError {
   const which = nodes.join(', ');
 

@@ -3,29 +3,29 @@ import { posix, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { MediaFileError } from './errors.js';
 
-/** First and last byte, both included. */
+/** First and last byte, both inclusive. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** A file to send. Exactly one of `stream` and `close` is called, once, after any number of `read`. */
+/** A file to send. After any number of `read` calls, exactly one of `stream` and `close` is called, once. */
 export interface ServedFile {
   /** Determines the content type. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** The whole content, if in memory: then there is nothing to close. */
+  /** The whole content, if it is in memory; then there is nothing to close. */
   readonly bytes?: Buffer;
-  /** Returns the bytes of the range; fewer when the file has shrunk. */
+  /** Returns the bytes in the range; fewer if the file has shrunk. */
   read(range: ByteRange): Promise<Buffer>;
   stream(range: ByteRange): Readable;
   close(): Promise<void>;
 }
 
 /**
- * Returns whether a path `name` below a directory would leave it (`../x`). A NUL is never valid either. Decides by the text
- * alone, whether or not anything exists.
+ * Returns true when the path `name` would leave its directory (`../x`) or contains a NUL, which is never valid. Looks
+ * only at the text, whether or not anything exists.
  */
 export function leavesDirectory(name: string): boolean {
   if (name.includes('\0')) return true;
@@ -34,7 +34,7 @@ export function leavesDirectory(name: string): boolean {
   return normal === '..' || normal.startsWith('../');
 }
 
-/** Returns whether a path below a directory is the directory itself (`.`, `x/..`). */
+/** Returns true when the path denotes its directory itself (`.`, `x/..`). */
 export function isDirectoryItself(name: string): boolean {
   const normal = posix.normalize(`./${name}`);
 
@@ -42,7 +42,7 @@ export function isDirectoryItself(name: string): boolean {
 }
 
 /**
- * Opens a regular file for sending. Symbolic links may not lead out of `directory`.
+ * Opens a regular file for sending. Symbolic links may not lead outside `directory`.
  * @throws MediaFileError INVALID_NAME when the name leaves the directory, NOT_FOUND when there is no such regular file.
  */
 export async function openServedFile(directory: string, name: string): Promise<ServedFile> {

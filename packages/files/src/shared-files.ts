@@ -11,16 +11,16 @@ interface Flight {
   waiting: number;
 }
 
-/** The whole file or, when it is too large to keep, an open file for the first request. */
+/** The whole file or, if it is too large to keep, an open file for the first request. */
 type Loaded = { bytes: Buffer } | { file: ServedFile; taken: boolean };
 
-/** Larger files are fetched by each request. */
+/** Larger files are fetched separately for each request. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /**
- * Fetches a file once for concurrent requests: viewers of a stream all wait for the same part. Files may be kept for a moment
- * for later ones.
+ * Fetches a file once for concurrent requests, because all viewers of a stream wait for the same part. Files may be
+ * kept briefly for later requests.
  */
 export class SharedFiles {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class SharedFiles {
     this.#clock = clock;
   }
 
-  /** Returns the file; `open` is aborted when no request waits for it any more. */
+  /** Returns the file. The signal given to `open` is aborted when no request is waiting any more. */
   async get(
     request: { key: string; name: string; keepMs: number; signal: AbortSignal },
     open: (signal: AbortSignal) => Promise<ServedFile>,

@@ -1,4 +1,4 @@
-/** Digest authentication of a client, RFC 8760 and RFC 7616: MD5 and SHA-256, qop auth or none, stale nonces. */
+/** Digest authentication for clients, RFC 8760 and RFC 7616: MD5 and SHA-256, qop auth or none, stale nonces. */
 import { createHash } from 'node:crypto';
 import { splitList } from './headers.js';
 
@@ -12,7 +12,7 @@ export interface Challenge {
   nonce: string;
   opaque: string | undefined;
   algorithm: 'MD5' | 'SHA-256';
-  /** `auth` when offered. */
+  /** `auth` if offered. */
   qop: 'auth' | undefined;
   stale: boolean;
 }
@@ -51,13 +51,13 @@ function parseChallenge(value: string): Challenge | undefined {
   };
 }
 
-/** Answers the challenges of one realm and counts the uses of a nonce. */
+/** Answers the challenges of one realm and counts the uses of each nonce. */
 export class DigestClient {
   readonly #credentials: Credentials;
   readonly #clientNonce: () => string;
   #challenge: Challenge | undefined;
   #count = 0;
-  /** An answer to the current challenge was sent and not accepted yet. */
+  /** True while an answer to the current challenge has been sent but not yet accepted. */
   #unproven = false;
 
   /** `clientNonce` returns a new nonce for each request. */
@@ -66,7 +66,10 @@ export class DigestClient {
     this.#clientNonce = clientNonce;
   }
 
-  /** Takes a challenge. Returns false when another try is pointless: the answer to the previous challenge was refused. */
+  /**
+   * Takes a challenge. Returns false when a retry is pointless because the answer to the previous challenge was
+   * rejected.
+   */
   challenge(challenge: Challenge): boolean {
     const hopeless = this.#unproven && !challenge.stale;
     this.#challenge = challenge;
@@ -75,12 +78,14 @@ export class DigestClient {
     return !hopeless;
   }
 
-  /** Notes that the last answer was accepted, so that the challenge after an expired nonce is answered again. */
+  /**
+   * Records that the last answer was accepted, so that the next challenge, after the nonce expires, is answered again.
+   */
   accepted(): void {
     this.#unproven = false;
   }
 
-  /** Returns the value of `Authorization` or `Proxy-Authorization`; undefined before the first challenge. */
+  /** Returns the value for `Authorization` or `Proxy-Authorization`; undefined before the first challenge. */
   authorization(method: string, uri: string): string | undefined {
     const challenge = this.#challenge;
     if (challenge === undefined) return undefined;
@@ -113,7 +118,7 @@ export class DigestClient {
   }
 }
 
-/** Writes a quoted string, RFC 3261 section 25.1. A line break inside would begin a header field of its own. */
+/** Writes a quoted string, RFC 3261 section 25.1. A line break inside would start another header field. */
 function quote(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return `"${text.replaceAll(/[\u0000-\u001f\u007f]/g, '').replaceAll(/["\\]/g, String.raw`\$&`)}"`;

@@ -23,7 +23,7 @@ export function isSipError(error: unknown, code: SipErrorCode): error is SipErro
   return error instanceof SipError && error.code === code;
 }
 
-/** Quotes and shortens text from outside for a message. */
+/** Quotes and shortens untrusted text for a message. */
 export function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }

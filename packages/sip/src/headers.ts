@@ -22,7 +22,7 @@ const compactForms = new Map([
   ['x', 'session-expires'],
 ]);
 
-/** Fields whose values may share one line, separated by commas. */
+/** Fields whose comma-separated values may share a line. */
 const listed = new Set([
   'via',
   'route',
@@ -64,7 +64,7 @@ export class SipHeaders {
     return this.#values.get(canonicalName(name)) ?? [];
   }
 
-  /** Appends values and returns their number; a line with several is split. */
+  /** Appends values and returns how many; a line with several values is split. */
   add(name: string, value: string): number {
     const key = canonicalName(name);
     const values = listed.has(key) ? splitList(value) : [value];
@@ -89,7 +89,7 @@ export class SipHeaders {
   }
 }
 
-/** Splits at commas outside of quotes and angle brackets. */
+/** Splits at commas outside quotes and angle brackets. */
 export function splitList(text: string): string[] {
   const parts: string[] = [];
   let quoted = false;

@@ -7,18 +7,18 @@ export interface LoggedMessage {
   /** Milliseconds since the epoch. */
   at: number;
   direction: 'in' | 'out';
-  /** The other side: `UDP 192.0.2.1:5060`. */
+  /** The other side, such as `UDP 192.0.2.1:5060`. */
   peer: string;
-  /** The message as on the wire, credentials masked. */
+  /** The message as on the wire, with credentials masked. */
   text: string;
 }
 
 const MAX_MESSAGES = 200;
 const MAX_TEXT = 4096;
-/** Longest secret: text this close to a cut is not shown, so that no secret is shown in part. */
+/** Longest secret. Text this close to a cut is left out, so that no secret is shown in part. */
 const MAX_SECRET = 1024;
 
-/** The last messages of a phone, without anything that would grant access. */
+/** A phone's last messages, without anything that would grant access. */
 export class MessageLog {
   readonly #now: () => number;
   readonly #messages: LoggedMessage[] = [];
@@ -30,7 +30,7 @@ export class MessageLog {
   add(direction: 'in' | 'out', message: SipMessage, peer: Target): void {
     const bytes = writeMessage(message);
     let text = maskCredentials(bytes.toString('utf8', 0, MAX_TEXT + MAX_SECRET));
-    // The end of what was cut may be the beginning of a secret.
+    // The end of the cut text may be the start of a secret.
     if (bytes.length > MAX_TEXT + MAX_SECRET) text = text.slice(0, Math.max(0, text.length - MAX_SECRET));
     text = text.slice(0, MAX_TEXT);
     this.#messages.push({ at: this.#now(), direction, peer: targetText(peer), text });
@@ -45,8 +45,8 @@ export class MessageLog {
 
 const secretLine = /^(?:Proxy-)?Authorization\s*:/i;
 /**
- * What may be a password inside a URI: it is one if an `@` follows. A match includes what turns out to be none, so that nothing
- * is searched twice: strangers send these messages.
+ * A possible password inside a URI: it is one if an `@` follows. The match includes text that turns out not to be one,
+ * so that nothing is scanned twice: strangers send these messages.
  */
 const uriPassword = /(sips?:[^\s:@;<>"]+):[^\s@<>"]+(@?)/gi;
 
@@ -61,7 +61,7 @@ export function maskCredentials(text: string): string {
     .join('\r\n');
 }
 
-/** Keeps user and realm, which help to find a fault. The proof is masked, also in unknown schemes. */
+/** Keeps user and realm, which help with troubleshooting. Masks the proof, even in unknown schemes. */
 function maskDigest(line: string): string {
   if (!/^[^:]*:\s*Digest\s/i.test(line)) return '***';
   const kept = ['username', 'realm', 'uri', 'algorithm', 'qop', 'nc'].flatMap((name) => {

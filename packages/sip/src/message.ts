@@ -22,29 +22,29 @@ export interface SipResponse {
 
 export type SipMessage = SipRequest | SipResponse;
 
-/** Longest message: the largest datagram. */
+/** Maximum message size: the largest datagram. */
 export const MAX_MESSAGE_BYTES = 65_535;
 const MAX_HEADER_BYTES = 32_768;
 const MAX_LINE_LENGTH = 8192;
-/** Start line and header fields, also those that share a line. */
+/** Start line and header fields, counting those that share a line. */
 const MAX_FIELDS = 256;
 
-/** A lone CR ends a line for some parsers, and terminals act on other control characters. */
+/** Some parsers end a line at a lone CR, and terminals act on other control characters. */
 // oxlint-disable-next-line no-control-regex
 const controlCharacter = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 const tokenPattern = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
 
-/** A complete header section; `bodyStart` is the offset behind its empty line. */
+/** A complete header section; `bodyStart` is the offset after its empty line. */
 export interface Head {
   message: SipMessage;
   bodyStart: number;
-  /** `Content-Length`, when the message has one. */
+  /** `Content-Length`, if present. */
   contentLength: number | undefined;
 }
 
 /**
- * Reads one datagram. The body ends where `Content-Length` says, or with the datagram (RFC 3261 section 18.3).
- * @throws SipError SIP_MALFORMED and nothing else.
+ * Parses one datagram. The body ends where `Content-Length` says, or with the datagram (RFC 3261 section 18.3).
+ * @throws SipError SIP_MALFORMED and nothing else
  */
 export function parseMessage(data: Buffer): SipMessage {
   if (data.length > MAX_MESSAGE_BYTES)
@@ -60,7 +60,10 @@ export function parseMessage(data: Buffer): SipMessage {
   return message;
 }
 
-/** Reads start line and header fields; undefined while their end has not arrived. The search for it starts at `searched`. */
+/**
+ * Parses the start line and header fields; undefined until all have arrived. The search for their end starts at
+ * `searched`.
+ */
 export function parseHead(data: Buffer, searched = 0): Head | undefined {
   // Empty lines may precede a message (section 7.5).
   let start = 0;
@@ -90,7 +93,7 @@ function tooManyFields(): SipError {
   return new SipError('SIP_MALFORMED', 'too many header fields');
 }
 
-/** Returns the offset behind the first empty line. */
+/** Returns the offset after the first empty line. */
 function endOfHead(data: Buffer, start: number, from: number): number | undefined {
   for (let at = data.indexOf(0x0a, from); at !== -1; at = data.indexOf(0x0a, at + 1)) {
     const next = data[at + 1] === 0x0d ? at + 2 : at + 1;
@@ -100,7 +103,7 @@ function endOfHead(data: Buffer, start: number, from: number): number | undefine
   return undefined;
 }
 
-/** Splits into lines; one that starts with white space continues the line before (section 7.3.1). */
+/** Splits into lines; one that starts with whitespace continues the previous one (section 7.3.1). */
 function unfold(text: string): string[] {
   const lines: string[] = [];
   for (const raw of text.split('\n')) {
@@ -140,13 +143,13 @@ function contentLengthOf(headers: SipHeaders): number | undefined {
   return Number(text);
 }
 
-/** Encodes a message; always with `Content-Length`. */
+/** Encodes a message, always with `Content-Length`. */
 export function writeMessage(message: SipMessage): Buffer {
   const start =
     message.kind === 'request'
       ? `${message.method} ${message.uri} SIP/2.0`
       : `SIP/2.0 ${message.status} ${message.reason}`;
-  // Proxies read Via first, so it stands first (RFC 3261 section 7.3.1).
+  // Via goes first because proxies read it first (RFC 3261 section 7.3.1).
   const lines = [start, ...message.headers.all('Via').map((value) => `Via: ${value}`)];
   for (const [name, value] of message.headers) {
     if (name !== 'Content-Length' && name !== 'Via') lines.push(`${name}: ${value}`);

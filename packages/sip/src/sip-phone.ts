@@ -21,20 +21,20 @@ import type { Target } from './transport/target.js';
 import { UserAgent } from './user-agent.js';
 
 export interface RegistrarCredentials {
-  /** Host name or IP address, `:port` optional. */
+  /** Host name or IP address, with an optional `:port`. */
   address: string;
   username: string;
   password: string;
 }
 
 export interface SipPhoneOptions {
-  /** IP address to listen on and to advertise. */
+  /** IP address to listen on and advertise. */
   address: string;
-  /** Where to bind when `address` is not one of this machine's, for example `0.0.0.0`. */
+  /** Where to bind if `address` is not local, for example `0.0.0.0`. */
   bindAddress?: string;
-  /** SIP port for UDP and TCP; default: any free port. */
+  /** SIP port for UDP and TCP; defaults to any free port. */
   port?: number;
-  /** Default: chosen by DNS, or else UDP. */
+  /** Default: chosen by DNS, falling back to UDP. */
   transport?: 'UDP' | 'TCP';
   /** Requested lifetime of a registration; the registrar decides. Default 300. */
   expiresSeconds?: number;
@@ -54,7 +54,7 @@ export interface DialOptions {
   codecs?: readonly CodecName[];
   /** Default 60 s. */
   ringTimeoutMs?: number;
-  /** An answered call ends after this long without a sign of life, see `Liveness`; default 60 s, 0 disables it. */
+  /** An answered call ends after this long without a sign of life, see `Liveness`. Default 60 s; 0 disables it. */
   mediaTimeoutMs?: number;
 }
 
@@ -62,19 +62,19 @@ export interface DialOptions {
 export interface PhoneCall {
   readonly number: string;
   readonly state: CallState;
-  /** Resolves when the call has ended, for whatever reason; never rejects. */
+  /** Resolves when the call has ended for any reason; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
   stats(): RtpStats;
 }
 
 const KEEP_ALIVE_MS = 25_000;
-/** Time limit for the answers to the last BYE and REGISTER. */
+/** Time limit for the responses to the last BYE and REGISTER. */
 const SETTLE_TIMEOUT_MS = 3000;
 
 /**
- * A telephone for one account at a provider: registers, calls one number at a time, and unregisters when it stops.
- * `start` -> `dial` -> `hangUp` -> `stop`.
+ * A phone for one account at a provider: registers, calls one number at a time, and unregisters when stopped. `start`
+ * -> `dial` -> `hangUp` -> `stop`.
  */
 export class SipPhone {
   readonly #options: SipPhoneOptions;
@@ -89,10 +89,10 @@ export class SipPhone {
   #registration: Registration | undefined;
   #call: PhoneCall | undefined;
   #dialling = false;
-  /** Hung up while the call was being prepared. */
+  /** True when the call was hung up while being prepared. */
   #hungUpEarly = false;
   #closed = false;
-  /** Calls still waiting for their last answer. */
+  /** Calls still waiting for their last response. */
   readonly #unsettled = new Set<Promise<void>>();
   #stopping: Promise<void> | undefined;
   #onStopped: (() => void) | undefined;
@@ -105,7 +105,7 @@ export class SipPhone {
     this.#keepAlive = new Timer(this.#clock);
   }
 
-  /** State of the registration. Calls need not wait for it, but most providers expect that. */
+  /** State of the registration. Calls need not wait for it, but most providers expect them to. */
   get registration(): RegistrationState {
     return this.#registration?.state ?? 'idle';
   }
@@ -121,9 +121,9 @@ export class SipPhone {
   }
 
   /**
-   * Opens the sockets and starts to register; `onRegistration` reports the outcome.
-   * @throws SipError SIP_MALFORMED for an unusable registrar address, username or password; the system's error when the port
-   * is taken.
+   * Opens the sockets and starts registering; `onRegistration` reports the outcome.
+   * @throws SipError SIP_MALFORMED for an unusable registrar address, username or password; the system's error when the
+   * port is taken.
    */
   async start(credentials: RegistrarCredentials): Promise<void> {
     if (this.#account !== undefined || this.#stopping !== undefined)
@@ -173,9 +173,9 @@ export class SipPhone {
   }
 
   /**
-   * Calls a number; `onEvent` and `ended` report what happens.
-   * @throws SipError SIP_BAD_NUMBER for other characters than digits, SIP_STATE when not started or during another call; and
-   * the error of opening the audio.
+   * Calls a number; `onEvent` and `ended` report progress.
+   * @throws SipError SIP_BAD_NUMBER for characters other than digits, SIP_STATE when not started or during another
+   * call; and the error from opening the audio.
    */
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
     const digits = parsePhoneNumber(number);
@@ -228,7 +228,7 @@ export class SipPhone {
     await this.#transport?.close();
   }
 
-  /** Anybody can send messages: none of them may end the process. */
+  /** Anyone can send messages, so none of them may end the process. */
   #receive(message: SipMessage, source: Target): void {
     try {
       this.#log.add('in', message, source);

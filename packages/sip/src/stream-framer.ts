@@ -3,14 +3,14 @@ import type { SipMessage } from './message.js';
 import { type Head, MAX_MESSAGE_BYTES, parseHead } from './message.js';
 
 /**
- * Cuts a TCP stream into messages by `Content-Length`, which is mandatory there (RFC 3261 section 18.3). After an error
- * the stream cannot be read any further: close the connection.
+ * Splits a TCP stream into messages by `Content-Length`, which is mandatory there (RFC 3261 section 18.3). After an
+ * error the rest of the stream cannot be parsed: close the connection.
  */
 export class StreamFramer {
   #pending: Buffer = Buffer.alloc(0);
-  /** Kept while its body arrives, so that tiny segments do not cause it to be parsed again and again. */
+  /** Kept while its body arrives, so that tiny segments do not cause repeated parsing. */
   #head: Head | undefined;
-  /** Offset up to which the end of the head was searched for. */
+  /** Offset up to which the end of the head has been searched for. */
   #searched = 0;
 
   /** @throws SipError SIP_MALFORMED */
@@ -26,7 +26,7 @@ export class StreamFramer {
       }
       this.#head ??= parseHead(this.#pending, this.#searched);
       if (this.#head === undefined) {
-        // The line feed that ends the last header field may be here already.
+        // The line feed that ends the last header field may have arrived.
         this.#searched = Math.max(0, this.#pending.length - 2);
         return messages;
       }

@@ -12,14 +12,14 @@ import { TransactionLayer } from './transactions/transaction-layer.js';
 import type { Target, TransportName } from './transport/target.js';
 import { hostText, parseVia, type SipUri } from './values.js';
 
-/** What a user agent needs from its surroundings. */
+/** The environment of a user agent. */
 export interface UserAgentPort {
   clock: Clock;
   randomness: Randomness;
   /** Sends a message. Failures are reported later through `transportFailed`. */
   send: (message: SipMessage, target: Target) => void;
   locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
-  /** Returns the address under which others reach us. */
+  /** Returns the address at which others reach us. */
   local: (transport: TransportName) => { host: string; port: number };
 }
 
@@ -31,7 +31,7 @@ export interface RegisterOptions {
 export type CallRequest = Pick<CallOptions, 'number' | 'media' | 'codecs' | 'ringTimeoutMs' | 'onEvent'> &
   Partial<Pick<CallOptions, 'onSettled'>>;
 
-/** A SIP user agent for one account, without sockets: messages in, messages out. It makes calls and takes none. */
+/** A SIP user agent for one account, without sockets: messages in, messages out. It places calls but accepts none. */
 export class UserAgent {
   readonly #port: UserAgentPort;
   readonly #account: Account;
@@ -39,7 +39,7 @@ export class UserAgent {
   readonly #calls = new Map<string, Call>();
   readonly #strangerTag: string;
   #registration: Registration | undefined;
-  /** Our address as the registrar sees it through a router (RFC 3581). */
+  /** Our address as seen by the registrar through a router (RFC 3581). */
   #seenAs: { host: string; port: number } | undefined;
 
   constructor(port: UserAgentPort, account: Account) {
@@ -58,7 +58,7 @@ export class UserAgent {
     });
   }
 
-  /** Number of running transactions and of calls that are not settled. */
+  /** Number of running transactions and of unsettled calls. */
   get activity(): { transactions: number; calls: number } {
     return { transactions: this.#transactions.size, calls: this.#calls.size };
   }
@@ -99,7 +99,7 @@ export class UserAgent {
     return call;
   }
 
-  /** Drops everything at once, without BYE and without unregistering. */
+  /** Drops everything immediately, without BYE or unregistering. */
   close(): void {
     this.#registration?.close();
     for (const call of this.#calls.values()) call.close();
@@ -119,13 +119,13 @@ export class UserAgent {
     return `sip:${escapeUser(this.#account.username)}@${hostText(host)}:${port}${suffix}`;
   }
 
-  /** Takes the address under which the server sees us (RFC 3581) into our Contact. */
+  /** Puts the address that the server sees (RFC 3581) into our Contact. */
   #recordAddress(response: SipResponse): void {
     const via = parseVia(response.headers.get('Via') as string);
     const rport = via.params.get('rport') ?? '';
     const host = via.params.get('received') ?? via.host;
     const port = /^\d{1,5}$/.test(rport) ? Number(rport) : 0;
-    // Over TCP the port is that of one connection, on which we do not listen.
+    // Over TCP the port belongs to a single connection, and we do not listen on it.
     if (via.transport === 'UDP' && isIP(host) !== 0 && port > 0 && port < 65_536) this.#seenAs = { host, port };
   }
 

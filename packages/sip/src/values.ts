@@ -1,4 +1,4 @@
-/** The values inside header fields: URIs, name-addresses, Via, CSeq. RFC 3261 section 25. */
+/** The values in header fields: URIs, name-addresses, Via, CSeq. RFC 3261 section 25. */
 import { printable, SipError } from './errors.js';
 
 export interface SipUri {
@@ -7,7 +7,7 @@ export interface SipUri {
   /** Without the brackets of an IPv6 address. */
   host: string;
   port: number | undefined;
-  /** Names in lower case; a parameter without value is ''. */
+  /** Names are lower case; a parameter without a value is ''. */
   params: ReadonlyMap<string, string>;
 }
 
@@ -35,7 +35,7 @@ export function hostText(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** `"Ann" <sip:ann@h>;tag=1`, as in From, To, Contact, Route. */
+/** `"Ann" <sip:ann@h>;tag=1`, as in From, To, Contact and Route. */
 export interface NameAddress {
   displayName: string | undefined;
   /** The URI as written, for `parseUri`. */
@@ -67,7 +67,7 @@ export function parseNameAddress(text: string): NameAddress {
 }
 
 export interface Via {
-  /** `UDP`, `TCP`, ... upper case */
+  /** `UDP`, `TCP`, ... in upper case. */
   transport: string;
   host: string;
   port: number | undefined;
@@ -76,7 +76,7 @@ export interface Via {
 
 /** @throws SipError SIP_MALFORMED */
 export function parseVia(text: string): Via {
-  // Collapse blanks first, so that the pattern cannot backtrack over a run of them.
+  // Collapse whitespace first, so that the pattern cannot backtrack over a run of it.
   const semicolon = text.indexOf(';');
   const front = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().replaceAll(/\s+/g, ' ');
   const match = /^SIP ?\/ ?2\.0 ?\/ ?([A-Za-z0-9]+) (\[[0-9a-fA-F:.]+\]|[^\s:,[\]]+)(?: ?: ?(\d{1,5}))?$/i.exec(front);
@@ -98,7 +98,7 @@ export function parseCSeq(text: string): { sequence: number; method: string } {
   return { sequence, method: match[2] as string };
 }
 
-/** Parses `;name=value;flag` with quoted values; names in lower case. Malformed parameters are skipped. */
+/** Parses `;name=value;flag` with quoted values; names become lower case. Malformed parameters are skipped. */
 function parseParams(text: string): Map<string, string> {
   const params = new Map<string, string>();
   for (const part of splitOutsideQuotes(text, ';')) {

@@ -3,9 +3,9 @@ export type HlsErrorCode =
   | 'NOT_FOUND'
   /** The name leaves the directory of the stream, or the position is too far ahead. */
   | 'INVALID_NAME'
-  /** The limit of waiting requests is reached. */
+  /** Too many requests are waiting. */
   | 'TOO_BUSY'
-  /** The position did not come in time. */
+  /** The position was not reached in time. */
   | 'WAITED_TOO_LONG';
 
 /** A file of a live stream cannot be served. */

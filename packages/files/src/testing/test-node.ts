@@ -10,7 +10,7 @@ import { LocalRecordings } from '../local-recordings.js';
 import { BytesFile, type ServedFile } from '../served-file.js';
 import type { LiveStreams, StreamRequest } from '../stores.js';
 
-/** A stream of one room: what its tests put there, and requests that wait. */
+/** The stream of one room, with files set by the test and requests that wait. */
 class TestStream implements LiveStreams {
   readonly files = new Map<string, Buffer>();
   readonly asked: string[] = [];
@@ -42,7 +42,7 @@ class TestStream implements LiveStreams {
   }
 }
 
-/** A node with its own files, served to others. */
+/** A node with files of its own that it serves to other nodes. */
 export class TestNode {
   readonly stream = new TestStream();
   readonly system: ActorSystem = createActorSystem({ log: silentLog });
@@ -66,7 +66,7 @@ export class TestNode {
     await writeFile(join(this.#directory, id, fileName), content);
   }
 
-  /** A finished recording whose first segment is of that time. */
+  /** Writes a finished recording whose first segment starts at that time. */
   async finish(id: string, startedAt: string, content = ''): Promise<void> {
     await this.record(id, 'main.m3u8', `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${startedAt}\n${content}\n#EXT-X-ENDLIST\n`);
   }

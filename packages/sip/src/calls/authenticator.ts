@@ -3,7 +3,7 @@ import { chooseChallenge, DigestClient } from '../digest.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
 
-/** A server that challenges one request more often will never accept it. */
+/** A server that challenges one request more often than this will never accept it. */
 const MAX_CHALLENGES = 4;
 
 interface Known {
@@ -17,7 +17,7 @@ export class Authenticator {
   readonly #randomness: Randomness;
   readonly #known = new Map<string, Known>();
 
-  /** Without credentials no challenge is answered. */
+  /** Without credentials, no challenge is answered. */
   constructor(credentials: Credentials | undefined, randomness: Randomness) {
     this.#credentials = credentials;
     this.#randomness = randomness;
@@ -31,12 +31,12 @@ export class Authenticator {
     }
   }
 
-  /** Notes that the last credentials were accepted. */
+  /** Records that the last credentials were accepted. */
   accepted(): void {
     for (const { digest } of this.#known.values()) digest.accepted();
   }
 
-  /** Starts an attempt: one request and its repetitions with credentials. */
+  /** Starts an attempt: one request and its retries with credentials. */
   attempt(): AuthAttempt {
     const credentials = this.#credentials;
     return new AuthAttempt((header, realm) => {
@@ -60,7 +60,7 @@ export class AuthAttempt {
     this.#digestOf = digestOf;
   }
 
-  /** Takes a 401 or 407. Returns true when another try with credentials makes sense. */
+  /** Takes a 401 or 407. Returns true when a retry with credentials may succeed. */
   challenged(response: SipResponse): boolean {
     this.#challenges += 1;
     if (this.#challenges > MAX_CHALLENGES) return false;
@@ -73,7 +73,7 @@ export class AuthAttempt {
       if (challenge === undefined) continue;
       const digest = this.#digestOf(header, challenge.realm);
       if (digest === undefined) return false;
-      // The first challenge of this request: credentials sent in advance may have expired.
+      // First challenge of this request: the credentials sent in advance may have expired.
       if (!this.#seen.has(digest)) digest.accepted();
       this.#seen.add(digest);
       if (!digest.challenge(challenge)) return false;

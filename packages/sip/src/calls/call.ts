@@ -25,7 +25,7 @@ import { ACCEPT, ALLOW } from './responses.js';
 export type CallEvent =
   /** The other phone is ringing: 180 or another provisional response after 100. */
   | { type: 'ringing'; status: number }
-  /** Audio can flow: before the answer when `early`, and again after each change. */
+  /** Audio can flow: `early` before the answer, and again after each change. */
   | { type: 'media'; audio: NegotiatedAudio; early: boolean }
   | { type: 'answered' }
   /** The other side put us on hold, or resumed. */
@@ -47,7 +47,7 @@ export interface CallOptions extends ExchangePort {
   /** Where we listen for RTP. */
   media: { address: string; port: number };
   codecs: readonly CodecName[];
-  /** The call is cancelled after this long without an answer. */
+  /** The call is cancelled if it is not answered within this time. */
   ringTimeoutMs: number;
   onEvent: (event: CallEvent) => void;
   /** Called after `ended`, when the last response has arrived. */
@@ -71,7 +71,7 @@ export class Call {
   readonly #negotiator: AudioNegotiator;
   readonly #timer: Timer;
   #invite: Exchange;
-  /** The URI being called: that of the number, or where the provider redirected the call to. */
+  /** The URI being called: the number's, or the one the provider redirected the call to. */
   #uri: string;
   #redirected = false;
   #asking: Exchange | undefined;
@@ -153,12 +153,12 @@ export class Call {
     this.#requests.receiveAck(request);
   }
 
-  /** Our answer to a re-INVITE was never acknowledged (section 13.3.1.4). */
+  /** Called when our answer to a re-INVITE was never acknowledged (section 13.3.1.4). */
   noAck(): void {
     this.#hangUp('failed');
   }
 
-  /** Takes a retransmitted 2xx, or one of another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
+  /** Takes a 2xx that is retransmitted or comes from another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
   successAgain(response: SipResponse, request?: SipRequest): void {
     const known = this.#acks.get(tagOf(response.headers.get('To')));
     if (known !== undefined) {
@@ -171,8 +171,8 @@ export class Call {
   }
 
   /**
-   * Asks the other side whether it still has the call (RFC 3261 section 11). `answered` is called for any response but those that
-   * deny it, which end the call (section 12.2.1.2). Without a response nothing is called.
+   * Asks the other side whether it still has the call (RFC 3261 section 11). `answered` is called for any response
+   * except those that deny it, which end the call (section 12.2.1.2). Without a response it is not called.
    */
   ask(answered: () => void): void {
     const dialog = this.#dialog;
@@ -200,7 +200,7 @@ export class Call {
   #newInvite(): Exchange {
     const { account, randomness } = this.#options;
     const hop = parseUri(this.#uri);
-    // The password goes to nobody but the host it was given for.
+    // Send the password only to the host it was given for.
     const isProvider = hop.host.toLowerCase() === account.domain.toLowerCase();
     return new Exchange({
       port: this.#options,
@@ -245,7 +245,7 @@ export class Call {
       try {
         this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(description), early: true });
       } catch (error) {
-        // Early media is optional: a bad SDP in 18x is ignored.
+        // Early media is optional, so ignore a bad SDP in an 18x.
         if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       }
     }
@@ -254,7 +254,7 @@ export class Call {
     this.#emit({ type: 'ringing', status: response.status });
   }
 
-  /** Follows 301 and 302 once, to the first usable Contact (RFC 3261 section 8.1.3.4). Returns whether it does. */
+  /** Follows a 301 or 302 once, to the first usable Contact (RFC 3261 section 8.1.3.4). Returns whether it did. */
   #redirect({ status, headers }: SipResponse): boolean {
     if ((status !== 301 && status !== 302) || this.#redirected || this.#state === 'ended') return false;
     const target = headers
@@ -285,7 +285,7 @@ export class Call {
       this.#settle();
       return;
     }
-    // The call was hung up a moment before the other side answered.
+    // The call was hung up just before the other side answered.
     if (this.#state === 'ended') this.#refuseSuccess(response, request);
     else this.#answered(response, request);
     this.#settle();
@@ -407,7 +407,7 @@ export class Call {
     this.#emit({ type: 'held', held });
   }
 
-  /** Emits no event after the end, which a listener may cause in the middle of a message. */
+  /** Emits no events after the end, which a listener may cause while a message is being handled. */
   #emit(event: CallEvent): void {
     if (this.#state !== 'ended' || event.type === 'ended') this.#options.onEvent(event);
   }
@@ -430,7 +430,7 @@ export class Call {
   }
 }
 
-/** Returns the URI of a Contact that can be called: there is no TLS for `sips`. */
+/** Returns the URI of a Contact if it can be called; `sips` cannot, for lack of TLS. */
 function usableUri(contact: string): string | undefined {
   try {
     const { uri } = parseNameAddress(contact);

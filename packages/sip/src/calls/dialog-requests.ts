@@ -20,7 +20,7 @@ export interface DialogRequestsOptions {
 /** Answers requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, OPTIONS. */
 export class DialogRequests {
   readonly #options: DialogRequestsOptions;
-  /** The re-INVITE that was answered and not yet acknowledged. */
+  /** The re-INVITE that was answered but not yet acknowledged. */
   #invite: { transaction: InviteServer; sequence: number; offered: boolean } | undefined;
 
   constructor(options: DialogRequestsOptions) {
@@ -65,7 +65,7 @@ export class DialogRequests {
         });
         break;
       case 'CANCEL':
-        // Every INVITE is answered at once, so there is none left to cancel.
+        // Every INVITE is answered immediately, so there is none left to cancel.
         respond(200, 'OK');
         break;
       default:
@@ -73,7 +73,7 @@ export class DialogRequests {
     }
   }
 
-  /** The ACK of a 2xx of ours. */
+  /** Takes the ACK for one of our 2xx. */
   receiveAck(ack: SipRequest): void {
     const invite = this.#invite;
     if (invite === undefined || parseCSeq(ack.headers.get('CSeq') as string).sequence !== invite.sequence) return;
@@ -122,7 +122,7 @@ export class DialogRequests {
     this.#announce(request);
   }
 
-  /** Returns the SDP for the 2xx: an answer, or our offer when they made none. Refuses an unusable offer. */
+  /** Returns the SDP for the 2xx: an answer, or our own offer if the request had none. Rejects an unusable offer. */
   #answerOffer(request: SipRequest, transaction: ServerTransaction): Buffer | undefined {
     const offer = sessionDescription(request);
     if (offer === undefined) {

@@ -8,7 +8,7 @@ import { parseCSeq, parseNameAddress, parseUri } from '../values.js';
 export interface Account extends Credentials {
   /** The provider: host name or IP address. */
   domain: string;
-  /** Undefined: found by DNS, or else 5060. */
+  /** Undefined: found through DNS, falling back to 5060. */
   port: number | undefined;
   transport: 'UDP' | 'TCP' | undefined;
 }
@@ -62,14 +62,14 @@ export class Dialog {
     this.#remoteTarget = contactOf(message) ?? this.#remoteTarget;
   }
 
-  /** Creates the next request of this dialog; ACK has the number of its INVITE. */
+  /** Creates the next request of this dialog. An ACK has the sequence number of its INVITE. */
   request(method: string, sequence = this.#nextSequence()): SipRequest {
     const headers = new SipHeaders();
     let uri = this.#remoteTarget;
     let routes = this.#routes;
     const first = routes[0];
     if (first !== undefined && !parseUri(parseNameAddress(first).uri).params.has('lr')) {
-      // A strict router of RFC 2543 (section 12.2.1.1).
+      // The route is a strict router of RFC 2543 (section 12.2.1.1).
       uri = parseNameAddress(first).uri;
       routes = [...routes.slice(1), `<${this.#remoteTarget}>`];
     }
@@ -82,7 +82,7 @@ export class Dialog {
     return { kind: 'request', method, uri, headers, body: Buffer.alloc(0) };
   }
 
-  /** Returns whether a request of the other side is in order (section 12.2.2). */
+  /** Returns whether a request from the other side is in order (section 12.2.2). */
   accepts(request: SipRequest): boolean {
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
     if (this.#remoteSequence !== undefined && sequence <= this.#remoteSequence) return false;
@@ -90,7 +90,7 @@ export class Dialog {
     return true;
   }
 
-  /** Makes an unusable route fail now rather than when the call is to be ended. */
+  /** Makes an unusable route fail now instead of at the end of the call. */
   #check(): void {
     for (const route of this.#routes) parseNameAddress(route);
     void this.nextHop;
@@ -106,7 +106,7 @@ function dialogId(callId: string, localTag: string, remoteTag: string): string {
   return `${callId} ${localTag} ${remoteTag}`;
 }
 
-/** Returns the id of the dialog that a request of the other side belongs to. @throws SipError SIP_MALFORMED */
+/** Returns the id of the dialog that a request from the other side belongs to. @throws SipError SIP_MALFORMED */
 export function dialogIdOfRequest(request: SipRequest): string {
   const local = tagOf(request.headers.get('To'));
   return dialogId(request.headers.get('Call-ID') ?? '', local, tagOf(request.headers.get('From')));

@@ -12,7 +12,7 @@ export type EndReason =
   | 'unavailable'
   | 'not_found'
   | 'no_answer'
-  /** The provider redirected the call twice, or to no address that can be called. */
+  /** The provider redirected the call twice, or to an address that cannot be called. */
   | 'redirected'
   /** Wrong password, or this user may not call that number. */
   | 'unauthorized'
@@ -21,7 +21,7 @@ export type EndReason =
   | 'server_error'
   /** No response at all, or no route to the provider. */
   | 'unreachable'
-  /** Neither audio nor RTCP nor the answer to an OPTIONS arrived. */
+  /** No audio, no RTCP and no response to OPTIONS arrived. */
   | 'media_timeout'
   /** Any other refusal. */
   | 'failed';

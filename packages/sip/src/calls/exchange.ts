@@ -14,7 +14,7 @@ export type ExchangeOutcome =
 
 export interface ExchangePort {
   transactions: TransactionLayer;
-  /** Looks up where to send a request, best target first (RFC 3263); `done` may be called at once or later. */
+  /** Looks up where to send a request, best target first (RFC 3263). `done` may be called synchronously or later. */
   locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
 }
 
@@ -25,12 +25,12 @@ export interface ExchangeOptions {
   build: () => SipRequest;
   hop: SipUri;
   onProvisional?: (response: SipResponse, request: SipRequest, target: Target) => void;
-  /** Called once; for INVITE each further 2xx goes to `onSuccessAgain`. */
+  /** Called once. For INVITE, each further 2xx goes to `onSuccessAgain`. */
   onOutcome: (outcome: ExchangeOutcome) => void;
   onSuccessAgain?: (response: SipResponse, request: SipRequest) => void;
 }
 
-/** One request with everything needed to get it answered: addresses, credentials, and the next server when one fails. */
+/** One request with everything needed to get a response: addresses, credentials, and the next server when one fails. */
 export class Exchange {
   readonly #options: ExchangeOptions;
   readonly #auth: AuthAttempt;
@@ -62,7 +62,7 @@ export class Exchange {
     });
   }
 
-  /** Ends it without an outcome. */
+  /** Ends the exchange without an outcome. */
   abandon(): void {
     this.#done = true;
     this.#transaction?.abandon();

@@ -1,4 +1,4 @@
-/** Addresses of an account, and telephone numbers as people write them. */
+/** Addresses of an account, and phone numbers as people write them. */
 import { isIP } from 'node:net';
 import { printable, SipError } from '../errors.js';
 import { hostText } from '../values.js';
@@ -34,16 +34,16 @@ function hostPart(account: Account): string {
   return `${hostText(account.domain)}${port}${transport}`;
 }
 
-/** `+49 (30) 12-34.5` -> `+493012345`: drops dashes, dots, brackets and white space. @throws SipError SIP_BAD_NUMBER */
+/** `+49 (30) 12-34.5` -> `+493012345`: drops dashes, dots, brackets and whitespace. @throws SipError SIP_BAD_NUMBER */
 export function parsePhoneNumber(text: string): string {
   const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
   if (!/^\+?\d{1,64}$/.test(number)) throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is no telephone number`);
   return number;
 }
 
-/** Refuses control characters, which could end a header field. @throws SipError SIP_MALFORMED */
+/** Rejects control characters, which could end a header field. @throws SipError SIP_MALFORMED */
 export function checkCredentials({ username, password }: Credentials): void {
-  // The text is not shown: it may be the password.
+  // Do not show the text: it may be the password.
   for (const [what, text] of Object.entries({ username, password })) {
     // oxlint-disable-next-line no-control-regex
     if (/[\u0000-\u001f\u007f]/.test(text)) throw new SipError('SIP_MALFORMED', `the ${what} has a control character`);

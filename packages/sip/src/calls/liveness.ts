@@ -1,14 +1,14 @@
 import { type Clock, Timer } from '@bloom/time';
 
 const CHECK_MS = 1000;
-/** The other side is asked after this long without a packet, and once in every such period from then on. */
+/** The other side is asked after this long without a packet, and again after every further such period. */
 const ASK_AFTER_MS = 10_000;
 
 export interface LivenessOptions {
   clock: Clock;
-  /** The call has ended after this long without any sign of the other side. */
+  /** The call ends after this long without any sign of life. */
   timeoutMs: number;
-  /** Returns the milliseconds since the last packet of the phone; undefined before the first. */
+  /** Returns the milliseconds since the phone's last packet; undefined before the first. */
   quietFor: () => number | undefined;
   /** Asks the other side whether it still has the call; `answered` is called when it responds. */
   ask: (answered: () => void) => void;
@@ -16,8 +16,8 @@ export interface LivenessOptions {
 }
 
 /**
- * Tells a silent phone from one that is gone. Silence alone is no absence: a muted phone may send nothing (RFC 3551 section 4.1).
- * Signs of life are RTP, RTCP and the response to an OPTIONS inside the call.
+ * Tells a silent phone from one that is gone. Silence alone proves nothing, since a muted phone may send nothing (RFC
+ * 3551 section 4.1). Signs of life are RTP, RTCP and the response to an OPTIONS within the call.
  */
 export class Liveness {
   readonly #options: LivenessOptions;
@@ -38,7 +38,7 @@ export class Liveness {
     this.#schedule();
   }
 
-  /** A phone that holds the call may play music, but most send nothing: no time limit holds meanwhile. */
+  /** A phone that holds the call may play music, but most send nothing, so no time limit applies during a hold. */
   setHeld(isHeld: boolean): void {
     if (this.#isHeld && !isHeld) this.#sign();
     this.#isHeld = isHeld;

@@ -12,11 +12,11 @@ import { addressOfRecord, registrarUri } from './identity.js';
 
 export type RegistrationEvent =
   | { type: 'registered'; expiresSeconds: number }
-  /** `final` failures are not retried: nothing would change by itself. */
+  /** `final` failures are not retried, because nothing would change. */
   | { type: 'failed'; final: boolean; reason: RegistrationFailure; status: number | undefined; text: string }
   | { type: 'stopped' };
 
-/** `waiting` for the next try; `failed` permanently. */
+/** `waiting` means until the next attempt; `failed` is permanent. */
 export type RegistrationState = 'idle' | 'registering' | 'registered' | 'waiting' | 'failed' | 'stopping' | 'stopped';
 
 export type RegistrationFailure = 'unauthorized' | 'refused' | 'unreachable' | 'server';
@@ -25,12 +25,12 @@ export interface RegistrationOptions extends ExchangePort {
   account: Account;
   clock: Clock;
   randomness: Randomness;
-  /** Returns our address for this user: the URI of Contact. */
+  /** Returns our address for this user, the URI in Contact. */
   contact: () => string;
   /** Requested lifetime; the registrar decides. */
   expiresSeconds: number;
   onEvent: (event: RegistrationEvent) => void;
-  /** Called with each response, whose Via shows our address as the registrar sees it. */
+  /** Called with each response. Its Via shows our address as seen by the registrar. */
   onAnswer?: (response: SipResponse) => void;
 }
 
@@ -42,7 +42,7 @@ const LONGEST_REFRESH_MS = 86_400_000;
 /** Maximum number of consecutive 423 responses in one attempt. */
 const MAX_TOO_BRIEF = 2;
 
-/** Keeps one user registered, RFC 3261 section 10: refreshes, authenticates, retries, and unregisters in the end. */
+/** Keeps one user registered, RFC 3261 section 10: refreshes, authenticates, retries, and finally unregisters. */
 export class Registration {
   readonly #options: RegistrationOptions;
   readonly #authenticator: Authenticator;
@@ -56,7 +56,7 @@ export class Registration {
   #state: RegistrationState = 'idle';
   /** True when the registrar may have our binding. */
   #bound = false;
-  /** Contact of the last successful registration. Ours changes when the registrar shows us another address. */
+  /** Contact of the last successful registration. Ours changes when the registrar reports another address. */
   #boundContact: string | undefined;
   #exchange: Exchange | undefined;
   #target: Target | undefined;
@@ -83,7 +83,7 @@ export class Registration {
     if (this.#state === 'idle') this.#register();
   }
 
-  /** Unregisters; `stopped` follows when the registrar has answered or the time limit is over. */
+  /** Unregisters; `stopped` follows when the registrar has answered or the time limit has passed. */
   stop(): void {
     if (this.#state === 'stopping' || this.#state === 'stopped') return;
     this.#timer.stop();
@@ -94,7 +94,7 @@ export class Registration {
       return;
     }
     this.#state = 'stopping';
-    // A registrar that misses the first few retransmissions will not answer later.
+    // A registrar that misses the first few retransmissions will not answer later ones.
     this.#timer.start(4000, () => this.#stopped());
     this.#send(0, () => this.#stopped());
   }
@@ -122,7 +122,7 @@ export class Registration {
     this.#exchange.start();
   }
 
-  /** Puts the server that has our binding first: a removal has no time to wait for another one. */
+  /** Puts the server that has our binding first: an unregistration has no time to wait for another server. */
   readonly #locateBound: ExchangePort['locate'] = (uri, done) => {
     const rank = (target: Target) => (this.#target !== undefined && sameTarget(target, this.#target) ? 0 : 1);
     this.#options.locate(uri, (targets) => done(targets.toSorted((a, b) => rank(a) - rank(b))));
@@ -144,7 +144,10 @@ export class Registration {
     return { kind: 'request', method: 'REGISTER', uri: registrarUri(account), headers, body: Buffer.alloc(0) };
   }
 
-  /** Returns the values of Contact. An earlier address is removed, lest it stay bound until it expires (section 10.2.2). */
+  /**
+   * Returns the values of Contact. An earlier address is removed, since it would otherwise stay bound until it expires
+   * (section 10.2.2).
+   */
   #contacts(expires: number): string[] {
     const current = this.#options.contact();
     const values = [`<${current}>;expires=${expires}`];
@@ -211,7 +214,8 @@ export class Registration {
     this.#state = failure.final ? 'failed' : 'waiting';
     if (failure.final) this.#bound = false;
     else {
-      // Doubled each time, and spread so that not all phones return at once after the registrar (RFC 5626 section 4.5).
+      // Doubled each time, and spread out so that phones do not all return at once with the registrar (RFC 5626 section
+      // 4.5).
       const limit = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 10), LONGEST_RETRY_MS);
       const spread = limit / 2 + this.#options.randomness.below(Math.floor(limit / 2) + 1);
       this.#failures += 1;
@@ -236,13 +240,13 @@ function grantedSeconds(response: SipResponse, request: SipRequest): number | un
   for (const value of contacts) {
     try {
       const contact = parseNameAddress(value);
-      // Some registrars rewrite our address; a single one is ours.
+      // Some registrars rewrite our address; if there is only one, it is ours.
       if (contact.uri === ours || contacts.length === 1) {
         const seconds = deltaSeconds(contact.params.get('expires'));
         if (seconds !== undefined) return seconds;
       }
     } catch {
-      // An unreadable binding of another phone.
+      // Another phone's binding, which cannot be parsed.
     }
   }
   return deltaSeconds(response.headers.get('Expires'));

@@ -1,10 +1,10 @@
 import type { SipRequest, SipResponse } from '../message.js';
 import { responseTo } from '../transactions/transaction-layer.js';
 
-/** Methods that we accept. */
+/** Supported methods. */
 export const ALLOW = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
 
-/** Bodies that we read. */
+/** Supported body types. */
 export const ACCEPT = 'application/sdp, multipart/mixed, multipart/alternative';
 
 export interface AnswerExtras {
@@ -28,7 +28,7 @@ export function answerTo(request: SipRequest, status: number, reason: string, ex
   return response;
 }
 
-/** Returns the refusal of a request that requires extensions: there are none (section 8.2.2.3). */
+/** Returns the rejection of a request that requires extensions, since none are supported (section 8.2.2.3). */
 export function unsupported(request: SipRequest): SipResponse | undefined {
   const required = request.headers.all('Require');
   if (required.length === 0 || request.method === 'CANCEL' || request.method === 'ACK') return undefined;

@@ -1,19 +1,19 @@
 import type { SipHeaders } from '../headers.js';
 
-/** Parts that are read of one body, nested ones included; a session description comes first or second. */
+/** Maximum number of parts read per body, including nested ones; a session description comes first or second. */
 const MAX_PARTS = 16;
 const MAX_DEPTH = 2;
 const NONE: Buffer = Buffer.alloc(0);
 
 /**
- * Returns the session description in the body of a message: the body itself, or the first part of type application/sdp in a multipart
- * one (RFC 5621 section 3), beside which ISUP or a location may stand. Empty when there is none. Undefined for a body of
- * another type.
+ * Returns the session description in a message body: the body itself, or the first application/sdp part of a multipart
+ * body (RFC 5621 section 3), which may also contain ISUP or a location. Empty when there is none; undefined for a body
+ * of another type.
  */
 export function sessionDescription({ headers, body }: { headers: SipHeaders; body: Buffer }): Buffer | undefined {
   if (body.length === 0) return NONE;
   const type = headers.get('Content-Type');
-  // Some phones leave the type out.
+  // Some phones omit the type.
   if (type === undefined || isSdp(type)) return body;
 
   return isMultipart(type) ? (inParts(body, type, { left: MAX_PARTS, depth: MAX_DEPTH }) ?? NONE) : undefined;
@@ -28,7 +28,7 @@ function inParts(body: Buffer, type: string, limits: { left: number; depth: numb
   while (start !== undefined && limits.left > 0) {
     limits.left -= 1;
     const next = body.indexOf(end, start - 2);
-    // Without its closing delimiter the last part may be cut off.
+    // Without the closing delimiter, the last part may be truncated.
     if (next < 0) return undefined;
     const found = inPart(body.subarray(start, Math.max(start, next)), limits);
     if (found !== undefined) return found;
@@ -38,7 +38,7 @@ function inParts(body: Buffer, type: string, limits: { left: number; depth: numb
   return undefined;
 }
 
-/** Returns where the part behind the next delimiter begins; undefined behind the closing one. */
+/** Returns where the part after the next delimiter starts; undefined after the closing one. */
 function startOfPart(body: Buffer, delimiter: Buffer, from: number): number | undefined {
   const at = body.indexOf(delimiter, from);
   if (at < 0) return undefined;
@@ -50,7 +50,7 @@ function startOfPart(body: Buffer, delimiter: Buffer, from: number): number | un
 }
 
 function inPart(part: Buffer, limits: { left: number; depth: number }): Buffer | undefined {
-  // A part without header fields begins with the empty line, and is plain text.
+  // A part without header fields starts with the empty line and is plain text.
   const end = part.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const head = part.toString('latin1', 0, end).replaceAll(/\r\n[ \t]+/g, ' ');

@@ -1,9 +1,9 @@
-/** Supported codecs. Sent packets have 20 ms. */
+/** Supported codecs. Outgoing packets carry 20 ms. */
 export type CodecName = 'PCMU' | 'PCMA' | 'opus';
 
 export interface Codec {
   name: CodecName;
-  /** The offered payload type; from 96 on it is our choice. */
+  /** The payload type to offer; types from 96 on are our choice. */
   payloadType: number;
   /** Clock rate of the RTP timestamp. */
   clockRate: number;
@@ -12,13 +12,13 @@ export interface Codec {
 }
 
 export const FRAME_MS = 20;
-/** Frames of G.711: 8 kHz, one byte each. */
+/** Samples in a G.711 frame: 8 kHz, one byte each. */
 export const G711_FRAME_SAMPLES = 160;
 
 export const codecs: Readonly<Record<CodecName, Codec>> = {
   PCMU: { name: 'PCMU', payloadType: 0, clockRate: 8000, channels: 1, fmtp: undefined },
   PCMA: { name: 'PCMA', payloadType: 8, clockRate: 8000, channels: 1, fmtp: undefined },
-  // RFC 7587: always 48000/2 in SDP, whatever is sent.
+  // RFC 7587: always 48000/2 in SDP, whatever is actually sent.
   opus: { name: 'opus', payloadType: 111, clockRate: 48_000, channels: 2, fmtp: 'useinbandfec=1;stereo=0' },
 };
 
@@ -29,13 +29,15 @@ export function ticksPerFrame(codec: Codec): number {
   return (codec.clockRate * FRAME_MS) / 1000;
 }
 
-/** Samples of one frame at 48 kHz by its configuration number, RFC 6716 section 3.1. */
+/** Samples per frame at 48 kHz by configuration number, RFC 6716 section 3.1. */
 const opusFrameTicks = Array.from({ length: 32 }, (_, config) => {
   if (config < 12) return [480, 960, 1920, 2880][config % 4] as number;
   return config < 16 ? ([480, 960][config % 2] as number) : ([120, 240, 480, 960][config % 4] as number);
 });
 
-/** Returns the duration of an Opus packet in RTP clock ticks; undefined for malformed packets and beyond 120 ms. */
+/**
+ * Returns the duration of an Opus packet in RTP clock ticks; undefined for packets that are malformed or exceed 120 ms.
+ */
 export function opusTicks(packet: Buffer): number | undefined {
   const [toc, second] = packet;
   if (toc === undefined) return undefined;
@@ -49,6 +51,6 @@ export function opusTicks(packet: Buffer): number | undefined {
 export function silenceOf(codec: CodecName): Buffer {
   if (codec === 'PCMU') return Buffer.alloc(G711_FRAME_SAMPLES, 0xff);
   if (codec === 'PCMA') return Buffer.alloc(G711_FRAME_SAMPLES, 0xd5);
-  // One empty CELT frame of 20 ms (RFC 6716 section 3.1): decoders play silence.
+  // An empty 20 ms CELT frame (RFC 6716 section 3.1), which decoders play as silence.
   return Buffer.from([0xf8, 0xff, 0xfe]);
 }

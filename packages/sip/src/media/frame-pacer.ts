@@ -1,9 +1,9 @@
 import { FRAME_MS } from './codecs.js';
 
-/** Longer stalls are skipped: a burst of old audio has no use. */
+/** Longer stalls are skipped: a burst of old audio is useless. */
 const MAX_BEHIND = 10;
 
-/** Computes how many frames are due from a monotonic clock: counting timers would drift. */
+/** Computes the number of frames due from a monotonic clock, since counting timers would drift. */
 export class FramePacer {
   #next: number | undefined;
 

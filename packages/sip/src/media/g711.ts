@@ -1,4 +1,4 @@
-/** G.711, both laws: 16-bit samples to one byte and back, by table. */
+/** G.711 in both variants: converts 16-bit samples to bytes and back by table. */
 
 const BIAS = 0x84;
 const CLIP = 32_635;
@@ -18,7 +18,7 @@ function sampleOfMuLaw(byte: number): number {
 }
 
 function aLawOf(sample: number): number {
-  // Codes 13 bits. Negative values count from -1, so that both halves are symmetric.
+  // Codes 13 bits. Negative values count from -1, which makes both halves symmetric.
   const positive = sample >= 0;
   const magnitude = (positive ? sample : ~sample) >> 4;
   const exponent = magnitude < 32 ? (magnitude < 16 ? 0 : 1) : 31 - Math.clz32(magnitude) - 3;
@@ -49,7 +49,7 @@ function law(encode: (sample: number) => number, decode: (byte: number) => numbe
 const laws = { PCMU: law(muLawOf, sampleOfMuLaw), PCMA: law(aLawOf, sampleOfALaw) };
 export type G711Name = keyof typeof laws;
 
-/** One byte per sample. */
+/** Returns one byte per sample. */
 export function encodeG711(name: G711Name, samples: Int16Array): Buffer {
   const table = laws[name].encode;
   const bytes = Buffer.allocUnsafe(samples.length);

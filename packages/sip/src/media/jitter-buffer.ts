@@ -1,29 +1,29 @@
-/** Reorders the frames of a stream by RFC 3550 sequence numbers and returns one every 20 ms. */
+/** Reorders a stream's frames by RFC 3550 sequence number and returns one every 20 ms. */
 
 export interface JitterBufferOptions {
-  /** Frames buffered before the first is played: 3 are 60 ms. */
+  /** Frames buffered before playback starts: 3 frames are 60 ms. */
   targetFrames: number;
-  /** Beyond this the oldest are dropped: delay is worse than a gap. */
+  /** Beyond this the oldest frames are dropped: delay is worse than a gap. */
   maxFrames: number;
 }
 
 export interface JitterStats {
   played: number;
-  /** Due, but not there. */
+  /** Frames due but not received. */
   missing: number;
-  /** Arrived after their turn, or twice. */
+  /** Frames that arrived after their turn, or twice. */
   late: number;
-  /** Dropped to limit the delay. */
+  /** Frames dropped to limit the delay. */
   dropped: number;
 }
 
 /**
- * A jump further ahead means that the sender started over. So does one further behind if a second packet follows it: a single
- * one is only very late (RFC 3550, appendix A.1).
+ * A jump further ahead means that the sender restarted. So does one further back if a second packet follows it, because
+ * a single one is merely very late (RFC 3550, appendix A.1).
  */
 const MAX_AHEAD = 1000;
 const MAX_BEHIND = 100;
-/** Pops between two checks of the drift: one second. */
+/** Pops between two drift checks: one second. */
 const DRIFT_WINDOW = 50;
 
 export class JitterBuffer<T> {
@@ -33,7 +33,7 @@ export class JitterBuffer<T> {
   /** Next sequence number to play; undefined before the first frame. */
   #next: number | undefined;
   #filling = true;
-  /** The last packet from far behind. */
+  /** The last packet from far back. */
   #stray: { sequence: number; frame: T } | undefined;
   #gap = 0;
   /** Fewest buffered frames in the current window. */
@@ -66,7 +66,7 @@ export class JitterBuffer<T> {
       this.#next = stray.sequence;
       this.#frames.set(stray.sequence, stray.frame);
     } else if (ahead < 0) {
-      // Before the first frame is played, an earlier one moves the start.
+      // Before the first frame is played, an earlier frame moves the start.
       if (this.#filling && this.stats.played === 0 && this.#frames.size > 0) this.#next = sequence;
       else {
         this.stats.late += 1;
@@ -88,7 +88,7 @@ export class JitterBuffer<T> {
     if (this.#filling) {
       if (this.#frames.size < this.#options.targetFrames) return undefined;
       this.#filling = false;
-      // What is missing before them has had its time: to wait for it would only add to the delay.
+      // The missing frames before them have had their time; waiting for them would only add delay.
       this.#next = this.#oldest() ?? this.#next;
     }
     const frame = this.#frames.get(this.#next);
@@ -102,7 +102,7 @@ export class JitterBuffer<T> {
     this.stats.missing += 1;
     this.#gap += 1;
     if (this.#frames.size === 0) {
-      // Empty: keep the turn, so that a late frame is still played; refill after a long silence.
+      // Empty: keep the turn, so that a late frame is still played. Refill after a long silence.
       if (this.#gap >= this.#options.targetFrames) this.#filling = true;
     } else this.#advance();
     return undefined;
@@ -121,7 +121,7 @@ export class JitterBuffer<T> {
     this.#next = ((this.#next as number) + 1) & 0xffff;
   }
 
-  /** Takes back, frame by frame, the delay that a fast sender clock or a burst after a stall leaves behind. */
+  /** Removes, frame by frame, the delay left behind by a fast sender clock or a burst after a stall. */
   #drift(): void {
     this.#lowest = Math.min(this.#lowest, this.#frames.size);
     this.#pops += 1;

@@ -8,14 +8,14 @@ import { FramePacer } from './frame-pacer.js';
 import type { NegotiatedAudio } from './negotiation.js';
 import { RtpSession, type RtpStats } from './rtp-session.js';
 
-/** Audio of a call in its codec. */
+/** Audio of a call in the call's codec. */
 export interface CallAudio {
   /**
-   * Called every 20 ms while audio can arrive; undefined for a missing frame. A frame of G.711 has 20 ms. Opus packets have
-   * varying length, so they can come less often, or several at a time.
+   * Called every 20 ms while audio can arrive; undefined for a missing frame. A G.711 frame has 20 ms. Opus packets
+   * vary in length, so they can come less often or several at a time.
    */
   received?: (frame: Buffer | undefined, codec: CodecName) => void;
-  /** Called every 20 ms while audio can be sent; undefined is silence. */
+  /** Called every 20 ms while audio can be sent; undefined means silence. */
   next?: (codec: CodecName) => Buffer | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface CallAudio {
 export interface CallMedia {
   /** Advertised UDP port. */
   readonly port: number;
-  /** Starts to send and play, or changes how. */
+  /** Starts sending and playing, or changes how. */
   configure(agreed: NegotiatedAudio): void;
   stats(): RtpStats;
   /** Returns the milliseconds since the last packet, RTCP included; undefined before the first. */
@@ -36,11 +36,11 @@ export interface MediaAddresses {
   /** Advertised address. */
   address: string;
   bindAddress: string;
-  /** Called when a key is pressed at the other end. */
+  /** Called when a key is pressed on the other side. */
   onDigit: (digit: string) => void;
 }
 
-/** Opens the audio of one call, for example in another process. Rejects when it cannot. */
+/** Opens the audio of one call, for example in another process. Rejects when that fails. */
 export type OpenMedia = (addresses: MediaAddresses) => Promise<CallMedia>;
 
 export interface MediaPortOptions extends MediaAddresses {
@@ -54,7 +54,7 @@ export class MediaPort implements CallMedia {
   readonly port: number;
   readonly #options: MediaPortOptions;
   readonly #socket: Socket;
-  /** The port above that of RTP, to which phones send RTCP (RFC 3550 section 11); none when it was taken. */
+  /** The port above the RTP port, to which phones send RTCP (RFC 3550 section 11); undefined if it was taken. */
   readonly #control: Socket | undefined;
   readonly #session: RtpSession;
   readonly #timer: Timer;
@@ -74,7 +74,7 @@ export class MediaPort implements CallMedia {
     }
   }
 
-  /** @throws the system's error when the address is not ours. */
+  /** @throws the system's error when the address is not local. */
   static async open(options: MediaPortOptions): Promise<MediaPort> {
     const socket = await bind(0, options.bindAddress);
     const control = await bind(socket.address().port + 1, options.bindAddress).catch(() => undefined);
@@ -120,7 +120,7 @@ export class MediaPort implements CallMedia {
 
 async function bind(port: number, address: string): Promise<Socket> {
   const family = isIP(address) === 6 ? 6 : 4;
-  // Addresses are always IP addresses: skip the look-up, fifty times a second.
+  // Addresses are always IP addresses, so skip the lookup, fifty times a second.
   const socket = createSocket({ type: `udp${family}`, lookup: (host, _, done) => done(null, host, family) });
   try {
     if (port > 65_535) throw new RangeError(`there is no port ${port}`);

@@ -18,7 +18,7 @@ export interface NegotiatedAudio {
   receiveTypes: ReadonlyMap<number, CodecName>;
   /** Payload types of telephone-event (RFC 4733) in each direction. */
   eventTypes: { receive: ReadonlySet<number>; send: number | undefined };
-  /** Direction from our side. */
+  /** Direction as seen from our side. */
   direction: Direction;
 }
 
@@ -31,7 +31,7 @@ export interface AudioNegotiatorOptions {
   sessionId: number;
 }
 
-/** Where nothing can be sent to: sockets take these addresses for this machine. */
+/** Addresses that cannot be sent to: sockets would send to this machine instead. */
 const UNSPECIFIED: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 const mirrored: Readonly<Record<Direction, Direction>> = {
@@ -41,7 +41,7 @@ const mirrored: Readonly<Record<Direction, Direction>> = {
   inactive: 'inactive',
 };
 
-/** Makes offers and answers, and reads those of the other side, for the whole life of a call. */
+/** Makes offers and answers, and reads those of the other side, throughout a call. */
 export class AudioNegotiator {
   readonly #options: AudioNegotiatorOptions;
   #version = 0;
@@ -77,7 +77,8 @@ export class AudioNegotiator {
     const formats = [formatOf(agreed.codec, agreed.sendType)];
     if (agreed.eventTypes.send !== undefined) formats.push(eventFormat(agreed.eventTypes.send));
     this.#agreed = agreed;
-    // One section for each of the offer and of the same protocol, unwanted ones refused (RFC 3264 section 6).
+    // One section for each section of the offer, with the same protocol and unwanted ones rejected (RFC 3264 section
+    // 6).
     return this.#write(
       sdp.media.map((section, at) =>
         at === index ? this.#audio(formats, agreed.direction, section.protocol) : { ...section, port: 0, formats: [] },
@@ -140,7 +141,7 @@ export class AudioNegotiator {
   }
 }
 
-/** Returns the first audio section over plain RTP that is not refused. */
+/** Returns the first audio section that uses plain RTP and is not rejected. */
 function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
   const index = sdp.media.findIndex(
     (section) => section.kind === 'audio' && section.port > 0 && /^RTP\/AVPF?$/.test(section.protocol),

@@ -12,35 +12,36 @@ export interface RtpAddress {
 
 export interface RtpSessionOptions {
   randomness: Randomness;
-  /** Called when a key is pressed at the other end. */
+  /** Called when a key is pressed on the other side. */
   onDigit: (digit: string) => void;
 }
 
 export interface RtpStats extends Readonly<JitterStats> {
   received: number;
-  /** Packets from elsewhere, of an unknown payload type, or not RTP. */
+  /** Packets that come from elsewhere, have an unknown payload type, or are not RTP. */
   refused: number;
   sent: number;
 }
 
-/** Another source is accepted after this long a silence of the one before. */
+/** Another source is accepted after the previous one has been silent for this long. */
 const RELATCH_MS = 2000;
-/** A key is pressed for longer, and each press is a message to the server. */
+/** Key presses last longer than this, and each press becomes a message to the server. */
 const MIN_KEY_MS = 40;
-/** Longest payload; the biggest Opus frame has 1275 bytes. */
+/** Maximum payload; the largest Opus frame has 1275 bytes. */
 const MAX_PAYLOAD = 1500;
 
 /**
- * One RTP stream in each direction, without sockets and clocks: packets in, one frame per 20 ms out, and vice versa.
- * Symmetric (RFC 4961): audio is sent to the port that it comes from, on the host that the description names; a router between
- * may have changed the port. Only a description with a private address leaves the host open, to one public address.
+ * One RTP stream in each direction, without sockets or clocks: packets in, one frame per 20 ms out, and vice versa.
+ * Symmetric (RFC 4961): audio is sent to the port it comes from, on the host named by the description, because a router
+ * in between may have changed the port. Only a description with a private address leaves the host open, to a single
+ * public address.
  */
 export class RtpSession {
   readonly #options: RtpSessionOptions;
   readonly #buffer = new JitterBuffer<Buffer>();
   #agreed: NegotiatedAudio | undefined;
   #latched: RtpAddress | undefined;
-  /** Public address of a host whose description has a private one. */
+  /** Public address of a host whose description contains a private one. */
   #publicHost: string | undefined;
   #heardAt: number | undefined;
   #aliveAt: number | undefined;
@@ -49,7 +50,7 @@ export class RtpSession {
   #heardCodec: CodecName | undefined;
   /** G.711 bytes short of a whole frame: not every phone sends 20 ms packets. */
   #rest: Buffer = Buffer.alloc(0);
-  /** Opus ticks played ahead of the current 20 ms: packets can be longer. */
+  /** Opus ticks played beyond the current 20 ms, since packets can be longer. */
   #ahead = 0;
   #lastEvent: number | undefined;
   #keyAt = Number.NEGATIVE_INFINITY;
@@ -72,22 +73,22 @@ export class RtpSession {
     return this.#agreed;
   }
 
-  /** Codec of what `play` returns: the other side may switch between the negotiated ones at any time. */
+  /** Codec of the result of `play`: the other side may switch between the negotiated codecs at any time. */
   get heardCodec(): CodecName | undefined {
     return this.#heardCodec ?? this.#agreed?.codec.name;
   }
 
-  /** Time of the last accepted packet, by the clock of `receive`. */
+  /** Time of the last accepted packet, on the clock of `receive`. */
   get heardAt(): number | undefined {
     return this.#heardAt;
   }
 
-  /** Time of the last packet of the phone, RTCP and comfort noise included. */
+  /** Time of the phone's last packet, including RTCP and comfort noise. */
   get aliveAt(): number | undefined {
     return this.#aliveAt;
   }
 
-  /** Where packets are sent to. */
+  /** Address that packets are sent to. */
   get destination(): RtpAddress | undefined {
     return this.#latched ?? this.#agreed?.remote;
   }
@@ -96,7 +97,7 @@ export class RtpSession {
     return { ...this.#buffer.stats, received: this.#received, refused: this.#refused, sent: this.#sent };
   }
 
-  /** Takes the negotiated audio, at the start and after each re-INVITE. */
+  /** Takes the negotiated audio, initially and after each re-INVITE. */
   configure(agreed: NegotiatedAudio): void {
     const before = this.#agreed;
     this.#agreed = agreed;
@@ -109,9 +110,9 @@ export class RtpSession {
     }
   }
 
-  /** Takes a datagram of the RTP port, or of the RTCP port beside it; `now` in milliseconds. */
+  /** Takes a datagram from the RTP port or the RTCP port beside it; `now` is in milliseconds. */
   receive(data: Buffer, source: RtpAddress, now: number): void {
-    // Anything that looks like RTP or RTCP shows that the phone lives, whatever its payload type.
+    // Anything that looks like RTP or RTCP shows that the phone is alive, whatever its payload type.
     if (data.length >= 8 && (data[0] as number) >> 6 === 2 && this.#isOfPhone(source)) this.#aliveAt = now;
     if (isRtcp(data)) return;
     const agreed = this.#agreed;
@@ -138,7 +139,7 @@ export class RtpSession {
       this.#remoteSsrc = packet.ssrc;
     }
     if (isEvent) {
-      // Several packets report one key press; all have the same timestamp.
+      // Several packets report one key press; all carry the same timestamp.
       const digit = digitOf(packet.payload);
       if (digit !== undefined && packet.timestamp !== this.#lastEvent && now - this.#keyAt >= MIN_KEY_MS) {
         this.#keyAt = now;
@@ -152,7 +153,7 @@ export class RtpSession {
     this.#buffer.push(packet.sequence, packet.payload);
   }
 
-  /** Switches the received codec and drops what was buffered in the old one. */
+  /** Switches the received codec and drops the frames buffered in the old one. */
   #hear(codec: CodecName | undefined): void {
     this.#heardCodec = codec;
     this.#buffer.reset();
@@ -161,8 +162,8 @@ export class RtpSession {
   }
 
   /**
-   * Returns what to play now; call it every 20 ms. Undefined stands for a missing frame. G.711 is one frame of 20 ms; Opus is
-   * whole packets, and none while the previous one is still playing.
+   * Returns what to play now; call it every 20 ms. Undefined stands for a missing frame. G.711 yields one 20 ms frame;
+   * Opus yields whole packets, and none while the previous one is still playing.
    */
   play(): (Buffer | undefined)[] {
     const agreed = this.#agreed;
@@ -193,7 +194,10 @@ export class RtpSession {
     return frame;
   }
 
-  /** Returns the packet to send now; call it every 20 ms. Without a frame it is silence, which keeps NAT bindings open. */
+  /**
+   * Returns the packet to send now; call it every 20 ms. Without a frame it contains silence, which keeps NAT bindings
+   * open.
+   */
   pack(frame: Buffer | undefined): { packet: Buffer; to: RtpAddress } | undefined {
     const agreed = this.#agreed;
     if (agreed === undefined) return undefined;
@@ -233,7 +237,7 @@ export class RtpSession {
     const host = plainAddress(source.address);
     const named = plainAddress(remote.address);
     if (host !== named && !this.#mayBePublicHost(host, named)) return false;
-    // The described port is accepted at once: after a transfer, packets of the old place may still arrive.
+    // The described port is accepted immediately: after a transfer, packets from the old place may still arrive.
     const announced = host === named && remote.port === source.port;
     if (latched !== undefined && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS)
       return false;

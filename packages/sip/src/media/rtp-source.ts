@@ -1,4 +1,4 @@
-/** Accepted sources of audio: symmetric RTP (RFC 4961) without letting a stranger take over the call. */
+/** Decides which audio sources to accept: symmetric RTP (RFC 4961), but no stranger may take over the call. */
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
 const privateAddresses = new BlockList();
@@ -24,7 +24,7 @@ export function plainAddress(address: string): string {
   return isIP(text) === 6 ? new SocketAddress({ address: text, family: 'ipv6' }).address : text;
 }
 
-/** Returns true for addresses that are not routed between networks. */
+/** Returns true for addresses that are not routable between networks. */
 export function isPrivate(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && privateAddresses.check(address, family === 6 ? 'ipv6' : 'ipv4');

@@ -9,14 +9,14 @@ export interface RtpPacket {
   payload: Buffer;
 }
 
-/** True for RTCP, which may come to the port of RTP (RFC 5761 section 4). */
+/** True for RTCP, which may arrive on the RTP port (RFC 5761 section 4). */
 export function isRtcp(data: Buffer): boolean {
   const [first = 0, second = 0] = data;
 
   return first >> 6 === 2 && second >= 192 && second <= 223;
 }
 
-/** Returns undefined for RTCP and for what is no RTP packet. */
+/** Returns undefined for RTCP and for anything that is not an RTP packet. */
 export function parseRtp(data: Buffer): RtpPacket | undefined {
   if (data.length < 12) return undefined;
   const first = data[0] as number;
@@ -54,7 +54,7 @@ export function writeRtp(packet: RtpPacket): Buffer {
 
 const DIGITS = '0123456789*#ABCD';
 
-/** Returns the key of a telephone-event payload; undefined for other events and malformed ones. */
+/** Returns the key in a telephone-event payload; undefined for other events and malformed payloads. */
 export function digitOf(payload: Buffer): string | undefined {
   return payload.length >= 4 ? DIGITS[payload[0] as number] : undefined;
 }

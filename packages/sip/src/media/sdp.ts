@@ -6,7 +6,7 @@ export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
 export interface SdpFormat {
   payloadType: number;
-  /** Name of the codec as written; compared ignoring case. */
+  /** Codec name as written; compared case-insensitively. */
   encoding: string;
   clockRate: number;
   channels: number;
@@ -16,10 +16,10 @@ export interface SdpFormat {
 export interface SdpMedia {
   /** `audio`, `video`, ... */
   kind: string;
-  /** 0 when refused or ended. */
+  /** 0 when rejected or ended. */
   port: number;
   protocol: string;
-  /** The format list as written, to be repeated in a refusal. */
+  /** The format list as written, for repeating it in a rejection. */
   formatList: string;
   address: string | undefined;
   direction: Direction;
@@ -27,7 +27,7 @@ export interface SdpMedia {
 }
 
 export interface Sdp {
-  /** The version in the o= line, raised with each change. */
+  /** Version in the o= line, incremented on each change. */
   version: string;
   media: readonly SdpMedia[];
 }
@@ -50,7 +50,7 @@ interface Draft extends SdpMedia {
   ended: boolean;
 }
 
-/** @throws SipError SDP_UNUSABLE and nothing else. */
+/** @throws SipError SDP_UNUSABLE and nothing else */
 export function parseSdp(data: Buffer): Sdp {
   if (data.length > MAX_BYTES)
     throw new SipError('SDP_UNUSABLE', `a session description of ${data.length} bytes is too long`);

@@ -1,7 +1,7 @@
 import type { CallEvent } from '../calls/call.js';
 import { sdpAnswer, TestAgent } from './test-agent.js';
 
-/** A call that has been dialled. */
+/** Returns a call that has been dialled. */
 export function dial(transport: 'UDP' | 'TCP' = 'TCP') {
   const agent = new TestAgent(transport);
   const events: CallEvent[] = [];
@@ -21,7 +21,7 @@ export const routes: readonly (readonly [string, string])[] = [
   ['Record-Route', '<sip:core.test;lr>'],
 ];
 
-/** A call that is answered and acknowledged. */
+/** Returns a call that has been answered and acknowledged. */
 export function answered() {
   const setup = dial();
   const invite = setup.agent.request('INVITE');

@@ -1,4 +1,4 @@
-/** A transport, messages and audio for tests that play the other side of a call. */
+/** A transport, messages and audio for tests that act as the other side of a call. */
 export { SipHeaders } from '../headers.js';
 export type { SipRequest, SipResponse } from '../message.js';
 export { systemNames } from '../transport/name-service.js';

@@ -1,15 +1,15 @@
 import { decodeG711, encodeG711 } from '../media/g711.js';
 import type { CallAudio } from '../media/media-port.js';
 
-/** Audio as 8 kHz samples, 160 in a frame of 20 ms. */
+/** Audio as 8 kHz samples, 160 per 20 ms frame. */
 export interface PcmAudio {
   /** Called every 20 ms; undefined for a missing frame. */
   received?: (samples: Int16Array | undefined) => void;
-  /** Called every 20 ms; undefined is silence. */
+  /** Called every 20 ms; undefined means silence. */
   next?: () => Int16Array | undefined;
 }
 
-/** Decodes and encodes for calls that offer PCMU and PCMA only. */
+/** Decodes and encodes audio for calls that offer only PCMU and PCMA. */
 export function pcmAudio(audio: PcmAudio): CallAudio {
   return {
     received: (frame, codec) =>

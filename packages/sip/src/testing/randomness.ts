@@ -1,6 +1,6 @@
 import type { Randomness } from '../randomness.js';
 
-/** Returns a source of counted tokens and of numbers in the middle of their range. */
+/** Returns a source of numbered tokens and of numbers in the middle of their range. */
 export function countedRandomness(): Randomness {
   let count = 0;
   return {

@@ -17,20 +17,20 @@ export const account: Account = {
 
 export interface AnswerOptions {
   reason?: string;
-  /** Default `peer`. */
+  /** Defaults to `peer`. */
   tag?: string;
   headers?: readonly (readonly [string, string])[];
   body?: string;
-  /** Of the body; default application/sdp. */
+  /** Content type of the body; default application/sdp. */
   type?: string;
 }
 
-/** A user agent with a list of sent messages as its network, and a manual clock. */
+/** A user agent with a manual clock, whose network is a list of sent messages. */
 export class TestAgent {
   readonly clock = new ManualClock();
   readonly sent: { message: SipMessage; target: Target }[] = [];
   readonly agent: UserAgent;
-  /** Result of every look-up; undefined for one that does not end. */
+  /** Result of every lookup; undefined for a lookup that never ends. */
   targets: readonly Target[] | undefined;
   /** Unreachable targets. */
   readonly broken = new Set<string>();
@@ -43,7 +43,7 @@ export class TestAgent {
         clock: this.clock,
         randomness: countedRandomness(),
         send: (message, target) => {
-          // Through bytes and back: what we write must be readable.
+          // Encode and parse it, since what we write must be readable.
           this.sent.push({ message: parseMessage(writeMessage(message)), target });
           if (this.broken.has(target.host)) this.clock.setTimeout(() => this.agent.transportFailed(target), 1);
         },
@@ -87,7 +87,10 @@ export class TestAgent {
     this.receive(response);
   }
 
-  /** Receives a message of the other side, written as text with `\n` between the lines. */
+  /**
+   * Receives a message from the other side, written as text with `
+   * ` between lines.
+   */
   receiveText(text: string, source: Target = { transport: 'UDP', host: '192.0.2.10', port: 5060 }): void {
     const [head = '', body = ''] = text.split('\n\n');
     this.agent.receive(parseMessage(Buffer.from(`${head.trim().split('\n').join('\r\n')}\r\n\r\n${body}`)), source);

@@ -1,9 +1,9 @@
-/** What both kinds of client transaction share, RFC 3261 section 17.1. */
+/** Base of both client transactions, RFC 3261 section 17.1. */
 import { type Clock, Timer } from '@bloom/time';
 import type { SipRequest, SipResponse } from '../message.js';
 import { LIFETIME, T1 } from './timers.js';
 
-/** `timeout`: no response came (timers B, F). `transport`: the message could not be sent. */
+/** `timeout`: no response arrived (timers B, F). `transport`: the message could not be sent. */
 export type TransactionFailure = 'timeout' | 'transport';
 
 export interface ClientTransactionOptions {
@@ -14,9 +14,9 @@ export interface ClientTransactionOptions {
   send: (request: SipRequest) => void;
   /** Called for every response that is not a retransmission; for INVITE also for each 2xx, retransmitted or not (RFC 6026). */
   onResponse: (response: SipResponse) => void;
-  /** Called when there will be no response. */
+  /** Called when no response will arrive. */
   onFailure: (failure: TransactionFailure) => void;
-  /** Called when the transaction has ended and takes no more messages. */
+  /** Called when the transaction has ended and accepts no more messages. */
   onEnd: () => void;
 }
 
@@ -38,7 +38,7 @@ export abstract class ClientTransaction {
 
   abstract receive(response: SipResponse): void;
 
-  /** True while a failure of the transport means that no final response will come. */
+  /** True while a transport failure means that no final response will arrive. */
   protected abstract readonly waiting: boolean;
 
   /** Returns the interval that follows `intervalMs` (timers A, E). */
@@ -50,7 +50,7 @@ export abstract class ClientTransaction {
     this.options.send(this.request);
   }
 
-  /** Reports that the transport could not deliver. */
+  /** Reports that the transport could not deliver a message. */
   transportFailed(): void {
     if (!this.#ended && this.waiting) this.#fail('transport');
   }

@@ -5,8 +5,8 @@ import { ClientTransaction } from './client-transaction.js';
 import { LIFETIME } from './timers.js';
 
 /**
- * Client transaction of INVITE, RFC 3261 section 17.1.1, with the accepted state of RFC 6026: retransmitted 2xx and those of
- * other branches of a fork keep coming to `onResponse`, whose owner acknowledges them. Failures are acknowledged here.
+ * Client transaction of INVITE, RFC 3261 section 17.1.1, with the accepted state of RFC 6026: every 2xx, retransmitted
+ * or from another branch of a fork, goes to `onResponse`, whose owner acknowledges it. Failures are acknowledged here.
  */
 export class InviteClient extends ClientTransaction {
   #state: 'calling' | 'proceeding' | 'completed' | 'accepted' = 'calling';
@@ -43,7 +43,9 @@ export class InviteClient extends ClientTransaction {
     this.options.onResponse(response);
   }
 
-  /** Over UDP nothing more is sent once the phone rings, so a failure concerns another message to the same server. */
+  /**
+   * Over UDP nothing more is sent once the phone rings, so a failure then concerns another message to the same server.
+   */
   protected override get waiting(): boolean {
     return this.#state === 'calling' || (this.#state === 'proceeding' && this.options.reliable);
   }
@@ -61,7 +63,7 @@ function acknowledgeFailure(request: SipRequest, response: SipResponse): SipRequ
   return ack;
 }
 
-/** Section 9.1: what is cancelled is found by the branch. */
+/** Section 9.1: the branch identifies the request to cancel. */
 export function cancelOf(invite: SipRequest): SipRequest {
   return sameBranch(invite, 'CANCEL');
 }

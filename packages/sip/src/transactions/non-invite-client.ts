@@ -2,7 +2,7 @@ import type { SipResponse } from '../message.js';
 import { ClientTransaction } from './client-transaction.js';
 import { T2, T4 } from './timers.js';
 
-/** Client transaction of every method but INVITE and ACK, RFC 3261 section 17.1.2. */
+/** Client transaction of every method except INVITE and ACK, RFC 3261 section 17.1.2. */
 export class NonInviteClient extends ClientTransaction {
   #state: 'trying' | 'proceeding' | 'completed' = 'trying';
 

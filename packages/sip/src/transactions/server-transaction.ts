@@ -19,7 +19,7 @@ export interface ServerTransaction {
   abandon(): void;
 }
 
-/** Server transaction of every method but INVITE and ACK. */
+/** Server transaction of every method except INVITE and ACK. */
 export class NonInviteServer implements ServerTransaction {
   readonly request: SipRequest;
   readonly #options: ServerTransactionOptions;
@@ -55,7 +55,10 @@ export class NonInviteServer implements ServerTransaction {
 }
 
 export interface InviteServerOptions extends ServerTransactionOptions {
-  /** Called when a 2xx was never acknowledged (section 13.3.1.4). Without the ACK of a refusal nothing has changed. */
+  /**
+   * Called when a 2xx was never acknowledged (section 13.3.1.4). A rejection changes nothing, so its ACK does not
+   * matter.
+   */
   onNoAck: () => void;
 }
 
@@ -94,7 +97,7 @@ export class InviteServer implements ServerTransaction {
         this.abandon();
         if (response.status < 300) this.#options.onNoAck();
       });
-      // A 2xx is retransmitted over TCP as well: its ACK is end to end.
+      // A 2xx is retransmitted over TCP too, because its ACK is end to end.
       if (!this.#options.reliable || response.status < 300)
         this.#repeat.start(this.#interval, () => this.#retransmit());
     }

@@ -12,7 +12,7 @@ import { NonInviteClient } from './non-invite-client.js';
 import type { ServerTransaction } from './server-transaction.js';
 import { InviteServer, NonInviteServer } from './server-transaction.js';
 
-/** Requests beyond this are dropped: more than an honest peer of a phone opens. */
+/** Requests beyond this number are dropped: an honest peer of a phone never opens so many. */
 const MAX_SERVER_TRANSACTIONS = 1000;
 const COOKIE = 'z9hG4bK';
 
@@ -20,11 +20,11 @@ export interface TransactionLayerPort {
   clock: Clock;
   randomness: Randomness;
   send: (message: SipMessage, target: Target) => void;
-  /** Returns the address for Via, where responses are expected. */
+  /** Returns the address for Via, where we expect responses. */
   sentBy: (transport: TransportName) => { host: string; port: number };
   /** Called for each new request; answer it with `respond`. */
   onRequest: (request: SipRequest, transaction: ServerTransaction, source: Target) => void;
-  /** Called for an ACK outside of a transaction: it acknowledges a 2xx. */
+  /** Called for an ACK outside any transaction, which acknowledges a 2xx. */
   onAck: (request: SipRequest) => void;
   /** Called when our 2xx to an INVITE was never acknowledged. */
   onNoAck: (invite: SipRequest) => void;
@@ -58,12 +58,12 @@ export class TransactionLayer {
     return this.#start(request, target, handlers);
   }
 
-  /** Sends a CANCEL, which has the Via of the request it cancels. */
+  /** Sends a CANCEL with the Via of the request it cancels. */
   cancel(request: SipRequest, target: Target, handlers: ClientHandlers): ClientTransaction {
     return this.#start(request, target, handlers);
   }
 
-  /** Sends an ACK for a 2xx. It has no transaction: the caller sends it again for each retransmitted 2xx. */
+  /** Sends an ACK for a 2xx. It has no transaction, so the caller sends it again for each retransmitted 2xx. */
   sendAck(request: SipRequest, target: Target): void {
     this.#addVia(request, target);
     this.#port.send(request, target);
@@ -81,7 +81,7 @@ export class TransactionLayer {
 
   /** Reports that messages to this hop cannot be delivered. */
   transportFailed(target: Target): void {
-    // Copied: a failure may start new transactions, which did not fail.
+    // Copy: a failure may start new transactions, which have not failed.
     const failed = [...this.#clients.values()].filter((client) => sameTarget(client.target, target));
     for (const client of failed) client.transaction.transportFailed();
   }
@@ -115,7 +115,7 @@ export class TransactionLayer {
   }
 
   #receiveResponse(response: SipResponse): void {
-    // More than one Via: the response is for another host (section 8.1.3.3).
+    // More than one Via means that the response is for another host (section 8.1.3.3).
     if (response.headers.all('Via').length !== 1) return;
     const { method } = parseCSeq(response.headers.get('CSeq') ?? '');
     const client = this.#clients.get(clientKey(response.headers, method));
@@ -126,7 +126,7 @@ export class TransactionLayer {
   #receiveRequest(request: SipRequest, source: Target): void {
     const via = parseVia(request.headers.get('Via') ?? '');
     const { method } = parseCSeq(request.headers.get('CSeq') ?? '');
-    // All of these are mandatory (section 8.1.1); without them no answer is possible.
+    // All of these are mandatory (section 8.1.1); without them no response is possible.
     parseNameAddress(request.headers.get('From') ?? '');
     parseNameAddress(request.headers.get('To') ?? '');
     if (!request.headers.get('Call-ID')) throw new SipError('SIP_MALFORMED', 'a request without Call-ID');
@@ -158,7 +158,7 @@ export class TransactionLayer {
     this.#servers.set(key, transaction);
     if (method !== request.method) {
       transaction.respond(responseTo(request, 400, 'CSeq Does Not Match The Method'));
-      // Stateless (section 8.2.7): anybody can send these.
+      // Stateless (section 8.2.7): anyone can send these.
       transaction.abandon();
       return;
     }
@@ -187,13 +187,13 @@ function serverKey(request: SipRequest, method: string): string {
   const via = parseVia(text);
   const branch = via.params.get('branch') ?? '';
   if (branch.startsWith(COOKIE)) return `${branch} ${via.host}:${via.port ?? ''} ${method}`;
-  // A peer of RFC 2543 (section 17.2.3).
+  // The peer speaks RFC 2543 (section 17.2.3).
   const from = parseNameAddress(request.headers.get('From') as string).params.get('tag') ?? '';
   const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
   return [request.uri, from, request.headers.get('Call-ID'), sequence, text, method].join(' ');
 }
 
-/** Section 18.2.2: over TCP the same connection, over UDP the source address if `rport` asks for it. */
+/** Section 18.2.2: over TCP the same connection, over UDP the source address if `rport` requests it. */
 function answerTarget(via: ReturnType<typeof parseVia>, source: Target): Target {
   if (source.transport !== 'UDP' || via.params.has('rport')) return source;
   return { ...source, port: via.port ?? 5060 };

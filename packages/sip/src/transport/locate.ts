@@ -1,4 +1,4 @@
-/** Finds the servers of a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
+/** Finds the servers for a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
 import { isIP } from 'node:net';
 import type { Randomness } from '../randomness.js';
 import type { SipUri } from '../values.js';
@@ -33,7 +33,7 @@ export interface LocateOptions {
 }
 
 const MAX_TARGETS = 16;
-/** Maximum number of records followed per DNS answer: each costs further look-ups. */
+/** Maximum number of records followed per DNS answer, since each costs further lookups. */
 const MAX_RECORDS = 8;
 const services = new Map<string, TransportName>([
   ['sip+d2u', 'UDP'],
@@ -41,7 +41,7 @@ const services = new Map<string, TransportName>([
 ]);
 const prefixes: Readonly<Record<TransportName, string>> = { UDP: '_sip._udp.', TCP: '_sip._tcp.' };
 
-/** Returns targets, best first; none when the host does not exist or needs another transport (sips needs TLS). */
+/** Returns targets, best first; none when the host does not exist or requires another transport (sips requires TLS). */
 export async function locate(uri: SipUri, options: LocateOptions): Promise<Target[]> {
   const wanted = uri.params.get('transport')?.toUpperCase();
   if (uri.scheme === 'sips' || (wanted !== undefined && wanted !== 'UDP' && wanted !== 'TCP')) return [];
@@ -62,7 +62,7 @@ export async function locate(uri: SipUri, options: LocateOptions): Promise<Targe
   return atAddresses(await options.names.addresses(host), fixed);
 }
 
-/** Returns the names of SRV records to ask for, best first. */
+/** Returns the names of the SRV records to query, best first. */
 async function serviceNames(
   host: string,
   wanted: TransportName | undefined,

@@ -2,21 +2,21 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { NameService } from './locate.js';
 
 export interface NameServiceOptions {
-  /** Name servers, `address` or `address:port`; default: those of the system. */
+  /** Name servers as `address` or `address:port`; defaults to those of the system. */
   servers?: readonly string[];
   timeoutMs?: number;
 }
 
-/** Asks the DNS servers of the system; `addresses` also looks into its hosts file. */
+/** Queries the system's DNS servers; `addresses` also consults the hosts file. */
 export function systemNames(options: NameServiceOptions = {}): NameService {
   const ask = async <T>(question: (resolver: Resolver) => Promise<T[]>): Promise<T[]> => {
-    // A new resolver each time: the system's servers may have changed.
+    // Create a new resolver each time: the system's servers may have changed.
     const resolver = new Resolver({ timeout: options.timeoutMs ?? 2000, tries: 2 });
     if (options.servers !== undefined) resolver.setServers([...options.servers]);
     try {
       return await question(resolver);
     } catch {
-      // No such name, no such record, no server: there is nothing to try.
+      // No such name, no such record or no server: there is nothing to try.
       return [];
     }
   };

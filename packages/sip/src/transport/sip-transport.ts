@@ -9,18 +9,18 @@ import type { Target, TransportName } from './target.js';
 import { TcpConnections } from './tcp-connections.js';
 
 export interface SipTransportOptions {
-  /** IP address to listen on and to advertise. */
+  /** IP address to listen on and advertise. */
   address: string;
-  /** Where to bind when that address is not one of this machine's; default `address`. */
+  /** Where to bind if that address is not local; defaults to `address`. */
   bindAddress?: string;
-  /** UDP and TCP; 0 takes any port that is free for both. */
+  /** Port for UDP and TCP; 0 picks one that is free for both. */
   port?: number;
   onMessage: (message: SipMessage, source: Target) => void;
   onFailure: (target: Target) => void;
   clock?: Clock;
 }
 
-/** Attempts to find one port that is free in both transports. */
+/** Attempts to find a port that is free in both transports. */
 const MAX_PORT_TRIES = 20;
 
 /** The sockets of a phone: UDP and TCP on one port. Carries messages without interpreting them. */
@@ -46,14 +46,14 @@ export class SipTransport {
     });
     this.#server.on('connection', (socket) => this.#tcp.accept(socket));
     this.#server.on('error', () => {});
-    // An ICMP error of an earlier datagram: the transaction times out by itself.
+    // An ICMP error for an earlier datagram; the transaction times out by itself.
     this.#udp.on('error', () => {});
     this.#udp.on('message', (data, from) =>
       this.#receive(data, { transport: 'UDP', host: from.address, port: from.port }),
     );
   }
 
-  /** @throws the system's error when the address is not ours or the port is taken. */
+  /** @throws the system's error when the address is not local or the port is taken. */
   static async open(options: SipTransportOptions): Promise<SipTransport> {
     const bind = options.bindAddress ?? options.address;
     for (let attempt = 1; ; attempt += 1) {

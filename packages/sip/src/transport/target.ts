@@ -1,4 +1,4 @@
-/** Resolved address of one hop. */
+/** Transport of one hop. */
 export type TransportName = 'UDP' | 'TCP';
 
 export interface Target {

@@ -17,16 +17,16 @@ export interface TcpConnectionsOptions {
 }
 
 const MAX_CONNECTIONS = 100;
-/** Limit of incoming connections: strangers must leave room for our own. */
+/** Maximum number of incoming connections, so that strangers leave room for our own. */
 const MAX_ACCEPTED = 50;
 /** Incoming connections are closed after this long without a first message. */
 const FIRST_MESSAGE_MS = 10_000;
 /** Time limit for a hop to accept a connection. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** Limit of unsent bytes on one connection: a hop that reads nothing is dead. */
+/** Maximum unsent bytes per connection: a hop that reads nothing is dead. */
 const MAX_UNSENT = 1_000_000;
 
-/** The outgoing and incoming TCP connections of a phone; RFC 3261 section 18. */
+/** A phone's outgoing and incoming TCP connections; RFC 3261 section 18. */
 export class TcpConnections {
   readonly #options: TcpConnectionsOptions;
   readonly #sockets = new Map<string, Socket>();
@@ -69,7 +69,7 @@ export class TcpConnections {
   close(): void {
     this.#closed = true;
     for (const socket of this.#sockets.values()) {
-      // Let the last message, perhaps a BYE, still go out.
+      // Let the last message, perhaps a BYE, go out.
       socket.end();
       socket.unref();
       setTimeout(() => socket.destroy(), 1000).unref();
@@ -102,14 +102,14 @@ export class TcpConnections {
     socket.setNoDelay(true);
     socket.on('data', (chunk) => {
       try {
-        // A ping is answered by a pong (RFC 5626 section 4.4.1).
+        // Answer a ping with a pong (RFC 5626 section 4.4.1).
         if (chunk.length === 4 && chunk.toString('latin1') === '\r\n\r\n') socket.write('\r\n');
         for (const message of framer.push(chunk)) {
           heard();
           this.#options.onMessage(message, target);
         }
       } catch {
-        // After a malformed message the start of the next one is unknown.
+        // After a malformed message, the start of the next one is unknown.
         socket.destroy();
       }
     });

@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(base, { recursive: true }));
 
-test('a folder is made with its parents, and may be there already', async () => {
+test('creates a folder with its parents, and accepts an existing one', async () => {
   const path = join(base, 'a', 'b', 'c');
   await makeFolder(path);
   await makeFolder(path);
@@ -20,7 +20,7 @@ test('a folder is made with its parents, and may be there already', async () => 
   await makeFolder(join(base, 'link'));
 });
 
-test('below a folder that was deleted while it is open nothing can be made, which is an error', async () => {
+test('fails below a folder that was deleted while open', async () => {
   const deleted = mkdtempSync(join(base, 'deleted-'));
   const descriptor = openSync(deleted, 'r');
   try {
@@ -31,7 +31,7 @@ test('below a folder that was deleted while it is open nothing can be made, whic
   }
 });
 
-test('a file in the way is an error', async () => {
+test('fails when a file is in the way', async () => {
   writeFileSync(join(base, 'file'), '');
   await expect(makeFolder(join(base, 'file'))).rejects.toMatchObject({ code: 'EEXIST' });
   await expect(makeFolder(join(base, 'file', 'below'))).rejects.toMatchObject({ code: 'ENOTDIR' });
@@ -39,7 +39,7 @@ test('a file in the way is an error', async () => {
   await expect(makeFolder(join(base, 'dangling'))).rejects.toMatchObject({ code: 'EEXIST' });
 });
 
-test.each([1, 50])('%d may make a folder while its parents are removed whenever they are empty', async (makers) => {
+test.each([1, 50])('%d callers can create a folder whose parents are removed whenever empty', async (makers) => {
   for (let round = 0; round < 10; round += 1) {
     const parent = join(base, `shared-${makers}-${round}`, 'room');
     let ended = false;

@@ -8,8 +8,8 @@ const canvas = { width: 1280, height: 720 };
 const overlap = (a: Tile, b: Tile): boolean =>
   a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 
-describe('the grid', () => {
-  test('one person fills the canvas, two stand side by side, four in a square', () => {
+describe('grid layout', () => {
+  test('fills the canvas for one person, puts two side by side and four in a square', () => {
     expect(gridLayout(0, canvas)).toEqual([]);
     expect(gridLayout(1, canvas)).toEqual([{ x: 0, y: 0, width: 1280, height: 720 }]);
     expect(gridLayout(2, canvas)).toEqual([
@@ -19,11 +19,11 @@ describe('the grid', () => {
     expect(gridLayout(4, canvas).at(3)).toEqual({ x: 640, y: 360, width: 640, height: 360 });
   });
 
-  test('the third of three stands in the middle of the second row', () => {
+  test('centres the third of three pictures in the second row', () => {
     expect(gridLayout(3, canvas).at(2)).toEqual({ x: 320, y: 360, width: 640, height: 360 });
   });
 
-  test('tiles are even, lie on the canvas and never overlap', () => {
+  test('returns tiles of even size that lie on the canvas and never overlap', () => {
     const size = fc.record({ width: fc.integer({ min: 64, max: 2000 }), height: fc.integer({ min: 64, max: 2000 }) });
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), size, (count, area) => {
@@ -40,14 +40,14 @@ describe('the grid', () => {
   });
 });
 
-describe('a picture in its tile', () => {
-  test('keeps its shape, between bars when the tile has another', () => {
+describe('fitting a picture into a tile', () => {
+  test('keeps the aspect ratio of the picture, with bars if the tile has another one', () => {
     const [tile] = gridLayout(1, canvas);
     expect(fitInto({ width: 640, height: 360 }, tile!)).toEqual(tile);
     expect(fitInto({ width: 480, height: 640 }, tile!)).toEqual({ x: 370, y: 0, width: 540, height: 720 });
   });
 
-  test('stays within the tile whatever its size', () => {
+  test('stays within the tile, whatever the size of the picture', () => {
     const side = fc.integer({ min: 1, max: 8192 });
     fc.assert(
       fc.property(side, side, fc.integer({ min: 1, max: 25 }), (width, height, count) => {

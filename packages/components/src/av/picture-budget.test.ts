@@ -8,7 +8,7 @@ function world(limit: number): { budget: PictureBudget; given: string[]; track: 
   return { budget: new PictureBudget(limit), given, track };
 }
 
-test('what fits is reserved, what does not changes nothing', () => {
+test('reserves what fits, and changes nothing when it does not fit', () => {
   const { budget, given, track } = world(100);
   const [a, b] = [track('a'), track('b')];
   expect(budget.reserve(a, 60)).toBe(true);
@@ -22,7 +22,7 @@ test('what fits is reserved, what does not changes nothing', () => {
   expect(given).toEqual([]);
 });
 
-test('one publisher with many tracks does not keep the others out', () => {
+test('keeps room for other publishers when one has many tracks', () => {
   const { budget, given, track } = world(100);
   for (let i = 0; i < 10; i++) budget.reserve(track(`a${i}`), 10);
   expect(budget.reserve(track('b'), 25)).toBe(true);
@@ -30,7 +30,7 @@ test('one publisher with many tracks does not keep the others out', () => {
   expect(budget.bytes).toBe(95);
 });
 
-test('a publisher that would have as much as the one with most gets nothing', () => {
+test('gives nothing to a publisher that would have as much as the one with the most', () => {
   const { budget, given, track } = world(100);
   for (const name of ['a1', 'a2', 'b1', 'b2']) budget.reserve(track(name), 25);
   expect(budget.reserve(track('c'), 60)).toBe(false);
@@ -40,7 +40,7 @@ test('a publisher that would have as much as the one with most gets nothing', ()
   expect(given).toHaveLength(1);
 });
 
-test('tracks that gave up do not push out the one that they made room for', () => {
+test('does not evict the newcomer for tracks that have made room for it', () => {
   const { budget, given, track } = world(100);
   const large = track('a1');
   budget.reserve(track('a2'), 40);

@@ -7,7 +7,7 @@ import { PictureNeeds } from './picture-needs.js';
 const MIB = 1024 * 1024;
 const FULL_HD = { columns: 120, rows: 68 } as const;
 
-/** What a decoder is refused, or the memory of the one that is not, MiB. */
+/** Returns why the decoder is refused, or its memory in MiB. */
 function needs(...sets: ParameterSetOptions[]): string | number {
   const read = new PictureNeeds();
   const refusal = read.read('h264', toAnnexB([...sets.map(parameterSet), idr()]));
@@ -24,7 +24,7 @@ function vp8(width: number, height: number): Buffer {
   return frame;
 }
 
-test('pictures up to level 5.2 are taken in any shape', () => {
+test('accepts pictures of any shape up to level 5.2', () => {
   expect(needs({ level: 52, columns: 256, rows: 144 })).toBe(55);
   expect(needs({ level: 52, columns: 144, rows: 256 })).toBe(55);
   expect(needs({ level: 52, columns: 257, rows: 144 })).toBe('its pictures of 4112x2304 are larger than 4096x2304');
@@ -32,7 +32,7 @@ test('pictures up to level 5.2 are taken in any shape', () => {
   expect(needs({ level: 60 })).toBe('its H.264 level 6 is above 5.2');
 });
 
-test('a decoder keeps as many pictures as its level allows', () => {
+test('lets a decoder keep as many pictures as its level allows', () => {
   expect(needs({ ...FULL_HD, references: 4 })).toBe(25);
   expect(needs({ ...FULL_HD, references: 16 })).toBe(
     'its decoder has to keep 16 pictures of 1920x1088, and H.264 level 4 allows 4',
@@ -42,25 +42,25 @@ test('a decoder keeps as many pictures as its level allows', () => {
   expect(needs({ level: 40, references: 17 })).toContain('level 4 allows 16');
 });
 
-test('the pictures that wait for their order count as well', () => {
+test('counts the pictures waiting for their order', () => {
   expect(needs({ ...FULL_HD, restriction: [0, 5] })).toContain('has to keep 5 pictures');
   expect(needs({ ...FULL_HD, restriction: [5, 0] })).toContain('has to keep 5 pictures');
   expect(needs({ ...FULL_HD, restriction: [2, 4] })).toBe(21);
 });
 
-test('an encoder that announces too low a level may have four pictures kept', () => {
+test('allows four pictures to an encoder that announces too low a level', () => {
   expect(needs({ ...FULL_HD, level: 30, references: 4 })).toBe(25);
   expect(needs({ ...FULL_HD, level: 30, references: 5 })).toContain('level 3 allows 4');
 });
 
-test('more colour and more bits take more memory', () => {
+test('counts more memory for more colour and more bits', () => {
   const high = { ...FULL_HD, profile: 244, references: 2 } as const;
   expect(needs(high)).toBe(17);
   expect(needs({ ...high, chroma: 3 })).toBe(29);
   expect(needs({ ...high, chroma: 3, bitDepth: 10 })).toBe(53);
 });
 
-test('of several parameter sets the largest counts, until it is replaced', () => {
+test('counts the largest of several parameter sets until it is replaced', () => {
   const read = new PictureNeeds();
   read.read('h264', toAnnexB([parameterSet({ ...FULL_HD, id: 1 }), parameterSet({ id: 2 }), idr()]));
   const large = read.bytes(0);
@@ -70,21 +70,21 @@ test('of several parameter sets the largest counts, until it is replaced', () =>
   expect(read.bytes(0)).toBeLessThan(large / 8);
 });
 
-test('pictures that the decoder begins to hold back add to its memory', () => {
+test('adds memory for pictures the decoder starts to hold back', () => {
   const read = new PictureNeeds();
   read.read('h264', toAnnexB([parameterSet(FULL_HD), idr()]));
   const before = read.bytes(0);
   expect((read.bytes(16) - before) / 16 / MIB).toBeCloseTo(4, 0);
 });
 
-test('parameter sets that cannot be read, and pictures full of start codes, are refused', () => {
+test('rejects parameter sets it cannot read and pictures full of start codes', () => {
   const read = new PictureNeeds();
   expect(read.read('h264', toAnnexB([Buffer.from([0x67, 1, 2]), idr()]))).toBe('its sequence parameter set is invalid');
   const full = Buffer.concat(Array.from({ length: 4_097 }, () => Buffer.from([0, 0, 1, 9])));
   expect(read.read('h264', full)).toBe('a picture has more than 4096 NAL units');
 });
 
-test('VP8 says its size in key frames', () => {
+test('reads the size of VP8 pictures from key frames', () => {
   const read = new PictureNeeds();
   expect(read.read('vp8', vp8(1_280, 720))).toBeUndefined();
   expect(Math.round(read.bytes(0) / MIB)).toBe(12);

@@ -16,11 +16,11 @@ function read(stream: Buffer, piece = stream.length): AccessUnit[] {
 
 const types = (units: AccessUnit[]): number[][] => units.map(({ nals }) => nals.map(nalType));
 
-/** A slice that goes on with a picture: `first_mb_in_slice` is not 0. */
+/** A slice that continues a picture: `first_mb_in_slice` is not 0. */
 const laterSlice = (): Buffer => Buffer.from([0x61, 0b01011000, 1, 2, 3]);
 
-describe('a raw H.264 stream', () => {
-  test('comes apart into pictures, however it is read', () => {
+describe('raw H.264 stream', () => {
+  test('splits into the same pictures however it is read', () => {
     const stream = toAnnexB([SPS, PPS, idr(300), laterSlice(), picture(), laterSlice(), picture(), idr(), picture()]);
     for (const piece of [1, 2, 3, 7, 64, stream.length]) {
       const units = read(stream, piece);
@@ -30,18 +30,18 @@ describe('a raw H.264 stream', () => {
     }
   });
 
-  test('delimiters part pictures and are left out', () => {
+  test('is split at delimiters, which are left out', () => {
     const aud = Buffer.from([9, 0xf0]);
     const stream = toAnnexB([aud, SPS, PPS, idr(), aud, picture(), aud, picture()]);
     expect(types(read(stream))).toEqual([[7, 8, 5], [1], [1]]);
   });
 
-  test('NAL units that mean something else in RTP are left out', () => {
+  test('loses the NAL units that have another meaning in RTP', () => {
     const unspecified = [0, 24, 28, 31].map((type) => Buffer.from([0x60 | type, 1, 2, 3]));
     expect(types(read(toAnnexB([SPS, PPS, idr(), ...unspecified, picture()])))).toEqual([[7, 8, 5], [1]]);
   });
 
-  test('in whole access units is passed on at once, each key picture with the parameter sets', () => {
+  test('passes on whole access units at once, with the parameter sets before each key picture', () => {
     const reader = new AccessUnits();
     expect(reader.pushWhole(toAnnexB([SPS, PPS]))).toEqual([]);
     const whole = [toAnnexB([picture()]), toAnnexB([idr(300), laterSlice()]), toAnnexB([picture()]), toAnnexB([idr()])];
@@ -50,20 +50,20 @@ describe('a raw H.264 stream', () => {
     expect(() => reader.pushWhole(Buffer.alloc(8 * 1024 * 1024 + 1))).toThrow('a picture has more than');
   });
 
-  test('begins with the first key picture that can be decoded', () => {
+  test('starts with the first key picture that can be decoded', () => {
     const reader = new AccessUnits();
     reader.push(toAnnexB([picture(), idr(), picture(), SPS, PPS, idr(), picture()]));
     reader.end();
     expect(reader.skipped).toBe(3);
   });
 
-  test('with B frames is refused', () => {
+  test('rejects B frames', () => {
     expect(() => read(toAnnexB([SPS, PPS, idr(), bidirectional(), picture()]))).toThrow(
       expect.objectContaining({ code: 'BAD_H264' }),
     );
   });
 
-  test('that is garbage throws nothing but the documented error', () => {
+  test('throws only the documented error for garbage', () => {
     const pieces = fc.array(
       fc.oneof(
         fc.constantFrom(SPS, PPS, idr(), picture(), laterSlice()).map((nal) => toAnnexB([nal])),
@@ -88,17 +88,17 @@ describe('a raw H.264 stream', () => {
   });
 });
 
-describe('a sequence parameter set', () => {
-  test('tells the size of the picture', () => {
+describe('sequence parameter set', () => {
+  test('yields the size of the picture', () => {
     expect(pictureSize(SPS)).toEqual({ width: 640, height: 360 });
-    // High profile, cropped from 1088 rows; and all of the chroma, cropped on both sides of odd halves.
+    // High profile cropped from 1088 rows; and full chroma cropped on both sides of odd halves.
     const high = Buffer.from('67640028acd940780227e5c044000003000400000300f03c60c658', 'hex');
     expect(pictureSize(high)).toEqual({ width: 1920, height: 1080 });
     const chroma = Buffer.from('67f4000d919b282a33c7c5e022000003000200000300781e28532c', 'hex');
     expect(pictureSize(chroma)).toEqual({ width: 322, height: 182 });
   });
 
-  test('that is garbage has no size or a sane one', () => {
+  test('yields no size or a sane one for garbage', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         const size = pictureSize(Buffer.from(bytes));

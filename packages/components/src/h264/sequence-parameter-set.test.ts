@@ -5,7 +5,7 @@ import { parameterSet } from '../testing/parameter-set.js';
 import { SPS } from '../testing/room.js';
 import { readSequenceParameterSet } from './sequence-parameter-set.js';
 
-test('a parameter set of an encoder is read to its end', () => {
+test('reads a parameter set of an encoder to its end', () => {
   expect(readSequenceParameterSet(SPS)).toEqual({
     id: 0,
     level: 30,
@@ -20,7 +20,7 @@ test('a parameter set of an encoder is read to its end', () => {
   });
 });
 
-test('references and the restriction are found behind everything that may come before them', () => {
+test('finds references and the restriction behind everything that may precede them', () => {
   const nal = parameterSet({ profile: 244, chroma: 3, bitDepth: 10, references: 7, restriction: [2, 9], full: true });
   expect(readSequenceParameterSet(nal)).toMatchObject({
     chroma: 3,
@@ -30,18 +30,18 @@ test('references and the restriction are found behind everything that may come b
   });
 });
 
-test('interlaced pictures count both fields', () => {
+test('counts both fields of interlaced pictures', () => {
   expect(readSequenceParameterSet(parameterSet({ rows: 68, interlaced: true }))).toMatchObject({ rows: 68 });
 });
 
-test('level 1b is told from level 1.1', () => {
+test('distinguishes level 1b from level 1.1', () => {
   const nal = parameterSet({ level: 11 });
   expect(readSequenceParameterSet(nal)?.level).toBe(11);
   nal[2] = 0x10;
   expect(readSequenceParameterSet(nal)?.level).toBe(9);
 });
 
-test('a restriction that is cut off counts as absent, anything earlier as invalid', () => {
+test('treats a truncated restriction as absent and any earlier truncation as invalid', () => {
   const nal = parameterSet({ restriction: [1, 2] });
   const { restriction, ...rest } = readSequenceParameterSet(nal)!;
   expect(restriction).toEqual({ reorderedFrames: 1, bufferedFrames: 2 });
@@ -49,14 +49,14 @@ test('a restriction that is cut off counts as absent, anything earlier as invali
   expect(readSequenceParameterSet(nal.subarray(0, 6))).toBeUndefined();
 });
 
-test('values that the standard forbids make it invalid', () => {
+test('rejects values that the standard forbids', () => {
   expect(readSequenceParameterSet(parameterSet({ id: 32 }))).toBeUndefined();
   expect(readSequenceParameterSet(parameterSet({ profile: 100, chroma: 4 }))).toBeUndefined();
   expect(readSequenceParameterSet(parameterSet({ profile: 100, bitDepth: 15 }))).toBeUndefined();
   expect(readSequenceParameterSet(parameterSet({ columns: 1_025 }))).toBeUndefined();
 });
 
-test('garbage is read to something sane or to nothing', () => {
+test('reads garbage as something sane or as nothing', () => {
   const noise = fc.uint8Array({ maxLength: 600 }).map((bytes) => Buffer.from(bytes));
   const broken = fc
     .tuple(fc.nat(30), fc.nat(255))

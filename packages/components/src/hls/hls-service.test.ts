@@ -69,7 +69,7 @@ class Stage {
     this.component = prepared.start(this.room.host as ComponentHost) as HlsComponent;
   }
 
-  /** Somebody who says nothing, 50 packets a second. */
+  /** Sends silence, 50 packets a second. */
   speak(): void {
     this.component.receive([
       {
@@ -118,7 +118,7 @@ async function stageWith(options: Partial<HlsServiceOptions> = {}): Promise<Stag
   return stage;
 }
 
-/** What a store does with uploads: takes them, or answers with this status. */
+/** Starts a store that accepts uploads or answers them with this status. */
 async function store(status: number, objects: string[]): Promise<string> {
   const server = createServer((request, response) => {
     if (status === 200) objects.push(`${request.url?.split('?')[0]} ${request.headers['content-type']}`);
@@ -137,8 +137,8 @@ afterEach(async () => {
   }
 });
 
-withCompositor('a stream [needs node-av]', () => {
-  test('of a room where somebody is silent goes on in black, is served, and is gone with the room', async () => {
+withCompositor('stream [needs node-av]', () => {
+  test('continues in black while a participant is silent, is served, and ends with its room', async () => {
     const stage = await stageWith();
     const old = join(stage.path, 'temporary_hls', 'kitchen');
     await mkdir(old, { recursive: true });
@@ -151,7 +151,7 @@ withCompositor('a stream [needs node-av]', () => {
     expect(await readdir(old)).not.toContain('of_a_former_stream.m4s');
     expect(stage.room.reports).toEqual([]);
     expect(stage.component.inspect()).toMatchObject({
-      // Black is nothing to be told of.
+      // Black does not count as a picture.
       state: 'starting',
       processId: stage.component.pid,
       parts: expect.any(Number),
@@ -166,7 +166,7 @@ withCompositor('a stream [needs node-av]', () => {
     expect(stage.notified).toEqual([]);
   });
 
-  test('is gone, too, when a new room of that name keeps its own', async () => {
+  test('is removed even when a new room with that id keeps its own stream', async () => {
     const stage = await stageWith();
     const temporary = join(stage.path, 'temporary_hls', 'kitchen');
     await stage.start();
@@ -180,7 +180,7 @@ withCompositor('a stream [needs node-av]', () => {
     expect(existsSync(temporary)).toBe(false);
   });
 
-  test('that is kept lets a former recording alone until it has a segment, and then keeps both', async () => {
+  test('keeps an earlier recording untouched until the new one has a segment, and then keeps both', async () => {
     const stage = await stageWith();
     const former = join(stage.path, 'recordings', 'kitchen');
     await mkdir(former, { recursive: true });
@@ -203,7 +203,7 @@ withCompositor('a stream [needs node-av]', () => {
     expect(await readdir(former)).toContain('muxed_segment_0_main.m4s');
   });
 
-  test('that is kept leaves nothing when nobody published', async () => {
+  test('leaves nothing behind when nobody published, even if it is to be kept', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });
     await stage.end();
@@ -211,7 +211,7 @@ withCompositor('a stream [needs node-av]', () => {
     expect(stage.ended).toEqual([]);
   });
 
-  test('that is kept is a finished recording when the room is over', async () => {
+  test('becomes a finished recording when its room ends, if it is to be kept', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });
     stage.speak();
@@ -225,8 +225,8 @@ withCompositor('a stream [needs node-av]', () => {
   });
 });
 
-withCompositor('the compositor [needs node-av]', () => {
-  test('gets tracks by taps, which are closed with their tracks', async () => {
+withCompositor('compositor [needs node-av]', () => {
+  test('gets tracks through taps, which close with their tracks', async () => {
     const stage = await stageWith();
     await stage.start();
     const track = (trackId: string) => ({
@@ -244,7 +244,7 @@ withCompositor('the compositor [needs node-av]', () => {
     expect([...stage.room.taps.keys()]).toEqual([]);
   });
 
-  test('that is killed is the end of the component, and what was written stays whole', async () => {
+  test('fails its component when it is killed, and leaves what was written intact', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });
     stage.speak();
@@ -257,7 +257,7 @@ withCompositor('the compositor [needs node-av]', () => {
     expect(stage.room.reports).toHaveLength(1);
   });
 
-  test('does not end by a signal that was meant for the server', async () => {
+  test('ignores a signal meant for the server', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });
     stage.speak();
@@ -270,7 +270,7 @@ withCompositor('the compositor [needs node-av]', () => {
     expect(() => process.kill(stage.component.pid!, 0)).toThrow('ESRCH');
   });
 
-  test('that hangs is given up', async () => {
+  test('is killed when it hangs', async () => {
     const stage = await stageWith({ hangMs: 5_000 });
     await stage.start();
     process.kill(stage.component.pid!, 'SIGSTOP');
@@ -278,8 +278,8 @@ withCompositor('the compositor [needs node-av]', () => {
   });
 });
 
-withCompositor('an upload [needs node-av]', () => {
-  test('takes every file with its type when the room is over', async () => {
+withCompositor('upload [needs node-av]', () => {
+  test('stores every file with its content type when the room ends', async () => {
     const objects: string[] = [];
     const stage = await stageWith({ s3Endpoint: await store(200, objects) });
     await stage.start({ s3: credentials });
@@ -296,7 +296,7 @@ withCompositor('an upload [needs node-av]', () => {
     expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
   });
 
-  test('that is refused is reported, and the stream is removed all the same', async () => {
+  test('reports a refusal, and the stream is removed all the same', async () => {
     const stage = await stageWith({ s3Endpoint: await store(403, []) });
     await stage.start({ s3: credentials });
     stage.speak();
@@ -307,7 +307,7 @@ withCompositor('an upload [needs node-av]', () => {
   });
 });
 
-test('a recording of a process that was killed is reported when it is completed', async () => {
+test('reports a recording as complete when its process was killed', async () => {
   const stage = await stageWith();
   const playlist = join(stage.path, 'recordings', 'kitchen', 'main.m3u8');
   await mkdir(dirname(playlist), { recursive: true });
@@ -316,10 +316,11 @@ test('a recording of a process that was killed is reported when it is completed'
   const stopTidying = stage.service.tidy();
   await until(() => stage.ended.length > 0);
   stopTidying();
-  expect([stage.ended, await readFile(playlist, 'utf8')]).toEqual([['kitchen'], '#EXTM3U\n#EXT-X-ENDLIST\n']);
+  expect(stage.ended).toEqual(['kitchen']);
+  expect(await readFile(playlist, 'utf8')).toBe('#EXTM3U\n#EXT-X-ENDLIST\n');
 });
 
-test('the place of a stream is given up when nothing is left in it, not before', async () => {
+test('gives up the place of a stream only once nothing is left in it', async () => {
   const stage = await stageWith({ nativeInstalled: () => true });
   const place = join(stage.path, 'temporary_hls', 'kitchen');
   await stage.start();
@@ -332,7 +333,7 @@ test('the place of a stream is given up when nothing is left in it, not before',
   await stage.service.settled();
 });
 
-test('a compositor that is not installed is a clear refusal', async () => {
+test('rejects the component clearly when the compositor is not installed', async () => {
   const missing = await stageWith({ nativeInstalled: () => false });
   expect(missing.service.kind.missingPackage?.()).toBe('node-av');
   const installed = await stageWith({ nativeInstalled: () => true });

@@ -64,8 +64,8 @@ async function pending(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise, idle])) === 'pending';
 }
 
-describe('a player that waits for a position', () => {
-  test('gets the playlist at once when it is there already, and as soon as the part exists otherwise', async () => {
+describe('player waiting for a position', () => {
+  test('gets the playlist immediately if the part exists, and as soon as it does otherwise', async () => {
     const stage = new Stage().parts(8);
     expect(await stage.at(1, 1)).toContain(partOf(1, 1));
     const waiting = stage.at(1, 2);
@@ -75,13 +75,13 @@ describe('a player that waits for a position', () => {
     expect(stage.clock.pending).toBe(0);
   });
 
-  test('gets the delta when it asks for that', async () => {
+  test('gets a delta playlist on request', async () => {
     const stage = new Stage().parts(60);
     expect(await stage.at(9, 5, 'main_delta.m3u8')).toContain('#EXT-X-SKIP');
     expect(await stage.at(9, 5)).not.toContain('#EXT-X-SKIP');
   });
 
-  test('without a part waits for the whole segment', async () => {
+  test('waits for the whole segment when it names no part', async () => {
     const stage = new Stage().parts(11);
     const waiting = stage.at(1);
     expect(await pending(waiting)).toBe(true);
@@ -89,7 +89,7 @@ describe('a player that waits for a position', () => {
     expect(await waiting).toContain(`\n${segmentOf(1)}\n`);
   });
 
-  test('for a part behind the last one of a segment waits for the next segment to begin', async () => {
+  test('waits for the next segment when it names a part past the end of one', async () => {
     const stage = new Stage().parts(12);
     const waiting = stage.at(1, 6);
     expect(await pending(waiting)).toBe(true);
@@ -97,7 +97,7 @@ describe('a player that waits for a position', () => {
     expect(await waiting).toContain(partOf(2, 0));
   });
 
-  test('fails after three target durations without anything, and at once when it is too far ahead', async () => {
+  test('fails after three target durations without progress, and immediately when too far ahead', async () => {
     const stage = new Stage().parts(6);
     const waiting = stage.at(2, 0);
     stage.clock.advance(5_999);
@@ -108,7 +108,7 @@ describe('a player that waits for a position', () => {
     expect(await pending(stage.at(3, 0))).toBe(true);
   });
 
-  test('takes the place of the one that waits longest when too many do', async () => {
+  test('displaces the longest-waiting player when too many wait', async () => {
     const stage = new Stage().parts(6);
     const [oldest, ...others] = Array.from({ length: MAX_WAITING }, () => stage.at(3, 0));
     expect(await pending(oldest!)).toBe(true);
@@ -121,7 +121,7 @@ describe('a player that waits for a position', () => {
     expect(stage.clock.pending).toBe(0);
   });
 
-  test('finds nothing before there is a playlist, without low latency, and when the stream is hidden', async () => {
+  test('finds nothing before the first playlist, without low latency, or once the stream is hidden', async () => {
     await expect(new Stage().parts(5).at(0, 0)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(new Stage({ lowLatency: false }).parts(6).at(0, 0)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     const stage = new Stage().parts(6);
@@ -131,7 +131,7 @@ describe('a player that waits for a position', () => {
     expect(() => stage.stream.inMemory('index.m3u8')).toThrow('File not found: index.m3u8');
   });
 
-  test('leaves nothing behind when it goes away', async () => {
+  test('leaves nothing behind when it disconnects', async () => {
     const stage = new Stage().parts(6);
     const waiting = stage.at(1, 0);
     stage.abort.abort();
@@ -140,8 +140,8 @@ describe('a player that waits for a position', () => {
   });
 });
 
-describe('a part', () => {
-  test('is served from memory for four segments, and waited for when it is the next one', async () => {
+describe('part', () => {
+  test('is served from memory for four segments, and awaited if it is the next one', async () => {
     const stage = new Stage().parts(32);
     expect(await stage.part(partOf(5, 1))).toBe('<5.1>');
     expect(await stage.part(partOf(1, 0))).toBe('<1.0>');
@@ -154,7 +154,7 @@ describe('a part', () => {
     await expect(stage.part('x_part.m4s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('that was hinted and never comes is not found when the stream ends', async () => {
+  test('is not found when it was hinted but the stream ends first', async () => {
     const stage = new Stage().parts(8);
     const waiting = stage.part(partOf(1, 2));
     stage.stream.end();
@@ -162,23 +162,23 @@ describe('a part', () => {
   });
 });
 
-describe('the files', () => {
-  test('are the segments as the sum of their parts, and playlists when a segment is complete', () => {
+describe('files', () => {
+  test('are segments made of their parts, and playlists once a segment is complete', () => {
     const stage = new Stage({ lowLatency: false }).parts(7);
     expect(stage.written).toEqual(['muxed_header_main_part0_.mp4', segmentOf(0), 'index.m3u8', 'main.m3u8']);
     expect(stage.contents.get(segmentOf(0))).toBe('<0.0><0.1><0.2><0.3><0.4><0.5>');
   });
 
-  test('behind the window are removed, a few later than they leave the playlist', () => {
+  test('are removed behind the window, a few segments after leaving the playlist', () => {
     const stage = new Stage({ targetWindowSeconds: 8 }).parts(6 * 12);
     const text = stage.contents.get('main.m3u8')!;
     expect(text).toContain('#EXT-X-MEDIA-SEQUENCE:7\n');
     expect(stage.removed).toEqual([segmentOf(0), segmentOf(1)]);
   });
 
-  test('of a persistent stream all stay, and the ended playlist lists them all', () => {
+  test('all stay for a persistent stream, and the final playlist lists them', () => {
     const stage = new Stage({ targetWindowSeconds: 6, persistent: true }).parts(6 * 20 + 2);
-    // Who finds the recording after a crash finds all of it.
+    // A recording found after a crash is complete.
     expect(stage.contents.get('main.m3u8')).toContain(segmentOf(0));
     expect(stage.stream.inMemory('main.m3u8')!.toString()).not.toContain(segmentOf(0));
     stage.stream.end();
@@ -189,13 +189,13 @@ describe('the files', () => {
     expect(text).toContain('#EXTINF:0.66666,\nmuxed_segment_20_main.m4s\n#EXT-X-ENDLIST\n');
   });
 
-  test('of a stream that lists everything grow by a line per segment, and are whole at any moment', () => {
+  test('grow by a line per segment for a stream that lists everything, and are always complete', () => {
     const stage = new Stage({ lowLatency: false }).parts(6 * 40);
     expect(stage.written.filter((name) => name === 'main.m3u8')).toHaveLength(1);
     const text = stage.contents.get('main.m3u8')!;
     expect(text.startsWith('#EXTM3U\n#EXT-X-VERSION:7\n')).toBe(true);
     expect(text.match(/^muxed_segment_\d+_main\.m4s$/gm)).toEqual(Array.from({ length: 40 }, (_, i) => segmentOf(i)));
-    // What a player is told meanwhile is the same.
+    // Players get the same playlist.
     expect(text).toBe(stage.stream.inMemory('main.m3u8')!.toString());
     stage.stream.end();
     expect(stage.contents.get('main.m3u8')).toBe(
@@ -204,8 +204,8 @@ describe('the files', () => {
   });
 });
 
-describe('a stream of days', () => {
-  test('lists everything when no window is set, and tells most players the newest only', async () => {
+describe('stream that lasts for days', () => {
+  test('lists everything without a window, and sends most players only the newest part of it', async () => {
     const hours = 3;
     const count = hours * 1_800;
     const stage = new Stage().parts(6 * count);
@@ -219,11 +219,11 @@ describe('a stream of days', () => {
     const [, skipped] = /#EXT-X-SKIP:SKIPPED-SEGMENTS=(\d+)/.exec(delta)!;
     expect(Number(skipped) + delta.match(/#EXTINF/g)!.length).toBe(count);
     expect(delta).toContain(`\n${segmentOf(Number(skipped))}\n`);
-    // Some hundred bytes for two seconds, and nothing of the segments themselves.
+    // About a hundred bytes per two seconds, without the segments themselves.
     expect(whole.length / count).toBeLessThan(120);
   });
 
-  test('keeps what a recording needs of what has left the window', () => {
+  test('keeps what a recording needs of segments that have left the window', () => {
     const stage = new Stage({ targetWindowSeconds: 8, persistent: true }).parts(6 * 500);
     expect(stage.stream.inMemory('main.m3u8')!.toString()).toContain('#EXT-X-MEDIA-SEQUENCE:495\n');
     stage.stream.end();

@@ -36,8 +36,8 @@ function live(first: number, complete: number, openParts: number): PlaylistState
 
 const valuesOf = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map((match) => match[1]!);
 
-describe('the playlist of a low-latency stream', () => {
-  test('reads as players expect it', () => {
+describe('playlist of a low-latency stream', () => {
+  test('reads as players expect', () => {
     expect(mediaPlaylist(live(7, 1, 2))).toBe(`#EXTM3U
 #EXT-X-VERSION:9
 #EXT-X-INDEPENDENT-SEGMENTS
@@ -62,7 +62,7 @@ s7.m4s
 `);
   });
 
-  test('never declares more than there is, and a segment as the sum of its parts', () => {
+  test('never declares more than there is, and declares a segment as the sum of its parts', () => {
     const frames = fc.array(fc.integer({ min: 1, max: 10 }), { minLength: 1, maxLength: 6 });
     fc.assert(
       fc.property(fc.array(frames, { minLength: 1, maxLength: 3 }), (shapes) => {
@@ -89,7 +89,7 @@ s7.m4s
     );
   });
 
-  test('lists parts of the last three segments and of the growing one only', () => {
+  test('lists only the parts of the last three segments and of the growing one', () => {
     const text = mediaPlaylist(live(0, 8, 1));
     expect(valuesOf(text, /URI="s(\d+)_\d_part/g).filter((value, i, all) => all.indexOf(value) === i)).toEqual([
       '5',
@@ -99,7 +99,7 @@ s7.m4s
     ]);
   });
 
-  test('a delta and the playlist that the player has make the full playlist', () => {
+  test("combines as a delta with the player's playlist into the full playlist", () => {
     fc.assert(
       fc.property(fc.nat(1000), fc.integer({ min: 1, max: 40 }), fc.nat(5), (first, complete, openParts) => {
         const state = live(first, complete, openParts);
@@ -118,13 +118,13 @@ s7.m4s
   });
 });
 
-test('without low latency there are segments only', () => {
+test('lists only segments without low latency', () => {
   const text = mediaPlaylist({ ...live(3, 2, 4), lowLatency: false }, { delta: true });
   expect(text).not.toMatch(/PART|PRELOAD|SERVER-CONTROL|SKIP/);
   expect(valuesOf(text, /^(s\d+\.m4s)$/gm)).toEqual(['s3.m4s', 's4.m4s']);
 });
 
-test('an ended stream is complete: a recording when it lists everything from the start', () => {
+test('is complete once ended: a recording if it lists everything from the start', () => {
   const ended = { ...live(0, 2, 0), open: null, nextPart: null, ended: true };
   const text = mediaPlaylist(ended);
   expect(text).toContain('#EXT-X-PLAYLIST-TYPE:VOD');

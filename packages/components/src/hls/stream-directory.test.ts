@@ -37,8 +37,8 @@ const open = (path = join(base, 'stream'), makeWay?: () => Promise<void>): Strea
     ...(makeWay === undefined ? {} : { makeWay }),
   });
 
-describe('the directory of a stream', () => {
-  test('fails when too much waits to be written, and writes what waited', async () => {
+describe('directory of a stream', () => {
+  test('fails when too much is waiting to be written, and still writes what was waiting', async () => {
     let release = (): void => undefined;
     const directory = new StreamDirectory({
       path: join(base, 'stream'),
@@ -59,7 +59,7 @@ describe('the directory of a stream', () => {
     expect(failures).toHaveLength(1);
   });
 
-  test('begins empty, and has what was written in order', async () => {
+  test('starts empty, and applies changes in order', async () => {
     await mkdir(join(base, 'stream'));
     await writeFile(join(base, 'stream', 'old'), '');
     const directory = open();
@@ -74,20 +74,22 @@ describe('the directory of a stream', () => {
     expect(failures).toEqual([]);
   });
 
-  test('that is kept touches nothing before its first file, and leaves nothing without one', async () => {
+  test('touches nothing before the first file of a kept stream, and leaves nothing without one', async () => {
     const path = join(base, 'recordings', 'kitchen');
     await mkdir(path, { recursive: true });
     await writeFile(join(path, 'of yesterday'), '');
     const directory = open(path, () => rename(path, `${path}-aside`));
     await directory.idle();
-    expect([await readdir(path), directory.taken]).toEqual([['of yesterday'], false]);
+    expect(await readdir(path)).toEqual(['of yesterday']);
+    expect(directory.taken).toBe(false);
     directory.write('a.m4s', Buffer.from('1'));
     await directory.idle();
-    expect([await readdir(path), directory.taken]).toEqual([['a.m4s'], true]);
+    expect(await readdir(path)).toEqual(['a.m4s']);
+    expect(directory.taken).toBe(true);
     expect(await readdir(`${path}-aside`)).toEqual(['of yesterday']);
   });
 
-  test('that is kept and cannot make way fails, and does not touch what is there', async () => {
+  test('fails when it cannot make way, and leaves the earlier recording untouched', async () => {
     const path = join(base, 'recordings', 'kitchen');
     await mkdir(path, { recursive: true });
     await writeFile(join(path, MEDIA_NAME), 'of yesterday\n');
@@ -95,11 +97,12 @@ describe('the directory of a stream', () => {
     directory.write('a.m4s', Buffer.from('1'));
     await directory.idle();
     expect(failures).toMatchObject([{ message: 'read-only' }]);
-    expect([await readdir(path), directory.taken]).toEqual([[MEDIA_NAME], false]);
+    expect(await readdir(path)).toEqual([MEDIA_NAME]);
+    expect(directory.taken).toBe(false);
     expect(await readFile(join(path, MEDIA_NAME), 'utf8')).toBe('of yesterday\n');
   });
 
-  test('that another node has tidied away before there was anything in it is there when there is', async () => {
+  test('is created again for its first file after another node has removed it while empty', async () => {
     const directory = open(join(base, 'temporary_hls', 'kitchen'));
     await directory.idle();
     const now = Date.now() + UPLOADING_MS;
@@ -116,7 +119,7 @@ describe('the directory of a stream', () => {
     expect(failures).toEqual([]);
   });
 
-  test('that cannot be written says so once, and ends its playlist', async () => {
+  test('reports a failed write once, and ends its playlist', async () => {
     const directory = open();
     directory.write(MEDIA_NAME, Buffer.from('head\n'));
     directory.write('no/such/folder.m4s', Buffer.from('1'));
@@ -128,7 +131,7 @@ describe('the directory of a stream', () => {
     expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\n#EXT-X-ENDLIST\n');
   });
 
-  test('of a volume that was deleted fails at once', async () => {
+  test('fails immediately on a deleted volume', async () => {
     await mkdir(join(base, 'volume'));
     const volume = await openFile(join(base, 'volume'));
     await rmdir(join(base, 'volume'));
@@ -139,7 +142,7 @@ describe('the directory of a stream', () => {
   });
 });
 
-/** A file system of its own, so small that it is soon full. */
+/** A separate file system, so small that it is soon full. */
 function mountSmall(path: string): boolean {
   return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]).status === 0;
 }
@@ -147,7 +150,7 @@ const mountable = process.getuid?.() === 0 && spawnSync('mount', ['--version']).
 if (!mountable) process.stderr.write('*** Not root: a full disk is NOT TESTED. ***\n');
 
 (mountable ? test : test.skip)(
-  'on a disk that is full: what was there stays, and nothing half is left [needs tmpfs mounts]',
+  'keeps what was complete, and nothing half-written, on a full disk [needs tmpfs mounts]',
   async () => {
     const small = join(base, 'small');
     await mkdir(small);

@@ -10,7 +10,7 @@ import { H264Container, OpusContainer, type TrackContainer } from '../recording/
 import { mixRecording } from './mix-recording.js';
 import { readRecordingFolder } from './recording-folder.js';
 
-// Encoders run here, on a machine that is busy with others.
+// Encoders run here, on a machine that is busy with other work.
 jest.setTimeout(120_000);
 
 const run = promisify(execFile);
@@ -40,7 +40,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const writeReport = (report: unknown = { recording_id: 'kitchen', tracks }): Promise<void> =>
   writeFile(join(directory, 'report.json'), typeof report === 'string' ? report : JSON.stringify(report));
 
-/** Records what ffmpeg makes as the recorder does. */
+/** Records the output of ffmpeg as the recorder would. */
 async function record(
   kind: 'audio' | 'video',
   name: string,
@@ -82,7 +82,7 @@ async function probe(path: string): Promise<{ streams: Record<string, string>[];
   return { streams, duration: Number(format.duration) };
 }
 
-/** The pixel of the picture that a player shows at that time, at a place given in parts of the picture. */
+/** Returns the colour a player shows at that time, at a place given as fractions of the picture. */
 async function colourAt(path: string, seconds: number, x: number, y: number): Promise<string> {
   const raw = await run(
     'ffmpeg',
@@ -95,8 +95,8 @@ async function colourAt(path: string, seconds: number, x: number, y: number): Pr
   return near?.[0] ?? raw.stdout.subarray(at, at + 3).join(' ');
 }
 
-whereItMixes('a mixed recording [needs node-av]', () => {
-  test('shows everybody in a grid that follows who is there, and decodes without an error', async () => {
+whereItMixes('mixed recording [needs node-av]', () => {
+  test('shows everyone in a grid that follows who is present, and decodes without errors', async () => {
     await record('video', 'ann', 1_000, plain('red', 6));
     await record('video', 'bob', 3_000, plain('blue', 2));
     await record('audio', 'mic', 1_500, tone(440, 3));
@@ -113,7 +113,7 @@ whereItMixes('a mixed recording [needs node-av]', () => {
     expect(made.durationMs).toBeCloseTo(6_000, -2);
     const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', output, '-f', 'null', '-']);
     expect(stderr).toBe('');
-    // Time begins with the first track. Alone, in the whole picture; with bob, side by side.
+    // Time starts with the first track, which fills the picture alone and shares it with bob.
     expect(await colourAt(output, 1, 0.5, 0.5)).toBe('red');
     expect(await colourAt(output, 1.9, 0.02, 0.02)).toBe('red');
     expect(await colourAt(output, 2.1, 0.25, 0.5)).toBe('red');
@@ -126,8 +126,8 @@ whereItMixes('a mixed recording [needs node-av]', () => {
     expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
-  test('has its sound where the picture is, within 40 ms', async () => {
-    // A flash and a beep each second; the sound was recorded 700 ms later than the picture began.
+  test('plays sound within 40 ms of the picture', async () => {
+    // A flash and a beep each second; the sound was recorded 700 ms after the picture started.
     const flash = 'color=black:s=320x240:r=30,drawbox=color=white:t=fill:enable=lt(mod(t\\,1)\\,0.1)';
     const beep = 'aevalsrc=0.5*sin(2*PI*1000*t)*lt(mod(t+0.7\\,1)\\,0.1):s=48000';
     await record('video', 'cam', 200, lavfi(flash, 5));
@@ -155,7 +155,7 @@ whereItMixes('a mixed recording [needs node-av]', () => {
     for (const [i, beepMs] of beeps.entries()) expect(Math.abs(beepMs - flashes[i + 1]!)).toBeLessThan(40);
   });
 
-  test('of sound alone has no picture', async () => {
+  test('has no picture when only sound was recorded', async () => {
     await record('audio', 'ann', 0, tone(440, 2));
     await record('audio', 'bob', 1_000, tone(880, 2));
     await writeReport();
@@ -166,7 +166,7 @@ whereItMixes('a mixed recording [needs node-av]', () => {
     expect(Math.abs(duration - 3)).toBeLessThan(0.1);
   });
 
-  test('is not made over a file that is there, nor of damaged files; nothing is left behind', async () => {
+  test('is not written over an existing file or from damaged ones, and leaves nothing behind', async () => {
     await record('audio', 'ann', 0, tone(440, 1));
     await writeReport();
     await writeFile(join(folder, 'out.mp4'), 'mine');
@@ -188,7 +188,7 @@ whereItMixes('a mixed recording [needs node-av]', () => {
   });
 });
 
-describe('the directory of a recording', () => {
+describe('directory of a recording', () => {
   const track = {
     type: 'audio',
     encoding: 'OPUS',
@@ -207,7 +207,7 @@ describe('the directory of a recording', () => {
     return 'taken';
   };
 
-  test('tells how its tracks lie in time', async () => {
+  test('lists how its tracks lie in time', async () => {
     await writeFile(join(directory, 'a.ogg'), 'x');
     await writeFile(join(directory, 'b.mp4'), 'x');
     const video = {
@@ -228,7 +228,7 @@ describe('the directory of a recording', () => {
     });
   });
 
-  test('says what is wrong with it', async () => {
+  test('reports what is wrong with it', async () => {
     expect(await read()).toMatch(/^BAD_RECORDING .*report\.json cannot be read/);
     await writeReport('{');
     expect(await read()).toMatch(/is no JSON/);

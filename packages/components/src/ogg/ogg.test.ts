@@ -21,7 +21,7 @@ function inPieces(bytes: Buffer, size: number): Buffer[] {
 }
 
 describe('Ogg', () => {
-  test('the checksum is that of RFC 3533', () => {
+  test('computes the checksum of RFC 3533', () => {
     // The first page of a file made by opusenc.
     const page = Buffer.from(
       '4f6767530002000000000000000001000000000000000000000001134f707573486561640102380180bb0000000000',
@@ -33,13 +33,13 @@ describe('Ogg', () => {
     expect(oggCrc(Buffer.from('123456789'))).toBe(0x89a1897f);
   });
 
-  test('what was written is read back, whatever the sizes of packets and reads', () => {
+  test('reads back what was written, whatever the sizes of packets and reads', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 2, max: 1275 }), { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 1, max: 3000 }),
         (all, piece) => {
-          // Reads of a byte each are tried on a few packets only.
+          // Try single-byte reads only on a few packets.
           const sizes = all.slice(0, piece);
           const packets = sizes.map((size, i) => opusPacket(i, size));
           const reader = new OpusPackets();
@@ -55,7 +55,7 @@ describe('Ogg', () => {
     );
   });
 
-  test('a packet over several pages is one packet, and lost when one of them is', () => {
+  test('reads a packet across several pages as one, and loses it with any of them', () => {
     const data = opusPacket(3, 700);
     const page = (sequence: number, flags: number, lacing: number[], body: Buffer) =>
       writePage({ flags, granule: 0n, serial: 1, sequence, lacing: Uint8Array.from(lacing), body });
@@ -70,7 +70,7 @@ describe('Ogg', () => {
     expect(read([pages[0]!, pages[1]!, pages[3]!]).slice(1)).toEqual([opusPacket(9)]);
   });
 
-  test('a damaged page costs only what is on it', () => {
+  test('loses only the content of a damaged page', () => {
     const packets = Array.from({ length: 200 }, (_, i) => opusPacket(i));
     const bytes = file(packets, 9_600);
     const damaged = Buffer.from(bytes);
@@ -80,7 +80,7 @@ describe('Ogg', () => {
     expect(reader.skipped).toBeGreaterThan(0);
   });
 
-  test('what cannot be sent as one RTP stream is refused', () => {
+  test('rejects what cannot be sent as one RTP stream', () => {
     const surround = writeOpusHead({ channels: 6, preSkip: 0 });
     surround[18] = 1;
     const page = writePage({
@@ -97,7 +97,7 @@ describe('Ogg', () => {
     expect(() => empty.end()).toThrow(expect.objectContaining({ code: 'BAD_OGG' }));
   });
 
-  test('garbage throws nothing but the documented error', () => {
+  test('throws only the documented error for garbage', () => {
     const valid = file([opusPacket(1), opusPacket(2, 600)]);
     const mutated = fc.array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { maxLength: 6 }).map((changes) => {
       const bytes = Buffer.from(valid);

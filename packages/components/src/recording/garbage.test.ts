@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => rm(base, { recursive: true, force: true }));
 
 describe('garbage collection', () => {
-  test('takes what is old, unless its room lives or its upload is pending', async () => {
+  test('removes old parts unless their room is alive or their upload is pending', async () => {
     const old = (clock.wall() - OBSOLETE_MS - 1_000) / 1_000;
     const fresh = (clock.wall() - OBSOLETE_MS + 1_000) / 1_000;
     const put = async (path: string, seconds?: number): Promise<void> => {
@@ -31,9 +31,9 @@ describe('garbage collection', () => {
     await empty('alive/part_empty', old);
     await put('gone/part_old', old);
     await empty('gone/part_empty', old);
-    // A recording that has just begun, perhaps of another node, or of a room that was created meanwhile.
+    // A recording that has just begun, perhaps on another node or in a room created just now.
     await empty('gone/part_begun', fresh);
-    // Renamed since it was listed, as is what will be the mark.
+    // Renamed since it was listed, like a mark being written.
     await put('gone/part_renaming');
     await symlink('nowhere', join(base, 'gone/part_renaming', '.upload.json.new'));
     await put('gone/part_fresh', fresh);
@@ -61,7 +61,7 @@ describe('garbage collection', () => {
     ]);
   });
 
-  test('of a directory that is not there is no error', async () => {
+  test('is no error when the directory does not exist', async () => {
     await collectGarbage({
       directory: join(base, 'nowhere'),
       liveRooms: async () => new Set(),

@@ -1,4 +1,4 @@
-// A publisher whose picture changes its size: browsers do that for their bandwidth, phones when they are turned.
+// A publisher whose picture size changes: browsers change it to suit their bandwidth, phones when they are turned.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +39,10 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** Records a key picture a second, each with the parameter sets; returns the file and the first NAL unit of each picture. */
+/**
+ * Records one key picture per second, each with its parameter sets. Returns the file's sample entry and the first NAL
+ * unit of each picture.
+ */
 async function recorded(pictures: Buffer[][]): Promise<{ entry: string | undefined; first: (Buffer | undefined)[] }> {
   for (const [i, sets] of pictures.entries()) {
     const data = toAnnexB([...sets, idr()]);
@@ -53,13 +56,13 @@ async function recorded(pictures: Buffer[][]): Promise<{ entry: string | undefin
   return { entry: /avc[13]/.exec(file.toString('latin1'))?.[0], first: read.map(({ nals }) => nals[0]) };
 }
 
-test('a file whose pictures have the parameter sets of its header keeps the entry avc1', async () => {
+test('keeps the entry avc1 while all pictures have the parameter sets of the header', async () => {
   const { entry, first } = await recorded(Array.from({ length: 4 }, () => [SPS, PPS]));
   expect(entry).toBe('avc1');
   expect(first).toEqual([SPS, SPS, SPS, SPS]);
 });
 
-test('a file gets the entry avc3 with the first picture that has other parameter sets than its header', async () => {
+test('switches to the entry avc3 at the first picture with other parameter sets than the header', async () => {
   const { entry, first } = await recorded([
     [SPS, PPS],
     [SPS, PPS],
@@ -70,7 +73,7 @@ test('a file gets the entry avc3 with the first picture that has other parameter
   expect(first).toEqual([SPS, SPS, LARGER, SPS]);
 });
 
-test('a file that begins with several parameter sets has the entry avc3', async () => {
+test('uses the entry avc3 for a file that starts with several parameter sets', async () => {
   const { entry } = await recorded([[SPS, PPS, Buffer.concat([PPS, Buffer.of(1)])]]);
   expect(entry).toBe('avc3');
 });

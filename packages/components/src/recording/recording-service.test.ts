@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
 
-/** Starts a recording on a node that looks for what earlier ones have left behind. */
+/** Starts a recording on a node that looks for leftovers of earlier runs. */
 async function start(clock: ManualClock, endTap: () => Promise<void> = async () => undefined) {
   const room = new TestRoom(clock);
   const { openTap } = room.host.media;
@@ -56,8 +56,8 @@ async function start(clock: ManualClock, endTap: () => Promise<void> = async () 
 }
 
 /**
- * Makes a part that a crash left behind long ago. Reading its file takes until the returned function is called: until somebody
- * opens it to write.
+ * Makes a part left behind by a crash long ago. Reading its file blocks until the returned function is called, because
+ * the file is a pipe that nobody has opened for writing.
  */
 async function leave(directory: string, unixMs: number): Promise<() => Promise<void>> {
   const file = join(directory, 'slow.ogg');
@@ -75,16 +75,16 @@ async function leave(directory: string, unixMs: number): Promise<() => Promise<v
   };
 }
 
-/** Whether other nodes with the same directory see that it is worked on. */
+/** Returns whether other nodes with the same directory can see that the part is being worked on. */
 async function isMarked(directory: string, clock: ManualClock): Promise<boolean> {
   return Math.abs(clock.wall() - (await touchedAt(directory))!) <= BEAT_MS;
 }
 
-/** Two timers: the pauses of garbage collection and of the look at what is left behind. */
+/** Waits for two timers: the pauses of garbage collection and of the check for leftovers. */
 const looked = (clock: ManualClock): Promise<number> => until(() => clock.pending === 2);
 
-describe('a recording of this node is not taken for a forgotten one', () => {
-  test('while it goes on, where the file server is minutes behind', async () => {
+describe('recording of this node', () => {
+  test('is not taken for an orphan while in progress, even if the file server is minutes behind', async () => {
     const clock = new ManualClock(Date.now() + 2 * ORPHAN_MS);
     const { service, directory } = await start(clock);
     service.collectGarbage(async () => new Set(['kitchen']));
@@ -94,7 +94,7 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     await service.close({ timeoutMs: 0 });
   });
 
-  test('while it ends, however long its disk takes', async () => {
+  test('is not taken for an orphan while ending, however slow its disk', async () => {
     const clock = new ManualClock(Date.now());
     let release = (): void => undefined;
     const { service, recorder, directory } = await start(clock, () => new Promise((resolve) => (release = resolve)));
@@ -111,14 +111,14 @@ describe('a recording of this node is not taken for a forgotten one', () => {
     await service.close({ timeoutMs: 0 });
   });
 
-  test('while one that a crash left behind is completed, however long its files take to read', async () => {
+  test('is not taken for an orphan while leftovers are completed, however slow their files', async () => {
     const clock = new ManualClock(Date.now());
     const { service, directory } = await start(clock);
     const left = join(base, 'kitchen', 'part_left');
     const release = await leave(left, clock.wall() - 2 * ORPHAN_MS);
     try {
       service.collectGarbage(async () => new Set(['kitchen']));
-      // Claimed.
+      // The part is claimed.
       await until(() => isMarked(left, clock));
       for (let passedMs = 0; passedMs <= 2 * ORPHAN_MS; passedMs += BEAT_MS) {
         await looked(clock);
@@ -134,7 +134,7 @@ describe('a recording of this node is not taken for a forgotten one', () => {
   });
 });
 
-test('what a crash left behind is completed a minute after the start', async () => {
+test('completes the leftovers of a crash a minute after the start', async () => {
   const clock = new ManualClock(Date.now());
   const { service } = await start(clock);
   const left = join(base, 'hall', 'part_left');
@@ -147,8 +147,8 @@ test('what a crash left behind is completed a minute after the start', async () 
     expect(await readdir(join(base, 'hall'))).toHaveLength(1);
     clock.advance(BEAT_MS);
   }
-  // Without any media nothing is left of it. The clock may have gone on before the first look had read the mark, which then takes
-  // one look more.
+  // Nothing remains of a part without media. If the clock moved on before the first check had read the mark, one more
+  // check is needed.
   const isGone = async (): Promise<boolean> => (await readdir(join(base, 'hall'))).length === 0;
   for (let beats = 0; beats < (2 * ORPHAN_MS) / BEAT_MS && !(await isGone()); beats += 1) {
     await looked(clock);
@@ -158,7 +158,7 @@ test('what a crash left behind is completed a minute after the start', async () 
   await service.close({ timeoutMs: 0 });
 });
 
-test('what a crash left behind is no garbage while it waits to be completed', async () => {
+test('leftovers of a crash are not garbage while they wait to be completed', async () => {
   const clock = new ManualClock(Date.now());
   const { service } = await start(clock);
   const left = ['one', 'two'].map((name) => join(base, 'hall', name));

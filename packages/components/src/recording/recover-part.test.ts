@@ -52,7 +52,7 @@ const received = (trackId: string, kind: 'audio' | 'video'): ReceivedTrack => ({
   },
 });
 
-/** A recorder that is abandoned, as a killed process leaves its files. */
+/** Abandons a recorder, leaving its files as a killed process would. */
 async function record(...tracks: ReceivedTrack[]): Promise<string> {
   const destination = { bucket: 'calls', prefix: 'all' };
   const recorder = new Recorder({
@@ -65,7 +65,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<string> {
   });
   abandoned.push(recorder);
   recorder.receive(tracks);
-  // It has begun only then: the draft that it saves by itself must not come after those of the test.
+  // Wait until it has begun: the draft it saves by itself must not come after those of the test.
   const part = (): string | null => (recorder.inspect() as { part: string | null }).part;
   while (room.taps.size < tracks.length || part() === null) await new Promise((resolve) => setImmediate(resolve));
   for (let i = 0; i < 125 && tracks.length > 0; i++) {
@@ -81,7 +81,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<string> {
   return join(base, 'kitchen', part()!);
 }
 
-/** What the node does that starts again, in a while. */
+/** Does what a node does after a restart and some time. */
 async function startAgain(directory: string, s3: S3Target | null = target): Promise<void> {
   const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
   await uploads.resume(base, s3);
@@ -90,13 +90,13 @@ async function startAgain(directory: string, s3: S3Target | null = target): Prom
   while (uploads.isPending(directory)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('a recording that was cut off by the end of its process', () => {
-  test('arrives in its bucket after the next start, whole and with its report', async () => {
+describe('recording interrupted by the end of its process', () => {
+  test('arrives in its bucket after the next start, complete and with its report', async () => {
     const directory = await record(received('mic', 'audio'), received('cam', 'video'));
     const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));
     expect(names).toHaveLength(2);
     const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size));
-    // What was written half: the header of a page, or of a fragment without its pictures.
+    // Half-written data: the header of a page, or a fragment without its pictures.
     for (const name of names) {
       const half = name.endsWith('.ogg') ? 'OggS\0\0\0' : '\0\0\x04\0moof\0\0';
       await appendFile(join(directory, name), half, 'latin1');
@@ -123,10 +123,10 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(new FragmentReader().push(arrived.get(`${prefix}/${video}`)!)).toHaveLength(60);
   });
 
-  test('by a power cut keeps its pictures up to the first damage', async () => {
+  test('keeps its pictures up to the first damage after a power cut', async () => {
     const directory = await record(received('mic', 'audio'), received('cam', 'video'));
     const video = (await readdir(directory)).find((name) => name.endsWith('.mp4'))!;
-    // A file system may have extended the file before it wrote the data.
+    // A file system may have extended the file before writing the data.
     await appendFile(join(directory, video), Buffer.alloc(4_096));
     await startAgain(directory);
 
@@ -136,9 +136,9 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(report.tracks[video]).toMatchObject({ end_timestamp: 2 * 90_000 });
   });
 
-  test('arrives without a file that has gone', async () => {
+  test('arrives without a file that has vanished', async () => {
     const directory = await record(received('mic', 'audio'));
-    // Another node that shares the directory may remove a file meanwhile.
+    // Another node that shares the directory may have removed a file.
     await symlink(join(directory, 'nowhere'), join(directory, 'gone.ogg'));
     await startAgain(directory);
     expect([...arrived.keys()].filter((key) => key.endsWith('.ogg'))).toHaveLength(1);
@@ -157,7 +157,7 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(arrived.size).toBe(2);
   });
 
-  test('whose credentials are gone is completed where it lies', async () => {
+  test('is completed locally when its credentials are gone', async () => {
     const directory = await record(received('mic', 'audio'));
     await startAgain(directory, null);
     expect(arrived.size).toBe(0);
@@ -165,7 +165,7 @@ describe('a recording that was cut off by the end of its process', () => {
     expect(await readMark(directory)).toMatchObject({ bucket: 'calls', prefix: 'all', draft: null });
   });
 
-  test('leaves nothing when there was nothing yet', async () => {
+  test('leaves nothing behind when nothing had been recorded yet', async () => {
     const directory = await record();
     await startAgain(directory);
     expect(arrived.size).toBe(0);

@@ -10,7 +10,7 @@ function frame(more: Partial<TappedFrame>): TappedFrame {
   return { codec: 'opus', ssrc: 7, timestamp: 0, key: true, arrivalMs: 0, data: Buffer.alloc(0), ...more };
 }
 
-/** Sound at 48 kHz, a frame each 20 ms. `at` turns ms of the publisher into what arrives. */
+/** Plays sound at 48 kHz, one frame per 20 ms. `at` maps the publisher's milliseconds to what arrives. */
 function play(
   timeline: Timeline,
   ms: number,
@@ -24,11 +24,11 @@ function play(
   return placed;
 }
 
-describe('the start of a track', () => {
-  test("is taken from the publisher's clock, so that sound and picture stay together", () => {
+describe('start of a track', () => {
+  test("follows the publisher's clock, so that sound and picture stay together", () => {
     const origin = new OriginClock();
     const [audio, video] = [new Timeline(origin, 48_000), new Timeline(origin, 90_000)];
-    // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer on the way than its sound.
+    // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer to arrive than its sound.
     for (let i = 0; i < 50; i++) {
       const senderMs = 1_000_000 + i * 20;
       audio.place(frame({ timestamp: i * 960, arrivalMs: senderMs + 5_030 + (i % 7), senderMs }));
@@ -41,16 +41,16 @@ describe('the start of a track', () => {
     expect(video.startedAtMs - audio.startedAtMs).toBe(100);
   });
 
-  test('is that of the fastest frame without sender reports', () => {
+  test('is that of the fastest frame when there are no sender reports', () => {
     const start = new Timeline(new OriginClock(), 48_000);
     for (const [i, delay] of [40, 12, 90].entries())
       start.place(frame({ timestamp: i * 960, arrivalMs: 1_000 + i * 20 + delay }));
     expect(start.startedAtMs).toBe(1_012);
   });
 
-  test('is not moved by clocks that drift apart afterwards', () => {
+  test('does not move when the clocks drift apart later', () => {
     const [reported, unreported] = [new Timeline(new OriginClock(), 48_000), new Timeline(new OriginClock(), 48_000)];
-    // The publisher's clock gains 100 ms an hour.
+    // The publisher's clock gains 100 ms per hour.
     const drifting = (ms: number): number => 1_000_000 + ms * (1 - 100 / 3_600_000);
     play(reported, 3_600_000, (ms) => ({ timestamp: ms * 48, arrivalMs: drifting(ms), senderMs: ms }));
     play(unreported, 3_600_000, (ms) => ({ timestamp: ms * 48, arrivalMs: drifting(ms) }));
@@ -58,7 +58,7 @@ describe('the start of a track', () => {
     expect(unreported.startedAtMs).toBeCloseTo(1_000_000, -1);
   });
 
-  test('is moved by two seconds at most by reports that run ahead of the time', () => {
+  test('moves by at most two seconds for reports that run ahead of time', () => {
     for (const everyMs of [20, 2.5]) {
       const timeline = new Timeline(new OriginClock(), 48_000);
       for (let i = 0; i * everyMs < 30_000; i++) {
@@ -69,19 +69,20 @@ describe('the start of a track', () => {
     }
   });
 
-  test('of a publisher that comes back on another machine is by the clock of that one', () => {
+  test('follows the new clock when the publisher returns on another machine', () => {
     const origin = new OriginClock();
     const [before, after] = [new Timeline(origin, 48_000), new Timeline(origin, 48_000)];
     play(before, 1_000, (ms) => ({ timestamp: ms * 48, arrivalMs: 50_000 + ms, senderMs: 10_000 + ms }));
     play(after, 1_000, (ms) => ({ timestamp: ms * 48, arrivalMs: 60_000 + ms, senderMs: 999_000 + ms }));
-    expect([before.startedAtMs, after.startedAtMs]).toEqual([50_000, 60_000]);
+    expect(before.startedAtMs).toBe(50_000);
+    expect(after.startedAtMs).toBe(60_000);
   });
 });
 
-describe('the frames of a track', () => {
-  test('follow the clock of the publisher where its sound card runs away from it', () => {
+describe('frames of a track', () => {
+  test("follow the publisher's clock when its sound card runs away from it", () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
-    // 100 ppm: 720 ms in two hours. Reports every 5 s, each up to 5 ms wrong.
+    // 100 ppm, or 720 ms in two hours, with a report every 5 s that is wrong by up to 5 ms.
     const placed = play(timeline, 7_200_000, (ms) => {
       const timestamp = Math.round(ms * 48 * 1.0001);
       const reportedMs = Math.floor(ms / 5_000) * 5_000;
@@ -93,16 +94,16 @@ describe('the frames of a track', () => {
   });
 
   test.each([600, 4_000, 300_000])(
-    'go on where they belong after a pause of %d ms in which timestamps stood still',
+    'resume in their place after a pause of %d ms in which timestamps stood still',
     (pauseMs) => {
       const timeline = new Timeline(new OriginClock(), 48_000);
       const judge = new PauseJudge(48_000);
       const placed: { ms: number; placedMs: number }[] = [];
       for (let ms = 0; ms < 20_000; ms += 20) {
         const paused = ms >= 10_000 ? pauseMs : 0;
-        // Reports: one while the pause lasts, which says nothing of it, and the next one five seconds later.
+        // One report during the pause, which does not reflect it, and the next one five seconds later.
         const reported = ms < 10_000 ? 0 : ms < 15_000 ? 0.3 : pauseMs;
-        // Everything takes its time on the way.
+        // Every frame has some delay.
         const arrivalMs = 5_000 + ms + paused + (ms % 7) * 10;
         const given = frame({ timestamp: ms * 48, arrivalMs, senderMs: 1_000 + ms + reported });
         for (const { frame: judged, afterPause } of judge.push(given)) {
@@ -121,11 +122,11 @@ describe('the frames of a track', () => {
     },
   );
 
-  test('stay where they are when the network held them back and then lets them all go', () => {
+  test('stay in place when the network holds them back and then releases them all', () => {
     const judge = new PauseJudge(48_000);
     const released: boolean[] = [];
     for (let ms = 0; ms < 10_000; ms += 20) {
-      // Nothing comes from 4 s to 6 s.
+      // Nothing arrives from 4 s to 6 s.
       const arrivalMs = ms >= 4_000 && ms < 6_000 ? 6_000 + ms / 1_000 : ms;
       released.push(...judge.push(frame({ timestamp: ms * 48, arrivalMs })).map(({ afterPause }) => afterPause));
     }
@@ -133,7 +134,7 @@ describe('the frames of a track', () => {
     expect(released).not.toContain(true);
   });
 
-  test('stay where they are when the publisher sets its clock', () => {
+  test('stay in place when the publisher sets its clock', () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     const placed = play(timeline, 20_000, (ms) => ({
       timestamp: ms * 48,
@@ -144,7 +145,7 @@ describe('the frames of a track', () => {
     expect(timeline.startedAtMs).toBe(5_000);
   });
 
-  test('stay where they are for one report that is off, and not for three', () => {
+  test('stay in place for a single wrong report, but not for three', () => {
     const place = (reportsOff: number): number => {
       const timeline = new Timeline(new OriginClock(), 48_000);
       return play(timeline, 20_000, (ms) => {
@@ -157,7 +158,7 @@ describe('the frames of a track', () => {
     expect(place(3)).toBeCloseTo(12_551, 0);
   });
 
-  test('stay where they are for reports that are off now and then', () => {
+  test('stay in place for reports that are wrong now and then', () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     // Every third report agrees again.
     const placed = play(timeline, 30_000, (ms) => {
@@ -168,7 +169,7 @@ describe('the frames of a track', () => {
     expect(placed.filter(({ ms, placedMs }) => placedMs !== ms)).toEqual([]);
   });
 
-  test.each([5_000, 60_000])('stay where they are when the timestamps leap an hour after %d ms', (leapMs) => {
+  test.each([5_000, 60_000])('stay in place when the timestamps jump by an hour after %d ms', (leapMs) => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     const placed = play(timeline, 90_000, (ms) => ({
       timestamp: (ms < leapMs ? ms : ms + 3_600_000) * 48,
@@ -178,7 +179,7 @@ describe('the frames of a track', () => {
     expect(timeline.startedAtMs).toBe(1_000_000);
   });
 
-  test('are never further from their arrival than half a minute, whatever the publisher says', () => {
+  test('are never more than half a minute from their arrival, whatever the publisher says', () => {
     const step = fc.record({
       timestamp: fc.integer({ min: -(2 ** 31), max: 2 ** 31 }),
       waitMs: fc.integer({ min: 0, max: 5_000 }),

@@ -56,17 +56,17 @@ async function settled(uploads: Uploads, { directory }: RecordedPart): Promise<v
   while (uploads.isPending(directory)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** As if nobody had touched the mark for so long. */
+/** Makes the mark look untouched for that long. */
 async function age(directory: string, ms: number): Promise<void> {
   const at = (clock.wall() - ms) / 1_000;
   await utimes(join(directory, MARK_FILE), at, at);
 }
 
-/** As an orderly end leaves it. */
+/** Leaves the mark as an orderly shutdown would. */
 const release = (directory: string): Promise<void> => utimes(join(directory, MARK_FILE), 0, 0);
 
 describe('uploads', () => {
-  test('try until the store is back, and remove the local files only then', async () => {
+  test('are retried until the store is back, and only then removed locally', async () => {
     let failures = 3;
     const flaky: ObjectStore = {
       ...store,
@@ -83,7 +83,7 @@ describe('uploads', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
   });
 
-  test('put nothing twice, and again what arrived short', async () => {
+  test('store nothing twice, but repeat an object that arrived short', async () => {
     const one = await part();
     sizes.set(`kitchen/${name}/a.ogg`, 5).set(`kitchen/${name}/report.json`, 1);
     const uploads = uploadsTo(store);
@@ -101,7 +101,7 @@ describe('uploads', () => {
     await settled(lossy, again);
   });
 
-  test('are few at a time, however many rooms end at once, and a store that fails does not hold up the others', async () => {
+  test('run a few at a time, however many rooms end at once, and are not held up by a failing store', async () => {
     let [now, most] = [0, 0];
     const counting: ObjectStore = {
       ...store,
@@ -121,16 +121,18 @@ describe('uploads', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('with credentials that may only write are done when the store has taken everything', async () => {
+  test('with write-only credentials are done when the store has accepted everything', async () => {
     const one = await part();
     const uploads = uploadsTo({ ...store, sizeOf: async () => 'unknown' });
     uploads.add(one, target, '');
     await settled(uploads, one);
-    expect([stored.length, removed, clock.now()]).toEqual([2, [], 0]);
+    expect(stored).toHaveLength(2);
+    expect(removed).toEqual([]);
+    expect(clock.now()).toBe(0);
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('give up after a day: half a recording in the bucket goes, the local files stay for another hour', async () => {
+  test('give up after a day, delete the partial recording in the bucket, and keep files for an hour', async () => {
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(down, lost);
     const one = await part();
@@ -145,7 +147,7 @@ describe('uploads', () => {
     expect((await stat(join(one.directory, 'a.ogg'))).mtimeMs).toBeCloseTo(clock.wall(), -2);
   });
 
-  test('of files that are gone end at once, and take nothing out of the bucket', async () => {
+  test('end immediately when their files are gone, and remove nothing from the bucket', async () => {
     const one = await part();
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(
@@ -154,10 +156,12 @@ describe('uploads', () => {
     );
     uploads.add(one, target, '');
     await settled(uploads, one);
-    expect([removed, lost, clock.now()]).toEqual([[], [], 0]);
+    expect(removed).toEqual([]);
+    expect(lost).toEqual([]);
+    expect(clock.now()).toBe(0);
   });
 
-  test('that a former run left behind go on where it was, when the bucket is still ours', async () => {
+  test('left behind by an earlier run resume where they were, if the bucket is still the configured one', async () => {
     const one = await part();
     const former = uploadsTo(down);
     former.add(one, target, 'calls');
@@ -177,7 +181,7 @@ describe('uploads', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('that a former run left behind are found beside a directory that must not be read', async () => {
+  test('left behind by an earlier run are found even beside an unreadable directory', async () => {
     await rm(base, { recursive: true });
     // The directory of a test run is closed to other users.
     base = await mkdtemp('/var/tmp/bloom-uploads-');
@@ -188,7 +192,7 @@ describe('uploads', () => {
     await chmod(base, 0o755);
     const uploads = uploadsTo(store);
     const user = process.geteuid?.() ?? -1;
-    // Nothing is hidden from root.
+    // root can read everything.
     if (user === 0) process.seteuid?.(65_534);
     await uploads.resume(base, target).finally(() => {
       if (user === 0) process.seteuid?.(user);
@@ -198,7 +202,7 @@ describe('uploads', () => {
     expect(stored).toHaveLength(2);
   });
 
-  test('count their day from the first try, however often the node starts', async () => {
+  test('count their day from the first attempt, however often the node restarts', async () => {
     const one = await part();
     const since = clock.wall() - GIVE_UP_MS + 1_000;
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: since, draft: null });
@@ -207,10 +211,11 @@ describe('uploads', () => {
     const uploads = uploadsTo(down, lost);
     await uploads.resume(base, target);
     await settled(uploads, one);
-    expect([lost.length, clock.now()]).toEqual([1, 0]);
+    expect(lost).toHaveLength(1);
+    expect(clock.now()).toBe(0);
   });
 
-  test('that another node works on are let alone, until they have shown no sign of life for a minute', async () => {
+  test("leave another node's parts alone until they have shown no sign of life for a minute", async () => {
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
     await age(one.directory, 0);
@@ -225,7 +230,7 @@ describe('uploads', () => {
     await settled(uploads, one);
   });
 
-  test('that another node works on are let alone, however far its clock is behind', async () => {
+  test("leave another node's parts alone, however far behind its clock is", async () => {
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
     const uploads = uploadsTo(store);
@@ -240,7 +245,7 @@ describe('uploads', () => {
     await settled(uploads, one);
   });
 
-  test('show that sign of life', async () => {
+  test('show that they are still running', async () => {
     const one = await part();
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));

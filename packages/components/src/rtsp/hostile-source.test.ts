@@ -1,4 +1,4 @@
-// The real process against servers on the loopback interface that are no cameras.
+// The real process against loopback servers that are not cameras.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -42,8 +42,8 @@ async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Ins
   return { room, inspect: () => started.inspect() as Inspection };
 }
 
-pulling('a source that is no camera [needs node-av]', () => {
-  test('is lost: it redirects to files and other protocols, which are never opened', async () => {
+pulling('source that is not a camera [needs node-av]', () => {
+  test('is lost when it redirects to files or other protocols, which are never opened', async () => {
     const web = await serve(() => 'HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n');
     for (const target of [
       'file:///etc/passwd',
@@ -86,14 +86,14 @@ pulling('a source that is no camera [needs node-av]', () => {
     expect(other.heard.join('')).not.toContain('Authorization');
   }, 60_000);
 
-  test('is lost at once when it announces a session description of 2 GB', async () => {
+  test('is lost immediately when it announces a session description of 2 GB', async () => {
     const { port } = await serve((_request, cseq) => reply('200 OK', cseq, 'Content-Length: 2147483000\r\n'));
     const { inspect } = await pull(`rtsp://127.0.0.1:${port}/`);
     await until(() => inspect().state === 'waiting', 20_000);
     expect(inspect().lostReason).toContain('allowed are 65536');
   }, 60_000);
 
-  test('is lost or refused, whatever it answers', async () => {
+  test('is lost or rejected, whatever it answers', async () => {
     const garbage = Buffer.alloc(100_000, 0x24);
     const answers = [
       () => garbage,
@@ -119,7 +119,7 @@ pulling('a source that is no camera [needs node-av]', () => {
     );
   }, 60_000);
 
-  test('sees the password, and neither the command line nor the environment of the process shows it', async () => {
+  test('sees the password, but the command line and environment of the process do not show it', async () => {
     const { port, heard } = await serve((_request, cseq) =>
       reply('401 Unauthorized', cseq, 'WWW-Authenticate: Basic realm="x"\r\n'),
     );
@@ -134,8 +134,8 @@ pulling('a source that is no camera [needs node-av]', () => {
   }, 60_000);
 });
 
-pulling('a server of RTMP that is none [needs node-av]', () => {
-  test('does not fill the process with messages that never end', async () => {
+pulling('server that is not an RTMP server [needs node-av]', () => {
+  test('cannot fill the process with messages that never end', async () => {
     const filling = Buffer.alloc(2 * 1024 * 1024);
     let stream = 3;
     const server = createServer((socket) => {
@@ -148,7 +148,7 @@ pulling('a server of RTMP that is none [needs node-av]', () => {
         if (before < 3_073 && heard >= 3_073) flood();
       });
       const flood = (): void => {
-        // Chunks of 2 MiB from now on, each the beginning of a message of 16 MiB in a chunk stream of its own.
+        // From now on send chunks of 2 MiB, each the start of a 16 MiB message in a separate chunk stream.
         socket.write(Buffer.from('02000000000004010000000000200000', 'hex'));
         const next = (): void => {
           while (stream < 259 && !socket.destroyed) {
@@ -173,10 +173,10 @@ pulling('a server of RTMP that is none [needs node-av]', () => {
   }, 60_000);
 });
 
-pulling('a source that is left [needs node-av]', () => {
+pulling('source that is left [needs node-av]', () => {
   test('gets a TEARDOWN, since cameras have few sessions', async () => {
     const sdp = `${session}m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:0\r\n`;
-    // RTP in the connection of RTSP: slices that are no key pictures.
+    // RTP interleaved in the RTSP connection, with slices that are not key pictures.
     const packet = Buffer.from('2400000f80e00001000000000000000141e112', 'hex');
     const { port, heard } = await serve((request, cseq) => {
       if (request.startsWith('DESCRIBE')) return described(sdp, cseq);
@@ -199,7 +199,7 @@ pulling('a source that is left [needs node-av]', () => {
   }, 60_000);
 });
 
-describe('what the native library is asked for', () => {
+describe('input of the native library', () => {
   const input = (uri: string) => pullerInput(parseSourceUri(uri)!, 20_000);
 
   test('names its format and protocols for each scheme, none of which reaches a file', () => {
@@ -213,7 +213,7 @@ describe('what the native library is asked for', () => {
     ]);
   });
 
-  test('prefers TCP, unless the address decides', () => {
+  test('prefers TCP unless the address says otherwise', () => {
     expect(input('rtsp://c/').options).toMatchObject({
       rtsp_transport: 'tcp+udp',
       rtsp_flags: 'prefer_tcp+filter_src',

@@ -1,4 +1,4 @@
-// The real process against honest cameras that use what standards leave open.
+// The real process against honest cameras that do what the standards leave open.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
@@ -28,7 +28,7 @@ afterEach(async () => {
   closeServers();
 });
 
-/** RTP in the connection of RTSP. */
+/** RTP interleaved in the RTSP connection. */
 function rtp(nal: Buffer, { marker, sequence, ssrc }: { marker: boolean; sequence: number; ssrc: number }): Buffer {
   const head = Buffer.alloc(16);
   head.writeUInt16BE(0x2400, 0);
@@ -41,7 +41,7 @@ function rtp(nal: Buffer, { marker, sequence, ssrc }: { marker: boolean; sequenc
   return Buffer.concat([head, nal]);
 }
 
-/** Pulls a camera that sends `nalsOf` each picture, in order, every 40 ms. */
+/** Pulls a camera that sends the NAL units `nalsOf` returns for each picture, in order, every 40 ms. */
 async function pull(nalsOf: (picture: number) => Buffer[], ssrcOf = (_picture: number) => 7): Promise<TestRoom> {
   let isPlaying = false;
   const { port } = await serve((request, cseq) => {
@@ -72,14 +72,14 @@ async function pull(nalsOf: (picture: number) => Buffer[], ssrcOf = (_picture: n
   return room;
 }
 
-pulling('a camera [needs node-av]', () => {
-  test('may send its parameter sets in band only', async () => {
+pulling('camera [needs node-av]', () => {
+  test('may send its parameter sets only in band', async () => {
     const room = await pull(() => [SPS, PPS, IDR]);
     await until(() => room.sent.length >= 5, 20_000);
     expect(room.deeds).toEqual(['open h264']);
   }, 30_000);
 
-  test('may change its SSRC, and with it the numbers of its packets', async () => {
+  test('may change its SSRC, and with it the sequence numbers of its packets', async () => {
     const room = await pull(
       () => [SPS, PPS, IDR],
       (picture) => (picture < 20 ? 7 : 40),
@@ -88,7 +88,7 @@ pulling('a camera [needs node-av]', () => {
     expect(room.deeds).toEqual(['open h264']);
   }, 30_000);
 
-  test('that sends no parameter sets at all is lost, and the reason says what to do', async () => {
+  test('is lost when it sends no parameter sets at all, and the reason says what to do', async () => {
     const room = await pull(() => [IDR]);
     const inspect = (): { state: string; lostReason: string } =>
       component?.inspect() as { state: string; lostReason: string };

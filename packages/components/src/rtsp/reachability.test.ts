@@ -5,7 +5,7 @@ import { tcpAddress, whyUnreachable } from './reachability.js';
 let server: Server | undefined;
 afterEach(() => void server?.close());
 
-test('a source has an address to connect to unless it has a name or comes over UDP', () => {
+test('returns the address of a source unless it has a host name or uses UDP', () => {
   expect(tcpAddress('rtsp://user:pa%20ss@10.0.0.7/live?x=1')).toEqual({ host: '10.0.0.7', port: 554 });
   expect(tcpAddress('rtsps://[fd00::7]:8322/')).toEqual({ host: 'fd00::7', port: 8_322 });
   expect(tcpAddress('rtmp://10.0.0.7/app')).toEqual({ host: '10.0.0.7', port: 1_935 });
@@ -14,7 +14,7 @@ test('a source has an address to connect to unless it has a name or comes over U
   expect(tcpAddress('nonsense')).toBeUndefined();
 });
 
-test('a port where somebody listens is reachable, another one is refused', async () => {
+test('reports a port with a listener as reachable, and any other as refused', async () => {
   server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server!.once('listening', resolve));
   const { port } = server.address() as AddressInfo;

@@ -33,7 +33,7 @@ afterEach(() => component?.close());
 
 /** Starts a component whose process is the rig. */
 async function start(path: string, options: object = {}): Promise<void> {
-  // Node.js itself may take more than a second to start on a busy machine, and is silent until then.
+  // Node.js alone may take more than a second to start on a busy machine, and is silent until then.
   const kind = rtspKind({ processes, entry, clock, random: () => 0, hangMs: 4_000 });
   const sourceUri = `rtsp://admin:secret@camera/${path}`;
   const prepared = await kind.prepare({ sourceUri, reconnectDelay: 5_000, ...options }, context);
@@ -50,7 +50,7 @@ const inState = (state: string, connections = 1): Promise<number> =>
   until(() => inspect().state === state && inspect().connections === connections);
 const done = (what: ComponentReport['do']): ComponentReport[] => room.reports.filter((report) => report.do === what);
 
-describe('the options of an RTSP component', () => {
+describe('options of an RTSP component', () => {
   const refusal = async (options: Record<string, unknown>): Promise<string> => {
     try {
       return JSON.stringify((await rtspKind({ processes }).prepare(options, context)).properties);
@@ -60,7 +60,7 @@ describe('the options of an RTSP component', () => {
     }
   };
 
-  test('have defaults, and the address is shown without its credentials', async () => {
+  test('have defaults, and the address is shown without credentials', async () => {
     expect(await refusal({ sourceUri: 'rtsp://user:pass@cam/1' })).toBe(
       '{"sourceUri":"rtsp://***@cam/1","rtpPort":20000,"reconnectDelay":15000,"keepAliveInterval":15000,"pierceNat":true}',
     );
@@ -85,7 +85,7 @@ describe('the options of an RTSP component', () => {
   });
 });
 
-describe('an RTSP component', () => {
+describe('RTSP component', () => {
   test('publishes each track with its first frame', async () => {
     await start('play');
     await until(() => room.sent.length === 3);
@@ -101,7 +101,7 @@ describe('an RTSP component', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('withdraws its tracks when the source is lost, and connects again after the delay, without end', async () => {
+  test('withdraws its tracks when the source is lost, and reconnects after the delay, without limit', async () => {
     await start('lost');
     for (let connection = 1; connection <= 3; connection++) {
       await inState('waiting', connection);
@@ -117,7 +117,7 @@ describe('an RTSP component', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  test('connects once a second at most', async () => {
+  test('connects at most once per second', async () => {
     await start('lost', { reconnectDelay: 0 });
     await inState('waiting');
     clock.advance(999);
@@ -126,7 +126,7 @@ describe('an RTSP component', () => {
     expect(inspect().connections).toBe(2);
   });
 
-  test('leaves a source alone that takes too much memory, twice as long each time, an hour at most', async () => {
+  test('leaves a source alone that takes too much memory, twice as long each time, up to an hour', async () => {
     await start('costly');
     for (const [at, seconds] of [60, 120, 240, 480, 960, 1_920, 3_600, 3_600].entries()) {
       await inState('waiting', at + 1);
@@ -137,7 +137,7 @@ describe('an RTSP component', () => {
     expect(inspect().connections).toBe(9);
   });
 
-  test('whose source cannot be reached looks again without a process, until it is there', async () => {
+  test('checks an unreachable source without a process until it is reachable', async () => {
     const server = createServer();
     const listen = (port: number): Promise<number> =>
       new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)));
@@ -156,7 +156,7 @@ describe('an RTSP component', () => {
     server.close();
   });
 
-  test('delays connections that fail again and again, and starts over after one that lasted', async () => {
+  test('delays connections that keep failing, and starts over after one that lasted', async () => {
     await start('crash', { reconnectDelay: 0 });
     for (const [i, delay] of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
       await inState('waiting', i + 1);
@@ -186,21 +186,21 @@ describe('an RTSP component', () => {
     expect(() => process.kill(processId, 0)).toThrow('ESRCH');
   });
 
-  test('crashes when the source sends what rooms do not take', async () => {
+  test('crashes when the source sends media that rooms do not accept', async () => {
     await start('refused');
     expect(await room.until('crashed')).toMatchObject({ reason: 'the source sends H.265 (hevc)' });
     expect(inspect().state).toBe('failed');
     expect(clock.pending).toBe(0);
   });
 
-  test('goes on without sound that cannot be converted', async () => {
+  test('continues without sound that cannot be converted', async () => {
     await start('mute');
     await until(() => logged.length === 2);
     expect(logged[1]).toEqual(['rtsp.no_sound', expect.objectContaining({ reason: expect.stringContaining('cook') })]);
     expect(inspect().state).toBe('playing');
   });
 
-  test('warns of options without effect, unless they have their defaults', async () => {
+  test('warns about options without effect, unless they have their defaults', async () => {
     await start('stream', { keepAliveInterval: 15_000, pierceNat: true });
     expect(logged.filter(([event]) => event === 'rtsp.option_without_effect')).toEqual([]);
     await component.close();
@@ -211,7 +211,7 @@ describe('an RTSP component', () => {
     ]);
   });
 
-  test('logs a source that stays away once, and nothing of its credentials', async () => {
+  test('logs a source that stays away once, and without its credentials', async () => {
     await start('crash');
     for (let connection = 1; connection <= 3; connection++) {
       await inState('waiting', connection);

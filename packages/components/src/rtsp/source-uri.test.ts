@@ -5,7 +5,7 @@ import { parseSourceUri } from './source-uri.js';
 
 const shown = (uri: string): string | undefined => parseSourceUri(uri)?.shown;
 
-describe('the address of a source', () => {
+describe('address of a source', () => {
   test('has one of five schemes and a host', () => {
     for (const uri of [
       'rtsp://camera',
@@ -36,7 +36,7 @@ describe('the address of a source', () => {
       'rtmpt://host/live',
       `rtsp://host/${'a'.repeat(2_048)}`,
     ]) {
-      expect([uri, parseSourceUri(uri)]).toEqual([uri, undefined]);
+      expect({ uri, parsed: parseSourceUri(uri) }).toEqual({ uri, parsed: undefined });
     }
   });
 
@@ -57,7 +57,7 @@ describe('the address of a source', () => {
     expect(shown('rtsp://cam/plain')).toBe('rtsp://cam/plain');
   });
 
-  test('of SRT may name the stream and its protection, and nothing that opens a listener or takes memory', () => {
+  test('may name an SRT stream and its encryption, but nothing that opens a listener or takes memory', () => {
     const options = (query: string): unknown => parseSourceUri(`srt://host:9000?${query}`)?.srt;
     expect(options('mode=caller&streamid=read%3Acam&passphrase=0123456789&pbkeylen=32&latency=200')).toEqual({
       streamid: 'read:cam',
@@ -78,7 +78,7 @@ describe('the address of a source', () => {
       'constructor=x',
       '__proto__=x',
     ]) {
-      expect([query, options(query)]).toEqual([query, undefined]);
+      expect({ query, options: options(query) }).toEqual({ query, options: undefined });
     }
   });
 
@@ -103,7 +103,7 @@ describe('the address of a source', () => {
     );
   });
 
-  test('that is garbage is refused or printable, with a known scheme', () => {
+  test('rejects garbage, or is printable with a known scheme', () => {
     const pieces = fc.constantFrom(
       'rtsp',
       'srt',
@@ -132,7 +132,7 @@ describe('the address of a source', () => {
         const uri = parseSourceUri(given);
         if (uri === undefined) return;
         expect(uri.shown).toMatch(/^(rtsps?|srt|rtmps?):\/\/[!-~]+$/);
-        // The native library ends its host at the same place.
+        // The native library ends the host at the same place.
         expect(uri.secret).toMatch(/^[a-z]+:\/\/([^/?#]*@)?[^/?#@]+([/?#]|$)/);
       }),
       { numRuns: fuzzRuns(10_000) },

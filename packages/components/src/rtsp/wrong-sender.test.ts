@@ -1,4 +1,4 @@
-// The real process against cameras on the loopback interface, and strangers who send to its ports.
+// The real process against loopback cameras, and strangers who send to its ports.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
@@ -55,7 +55,7 @@ function certificate(): { key: Buffer; cert: Buffer } {
 const CAMERA = 0xca;
 const STRANGER = 0xee;
 
-/** RTP packet with a key picture of one slice that is filled with `mark`. */
+/** An RTP packet with a key picture of one slice filled with `mark`. */
 function keyPicture(mark: number, sequence: number): Buffer {
   const packet = Buffer.alloc(100, mark);
   packet.writeUInt16BE(0x80e0, 0);
@@ -67,8 +67,8 @@ function keyPicture(mark: number, sequence: number): Buffer {
   return packet;
 }
 
-/** Starts a camera that takes UDP only, and a component that pulls it. */
-/** `setUp` is awaited before the camera agrees to send. */
+/** Starts a camera that supports only UDP, and a component that pulls from it. */
+/** Awaited before the camera agrees to send. */
 async function pullByUdp(
   query: string,
   rtpPort: number,
@@ -104,16 +104,16 @@ async function pullByUdp(
 
 pulling('RTP over UDP [needs node-av]', () => {
   test.each([
-    ['that the address of the camera asks for', '?udp'],
-    ['that the camera asks for by refusing TCP', ''],
+    ['is requested by the address', '?udp'],
+    ['follows a refusal of TCP', ''],
   ])(
-    '%s is taken from the camera only',
+    'is accepted only from the camera when it %s',
     async (_title, query) => {
       const { first: port } = await freeUdpRange(4);
       const strangers = [await udpSocket('127.0.0.2'), await udpSocket('127.0.0.1')];
       let camera: Socket | undefined;
       let sequence = 0;
-      // Strangers send before the camera has agreed to send, too.
+      // Strangers also send before the camera has agreed to send.
       const sending = setInterval(() => {
         sequence += 1;
         for (const stranger of strangers) stranger.send(keyPicture(STRANGER, sequence), port, '127.0.0.1');
@@ -138,9 +138,9 @@ pulling('RTP over UDP [needs node-av]', () => {
   );
 });
 
-pulling('a camera with RTSP over TLS [needs node-av, openssl]', () => {
+pulling('camera with RTSP over TLS [needs node-av, openssl]', () => {
   test.each(['', '?udp'])(
-    'that refuses RTP over TCP is not asked for UDP, which nothing encrypts: "%s"',
+    'is not asked for UDP, which is never encrypted, when it refuses RTP over TCP: "%s"',
     async (query) => {
       const { port, heard } = await serve((request, cseq) => {
         if (request.startsWith('DESCRIBE')) return described(described264, cseq);

@@ -48,8 +48,8 @@ afterEach(async () => {
 
 const stored = (key: string): Promise<Buffer> => readFile(join(storage, 'calls', `${key}._S3rver_object`));
 
-describe('a bucket', () => {
-  test('gets small files and large ones, in parts', async () => {
+describe('bucket', () => {
+  test('receives small files whole and large ones in parts', async () => {
     const large = Buffer.alloc(12 * 1024 * 1024, 'frame');
     await writeFile(join(local, 'small.ogg'), 'sound');
     await writeFile(join(local, 'large.mp4'), large);
@@ -59,7 +59,7 @@ describe('a bucket', () => {
     expect((await stored('a/large.mp4')).equals(large)).toBe(true);
   });
 
-  test('replaces an object, tells its size, and removes it', async () => {
+  test('replaces an object, reports its size, and removes it', async () => {
     await writeFile(join(local, 'a.ogg'), 'so');
     await store.put('b/a.ogg', join(local, 'a.ogg'));
     expect(await store.sizeOf('b/a.ogg')).toBe(2);
@@ -71,12 +71,12 @@ describe('a bucket', () => {
     await expect(stored('b/a.ogg')).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('gets nothing of a file that is not there', async () => {
+  test('receives nothing for a file that does not exist', async () => {
     await expect(store.put('d/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
     expect(await store.sizeOf('d/a.ogg')).toBeUndefined();
   });
 
-  test('that does not answer is given up after its time', async () => {
+  test('is given up on when it does not answer in time', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     await writeFile(join(local, 'a.ogg'), 'sound');
@@ -91,7 +91,7 @@ describe('a bucket', () => {
     silent.close();
   });
 
-  test('that falls silent is given up, so that there can be another try', async () => {
+  test('is given up on when it falls silent, so that a retry is possible', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     await writeFile(join(local, 'a.ogg'), 'sound');
@@ -107,7 +107,7 @@ describe('a bucket', () => {
     silent.close();
   });
 
-  /** A store that answers each request with this much, and then with no end. */
+  /** Starts a store that sends this much of a response to each request, and then never ends it. */
   async function endless(answer: (response: ServerResponse) => void): Promise<{ url: string; end(): void }> {
     const server = createServer((request, response) => {
       request.resume();
@@ -125,7 +125,7 @@ describe('a bucket', () => {
     return { url: `http://127.0.0.1:${port}`, end };
   }
 
-  test('whose answer does not end is given up after a megabyte', async () => {
+  test('is given up on after a megabyte of an endless response', async () => {
     let sent = 0;
     const flood = await endless((response) => {
       const more = (): void => {
@@ -143,13 +143,13 @@ describe('a bucket', () => {
       message: expect.stringContaining('more than 1048576 bytes'),
     });
     await expect(other.remove('g/a.ogg')).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
-    // What the operating system buffers comes on top, once per try.
+    // Plus what the operating system buffers, once per attempt.
     expect(sent).toBeLessThan(64 * 1024 * 1024);
     other.close();
     flood.end();
   });
 
-  test('whose answer trickles is given up after its time', async () => {
+  test('is given up on when its response trickles for too long', async () => {
     const drip = await endless((response) => {
       const timer = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(timer));
@@ -163,7 +163,7 @@ describe('a bucket', () => {
     drip.end();
   });
 
-  test('that may only be written to does not tell sizes', async () => {
+  test('does not report sizes if it may only be written to', async () => {
     const forbidding = createServer((_, response) => response.writeHead(403).end()).listen(0, '127.0.0.1');
     await once(forbidding, 'listening');
     const { port } = forbidding.address() as AddressInfo;
@@ -174,7 +174,7 @@ describe('a bucket', () => {
     forbidding.close();
   });
 
-  test('that is not there, wrong credentials and a store that is down say what is wrong', async () => {
+  test('reports what is wrong if it does not exist, the credentials are wrong or the store is down', async () => {
     await writeFile(join(local, 'a.ogg'), 'sound');
     const attempt = async (changes: Partial<S3Target>): Promise<string> => {
       const other = await openStore({ ...target, ...changes });
@@ -190,7 +190,7 @@ describe('a bucket', () => {
   });
 });
 
-test('a finished recording arrives under its key, and only then leaves the disk', async () => {
+test('deletes a finished recording locally only after it has arrived under its key', async () => {
   const directory = join(local, 'kitchen', 'part_1');
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, 'a.ogg'), 'sound');

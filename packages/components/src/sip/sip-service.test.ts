@@ -55,8 +55,8 @@ const audio = (trackId: string, kind: 'audio' | 'video' = 'audio'): ReceivedTrac
   },
 });
 
-describe('a SIP component', () => {
-  test('is prepared with the credentials that clients compare, and refuses what is none', async () => {
+describe('SIP component', () => {
+  test('is prepared with the credentials that clients compare, and rejects invalid ones', async () => {
     const given = { address: 'sip.example.com:5070', username: 'u', password: 'p' };
     const prepared = await service.kind.prepare(
       { registrarCredentials: { ...given, more: 1 } },
@@ -80,7 +80,7 @@ describe('a SIP component', () => {
       });
   });
 
-  test('goes on with its call when a signal comes that was meant for the server', async () => {
+  test('continues its call when it gets a signal meant for the server', async () => {
     const { room, component, id } = await phone();
     component.dial?.('1');
     await until(() => room.sent.length > 0);
@@ -91,13 +91,13 @@ describe('a SIP component', () => {
     expect(does(room)).toEqual(['publish']);
   });
 
-  test('is a track of the room while the phone is heard, and shows what it does', async () => {
+  test('is a track of the room while the phone is heard, and reports its state', async () => {
     const { room, component, id } = await phone();
     component.receive?.([audio('ann-voice'), audio('ann-face', 'video')]);
     component.dial?.('+1 (23) 4');
     await until(() => room.sent.length > 20);
     expect(does(room)).toEqual(['publish']);
-    // On a busy machine packets of the phone come late or not at all, and whole frames are missing then.
+    // On a busy machine the phone's packets come late or not at all, which leaves whole frames out.
     const steps = room.sent.slice(1).map(({ timestamp }, n) => timestamp - (room.sent[n]?.timestamp ?? 0));
     expect(steps.filter((step) => step <= 0 || step % 960 !== 0)).toEqual([]);
     expect([...room.taps.keys()]).toEqual(['ann-voice']);
@@ -124,7 +124,7 @@ describe('a SIP component', () => {
     await component.close();
   });
 
-  test('the phone hears what is said in the room', async () => {
+  test('lets the phone hear what is said in the room', async () => {
     const { room, component } = await phone();
     component.receive?.([audio('voice')]);
     component.dial?.('1');
@@ -136,12 +136,12 @@ describe('a SIP component', () => {
       await room.frame('voice', { timestamp: n * 960, data: voice.encode(loud) });
       await new Promise((wait) => setTimeout(wait, 10));
     }
-    // It echoes: silence takes few bytes of Opus, a tone takes more.
+    // The provider echoes: silence takes few bytes of Opus, a tone takes more.
     const bytes = room.sent.slice(before).map(({ data }) => data.length);
     expect(Math.max(...bytes)).toBeGreaterThan(2 * Math.min(...bytes));
   });
 
-  test('calls again after one that was not answered, or refused', async () => {
+  test('calls again after a call that was refused or not answered', async () => {
     const { room, component, id } = await phone();
     provider.answers = 486;
     component.dial?.('1');
@@ -150,7 +150,7 @@ describe('a SIP component', () => {
     provider.answers = 200;
     component.dial?.('2');
     await until(() => room.sent.length > 0);
-    // A second number while the first is on the line is not dialled; one after hanging up is.
+    // A second number is not dialled while the first is on the line, but one after hanging up is.
     component.dial?.('3');
     component.hangUp?.();
     component.dial?.('4');
@@ -173,14 +173,14 @@ describe('a SIP component', () => {
     provider.registers = 200;
   });
 
-  test('what is no number ends it', async () => {
+  test('ends the call when the number is invalid', async () => {
     const { room, component } = await phone();
     for (const number of ['', 'five', '+', '1+2', '12;x']) component.dial?.(number);
     expect(does(room)).toEqual(['crashed']);
     expect(provider.titles()).not.toContain('INVITE');
   });
 
-  test('an address behind a router is advertised, not bound', async () => {
+  test('advertises an address behind a router without binding to it', async () => {
     start({ address: '192.0.2.7', ownAddresses: () => ['127.0.0.1'] });
     const { id } = await phone();
     await until(() => service.inspect(id)?.registration.state === 'registered');
@@ -191,7 +191,7 @@ describe('a SIP component', () => {
 describe('processes of calls', () => {
   const processes = (ids: string[]) => ids.map((id) => service.inspect(id)?.call?.processId);
 
-  test('few calls have one each, many share; a fault costs those that are in it', async () => {
+  test('serve one call each when few and share when many, and a crash costs only their own calls', async () => {
     start({ mostProcesses: 2 });
     const all = [await phone('a'), await phone('b'), await phone('c')];
     for (const { component, room } of all) {
@@ -209,7 +209,7 @@ describe('processes of calls', () => {
     expect(does(all[1]!.room)).toEqual(['publish']);
   });
 
-  test('one that is stuck is killed', async () => {
+  test('are killed when they are stuck', async () => {
     start({ hangMs: 4_000 });
     const { room, component, id } = await phone();
     component.dial?.('1');
@@ -221,7 +221,7 @@ describe('processes of calls', () => {
     expect(provider.titles().slice(-2)).toEqual(['BYE', 'REGISTER 0']);
   });
 
-  test('one that cannot be started costs the component that wanted it', async () => {
+  test('fail only their own component when they cannot be started', async () => {
     start({ entry: new URL('./nowhere.js', import.meta.url) });
     const { room, component } = await phone();
     component.dial?.('1');

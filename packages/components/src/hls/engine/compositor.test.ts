@@ -13,7 +13,7 @@ import type { EnginePart, FromEngine, ToEngine } from './engine-protocol.js';
 import { PLAYOUT_MS } from './timing.js';
 
 const run = promisify(execFile);
-// It runs what is in dist/.
+// The rig runs the code in dist/.
 const rig = fileURLToPath(new URL('../../testing/compositor-rig.mjs', import.meta.url));
 const missing = ((): string | undefined => {
   if (spawnSync('ffmpeg', ['-version']).status !== 0) return 'ffmpeg is not installed';
@@ -27,7 +27,7 @@ const missing = ((): string | undefined => {
 if (missing !== undefined) process.stderr.write(`*** ${missing}, so the tests of the compositor are SKIPPED. ***\n`);
 const composing = missing === undefined ? describe : describe.skip;
 
-// It encodes seconds of video, on a machine that may be busy.
+// Encoding seconds of video takes time on a busy machine.
 jest.setTimeout(60_000);
 
 interface Event {
@@ -52,7 +52,7 @@ beforeAll(async () => {
   const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '30', '-pix_fmt', 'yuv420p'];
   const make = (input: string, seconds: number, args: readonly string[], name: string): Promise<unknown> =>
     run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', input, '-t', String(seconds), ...args, path(name)]);
-  // White for a tenth of a second in the middle of each second, and a beep at the same time.
+  // White for a tenth of a second in the middle of each second, with a beep at the same time.
   const clap = 'between(mod(t,1),0.5,0.599)';
   await Promise.all([
     make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
@@ -74,7 +74,7 @@ afterAll(async () => {
   if (missing === undefined) await rm(folder, { recursive: true, force: true });
 });
 
-/** Arrivals of a track's frames: each this long after it was captured, by a clock that is far from ours. */
+/** Arrivals of a track's frames, each this long after its capture on a clock far from ours. */
 function arrivals(
   track: string,
   frames: readonly FileFrame[],
@@ -101,7 +101,7 @@ async function compose(events: readonly Event[], untilMs: number): Promise<Made[
 interface Measured {
   made: Made[];
   picturesLeftOut: number;
-  /** Resident memory of the process at its highest. */
+  /** Peak resident memory of the process. */
   peakMib: number;
 }
 
@@ -117,7 +117,7 @@ async function measure(events: readonly Event[], untilMs: number): Promise<Measu
 const partsOf = (made: readonly Made[]): (EnginePart & { atMs: number })[] =>
   made.flatMap((message) => (message.type === 'part' ? [{ ...message.part, atMs: message.atMs }] : []));
 
-/** The stream as a player decodes it. */
+/** Returns the stream as decoded by a player. */
 async function decode(made: readonly Made[], size: string): Promise<{ pixels: Buffer; samples: Int16Array }> {
   const init = made.find((message) => message.type === 'started')!.init;
   await writeFile(path('stream.mp4'), Buffer.concat([init, ...partsOf(made).map(({ data }) => data)]));
@@ -131,7 +131,7 @@ async function decode(made: readonly Made[], size: string): Promise<{ pixels: Bu
   };
 }
 
-/** Seconds at which something begins that was not there a moment ago. */
+/** Returns the seconds at which something starts after a break. */
 function onsets(loud: (i: number) => boolean, count: number, perSecond: number): number[] {
   const found: number[] = [];
   for (let i = 0; i < count; i += 1) {
@@ -141,7 +141,7 @@ function onsets(loud: (i: number) => boolean, count: number, perSecond: number):
   return found;
 }
 
-/** For each flash how much later its beep begins, ms. */
+/** Returns by how many ms each flash precedes its beep. */
 async function beepsAfterFlashes(made: readonly Made[]): Promise<number[]> {
   const { pixels, samples } = await decode(made, '1:1');
   const flashes = onsets((i) => pixels[3 * i]! > 128, pixels.length / 3, 30);
@@ -152,8 +152,8 @@ async function beepsAfterFlashes(made: readonly Made[]): Promise<number[]> {
   });
 }
 
-composing('lips and voice [needs node-av]', () => {
-  /** Pictures take 90 to 150 ms, sound 20 to 40: as over a link that large pictures fill. */
+composing('lip sync [needs node-av]', () => {
+  /** Pictures take 90 to 150 ms and sound 20 to 40 ms, as on a link saturated by large pictures. */
   const ways = { video: (i: number) => 90 + (i % 7) * 10, audio: (i: number) => 20 + (i % 3) * 10 };
   const clap = async (times: { senderClockMs?: number; reportsFromMs?: number }): Promise<Event[]> => [
     tracksAt(0, ['v', 'video', 'ann'], ['a', 'audio', 'ann']),
@@ -161,20 +161,20 @@ composing('lips and voice [needs node-av]', () => {
     ...arrivals('a', await sound('beep.ogg'), { codec: 'opus', wayMs: ways.audio, ...times }),
   ];
 
-  test('stay within 40 ms by sender reports, whatever way each takes and whatever the publisher says the time is', async () => {
+  test("stays within 40 ms thanks to sender reports, whatever the delays and the publisher's clock", async () => {
     const offsets = await beepsAfterFlashes(await compose(await clap({ senderClockMs: -9e9 }), 6_000));
     expect(offsets.length).toBeGreaterThanOrEqual(4);
     for (const offset of offsets) expect(Math.abs(offset)).toBeLessThan(40);
   });
 
-  test('come together when the first report comes after a second, and are apart by their ways before', async () => {
+  test('is reached when the first report arrives after a second, and off by the delays before', async () => {
     const times = { senderClockMs: 77, reportsFromMs: 1_000 };
     const offsets = await beepsAfterFlashes(await compose(await clap(times), 6_000));
     expect(offsets[0]).toBeLessThan(-20);
     for (const offset of offsets.slice(2)) expect(Math.abs(offset)).toBeLessThan(40);
   });
 
-  test('stay together when the way of both becomes longer than all buffers, and shorter again', async () => {
+  test('survives a delay of both tracks that exceeds all buffers and shrinks again', async () => {
     const longer = (way: (i: number) => number, perSecond: number) => (i: number) =>
       way(i) + (i / perSecond > 0.8 && i / perSecond < 3.1 ? 400 : 0);
     const times = { senderClockMs: 5 };
@@ -184,19 +184,19 @@ composing('lips and voice [needs node-av]', () => {
       ...arrivals('a', await sound('beep.ogg'), { codec: 'opus', wayMs: longer(ways.audio, 50), ...times }),
     ];
     const offsets = await beepsAfterFlashes(await compose(events, 6_000));
-    // The clap after the one in the middle of the change, and all that follow.
+    // The clap after the one in the middle of the change, and all later ones.
     const steady = offsets.slice(-4);
     expect(offsets.length).toBeGreaterThanOrEqual(5);
     for (const offset of steady) expect(Math.abs(offset)).toBeLessThan(40);
   });
 });
 
-composing('the canvas [needs node-av]', () => {
+composing('canvas [needs node-av]', () => {
   const size = { width: 64, height: 36 };
   const colours = { red: [200, 30, 30], blue: [30, 30, 200], black: [0, 0, 0] };
   const draw = async (made: readonly Made[]) => {
     const { pixels, samples } = await decode(made, `${size.width}:${size.height}:flags=neighbor`);
-    /** x and y from 0 to 1. */
+    /** x and y are in 0..1. */
     const at = (second: number, x: number, y = 0.5): string => {
       const frame = Math.round(second * HLS_PROFILE.framesPerSecond) * size.width * size.height;
       const pixel = 3 * (frame + Math.floor(y * size.height) * size.width + Math.floor(x * size.width));
@@ -209,7 +209,7 @@ composing('the canvas [needs node-av]', () => {
     return { at, loudness };
   };
 
-  test('gives the tile of somebody who sends nothing for ten seconds to the others, and takes him back', async () => {
+  test('gives the tile of a publisher silent for ten seconds to the others, and returns it later', async () => {
     const blueFrames = await pictures('blue.h264');
     const made = await compose(
       [
@@ -222,23 +222,25 @@ composing('the canvas [needs node-av]', () => {
     const { at } = await draw(made);
     const rows = [1, 11, 12.8, 15].map((second) => [at(second, 0.25), at(second, 0.75)].join(' '));
     expect(rows).toEqual(['red blue', 'red blue', 'red red', 'red blue']);
-    // A picture of the shape of the canvas fills it when it is alone.
-    expect([at(1, 0.25, 0.1), at(12.8, 0.25, 0.1)]).toEqual(['black', 'red']);
+    // A lone picture with the canvas's aspect ratio fills the canvas.
+    expect(at(1, 0.25, 0.1)).toBe('black');
+    expect(at(12.8, 0.25, 0.1)).toBe('red');
   });
 
-  test('is black while there is only sound, which is heard, and nothing counts as a picture', async () => {
+  test('is black while there is only sound, which is audible, and does not count as a picture', async () => {
     const made = await compose(
       [tracksAt(0, ['a', 'audio', 'ann']), ...arrivals('a', await sound('beep.ogg'), { codec: 'opus' })],
       2_100,
     );
     const { at, loudness } = await draw(made);
-    expect([at(0.5, 0.5), at(1.5, 0.5)]).toEqual(['black', 'black']);
+    expect(at(0.5, 0.5)).toBe('black');
+    expect(at(1.5, 0.5)).toBe('black');
     expect(loudness(0.7)).toBeGreaterThan(2_000);
     expect(loudness(1.2)).toBeLessThan(200);
     expect(partsOf(made).map(({ hasPicture }) => hasPicture)).not.toContain(true);
   });
 
-  test('begins with the first track, and goes on black and silent in the same steps when everybody has left', async () => {
+  test('starts with the first track, and continues black and silent after everyone has left', async () => {
     const made = await compose(
       [
         tracksAt(700, ['r', 'video', 'ann'], ['a', 'audio', 'ann']),
@@ -252,17 +254,19 @@ composing('the canvas [needs node-av]', () => {
     expect(parts[0]!.atMs).toBeGreaterThan(1_000);
     expect(parts.slice(0, -1).every(({ frames }) => frames === HLS_PROFILE.framesPerPart)).toBe(true);
     expect(parts.filter(({ independent }) => independent).every(({ part }) => part === 0)).toBe(true);
-    // What the first picture shows was captured when it was due less the time that everything may take.
+    // The first picture was captured when it was due, minus the total playout delay.
     expect(parts[0]!.startedAtMs).toBe(1_000_000 + 700 - PLAYOUT_MS);
     for (const [i, { atMs }] of parts.slice(0, -1).entries()) {
       expect(Math.abs(atMs - parts[0]!.atMs - (i * 1_000) / 3)).toBeLessThanOrEqual(5);
     }
     const { at, loudness } = await draw(made);
-    expect([at(1, 0.5), at(2.5, 0.5), at(4.5, 0.5)]).toEqual(['red', 'black', 'black']);
+    expect(at(1, 0.5)).toBe('red');
+    expect(at(2.5, 0.5)).toBe('black');
+    expect(at(4.5, 0.5)).toBe('black');
     expect(loudness(3.5)).toBeLessThan(200);
   });
 
-  test('keeps nothing of a picture beside the next one of another shape', async () => {
+  test('shows nothing of the previous picture beside one of another shape', async () => {
     const [across, upright] = [await pictures('red.h264'), await pictures('upright.h264')];
     const turned = [...across.slice(0, 30), ...upright.slice(30, 60)];
     const made = await compose(
@@ -270,18 +274,21 @@ composing('the canvas [needs node-av]', () => {
       2_100,
     );
     const { at } = await draw(made);
-    expect([at(0.8, 0.1), at(0.8, 0.5)]).toEqual(['red', 'red']);
-    expect([at(1.6, 0.1), at(1.6, 0.5), at(1.6, 0.9)]).toEqual(['black', 'blue', 'black']);
+    expect(at(0.8, 0.1)).toBe('red');
+    expect(at(0.8, 0.5)).toBe('red');
+    expect(at(1.6, 0.1)).toBe('black');
+    expect(at(1.6, 0.5)).toBe('blue');
+    expect(at(1.6, 0.9)).toBe('black');
   });
 
-  test('leaves out pictures beyond the limits with one line, and takes them back within', async () => {
+  test('leaves out pictures beyond the limits with one message per track, and shows them once within', async () => {
     const [redFrames, greedyFrames] = [await pictures('red.h264'), await pictures('greedy.h264')];
     const { made, picturesLeftOut } = await measure(
       [
         tracksAt(0, ['r', 'video', 'ann'], ['h', 'video', 'bob'], ['g', 'video', 'eve']),
         ...arrivals('r', redFrames.slice(0, 60), { codec: 'h264' }),
         ...arrivals('h', await pictures('huge.h264'), { codec: 'h264' }),
-        // The publisher changes to another size with a key frame.
+        // The publisher switches to another size with a key frame.
         ...arrivals('g', [...greedyFrames.slice(0, 15), ...(await pictures('blue.h264')).slice(30, 60)], {
           codec: 'h264',
         }),
@@ -289,8 +296,10 @@ composing('the canvas [needs node-av]', () => {
       2_100,
     );
     const { at } = await draw(made);
-    expect([at(0.6, 0.25), at(0.6, 0.75)]).toEqual(['red', 'red']);
-    expect([at(1.8, 0.25), at(1.8, 0.75)]).toEqual(['red', 'blue']);
+    expect(at(0.6, 0.25)).toBe('red');
+    expect(at(0.6, 0.75)).toBe('red');
+    expect(at(1.8, 0.25)).toBe('red');
+    expect(at(1.8, 0.75)).toBe('blue');
     expect(made.filter(({ type }) => type === 'leftOut').map((message) => ({ ...message, atMs: 0 }))).toEqual([
       { type: 'leftOut', track: 'h', reason: 'its pictures of 4112x2304 are larger than 4096x2304', atMs: 0 },
       {
@@ -305,7 +314,7 @@ composing('the canvas [needs node-av]', () => {
     expect(made.filter(({ type }) => type === 'keyFrameWanted')).toEqual([]);
   });
 
-  test('keeps its memory with many large tracks of one publisher, and the picture of another one', async () => {
+  test("keeps its memory limit and the other publisher's picture when one has many large tracks", async () => {
     const [redFrames, largeFrames] = [await pictures('red.h264'), await pictures('large.h264')];
     const ids = Array.from({ length: 8 }, (_, i) => `l${i}`);
     const { made, peakMib } = await measure(
@@ -319,14 +328,17 @@ composing('the canvas [needs node-av]', () => {
     expect(made.some((message) => message.type === 'leftOut' && message.track === 'r')).toBe(false);
     expect(made.filter((message) => message.type === 'leftOut' && message.track !== 'r')).toHaveLength(6);
     const { at } = await draw(made);
-    // Two large ones and the red one, of which two are in the first row.
-    expect([at(0.7, 0.25, 0.25), at(0.7, 0.75, 0.25), at(0.7, 0.5, 0.75)]).toEqual(['blue', 'blue', 'red']);
+    // Two large pictures in the first row and the red one below.
+    expect(at(0.7, 0.25, 0.25)).toBe('blue');
+    expect(at(0.7, 0.75, 0.25)).toBe('blue');
+    expect(at(0.7, 0.5, 0.75)).toBe('red');
     expect(peakMib).toBeLessThan(400);
   });
 
-  test('waits for a key frame at the start of a track, keeps its tile black meanwhile, and asks again', async () => {
+  test("keeps a new track's tile black until a key frame, and repeats the request for one", async () => {
     const [redFrames, blueFrames] = [await pictures('red.h264'), await pictures('blue.h264')];
-    // Half a second of red; then blue without its first frame, as another track: it has nothing to decode before its next key frame.
+    // Half a second of red, then blue without its first frame as another track, which has nothing to decode before its
+    // next key frame.
     const events = [
       tracksAt(0, ['r', 'video', 'ann']),
       ...arrivals('r', redFrames.slice(0, 15), { codec: 'h264' }),
@@ -335,7 +347,9 @@ composing('the canvas [needs node-av]', () => {
     ];
     const made = await compose(events, 2_100);
     const { at } = await draw(made);
-    expect([at(0.4, 0.5), at(1, 0.5), at(1.6, 0.5)]).toEqual(['red', 'black', 'blue']);
+    expect(at(0.4, 0.5)).toBe('red');
+    expect(at(1, 0.5)).toBe('black');
+    expect(at(1.6, 0.5)).toBe('blue');
     const asked = made.filter(({ type }) => type === 'keyFrameWanted');
     expect(asked.length).toBeGreaterThanOrEqual(1);
     expect(asked.length).toBeLessThanOrEqual(3);

@@ -4,7 +4,7 @@ import { idr, picture, PPS, SPS } from '../../testing/room.js';
 import { HLS_PROFILE } from '../profile.js';
 import { PartCutter } from './part-cutter.js';
 
-test('the sound of a part reaches the end of its pictures, and not a frame further', () => {
+test('ends the sound of a part with its pictures, and not a frame later', () => {
   const parts: { frames: number; last: boolean }[] = [];
   const cutter = new PartCutter({
     audioConfig: Buffer.from([0x11, 0x90]),
@@ -20,7 +20,7 @@ test('the sound of a part reaches the end of its pictures, and not a frame furth
       sounds += 1;
     }
     cutter.cutWhenFull();
-    // 1,600 samples a picture, 1,024 a frame of sound: after 16 pictures both end together.
+    // 1,600 samples per picture and 1,024 per audio frame: after 16 pictures both end together.
     expect(sounds).toBe(Math.ceil((pictures * 1_600) / 1_024));
   }
   expect(parts.map(({ frames }) => frames)).toEqual(Array.from({ length: 12 }, () => 10));

@@ -5,7 +5,7 @@ const FRAME_MS = 20;
 const sound = (amplitude: number): Int16Array =>
   Int16Array.from({ length: 96 }, (_, i) => (i % 2 ? 1 : -1) * amplitude);
 
-/** Four people with camera and microphone, of whom two are shown. */
+/** Four people with camera and microphone, two of whom are shown. */
 function room() {
   const people = ['ann', 'bob', 'cid', 'dee'];
   const cameras = people.map((origin) => `${origin} camera`);
@@ -23,8 +23,8 @@ function room() {
   return { speakers, cameras, tracks, speaks, shown: () => speakers.choose(cameras) };
 }
 
-describe('where there are more pictures than tiles', () => {
-  test('the first are shown until somebody else speaks, who takes the tile of the one silent for longest', () => {
+describe('with more pictures than tiles', () => {
+  test('shows the first ones until another person speaks, who takes the tile silent for longest', () => {
     const { speaks, shown } = room();
     expect(shown()).toEqual(['ann camera', 'bob camera']);
     speaks('bob', 1_000);
@@ -34,20 +34,20 @@ describe('where there are more pictures than tiles', () => {
     expect(shown()).toEqual(['ann camera', 'dee camera']);
     speaks('cid', 1_000);
     expect(shown()).toEqual(['cid camera', 'dee camera']);
-    // Nothing changes while those who are shown speak, or all are silent.
+    // Nothing changes while the people shown speak or everyone is silent.
     speaks('dee', 1_000);
     speaks('', 5_000);
     expect(shown()).toEqual(['cid camera', 'dee camera']);
   });
 
-  test('noise and a cough are no speech', () => {
+  test('does not take noise or a cough for speech', () => {
     const { speaks, shown } = room();
     speaks('dee', 5_000, 40);
     speaks('cid', 60);
     expect(shown()).toEqual(['ann camera', 'bob camera']);
   });
 
-  test('who leaves makes room for the one who spoke last', () => {
+  test('gives the tile of a person who leaves to the last speaker', () => {
     const { speakers, cameras, tracks, speaks, shown } = room();
     speaks('dee', 1_000);
     speaks('cid', 1_000);
@@ -58,7 +58,7 @@ describe('where there are more pictures than tiles', () => {
   });
 });
 
-test('where there are enough tiles everybody is shown in order', () => {
+test('with enough tiles everyone is shown in order', () => {
   const { speakers, cameras, speaks } = room();
   speaks('bob', 1_000);
   expect(speakers.choose(cameras.slice(0, 2))).toEqual(['ann camera', 'bob camera']);

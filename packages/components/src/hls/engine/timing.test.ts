@@ -3,30 +3,30 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { FarClock, publisherClock, TrackTiming } from './timing.js';
 
-describe('a clock far away', () => {
-  test('is set by what was fastest: what takes longer was captured when it was captured', () => {
+describe('remote clock', () => {
+  test('is set by the fastest frame: a slower frame was not captured later', () => {
     const clock = new FarClock(0);
     clock.localTimeOf(0, 1_030);
     expect(clock.localTimeOf(20, 1_020 + 10)).toBe(1_030);
     expect(clock.localTimeOf(40, 1_040 + 90)).toBe(1_050);
   });
 
-  test('may drift: what was fastest long ago does not count', () => {
+  test('may drift, because a fast frame of long ago does not count', () => {
     const clock = new FarClock(0);
-    // Half a second per hour.
+    // Drifts by half a second per hour.
     for (let ms = 0; ms <= 120_000; ms += 20) clock.localTimeOf(ms - ms / 7_200, ms + 50);
     const captured = clock.localTimeOf(120_020 - 120_020 / 7_200, 120_070);
     expect(Math.abs(captured! - 120_070)).toBeLessThan(6);
   });
 
-  test('is set anew at once when the publisher sets it, either way', () => {
+  test('is reset immediately when the publisher sets it, either way', () => {
     const clock = new FarClock(0);
     clock.localTimeOf(0, 1_000);
     expect(clock.localTimeOf(-3_600_000, 1_020)).toBe(1_020);
     expect(clock.localTimeOf(7_200_000, 1_040)).toBe(1_040);
   });
 
-  test('follows a way that has become longer within a second, and a shorter one at once', () => {
+  test('follows a longer path within a second and a shorter one immediately', () => {
     const clock = new FarClock(0);
     for (let ms = 0; ms < 1_000; ms += 20) clock.localTimeOf(ms, ms);
     let captured: number | undefined;
@@ -35,7 +35,7 @@ describe('a clock far away', () => {
     expect(clock.localTimeOf(2_220, 2_220)).toBe(2_220);
   });
 
-  test('never says that something was captured after it came, whatever comes when', () => {
+  test('never places a capture after its arrival, whatever arrives when', () => {
     const step = fc.record({
       gapMs: fc.nat(3_000),
       wayMs: fc.nat(2_000),
@@ -58,21 +58,21 @@ describe('a clock far away', () => {
   });
 });
 
-describe('the tracks of one publisher', () => {
-  test('share its clock from the first report on, and go by their own fastest frame before', () => {
+describe('tracks of one publisher', () => {
+  test('share its clock from the first report on, and follow their own fastest frames before', () => {
     const publisher = publisherClock();
     const [video, audio] = [new TrackTiming(publisher, 90_000), new TrackTiming(publisher, 48_000)];
-    // Captured together; the picture takes 120 ms, the sound 20.
+    // Captured together; the picture takes 120 ms and the sound 20 ms.
     expect(audio.capturedMs({ timestamp: 0 }, 20)).toBe(20);
     expect(video.capturedMs({ timestamp: 0 }, 120)).toBe(120);
     expect(audio.capturedMs({ timestamp: 48_000, senderMs: 501_000 }, 1_020)).toBe(1_020);
     expect(video.capturedMs({ timestamp: 90_000, senderMs: 501_000 }, 1_120)).toBe(1_020);
   });
 
-  test('go by their own while a report is out of date, and do not lead the others astray', () => {
+  test('ignore an outdated report without misleading each other', () => {
     const publisher = publisherClock();
     const [video, audio] = [new TrackTiming(publisher, 90_000), new TrackTiming(publisher, 48_000)];
-    // Muted from 2 s to 6 s: timestamps stand still, and the report that says so comes at 8 s.
+    // Muted from 2 s to 6 s: timestamps stand still, and the report that says so arrives at 8 s.
     const mutedMs = (ms: number): number => (ms < 2_000 ? 0 : 4_000);
     for (let ms = 0; ms < 12_000; ms += 20) {
       const captured = video.capturedMs({ timestamp: ms * 90, senderMs: ms }, ms + 60);
@@ -85,7 +85,7 @@ describe('the tracks of one publisher', () => {
     }
   });
 
-  test('follow the publisher who sets its clock, after a moment of disbelief', () => {
+  test('follow a publisher that sets its clock, after a short delay', () => {
     const publisher = publisherClock();
     const track = new TrackTiming(publisher, 48_000);
     const hour = 3_600_000;

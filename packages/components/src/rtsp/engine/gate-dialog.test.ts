@@ -30,7 +30,7 @@ async function ask(method: string, path = '', fields: RtspMessage['fields'] = []
   return toCamera.at(-1)!;
 }
 
-/** The camera answers what it was asked last. */
+/** Answers the last request as the camera. */
 function answer(status: string, fields: RtspMessage['fields'] = []): RtspMessage | undefined {
   const sequence = fieldOf(
     { fields: toCamera.at(-1)!.fields.map(([name, value]) => [name.toLowerCase(), value]) },
@@ -44,13 +44,13 @@ function answer(status: string, fields: RtspMessage['fields'] = []): RtspMessage
 const login = ({ fields }: RtspMessage): string | undefined => fields.find(([name]) => name === 'Authorization')?.[1];
 const basic: RtspMessage['fields'] = [['www-authenticate', 'Basic realm="x"']];
 
-describe('a request to a camera', () => {
-  test('names the camera as the user of Bloom did, without the transport', async () => {
+describe('request to a camera', () => {
+  test('names the camera as configured, without the transport', async () => {
     expect((await ask('DESCRIBE')).start).toBe('DESCRIBE rtsp://cam:554/s?a=b RTSP/1.0');
     expect((await ask('SETUP', '/track1')).start).toBe('SETUP rtsp://cam:554/s?a=b/track1 RTSP/1.0');
   });
 
-  test('bears the login only after the camera has asked for it', async () => {
+  test('carries the login only after the camera has asked for it', async () => {
     expect(login(await ask('DESCRIBE'))).toBeUndefined();
     answer('401 Unauthorized', basic);
     expect(login(toCamera.at(-1)!)).toBe(`Basic ${Buffer.from('admin:p@ss').toString('base64')}`);
@@ -58,7 +58,7 @@ describe('a request to a camera', () => {
     expect(answer('401 Unauthorized', basic)?.start).toBe('RTSP/1.0 401 Unauthorized');
   });
 
-  test('is answered by digest where the camera offers both', async () => {
+  test('is answered with digest when the camera offers both', async () => {
     await ask('DESCRIBE');
     answer('401 Unauthorized', [...basic, ['www-authenticate', 'Digest realm="x", nonce="n"']]);
     expect(login(toCamera.at(-1)!)).toMatch(
@@ -67,7 +67,7 @@ describe('a request to a camera', () => {
   });
 });
 
-describe('a redirect', () => {
+describe('redirect', () => {
   const redirected = async (location: string): Promise<RtspMessage> => {
     await ask('DESCRIBE');
     answer('401 Unauthorized', basic);
@@ -78,7 +78,7 @@ describe('a redirect', () => {
   };
 
   test.each(['rtsp://other:554/s', 'rtsp://cam:8554/s', 'rtsp://admin:p%40ss@other:554/s'])(
-    'to another address, %s, does not bear the login',
+    'to another address, %s, does not carry the login',
     async (location) => {
       expect(login(await redirected(location))).toBeUndefined();
       expect(moves).toHaveLength(1);
@@ -86,13 +86,13 @@ describe('a redirect', () => {
     },
   );
 
-  test('within the same address bears it', async () => {
+  test('within the same address carries the login', async () => {
     const request = await redirected('rtsp://CAM/other');
     expect(request.start).toBe('DESCRIBE rtsp://CAM/other RTSP/1.0');
     expect(login(request)).toContain('Basic ');
   });
 
-  test('leads to cameras only, four times at most', async () => {
+  test('leads only to cameras, and at most four times', async () => {
     await ask('DESCRIBE');
     for (const location of ['file:///etc/passwd', 'http://cam/', 'rtsps://cam/', '', 'rtsp://a b/']) {
       expect(() => answer('302 Moved', [['location', location]])).toThrow('redirects');
@@ -105,8 +105,8 @@ describe('a redirect', () => {
   });
 });
 
-describe('the transport of a stream', () => {
-  test('by UDP has the ports of the gate on both sides, and no other host', async () => {
+describe('transport of a stream', () => {
+  test("over UDP uses the gate's ports on both sides, and no other host", async () => {
     const request = await ask('SETUP', '/0', [['transport', 'RTP/AVP/UDP;unicast;client_port=5000-5001']]);
     expect(request.fields).toContainEqual(['Transport', 'RTP/AVP/UDP;unicast;client_port=20000-20001']);
     const others = 'source=198.51.100.7;destination=198.51.100.8';
@@ -118,7 +118,7 @@ describe('the transport of a stream', () => {
     expect(agreed).toEqual([[20_000, 6_970]]);
   });
 
-  test('by TCP has nothing but its channels', async () => {
+  test('over TCP names nothing but its channels', async () => {
     await ask('SETUP', '/0', [['transport', 'RTP/AVP/TCP;unicast;interleaved=0-1']]);
     const response = answer('200 OK', [
       ['transport', 'RTP/AVP/TCP;unicast;source=198.51.100.7;interleaved=2-3;ssrc=1'],
@@ -127,7 +127,7 @@ describe('the transport of a stream', () => {
   });
 });
 
-test('what a camera asks for is answered, and never reaches the native library', () => {
+test('requests from a camera are answered, and never reach the native library', () => {
   for (const method of ['OPTIONS', 'REDIRECT', 'ANNOUNCE']) {
     dialog.fromCamera({ start: `${method} rtsp://x/ RTSP/1.0`, fields: [['cseq', '1']], body });
   }
@@ -139,6 +139,6 @@ test('what a camera asks for is answered, and never reaches the native library',
   expect(toClient).toEqual([]);
 });
 
-test('a server that does not speak RTSP is refused', () => {
+test('rejects a server that does not speak RTSP', () => {
   expect(() => dialog.fromCamera({ start: 'HTTP/1.1 200 OK', fields: [], body })).toThrow('does not speak RTSP');
 });

@@ -17,7 +17,7 @@ interface Released {
   atMs: number;
 }
 
-/** Plays what arrives on a clock of whole milliseconds. */
+/** Plays the arrivals on a clock of whole milliseconds. */
 function play(arrivals: readonly Arrival[]): Released[] {
   const playout = new Playout<number | undefined>();
   const sorted = arrivals.toSorted((a, b) => a.atMs - b.atMs);
@@ -43,7 +43,7 @@ function play(arrivals: readonly Arrival[]): Released[] {
 
 const VIDEO = 0;
 const AUDIO = 1;
-/** A stream of one frame every `stepMs`, each delayed by `delayMs(i)` and none before the one in front of it. */
+/** A stream with one frame every `stepMs`, delayed by `delayMs(i)` and never before its predecessor. */
 function stream(id: number, stepMs: number, count: number, delayMs: (i: number) => number): Arrival[] {
   let atMs = 0;
 
@@ -55,14 +55,14 @@ function stream(id: number, stepMs: number, count: number, delayMs: (i: number) 
 }
 const of = (released: readonly Released[], id: number): Released[] => released.filter((one) => one.stream === id);
 
-describe('the playout of a source', () => {
-  test('smooths jitter of 100 ms away, with 120 ms of delay', () => {
+describe('playout of a source', () => {
+  test('smooths out 100 ms of jitter, at the cost of 120 ms of delay', () => {
     const jittered = stream(VIDEO, 40, 250, (i) => (i === 3 ? 0 : (i * 37) % 100));
     const steady = play(jittered).slice(4);
     for (const { atMs, ptsMs } of steady) expect(atMs - ptsMs!).toBeCloseTo(1_120, 5);
   });
 
-  test('keeps sound and picture in step, though one comes later than the other', () => {
+  test('keeps sound and picture in sync when one arrives later than the other', () => {
     const released = play([...stream(VIDEO, 40, 100, () => 200), ...stream(AUDIO, 20, 200, (i) => i % 9)]);
     for (const { atMs, timeMs, ptsMs } of released.filter((one) => one.timeMs > 500)) {
       expect(timeMs).toBe(ptsMs);
@@ -75,7 +75,7 @@ describe('the playout of a source', () => {
     for (const { atMs, timeMs } of of(released, VIDEO)) expect(atMs - timeMs).toBeLessThanOrEqual(1_420);
   });
 
-  test('releases late frames at once, with the times they have', () => {
+  test('releases late frames immediately, with their own times', () => {
     const stalled = stream(VIDEO, 40, 100, (i) => (i >= 20 && i < 45 ? 1_000 - (i - 20) * 40 : 0));
     const released = play(stalled);
     expect(released.map(({ timeMs }) => timeMs)).toEqual(stalled.map(({ ptsMs }) => ptsMs));
@@ -94,7 +94,7 @@ describe('the playout of a source', () => {
     }
   });
 
-  test('goes on when the clock of the source is set, for all of its streams together', () => {
+  test('continues for all streams together when the clock of the source is set', () => {
     for (const jumpMs of [-3_600_000, 3_600_000, 5_000, -5_000]) {
       const set = (one: Arrival): Arrival => (one.ptsMs! >= 2_000 ? { ...one, ptsMs: one.ptsMs! + jumpMs } : one);
       const released = play([
@@ -113,7 +113,7 @@ describe('the playout of a source', () => {
     }
   });
 
-  test('takes frames without time: the first is where the stream begins', () => {
+  test('accepts frames without times, and starts the stream at the first one', () => {
     const timed = stream(VIDEO, 40, 10, () => 0);
     const released = play([{ stream: VIDEO, ptsMs: undefined, atMs: 1_000 }, ...timed.slice(1)]);
     expect(released.map(({ timeMs }) => timeMs)).toEqual([0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
@@ -130,7 +130,7 @@ describe('the playout of a source', () => {
     expect(held).toBe(1_024);
   });
 
-  test('releases every frame once, in order, with rising times, whatever the source sends', () => {
+  test('releases every frame once, in order and with rising times, whatever the source sends', () => {
     const arrival = fc.record({
       stream: fc.constantFrom(VIDEO, AUDIO),
       ptsMs: fc.oneof(
@@ -150,7 +150,7 @@ describe('the playout of a source', () => {
           expect(own.map(({ ptsMs }) => ptsMs)).toEqual(sent.map(({ ptsMs }) => ptsMs));
           for (const [i, { timeMs, atMs }] of own.entries()) {
             expect(timeMs).toBeGreaterThan(own[i - 1]?.timeMs ?? Number.NEGATIVE_INFINITY);
-            // At most a second ahead of its time, and the skew and delay of the playout.
+            // At most a second ahead of its time, plus the skew and delay of the playout.
             expect(atMs - sent[i]!.atMs).toBeLessThan(2_000);
           }
         }

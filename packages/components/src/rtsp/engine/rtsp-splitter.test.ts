@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { fuzzRuns } from '@bloom/time/testing';
 import { RtspSplitter, type RtspMessage, writeMessage } from './rtsp-splitter.js';
 
-/** Pushes the chunks; returns what came out. */
+/** Pushes the chunks and returns the output. */
 function split(...chunks: (string | Buffer)[]): { messages: RtspMessage[]; media: string } {
   const messages: RtspMessage[] = [];
   const media: Buffer[] = [];
@@ -19,8 +19,8 @@ function split(...chunks: (string | Buffer)[]): { messages: RtspMessage[]; media
 const frame = '$\x00\x00\x03abc';
 const response = 'RTSP/1.0 200 OK\r\nCSeq: 3\r\nContent-Length: 4\r\n\r\nv=0\n';
 
-describe('a connection of RTSP', () => {
-  test('is the same in one piece and in bytes', () => {
+describe('RTSP connection', () => {
+  test('is split the same way in one piece as in single bytes', () => {
     const whole = `${frame}${frame}${response}\r\n${frame}${response}`;
     const expected = {
       media: frame.repeat(3),
@@ -37,13 +37,13 @@ describe('a connection of RTSP', () => {
     expect(split(...whole)).toEqual(expected);
   });
 
-  test('has headers of at most 16 KiB', () => {
+  test('allows headers of at most 16 KiB', () => {
     const header = 'RTSP/1.0 200 OK\r\nX: ';
     expect(() => split(header, 'a'.repeat(17_000))).toThrow('more than 16384 bytes');
     expect(split(header, 'a'.repeat(16_000), '\r\n\r\n').messages).toHaveLength(1);
   });
 
-  test('has bodies of at most 64 KiB, refused before they come', () => {
+  test('allows bodies of at most 64 KiB, and rejects larger ones before they arrive', () => {
     const announced = (length: string): unknown => split(`RTSP/1.0 200 OK\r\nContent-Length: ${length}\r\n\r\n`);
     for (const length of ['65537', '2147483647', '-1', '1e3', '99999999999']) {
       expect(() => announced(length)).toThrow('allowed are 65536');
@@ -51,7 +51,7 @@ describe('a connection of RTSP', () => {
     expect(() => announced('65536')).not.toThrow();
   });
 
-  test('is read whatever it contains, and keeps no more than one message', () => {
+  test('is read whatever it contains, and buffers at most one message', () => {
     const pieces = fc.oneof(
       fc.constantFrom('$', '\r\n', '\r\n\r\n', 'RTSP/1.0 200 OK', 'Content-Length: 5', ': '),
       fc.string(),

@@ -4,7 +4,7 @@ import { Concealer } from './concealment.js';
 const rate = 8000;
 const level = 8000;
 
-/** A voice of 125 Hz with its overtones: 8 ms to a cycle. */
+/** A voice of 125 Hz with overtones: 8 ms per cycle. */
 const voice = (from: number, count: number, at = rate): Int16Array =>
   Int16Array.from({ length: count }, (_, i) => {
     const phase = (2 * Math.PI * 125 * (from + i)) / at;
@@ -13,7 +13,7 @@ const voice = (from: number, count: number, at = rate): Int16Array =>
 
 const loudness = (pcm: Int16Array): number => Math.sqrt(pcm.reduce((sum, one) => sum + one * one, 0) / pcm.length);
 
-/** The biggest step between two samples: what a click is. */
+/** The largest step between two samples, which is how a click shows. */
 const roughness = (pcm: Int16Array): number =>
   pcm.reduce((most, one, at) => (at === 0 ? 0 : Math.max(most, Math.abs(one - (pcm[at - 1] as number)))), 0);
 
@@ -22,13 +22,13 @@ function heardFor(frames: number, concealer: Concealer): void {
 }
 
 describe('concealment', () => {
-  test.each([rate, 48_000])('a lost frame sounds as the voice would have gone on, at %d samples', (at) => {
+  test.each([rate, 48_000])('continues the voice through a lost frame, at %d samples per second', (at) => {
     const concealer = new Concealer(at);
     const length = at / 50;
     for (let frame = 0; frame < 5; frame++) concealer.accept(voice(frame * length, length, at));
     const invented = concealer.fill(length) as Int16Array;
     const meant = voice(5 * length, length, at);
-    // The first 10 ms at full loudness, and in step with the voice.
+    // The first 10 ms are at full volume and in phase with the voice.
     const half = length / 2;
     const error = invented.subarray(0, half).map((one, i) => one - (meant[i] as number));
     expect(loudness(error)).toBeLessThan(loudness(meant) * 0.2);
@@ -49,7 +49,7 @@ describe('concealment', () => {
     expect(roughness(all)).toBeLessThan(roughness(voice(0, 800)) * 1.7);
   });
 
-  test('a long gap fades out and ends in silence, and what follows fades in', () => {
+  test('fades a long gap out into silence, and fades in what follows', () => {
     const concealer = new Concealer(rate);
     heardFor(5, concealer);
     const faded = [0, 1, 2].map(() => loudness(concealer.fill(160) as Int16Array));
@@ -63,11 +63,11 @@ describe('concealment', () => {
     expect(loud[40]).toBe(level);
   });
 
-  test('before anything was heard there is nothing to invent', () => {
+  test('invents nothing before anything was heard', () => {
     expect(new Concealer(rate).fill(160)).toBeUndefined();
   });
 
-  test('pieces shorter than its memory add up in it', () => {
+  test('remembers pieces shorter than its history together', () => {
     const [whole, pieces] = [new Concealer(rate), new Concealer(rate)];
     whole.accept(voice(0, 640));
     for (let at = 0; at < 640; at += 40) pieces.accept(voice(at, 40));

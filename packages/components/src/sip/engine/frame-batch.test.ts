@@ -10,13 +10,13 @@ const frame = fc.record({
   data: fc.uint8Array({ maxLength: 1300 }),
 });
 
-describe('a batch of packets', () => {
-  test('comes out as it went in, again and again', () => {
+describe('batch of packets', () => {
+  test('is unpacked as it was packed, again and again', () => {
     const batch = new FrameBatch();
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 12 }), (frames) => {
         for (const one of frames) batch.add(one);
-        // As hex: Jest compares arrays of bytes element by element, which takes most of the time.
+        // Compare as hex, because Jest compares byte arrays element by element, which takes most of the time.
         const hex = (list: Iterable<BatchFrame>) =>
           [...list].map((one) => ({ ...one, data: Buffer.from(one.data).toString('hex') }));
         expect(hex(framesOf(Uint8Array.from(batch.take())))).toEqual(hex(frames));
@@ -26,7 +26,7 @@ describe('a batch of packets', () => {
     );
   });
 
-  test('bytes that make no sense end it and cost nothing', () => {
+  test('ends at bytes that make no sense, without any cost', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const read = [...framesOf(bytes)];
@@ -36,7 +36,7 @@ describe('a batch of packets', () => {
     );
   });
 
-  test('no encoder makes more than a packet holds', () => {
+  test('holds the largest packet an encoder makes', () => {
     const batch = new FrameBatch();
     batch.add({ call: 1, track: 1, timestamp: 0, data: new Uint8Array(70_000) });
     expect(batch.empty).toBe(true);

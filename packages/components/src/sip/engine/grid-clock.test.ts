@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Clock } from '@bloom/time';
 import { GridClock } from './grid-clock.js';
 
-/** Real time, held in the hand: one timer is enough. */
+/** Real time controlled by the test; one timer is enough. */
 class Hand implements Clock {
   #now = 1000.5;
   #timer: { at: number; run: () => void } | undefined;
@@ -32,14 +32,14 @@ class Hand implements Clock {
     this.#now = end;
   }
 
-  /** Nothing runs for so long. */
+  /** Lets time pass without running anything. */
   stall(ms: number): void {
     this.#now += ms;
     this.advance(0);
   }
 }
 
-/** A call as `MediaPort` has one: it asks for its next frame each time. */
+/** A call like that of `MediaPort`, which requests its next frame each time. */
 function call(clock: GridClock): number[] {
   const beats: number[] = [];
   const tick = (): void => {
@@ -50,8 +50,8 @@ function call(clock: GridClock): number[] {
   return beats;
 }
 
-describe('the beat of the calls of a process', () => {
-  test('is one for all of them, and what they said leaves together', () => {
+describe('beat of the calls of a process', () => {
+  test('is shared by all calls, and what they said is sent together', () => {
     const hand = new Hand();
     let beats = 0;
     const clock = new GridClock(() => beats++, hand);
@@ -65,7 +65,7 @@ describe('the beat of the calls of a process', () => {
     expect(first.slice(-second.length)).toEqual(second);
   });
 
-  test('catches up after a stall, but not after a long one', () => {
+  test('catches up after a short stall, but not after a long one', () => {
     const hand = new Hand();
     const beats = call(new GridClock(() => {}, hand));
     hand.advance(100);
@@ -77,7 +77,7 @@ describe('the beat of the calls of a process', () => {
     expect(beats.map((at, index) => at - (beats[index - 1] ?? at - 20))).toEqual(beats.map(() => 20));
   });
 
-  test('forgets a timer that is taken back', () => {
+  test('drops a timer that is cleared', () => {
     const hand = new Hand();
     const clock = new GridClock(() => {}, hand);
     let ran = false;

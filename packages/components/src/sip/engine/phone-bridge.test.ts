@@ -13,7 +13,7 @@ const tone = (hertz: number, rate: number, frame: number, level = 8000): Int16Ar
   );
 };
 
-/** How much of a tone there is in the samples (Goertzel), 0..1 of full scale. */
+/** Returns the strength of a tone in the samples (Goertzel), 0..1 of full scale. */
 function strengthOf(hertz: number, samples: Int16Array, rate: number): number {
   const turn = 2 * Math.cos((2 * Math.PI * hertz) / rate);
   let [one, two] = [0, 0];
@@ -23,7 +23,7 @@ function strengthOf(hertz: number, samples: Int16Array, rate: number): number {
 
 const joined = (frames: readonly Int16Array[]): Int16Array => Int16Array.from(frames.flatMap((frame) => [...frame]));
 
-/** Tracks of the room, as their publishers encode them. */
+/** A track of the room as encoded by its publisher. */
 function publisher(hertz: number, level?: number): (frame: number) => Buffer {
   const encoder = new OpusEncoder(48_000);
   return (frame) => encoder.encode(tone(hertz, 48_000, frame, level));
@@ -34,8 +34,8 @@ function bridge() {
   return { sent, bridge: new PhoneBridge((frame) => sent.push(frame)) };
 }
 
-describe('from the phone into the room', () => {
-  test.each(['PCMU', 'PCMA'] as const)('%s becomes Opus of the same pitch, a packet each 20 ms', (codec) => {
+describe('from the phone to the room', () => {
+  test.each(['PCMU', 'PCMA'] as const)('%s becomes Opus of the same pitch, one packet every 20 ms', (codec) => {
     const { sent, bridge: phone } = bridge();
     for (let n = 0; n < 50; n++) phone.received(encodeG711(codec, tone(1000, 8000, n)), codec);
     expect(sent.map(({ timestamp }) => timestamp)).toEqual(sent.map((_, n) => n * 960));
@@ -45,7 +45,7 @@ describe('from the phone into the room', () => {
     expect(strengthOf(1100, heard, 48_000)).toBeLessThan(0.02);
   });
 
-  test('a lost frame is concealed; a phone that falls silent is not heard, and its time goes on', () => {
+  test('a lost frame is concealed, and the time of a phone that falls silent goes on inaudibly', () => {
     const { sent, bridge: phone } = bridge();
     for (let n = 0; n < 10; n++) phone.received(n === 5 ? undefined : encodeG711('PCMU', tone(440, 8000, n)), 'PCMU');
     expect(sent).toHaveLength(10);
@@ -61,7 +61,7 @@ describe('from the phone into the room', () => {
     expect(sent).toEqual([]);
   });
 
-  test('Opus is handed through as it is, whatever the length of its packets', () => {
+  test('Opus passes through unchanged, whatever the length of its packets', () => {
     const { sent, bridge: phone } = bridge();
     const [short, long] = [Buffer.of(0xf0, 1), Buffer.of(0xfb, 2, 3)];
     for (const packet of [short, undefined, long, short]) phone.received(packet, 'opus');
@@ -98,13 +98,13 @@ describe('from the room to the phone', () => {
     expect(strengthOf(700, heard, rate)).toBeLessThan(0.02);
   });
 
-  test('silence is nothing to encode', () => {
+  test('silence is not encoded', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     for (const codec of ['PCMU', 'opus'] as const) expect(phone.next(codec)).toBeUndefined();
   });
 
-  test('tracks come and go; one that has gone is not heard', () => {
+  test('tracks come and go, and one that has gone is not heard', () => {
     const { bridge: phone } = bridge();
     const a = publisher(440);
     const play = (from: number): Int16Array => {
@@ -123,7 +123,7 @@ describe('from the room to the phone', () => {
     expect(strengthOf(440, play(60), 8000)).toBeLessThan(0.001);
   });
 
-  test('a phone that comes back from hold hears the present', () => {
+  test('a phone resumed from hold hears the live mix', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     const [before, after] = [publisher(440), publisher(1000)];
@@ -144,7 +144,7 @@ describe('from the room to the phone', () => {
     expect(strengthOf(1000, joined(frames.slice(10)), 8000)).toBeGreaterThan(0.15);
   });
 
-  test('the codec may change in the middle of a call', () => {
+  test('the codec may change during a call', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     const a = publisher(440);
@@ -160,8 +160,8 @@ describe('from the room to the phone', () => {
   });
 });
 
-describe('the mix', () => {
-  test('garbage from the room and from the phone costs nothing but itself', () => {
+describe('mixing', () => {
+  test('ignores garbage from the room and from the phone at no other cost', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     fc.assert(
@@ -175,7 +175,7 @@ describe('the mix', () => {
     );
   });
 
-  test('twenty loud voices never wrap around', () => {
+  test('never wraps around with twenty loud voices', () => {
     const mix = new RoomMix(8000);
     const ids = Array.from({ length: 20 }, (_, n) => n);
     mix.setTracks(ids);
@@ -189,13 +189,13 @@ describe('the mix', () => {
     }
     const all = joined(frames);
     expect(all.reduce((most, one) => Math.max(most, Math.abs(one)), 0)).toBeLessThanOrEqual(32_767);
-    // Neighbours of a sine that is clipped softly differ by little; a sample that wrapped differs by all there is.
+    // Neighbouring samples of a softly clipped sine differ little; a wrapped sample would differ by the full range.
     const steps = all.map((one, at) => Math.abs(one - (all[at - 1] ?? one)));
     expect(steps.reduce((most, one) => Math.max(most, one), 0)).toBeLessThan(32_000);
     expect(strengthOf(300, all, 8000)).toBeGreaterThan(0.9);
   });
 
-  test('what is no Opus packet is as good as lost', () => {
+  test('treats anything that is not an Opus packet as lost', () => {
     const mix = new RoomMix(8000);
     mix.setTracks([1]);
     const a = publisher(440);

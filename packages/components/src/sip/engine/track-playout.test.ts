@@ -6,7 +6,7 @@ import { TrackPlayout } from './track-playout.js';
 const rate = 8000;
 const frame = 160;
 const ticks = 960;
-/** Sound that tells which packet it is of: a level per packet. */
+/** Sound that identifies its packet by its level. */
 const level = (packet: number): number => 1000 + (packet % 20) * 100;
 const packet = (number: number, samples = frame): Int16Array => new Int16Array(samples).fill(level(number));
 
@@ -15,8 +15,8 @@ function heard(playout: TrackPlayout, samples = frame): Float32Array | undefined
   return playout.addTo(sum) ? sum : undefined;
 }
 
-describe('the playout of a track', () => {
-  test('begins 50 ms late, and goes on without a break', () => {
+describe('playout of a track', () => {
+  test('starts 50 ms late, and continues without a break', () => {
     const playout = new TrackPlayout(rate);
     const levels: number[] = [];
     for (let n = 0; n < 30; n++) {
@@ -28,15 +28,17 @@ describe('the playout of a track', () => {
     expect(levels.slice(3)).toEqual(Array.from({ length: 27 }, (_, n) => level(n)));
   });
 
-  test('a track of any clock origin begins the same way', () => {
+  test("starts the same way whatever the origin of the track's clock", () => {
     const playout = new TrackPlayout(rate);
     for (let n = 0; n < 100; n++) heard(playout);
     playout.write(4_000_000_000 * ticks, packet(0), false);
-    expect([heard(playout), heard(playout), heard(playout)].map((sum) => sum?.[40] ?? 0)).toEqual([0, 0, 0]);
+    expect(heard(playout)?.[40] ?? 0).toBe(0);
+    expect(heard(playout)?.[40] ?? 0).toBe(0);
+    expect(heard(playout)?.[40] ?? 0).toBe(0);
     expect(heard(playout)?.[40]).toBe(level(0));
   });
 
-  test('conceals what was lost, and not what was never sent', () => {
+  test('conceals what was lost, but not what was never sent', () => {
     for (const lost of [true, false]) {
       const playout = new TrackPlayout(rate);
       const play = (n: number): Float32Array | undefined => {
@@ -52,7 +54,7 @@ describe('the playout of a track', () => {
     }
   });
 
-  test('a packet that comes too late moves the track, and the delay is given back when the network calms down', () => {
+  test('moves a track whose packet is too late, and removes the delay when the network calms down', () => {
     const playout = new TrackPlayout(rate);
     let sent = 0;
     const round = (arriving: number): void => {
@@ -60,7 +62,7 @@ describe('the playout of a track', () => {
       heard(playout);
     };
     for (let n = 0; n < 50; n++) round(1);
-    // 200 ms without a packet, then all of them.
+    // 200 ms without packets, then all of them at once.
     for (let n = 0; n < 10; n++) round(0);
     round(11);
     expect(playout.delayMs).toBeGreaterThan(150);
@@ -69,7 +71,7 @@ describe('the playout of a track', () => {
     expect(playout.delayMs).toBeGreaterThan(15);
   });
 
-  test('stays in step with a publisher whose clock is off, for half an hour', () => {
+  test('stays in sync with a publisher whose clock is off, for half an hour', () => {
     for (const skew of [1 - 300e-6, 1 + 300e-6]) {
       const playout = new TrackPlayout(rate);
       let sent = 0;
@@ -85,7 +87,7 @@ describe('the playout of a track', () => {
     }
   });
 
-  test('mute for a long time, it comes back at once', () => {
+  test('resumes immediately after a long mute', () => {
     const playout = new TrackPlayout(rate);
     for (let n = 0; n < 10; n++) {
       playout.write(n * ticks, packet(n), false);
@@ -95,13 +97,13 @@ describe('the playout of a track', () => {
     expect(heard(playout)).toBeUndefined();
     playout.write(3011 * ticks, packet(1), false);
     expect(Array.from({ length: 5 }, () => heard(playout)?.[100] ?? 0)).toContain(level(1));
-    // The other way: its clock stood still meanwhile, or jumped.
+    // The opposite case: the track's clock stood still or jumped.
     for (let n = 0; n < 3000; n++) heard(playout);
     playout.write(3012 * ticks, packet(2), false);
     expect(Array.from({ length: 5 }, () => heard(playout)?.[100] ?? 0)).toContain(level(2));
   });
 
-  test('whatever comes whenever, it plays at the pace of the mix and holds a second at most', () => {
+  test('plays at the pace of the mix and holds at most a second, whatever arrives when', () => {
     const step = fc.record({
       packets: fc.integer({ min: 0, max: 3 }),
       jump: fc.constantFrom(0, 0, 0, 0, 1, -1, 40, -40, 100_000),

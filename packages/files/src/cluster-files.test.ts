@@ -10,7 +10,7 @@ import type { ServedFile } from './served-file.js';
 import type { StreamRequest } from './stores.js';
 import { bytesOf, TestNode } from './testing/test-node.js';
 
-/** Node `a` of the cluster `a`, `b`, `c`, as its clients see it. */
+/** Node `a` of the cluster `a`, `b`, `c`, as seen by its clients. */
 class Cluster {
   readonly nodes = new Map(['a', 'b', 'c'].map((name) => [name, new TestNode(name)]));
   readonly members = new Set(['b', 'c']);
@@ -66,7 +66,7 @@ class Cluster {
     return this;
   }
 
-  /** A request of a client of `a`; `leave` is its going away. */
+  /** Sends a request as a client of `a`; `leave` disconnects the client. */
   ask(fileName: string, blocking?: StreamRequest['blocking']): { file: Promise<ServedFile>; leave: () => void } {
     const gone = new AbortController();
     const file = this.streams.open({ roomId: 'room', fileName, blocking, signal: gone.signal });
@@ -96,8 +96,8 @@ afterEach(async () => {
   for (const node of cluster.nodes.values()) await node.close();
 });
 
-describe('a stream of a room on another node', () => {
-  test('is read from there: small files at once, large ones in pieces, ranges of either', async () => {
+describe('stream of a room on another node', () => {
+  test('is read from its node: small files at once, large ones in pieces, and ranges of either', async () => {
     const { stream } = cluster.node('b');
     const large = bytesOf(5 * 1024 * 1024 + 17);
     stream.files.set('index.m3u8', Buffer.from('#EXTM3U\n')).set('big.m4s', large).set('empty.m4s', Buffer.alloc(0));
@@ -116,7 +116,7 @@ describe('a stream of a room on another node', () => {
     expect(stream.closed).toEqual(['index.m3u8', 'empty.m4s', 'big.m4s', 'big.m4s']);
   });
 
-  test('asks for the next piece of a large file when the client takes it, not before', async () => {
+  test('requests the next piece of a large file only when the client takes it', async () => {
     cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
     const file = await cluster.ask('big.m4s').file;
     const reader = file.stream({ start: 0, end: file.size - 1 });
@@ -130,7 +130,7 @@ describe('a stream of a room on another node', () => {
     expect(cluster.node('b').stream.closed).toEqual(['big.m4s']);
   });
 
-  test('is asked once for what many wait for, and the next request is a new one', async () => {
+  test('is requested once for many waiting viewers, and again for the next request', async () => {
     const { stream } = cluster.node('b');
     stream.files.set('main.m3u8', Buffer.from('the newest'));
     const viewers = Array.from({ length: 50 }, () => cluster.ask('main.m3u8', { segment: 3, part: 1 }));
@@ -146,7 +146,7 @@ describe('a stream of a room on another node', () => {
     await next.file;
   });
 
-  test('keeps what does not change for a moment, and playlists not at all', async () => {
+  test('keeps immutable files briefly, and playlists not at all', async () => {
     const { stream } = cluster.node('b');
     stream.files.set('main.m3u8', Buffer.from('list')).set('s_0_part.m4s', Buffer.from('part'));
     stream.files.set('s.m4s', Buffer.from('segment'));
@@ -160,7 +160,7 @@ describe('a stream of a room on another node', () => {
     expect(stream.asked).toHaveLength(5);
   });
 
-  test('the request there ends when the last viewer is gone', async () => {
+  test('ends the request on the other node when the last viewer has left', async () => {
     const { stream } = cluster.node('b');
     const [first, second] = [
       cluster.ask('main.m3u8', { segment: 1, part: 0 }),
@@ -176,7 +176,7 @@ describe('a stream of a room on another node', () => {
     await expect(second.file).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('a request that waits holds up nothing else', async () => {
+  test('is not held up by requests that wait', async () => {
     const { stream } = cluster.node('b');
     stream.files.set('main.m3u8', Buffer.from('list')).set('s.m4s', bytesOf(CHUNK_BYTES * 3));
     const waiting = Array.from({ length: 100 }, (_, i) => cluster.ask('main.m3u8', { segment: i, part: 0 }));
@@ -187,7 +187,7 @@ describe('a stream of a room on another node', () => {
     expect(stream.aborted).toHaveLength(100);
   });
 
-  test('refusals are those of its owner, and an unknown room has no file', async () => {
+  test('passes on the refusals of its owner, and has no files for an unknown room', async () => {
     await expect(cluster.ask('none.m4s').file).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: 'File not found: none.m4s',
@@ -198,7 +198,7 @@ describe('a stream of a room on another node', () => {
     await expect(cluster.ask('x.m4s').file).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });
 
-  test('an owner that does not answer is named, and a file breaks off with it', async () => {
+  test('breaks off with an owner that stops answering, and names it', async () => {
     cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
     const file = await cluster.ask('big.m4s').file;
     cluster.node('b').frozen = true;
@@ -209,7 +209,7 @@ describe('a stream of a room on another node', () => {
     });
   });
 
-  test('an own room is served from here', async () => {
+  test('is served from this node if the room is here', async () => {
     cluster.owner = 'a';
     cluster.node('a').stream.files.set('index.m3u8', Buffer.from('mine'));
     expect((await contentOf(await cluster.ask('index.m3u8').file)).toString()).toBe('mine');
@@ -221,20 +221,18 @@ describe('recordings', () => {
   const fetch = async (id: string, name: string): Promise<string> =>
     (await contentOf(await cluster.recordings.open(id, name, signal))).toString();
 
-  test('of every node are listed, each id once, with the nodes that did not answer', async () => {
+  test('of every node are listed, each id once, together with the nodes that did not answer', async () => {
     await cluster.node('a').record('one', 'index.m3u8', 'x');
     await cluster.node('b').record('one', 'index.m3u8', 'x');
     await cluster.node('b').record('two', 'index.m3u8', 'x');
     cluster.node('c').frozen = true;
     const { ids, unreachable } = await cluster.recordings.list('cluster');
-    expect([ids.toSorted(), unreachable]).toEqual([
-      ['one', 'two'],
-      ['c', 'z'],
-    ]);
+    expect(ids.toSorted()).toEqual(['one', 'two']);
+    expect(unreachable).toEqual(['c', 'z']);
     expect(await cluster.recordings.list('local')).toEqual({ ids: ['one'], unreachable: [] });
   });
 
-  test('are served wherever they are: of two with one id the newer one, on every node', async () => {
+  test('are served from any node, and with one id on several nodes the newest one is', async () => {
     await cluster.node('a').finish('one', '2026-01-01T10:00:00.000Z', 'day 1');
     await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
     await cluster.node('c').record('film', 'main.m4s', bytesOf(HEAD_BYTES * 2));
@@ -243,7 +241,7 @@ describe('recordings', () => {
     expect((await contentOf(film)).equals(bytesOf(HEAD_BYTES * 2))).toBe(true);
   });
 
-  test('are removed on every node', async () => {
+  test('are removed from every node', async () => {
     for (const name of ['a', 'b', 'c']) await cluster.node(name).record('one', 'index.m3u8', name);
     await cluster.recordings.remove('one');
     for (const name of ['a', 'b', 'c']) expect(await cluster.node(name).ids()).toEqual([]);
@@ -267,7 +265,7 @@ describe('recordings', () => {
     expect(await cluster.node('c').ids()).toEqual([]);
   });
 
-  test('that never existed are not said to live on a node that does not answer', async () => {
+  test('that never existed are not reported as being on a node that does not answer', async () => {
     cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room xx does not exist');
     cluster.node('c').frozen = true;
     const maybe = { code: 'OWNER_UNREACHABLE', message: 'Recording xx may be on c, which cannot be reached now' };
@@ -277,7 +275,7 @@ describe('recordings', () => {
     await expect(fetch('xx', 'index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('make way on every node when a new one of their id begins', async () => {
+  test('make way on every node when a new one with their id begins', async () => {
     for (const name of ['a', 'b']) await cluster.node(name).finish('one', '2026-01-01T10:00:00.250Z', name);
     cluster.node('c').live.add('one');
     await cluster.node('c').finish('one', '2026-01-03T10:00:00.000Z');
@@ -289,7 +287,7 @@ describe('recordings', () => {
     expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('a');
   });
 
-  test('make way for newer ones of a node that was cut off when it is back', async () => {
+  test('make way for newer ones on a node that returns after a network split', async () => {
     await cluster.node('a').finish('older', '2026-01-01T10:00:00.000Z');
     await cluster.node('a').finish('newer', '2026-01-03T10:00:00.000Z');
     await cluster.node('a').finish('mine', '2026-01-01T10:00:00.000Z');
@@ -299,11 +297,11 @@ describe('recordings', () => {
     expect(await cluster.node('a').ids()).toEqual(['mine', 'newer', 'older-20260101T100000Z']);
   });
 
-  test('make way for newer ones, too, when their node was killed and completes them at its next start', async () => {
+  test('make way for newer ones when they are completed after their node was killed', async () => {
     const playlist = '#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:00.000Z\nday 1\n';
     await cluster.node('a').record('one', 'main.m3u8', playlist);
     await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
-    // It may still grow: another process may be writing it.
+    // It may still be growing, written by another process.
     await cluster.recordings.compareWith('b');
     expect(await cluster.node('a').ids()).toEqual(['one']);
 
@@ -314,7 +312,7 @@ describe('recordings', () => {
     expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('day 1');
   });
 
-  test('that end while there is no newer one keep their id', async () => {
+  test('keep their id when they end and there is no newer one', async () => {
     cluster.node('b').live.add('one');
     await cluster.node('b').finish('one', '2026-01-01T10:00:00.000Z');
     await cluster.node('a').finish('one', '2026-01-02T10:00:00.000Z');
@@ -324,7 +322,7 @@ describe('recordings', () => {
     expect(await cluster.node('a').ids()).toEqual(['one']);
   });
 
-  test('are found anew when they have moved, and asked for once while they stay', async () => {
+  test('are looked up again after moving, and requested directly while they stay', async () => {
     await cluster.node('b').record('one', 'x', '1');
     expect(await fetch('one', 'x')).toBe('1');
     cluster.calls.length = 0;
@@ -336,7 +334,7 @@ describe('recordings', () => {
     expect(await fetch('one', 'x')).toBe('2');
   });
 
-  test('that are live are not served, and bad names are refused on every node', async () => {
+  test('are not served while live, and bad names are rejected on every node', async () => {
     await cluster.node('b').record('one', 'x', '1');
     cluster.node('b').live.add('one');
     await expect(fetch('one', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });
@@ -345,7 +343,7 @@ describe('recordings', () => {
     await expect(cluster.recordings.remove('.')).rejects.toMatchObject({ code: 'INVALID_NAME' });
   });
 
-  test('on a node that cannot be reached are never said not to exist', async () => {
+  test('on an unreachable node are never reported as missing', async () => {
     await cluster.node('b').record('one', 'x', '1');
     await fetch('one', 'x');
     cluster.members.delete('b');

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 import { bytesOf, TestNode } from './testing/test-node.js';
 
-describe('what a node opens for others', () => {
-  test('makes room by closing the least recently read file', async () => {
+describe('files opened for other nodes', () => {
+  test('make room by closing the least recently read one', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('big', bytesOf(HEAD_BYTES + 1));
@@ -28,7 +28,7 @@ describe('what a node opens for others', () => {
     }
   });
 
-  test('closes the file of a request whose name is used again', async () => {
+  test('are closed when the name of their request is used again', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('big', bytesOf(HEAD_BYTES + 1));
@@ -42,7 +42,7 @@ describe('what a node opens for others', () => {
     }
   });
 
-  test('is bounded, and counts what is waited for', async () => {
+  test('are limited in number, including those being awaited', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('x', Buffer.from('x')).set('big', bytesOf(HEAD_BYTES + 1));
@@ -56,7 +56,7 @@ describe('what a node opens for others', () => {
       const waiting = ask('2', 'x', { segment: 0, part: 0 });
       await owner.system.idle();
       expect(await ask('3', 'big')).toMatchObject({ ok: true });
-      // Both places are taken by requests that wait.
+      // Both places are taken by waiting requests.
       const other = ask('4', 'x', { segment: 0, part: 1 });
       await owner.system.idle();
       expect(await ask('5', 'x')).toMatchObject({ ok: false, code: 'TOO_BUSY' });

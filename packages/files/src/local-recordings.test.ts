@@ -19,8 +19,8 @@ async function record(id: string, files: Record<string, string>): Promise<void> 
 }
 const playlistOf = (date: string): string => `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${date}\ns0\n`;
 
-describe('a new recording with the id of an older one', () => {
-  test('keeps the older one under its start, and under a counter where that is taken', async () => {
+describe('new recording with the id of an older one', () => {
+  test('keeps the older one under its start time, with a counter if that is taken', async () => {
     const files = { 'index.m3u8': '#EXTM3U\n', 'main.m3u8': playlistOf('2026-03-04T05:06:07.890Z') };
     for (let i = 0; i < 3; i += 1) {
       await record('standup', files);
@@ -34,7 +34,7 @@ describe('a new recording with the id of an older one', () => {
     expect((await readdir(join(directory, 'standup-20260304T050607Z'))).toSorted()).toEqual(Object.keys(files));
   });
 
-  test('takes the time of the oldest file where there is no playlist', async () => {
+  test('dates an older one without a playlist by its oldest file', async () => {
     await record('standup', { 'a.m4s': 'a', 'b.m4s': 'b' });
     const at = Date.UTC(2026, 1, 3, 4, 5, 6) / 1_000;
     await utimes(join(directory, 'standup', 'b.m4s'), at, at);
@@ -42,7 +42,7 @@ describe('a new recording with the id of an older one', () => {
     expect(await recordings.ids()).toEqual(['standup-20260203T040506Z']);
   });
 
-  test('leaves nothing of an empty directory, and minds no other', async () => {
+  test('removes an empty directory with its id, and touches no other', async () => {
     await record('standup', {});
     await record('other', {});
     await recordings.begin('standup');
@@ -50,7 +50,7 @@ describe('a new recording with the id of an older one', () => {
     expect(await recordings.ids()).toEqual(['other']);
   });
 
-  test('on another node leaves one alone that is not finished: with a shared directory it is the new one', async () => {
+  test('leaves an unfinished one alone, because in a shared directory it is the new one', async () => {
     await record('standup', { 'main.m3u8': playlistOf('2026-03-04T05:06:07Z') });
     expect(await recordings.setAsideFinished('standup')).toBe(false);
     await writeFile(join(directory, 'standup', 'main.m3u8'), `${playlistOf('2026-03-04T05:06:07Z')}#EXT-X-ENDLIST\n`);

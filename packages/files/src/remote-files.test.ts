@@ -8,7 +8,7 @@ import { HEAD_BYTES } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
 
 test.each(['before the first piece', 'after it'] as const)(
-  'a file whose reader is gone %s is closed once',
+  'closes a file once when its reader leaves %s',
   async (when) => {
     const casts: string[] = [];
     const port = {
@@ -34,7 +34,7 @@ test.each(['before the first piece', 'after it'] as const)(
   },
 );
 
-test('many recordings that are opened at once never fill the link, and clients that are gone are left out', async () => {
+test('never fills the link when many recordings are opened at once, and skips clients that have left', async () => {
   const answers: (() => void)[] = [];
   const port = {
     members: () => ['b'],
@@ -65,7 +65,7 @@ test('many recordings that are opened at once never fill the link, and clients t
   expect(asked).toBe(100);
 });
 
-test('an owner that does not know the request is named with its release, and is not called unreachable', async () => {
+test('names the release of an owner that does not know the request, instead of calling it unreachable', async () => {
   const system = createActorSystem({ log: silentLog });
   const older: Behaviour<Record<string, never>, null> = { kind: 'files-node', init: () => null, handlers: {} };
   const ref = system.spawn(older);

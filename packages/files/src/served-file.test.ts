@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { isDirectoryItself, leavesDirectory, openServedFile } from './served-file.js';
 
-describe('names', () => {
+describe('file names', () => {
   test.each(['..', '../x', 'a/../..', 'a/../../b', '/..', '/../x', './..', 'a\0'])(
     '%j leaves its directory',
     (name) => {
@@ -12,7 +12,7 @@ describe('names', () => {
     },
   );
 
-  test.each(['.', 'x', '/etc/passwd', 'a/../b', '...', '..x', 'a/..', ''])('%j does not', (name) => {
+  test.each(['.', 'x', '/etc/passwd', 'a/../b', '...', '..x', 'a/..', ''])('%j stays within its directory', (name) => {
     expect(leavesDirectory(name)).toBe(false);
   });
 
@@ -21,7 +21,7 @@ describe('names', () => {
   });
 });
 
-test('links may not lead out of the directory, nor to one whose name only begins like it', async () => {
+test('rejects links that leave the directory, even to one whose name starts the same way', async () => {
   const base = await mkdtemp(join(tmpdir(), 'bloom-served-'));
   try {
     const directory = join(base, 'recordings');

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { BytesFile, type ServedFile } from './served-file.js';
 import { SharedFiles } from './shared-files.js';
 
-/** A file too large to be kept, and what became of it. */
+/** A file too large to keep, and a record of its closing. */
 function largeFile() {
   const closed: string[] = [];
   const file: ServedFile = new BytesFile('film.mp4', Buffer.alloc(5 * 1024 * 1024));
@@ -11,8 +11,8 @@ function largeFile() {
   return { file, closed };
 }
 
-describe('a file too large to be kept that two requests wait for', () => {
-  /** The requests, the answer they wait for, and the number of times that the file was opened. */
+describe('file too large to keep, awaited by two requests', () => {
+  /** Returns the requests, their pending results, and one entry for each time the file was opened. */
   function setUp() {
     const shared = new SharedFiles({});
     const opened: ((file: ServedFile) => void)[] = [];
@@ -24,17 +24,17 @@ describe('a file too large to be kept that two requests wait for', () => {
     return { opened, signals, first, second };
   }
 
-  test('goes to the one that still waits', async () => {
+  test('goes to the request still waiting', async () => {
     const { opened, signals, second } = setUp();
     signals[0].abort();
     const { file, closed } = largeFile();
     opened[0]?.(file);
-    // The request that left opens its own, which the nodes refuse.
+    // The request that left opens its own file, which the nodes refuse.
     expect(await second).toBe(file);
     expect(closed).toEqual([]);
   });
 
-  test('is closed when both have left', async () => {
+  test('is closed when both requests have left', async () => {
     const { opened, signals, first, second } = setUp();
     for (const each of signals) each.abort();
     const { file, closed } = largeFile();

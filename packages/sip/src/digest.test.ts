@@ -20,19 +20,19 @@ function answer(algorithm: string): string {
 }
 
 describe('digest authentication', () => {
-  test('gives the responses of RFC 7616 section 3.9.1', () => {
+  test('computes the responses of RFC 7616 section 3.9.1', () => {
     expect(answer('MD5')).toContain('response="8ca523f5e9506fed4657c9700eebdbec"');
     expect(answer('SHA-256')).toContain('response="753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"');
   });
 
-  test('without qop leaves out the client nonce and the count (RFC 2069)', () => {
+  test('omits the client nonce and the count without qop (RFC 2069)', () => {
     const digest = client();
     const challenge = chooseChallenge(['Digest realm="r", nonce="n"']);
     expect(challenge && digest.challenge(challenge)).toBe(true);
     expect(digest.authorization('REGISTER', 'sip:r')).not.toMatch(/qop|cnonce|nc=/);
   });
 
-  test('takes the stronger of two challenges, and none that it cannot answer', () => {
+  test('picks the stronger of two challenges, and none that it cannot answer', () => {
     expect(
       chooseChallenge(['Digest realm="r", nonce="1"', 'Digest realm="r", nonce="2", algorithm=SHA-256'])?.nonce,
     ).toBe('2');
@@ -40,7 +40,7 @@ describe('digest authentication', () => {
     expect(chooseChallenge(['Digest realm="r", nonce="1", qop="auth-int"'])).toBeUndefined();
   });
 
-  test('counts the uses of a nonce and starts anew with the next', () => {
+  test('counts the uses of a nonce and restarts with the next one', () => {
     const digest = client();
     const challenge = (nonce: string, more = '') => {
       const read = chooseChallenge([`Digest realm="r", nonce="${nonce}", qop="auth"${more}`]);
@@ -52,15 +52,15 @@ describe('digest authentication', () => {
     expect(digest.authorization('REGISTER', 'sip:r')).toContain('nc=00000002');
     expect(digest.challenge(challenge('b', ', stale=TRUE'))).toBe(true);
     expect(digest.authorization('REGISTER', 'sip:r')).toContain('nc=00000001');
-    // Refused, and the nonce was not stale: the password is wrong.
+    // Rejected although the nonce was not stale: the password is wrong.
     expect(digest.challenge(challenge('c'))).toBe(false);
     digest.authorization('REGISTER', 'sip:r');
     digest.accepted();
-    // Once accepted, an expired nonce is no refusal, stale or not.
+    // After acceptance, an expired nonce is not a rejection, stale or not.
     expect(digest.challenge(challenge('d'))).toBe(true);
   });
 
-  test('a line break in a name or a challenge begins no header field', () => {
+  test('starts no header field at a line break in a name or a challenge', () => {
     const digest = new DigestClient({ username: 'a"\r\nX-Injected: yes', password: 'p' }, () => 'c');
     digest.challenge({ ...(chooseChallenge(['Digest realm="r", nonce="n"']) as Challenge), opaque: 'o\r\nZ: 1' });
     const value = digest.authorization('REGISTER', 'sip:h') as string;
@@ -69,7 +69,7 @@ describe('digest authentication', () => {
     expect(value).not.toMatch(/[\u0000-\u001f]/);
   });
 
-  test('reads garbage as no challenge and never throws', () => {
+  test('takes garbage for no challenge and never throws', () => {
     fc.assert(
       fc.property(
         fc.array(

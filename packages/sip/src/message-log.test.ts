@@ -28,13 +28,13 @@ test.each([
   [`To: <sip:room:secret${'x'.repeat(300)}@pbx.test>`],
   [`To: <sip:${'room'.repeat(100)}:secret@pbx.test>`],
   ['To: <sip:pbx.test:5060;via=sip:room:secret@pbx.test>'],
-])('nothing of %j lets anybody in', (line) => {
+])('masks every secret in %j', (line) => {
   const log = new MessageLog(() => 0);
   log.add('out', register(line), peer);
   expect(log.entries()[0]?.text).not.toMatch(/secret|c2VjcmV0/);
 });
 
-test('a secret is not shown in part where a long message is cut', () => {
+test('shows no part of a secret where a long message is cut', () => {
   const log = new MessageLog(() => 0);
   for (let filler = 4_000; filler < 6_000; filler += 7) {
     const long = `Authorization: Digest response="${'x'.repeat(300)}"\r\nSubject: ${'y'.repeat(filler)}`;
@@ -44,7 +44,7 @@ test('a secret is not shown in part where a long message is cut', () => {
   }
 });
 
-test('says who asked and where, and leaves the rest as it was', () => {
+test('keeps who asked and where, and leaves the rest unchanged', () => {
   expect(
     maskCredentials(
       'Authorization: Digest username="room", realm="r", nonce="n", uri="sip:r", response="x", nc=00000001',

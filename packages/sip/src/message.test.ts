@@ -34,7 +34,7 @@ const invite = [
   'body',
 ].join('\r\n');
 
-/** Runs `read`; anything but a result or a SipParseError fails the test. */
+/** Runs `read`. Anything but a result or a SipParseError fails the test. */
 function readable(read: () => unknown): boolean {
   try {
     read();
@@ -45,8 +45,8 @@ function readable(read: () => unknown): boolean {
   }
 }
 
-describe('a message', () => {
-  test('is read with folded lines, compact names, odd spacing and several values in a line (RFC 4475, 3.1.1.1)', () => {
+describe('SIP message', () => {
+  test('is parsed with folded lines, compact names, odd spacing and lists of values (RFC 4475, 3.1.1.1)', () => {
     const message = parseMessage(Buffer.from(invite)) as SipRequest;
     expect(message.method).toBe('INVITE');
     expect(message.body.toString()).toBe('body');
@@ -63,10 +63,10 @@ describe('a message', () => {
     expect(parseNameAddress(message.headers.get('Contact') ?? '').params.get('newparam')).toBe('newvalue');
   });
 
-  test('comes back equal after it was written', () => {
+  test('is the same after being written and parsed', () => {
     const message = parseMessage(Buffer.from(invite));
     const again = parseMessage(writeMessage(message));
-    // The order between fields is free (section 7.3.1).
+    // The order of different fields is irrelevant (section 7.3.1).
     const fields = (m: SipMessage) => [...m.headers].filter(([name]) => name !== 'Content-Length').toSorted();
     expect(fields(again)).toEqual(fields(message));
     expect(again.headers.get('l')).toBe('4');
@@ -79,35 +79,35 @@ describe('a message', () => {
     ['a negative length', 'OPTIONS sip:a@b SIP/2.0\r\nContent-Length: -999\r\n\r\n'],
     ['another version', 'OPTIONS sip:a@b SIP/7.0\r\n\r\n'],
     ['white space inside the request URI', 'INVITE sip:user@example.com; lr SIP/2.0\r\n\r\n'],
-    ['a status beyond 699', 'SIP/2.0 4294967301 better not break the receiver\r\n\r\n'],
-    ['a line that is no header field', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n'],
+    ['a status above 699', 'SIP/2.0 4294967301 better not break the receiver\r\n\r\n'],
+    ['a line that is not a header field', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n'],
     ['256 header fields', `OPTIONS sip:a@b SIP/2.0\r\n${'a: b\r\n'.repeat(256)}\r\n`],
     ['a line of 8,193 characters', `OPTIONS sip:a@b SIP/2.0\r\nSubject: ${'x'.repeat(8_184)}\r\n\r\n`],
     ['no end of the header section', 'OPTIONS sip:a@b SIP/2.0\r\nTo: x\r\n'],
-  ])('with %s is refused', (_, text) => {
+  ])('is rejected with %s', (_, text) => {
     expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
   test.each([
     ['255 header fields', `OPTIONS sip:a@b SIP/2.0\r\n${'a: b\r\n'.repeat(255)}\r\n`],
     ['a line of 8,192 characters', `OPTIONS sip:a@b SIP/2.0\r\nSubject: ${'x'.repeat(8_183)}\r\n\r\n`],
-  ])('with %s is accepted', (_, text) => {
+  ])('is accepted with %s', (_, text) => {
     expect(parseMessage(Buffer.from(text)).kind).toBe('request');
   });
 
-  test.each(Object.getOwnPropertyNames(Object.prototype))('a header field called %s is one like any other', (name) => {
+  test.each(Object.getOwnPropertyNames(Object.prototype))('treats a header field called %s like any other', (name) => {
     const text = `OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\n${name}: x\r\n\r\n`;
     const message = parseMessage(Buffer.from(text));
     expect(message.headers.get(name)).toBe('x');
     expect(parseMessage(writeMessage(message)).headers.get(name)).toBe('x');
   });
 
-  test.each(['\r', '\0', '\u001b'])('a line with the control character %j is refused', (character) => {
+  test.each(['\r', '\0', '\u001b'])('is rejected with the control character %j in a line', (character) => {
     const text = `OPTIONS sip:a@b SIP/2.0\r\nSubject: a${character}b\r\n\r\n`;
     expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
-  test('has at most 255 header fields, also where many share a line', () => {
+  test('has at most 255 header fields, even if many share a line', () => {
     const withContacts = (count: number): Buffer =>
       Buffer.from(
         `OPTIONS sip:a@b SIP/2.0\r\nContact: ${Array.from({ length: count }, () => '<sip:a@b>').join()}\r\n\r\n`,
@@ -116,7 +116,7 @@ describe('a message', () => {
     expect(() => parseMessage(withContacts(256))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
-  test('never costs more than a SipParseError, whatever the bytes', () => {
+  test('throws only a SipParseError, whatever the bytes', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         'INVITE sip:a@b SIP/2.0',
@@ -147,20 +147,20 @@ describe('a message', () => {
     );
   });
 
-  test('with thousands of spaces or quotes is read or refused in no time', () => {
+  test('is parsed or rejected quickly even with thousands of spaces or quotes', () => {
     for (const filler of [' ', '"', ';', '\\"', ' ;a', ',']) {
       const text = filler.repeat(30_000);
       const before = process.cpuUsage();
       readable(() => parseMessage(Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\nTo: ${text}\r\n\r\n`)));
       for (const read of [parseUri, parseNameAddress, parseVia, parseCSeq, splitList])
         readable(() => read(text.slice(0, 8192)));
-      // Backtracking happens inside the engine, where only processor time shows it.
+      // Backtracking happens inside the engine, where only CPU time reveals it.
       expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
     }
   });
 });
 
-test('a stream is cut into messages wherever it is broken, keep-alives included', () => {
+test('splits a stream into messages wherever it is broken, keep-alives included', () => {
   const one = writeMessage(parseMessage(Buffer.from(invite)));
   const stream = Buffer.concat([Buffer.from('\r\n\r\n'), one, Buffer.from('\r\n'), one, one]);
   fc.assert(
@@ -179,8 +179,8 @@ test('a stream is cut into messages wherever it is broken, keep-alives included'
   );
 });
 
-describe('a URI', () => {
-  test('is read in all its parts', () => {
+describe('SIP URI', () => {
+  test('is parsed with all its parts', () => {
     expect(parseUri('sip:+49301234:secret@[2001:db8::1]:5070;transport=TCP;lr')).toEqual({
       scheme: 'sip',
       user: '+49301234',
@@ -194,7 +194,7 @@ describe('a URI', () => {
   });
 
   test.each(['tel:+49', 'sip:', 'sip:a@', 'sip:a@b:0', 'sip:a@b:99999', 'sip:a b@c', 'http://x'])(
-    '%s is refused',
+    'is rejected when it is %s',
     (text) => {
       expect(() => parseUri(text)).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
     },

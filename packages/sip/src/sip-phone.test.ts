@@ -15,7 +15,7 @@ import type { Target } from './transport/target.js';
 
 const here = '127.0.0.1';
 
-/** A provider on the loopback that registers everybody who knows a password, answers every call and echoes its sound. */
+/** A loopback provider that registers everyone with the right password, answers every call and echoes its sound. */
 class Provider {
   readonly requests: SipRequest[] = [];
   silent = false;
@@ -57,7 +57,7 @@ class Provider {
     return this.#heard;
   }
 
-  /** Changes the direction of the sound of the call. */
+  /** Changes the direction of the call's sound. */
   offer(direction: string, sequence: number): void {
     const invite = this.requests.find(({ method }) => method === 'INVITE') as SipRequest;
     const headers = new SipHeaders([
@@ -105,7 +105,7 @@ class Provider {
   }
 }
 
-describe('the phone', () => {
+describe('phone', () => {
   const open: { phone: SipPhone; provider: Provider }[] = [];
   afterEach(async () => {
     for (const { phone, provider } of open.splice(0)) {
@@ -123,7 +123,7 @@ describe('the phone', () => {
     return { provider, phone, registration };
   }
 
-  test('registers, calls, hears itself, hangs up and goes away', async () => {
+  test('registers, calls, hears itself, hangs up and unregisters', async () => {
     const { provider, phone, registration } = await start();
     await provider.until(() => provider.requests.length === 2);
     const sound = Int16Array.from({ length: 160 }, () => 1008);
@@ -137,7 +137,7 @@ describe('the phone', () => {
     expect(call.number).toBe('+1234');
     expect(phone.call).toBe(call);
     await expect(phone.dial('5', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
-    // A-law gives exactly this value back.
+    // A-law preserves exactly this value.
     expect(await echoed).toEqual(sound);
     expect(call.stats().received).toBeGreaterThan(0);
     phone.hangUp();
@@ -153,7 +153,7 @@ describe('the phone', () => {
     expect(JSON.stringify(trace)).not.toMatch(/response=\\"[0-9a-f]/);
   });
 
-  test('stopped in the middle of a call hangs up and takes its registration back', async () => {
+  test('hangs up and unregisters when stopped during a call', async () => {
     const { provider, phone } = await start();
     const call = await phone.dial('1', { audio: {} });
     await provider.until(() => provider.heard > 0);
@@ -163,7 +163,7 @@ describe('the phone', () => {
     await expect(phone.dial('1', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
   });
 
-  test('hung up before the call was even made is no call', async () => {
+  test('places no call when hung up before dialling', async () => {
     const { provider, phone } = await start();
     const dialling = phone.dial('1', { audio: {} });
     phone.hangUp();
@@ -173,7 +173,7 @@ describe('the phone', () => {
     expect(phone.call).toBeUndefined();
   });
 
-  test('ends a call whose sound stops coming', async () => {
+  test('ends a call whose sound stops arriving', async () => {
     const clock = new ManualClock();
     const { provider, phone } = await start({ clock });
     provider.silent = true;
@@ -210,7 +210,7 @@ describe('the phone', () => {
       await changed;
     };
     await change(direction, 1);
-    // Without music on hold, nothing comes.
+    // Without music on hold, nothing arrives.
     for (let passedMs = 0; passedMs < 600_000; passedMs += 1000) clock.advance(1000);
     expect(call.state).toBe('answered');
     await change('sendrecv', 2);
@@ -224,7 +224,7 @@ describe('the phone', () => {
     await stopping;
   });
 
-  test('a message that causes an error is dropped, and the phone goes on', async () => {
+  test('drops a message that causes an error, and keeps working', async () => {
     const faults: unknown[] = [];
     let isBroken = true;
     const { provider, phone } = await start({
@@ -242,7 +242,7 @@ describe('the phone', () => {
     expect(call.state).toBe('answered');
   });
 
-  test('refuses what is no number and what is no provider', async () => {
+  test('rejects invalid numbers and invalid providers', async () => {
     const { phone } = await start();
     for (const number of ['', 'abc', '+', '1+2', '12;x', '1'.repeat(65)])
       await expect(phone.dial(number, { audio: {} })).rejects.toMatchObject({ code: 'SIP_BAD_NUMBER' });

@@ -1,4 +1,4 @@
-/** The messages of RFC 4475, as far as they are texts and not byte dumps, against the whole user agent. */
+/** The messages of RFC 4475 that are text rather than byte dumps, run against the whole user agent. */
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
@@ -30,7 +30,7 @@ const usual = [
   'Contact: <sip:caller@host.example.net>',
   'Content-Type: application/sdp',
 ];
-/** The usual request with some of its lines replaced, found by their name, and others added. */
+/** The usual request, with some lines replaced by name and others added. */
 function invite(
   options: { start?: string; change?: Record<string, string | undefined>; add?: string[]; body?: string } = {},
 ) {
@@ -51,7 +51,7 @@ const options = (change: Record<string, string | undefined>, add: string[] = [])
     body: '',
   });
 
-/** What the user agent answers; `dropped` when nothing, `refused` when the message cannot even be read. */
+/** Returns the user agent's response; `dropped` if there is none, `refused` if the message cannot even be parsed. */
 function outcome(text: string): string {
   const agent = new TestAgent();
   let message;
@@ -65,10 +65,10 @@ function outcome(text: string): string {
   return agent.titles()[0] ?? 'dropped';
 }
 
-describe('a torture message', () => {
+describe('torture message', () => {
   test.each([
     [
-      '3.1.1.2 intmeth: every sign a method may have',
+      '3.1.1.2 intmeth: every character a method may contain',
       invite({
         start:
           "!interesting-Method0123456789_*+`.%indeed'~ sip:1_unusual.URI~(to-be!sure)&isn't+it$/crazy?,/;;*:&it+has=1,weird!*pas$wo~d_too.(doesn't-it)@example.com SIP/2.0",
@@ -98,7 +98,7 @@ describe('a torture message', () => {
       '200 OPTIONS',
     ],
     [
-      '3.1.1.8 dblreq: more behind the end of the message',
+      '3.1.1.8 dblreq: more data after the end of the message',
       `${options({}, ['Content-Length: 0'])}INVITE sip:joe@example.com SIP/2.0\r\n`,
       '200 OPTIONS',
     ],
@@ -123,7 +123,7 @@ describe('a torture message', () => {
       '200 OPTIONS',
     ],
     [
-      '3.1.1.11 mpart01: a body of several parts',
+      '3.1.1.11 mpart01: a multipart body',
       invite({
         start: 'MESSAGE sip:kumiko@example.org SIP/2.0',
         change: { CSeq: 'CSeq: 1 MESSAGE', 'Content-Type': 'Content-Type: multipart/mixed;boundary=7a9cbec02ceef655' },
@@ -139,7 +139,7 @@ describe('a torture message', () => {
     ['3.1.2.3 ncl: a negative Content-Length', invite({ add: ['Content-Length: -999'] }), 'refused'],
     ['3.1.2.4 scalar02: a CSeq beyond 2^31', options({ CSeq: 'CSeq: 36893488147419103232 OPTIONS' }), 'dropped'],
     [
-      '3.1.2.6 quotbal: a quote that is not closed',
+      '3.1.2.6 quotbal: an unclosed quote',
       invite({ change: { To: 'To: "Mr. J. User <sip:j.user@example.com>' } }),
       'dropped',
     ],
@@ -164,12 +164,12 @@ describe('a torture message', () => {
       'refused',
     ],
     [
-      '3.1.2.12 baddate: a date in a zone that is none',
+      '3.1.2.12 baddate: a date in an invalid time zone',
       options({}, ['Date: Fri, 01 Jan 2010 16:00:00 EST']),
       '200 OPTIONS',
     ],
     [
-      '3.1.2.13 regbadct: a Contact with naked headers',
+      '3.1.2.13 regbadct: a Contact with unbracketed headers',
       invite({
         start: 'REGISTER sip:example.com SIP/2.0',
         change: { CSeq: 'CSeq: 8 REGISTER', Contact: 'Contact: sip:user@example.com?Route=%3Csip:sip.example.com%3E' },
@@ -194,12 +194,12 @@ describe('a torture message', () => {
       '400 INVITE',
     ],
     [
-      '3.1.2.19 bigcode: a status beyond all',
+      '3.1.2.19 bigcode: a status out of range',
       lines('SIP/2.0 4294967301 better not break the receiver', ...usual, '', ''),
       'refused',
     ],
     [
-      '3.2.1 badbranch: a cookie and nothing behind it',
+      '3.2.1 badbranch: a cookie with nothing after it',
       options({ Via: 'Via: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bK' }),
       '200 OPTIONS',
     ],
@@ -209,7 +209,7 @@ describe('a torture message', () => {
       'dropped',
     ],
     [
-      '3.3.2 unkscm: a scheme nobody knows',
+      '3.3.2 unkscm: an unknown scheme',
       invite({
         start: 'OPTIONS nobodyKnowsThisScheme:totallyopaquecontent SIP/2.0',
         change: { CSeq: 'CSeq: 3 OPTIONS' },
@@ -217,7 +217,7 @@ describe('a torture message', () => {
       '200 OPTIONS',
     ],
     [
-      '3.3.5 bext01: extensions that nobody has',
+      '3.3.5 bext01: unsupported extensions',
       options({}, ['Require: nothingSupportsThis, nothingSupportsThisEither']),
       '420 OPTIONS',
     ],
@@ -227,13 +227,13 @@ describe('a torture message', () => {
       '480 INVITE',
     ],
     [
-      '3.3.8 multi01: fields that may be there once, twice',
+      '3.3.8 multi01: fields allowed once, present twice',
       options({ CSeq: lines('CSeq: 5 OPTIONS', 'CSeq: 59 OPTIONS') }, ['Call-ID: another']),
       '200 OPTIONS',
     ],
     ['3.3.9 mcl01: two lengths that differ', options({}, ['Content-Length: 13', 'Content-Length: 5']), 'refused'],
-    ['3.3.11 zeromf: no hop left', options({ 'Max-Forwards': 'Max-Forwards: 0' }), '200 OPTIONS'],
-    ['3.3.15 sdp01: an offer outside of a call', invite({ change: { Contact: undefined } }), '480 INVITE'],
+    ['3.3.11 zeromf: no hops left', options({ 'Max-Forwards': 'Max-Forwards: 0' }), '200 OPTIONS'],
+    ['3.3.15 sdp01: an offer outside a call', invite({ change: { Contact: undefined } }), '480 INVITE'],
     [
       '3.4.1 inv2543: a caller of RFC 2543',
       lines(
@@ -250,23 +250,23 @@ describe('a torture message', () => {
       ),
       '480 INVITE',
     ],
-  ])('%s', (_, text, expected) => {
+  ])('gets the right response: %s', (_, text, expected) => {
     expect(outcome(text)).toBe(expected);
   });
 
   test.each([
     [
-      '3.1.1.12 unreason: signs of every script in the reason',
+      '3.1.1.12 unreason: characters of many scripts in the reason',
       'SIP/2.0 200 = 2**3 * 5**2 но сто девяносто девять - простое',
     ],
     ['3.1.1.13 noreason: no reason at all', 'SIP/2.0 100 '],
-    ['3.3.10 bcast: an answer to somebody else', 'SIP/2.0 200 OK'],
-  ])('%s is read, and nothing follows', (_, start) => {
+    ['3.3.10 bcast: a response to another request', 'SIP/2.0 200 OK'],
+  ])('is parsed without any reaction: %s', (_, start) => {
     expect(outcome(lines(start, ...usual, '', ''))).toBe('dropped');
   });
 });
 
-describe('whatever comes in', () => {
+describe('damaged input', () => {
   const seeds = [
     invite(),
     options({}),
@@ -278,7 +278,7 @@ describe('whatever comes in', () => {
     fc.constantFrom('constructor:', '__proto__:', '\r', '\n', '\0', '\r\n\r\n', '\r\n ', 'Content-Length: 1\r\n'),
     fc.string({ maxLength: 6 }),
   );
-  /** A good message with a few pieces cut out, doubled or replaced. */
+  /** A valid message with a few pieces cut out, duplicated or replaced. */
   const mutated = fc
     .tuple(
       fc.constantFrom(...seeds),
@@ -288,7 +288,7 @@ describe('whatever comes in', () => {
       changes.reduce((text, [at, cut, piece]) => text.slice(0, at) + piece + text.slice(at + cut), seed),
     );
 
-  test('damaged messages never break a phone that rings', () => {
+  test('never breaks a ringing phone', () => {
     const agent = new TestAgent();
     agent.agent.register({ expiresSeconds: 60, onEvent: () => {} });
     agent.agent.dial({
@@ -298,7 +298,7 @@ describe('whatever comes in', () => {
       ringTimeoutMs: 1e9,
       onEvent: () => {},
     });
-    // A phone keeps every message that it receives.
+    // A phone logs every message it receives.
     const log = new MessageLog(() => 0);
     const targets = agent.take();
     fc.assert(
@@ -313,7 +313,7 @@ describe('whatever comes in', () => {
         log.add('in', message, { transport: 'UDP', host: '192.0.2.15', port: 5060 });
         const target = targets[at];
         if (aimed && message.kind === 'response' && target !== undefined) {
-          // As if it were the answer to what we just sent.
+          // Make it look like the response to what we just sent.
           for (const name of ['Via', 'CSeq', 'Call-ID', 'From']) message.headers.set(name, ...target.headers.all(name));
         }
         agent.agent.receive(message, { transport: 'UDP', host: '192.0.2.15', port: 5060 });
@@ -326,7 +326,7 @@ describe('whatever comes in', () => {
     expect(agent.clock.pending).toBe(0);
   });
 
-  test('damaged messages never break a phone in a call', () => {
+  test('never breaks a phone in a call', () => {
     const agent = new TestAgent('TCP');
     let call = '';
     const dial = () => {
@@ -375,7 +375,7 @@ describe('whatever comes in', () => {
           }
           agent.take();
           agent.lookups.length = 0;
-          // What the transactions of a call keep, they keep for 32 s.
+          // The transactions of a call keep their state for 32 s.
           agent.clock.advance(100);
           agent.take();
           if (agent.agent.activity.calls === 0) dial();
@@ -387,7 +387,7 @@ describe('whatever comes in', () => {
     expect(agent.clock.pending).toBe(0);
   });
 
-  test('a stream of damaged messages is cut or refused', () => {
+  test('is split or rejected as a stream', () => {
     fc.assert(
       fc.property(fc.array(mutated, { maxLength: 3 }), fc.nat(400), (texts, cut) => {
         const stream = Buffer.from(texts.join(''));

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { checkCredentials } from './identity.js';
 
-test.each(['\r\nTo: x', '\0', '\t', '\u007f'])('credentials with %j are refused, and not shown', (text) => {
+test.each(['\r\nTo: x', '\0', '\t', '\u007f'])('rejects credentials with %j without showing them', (text) => {
   for (const credentials of [
     { username: `room${text}`, password: 'secret' },
     { username: 'room', password: `secret${text}` },
@@ -10,6 +10,6 @@ test.each(['\r\nTo: x', '\0', '\t', '\u007f'])('credentials with %j are refused,
   }
 });
 
-test('credentials of any other characters pass', () => {
+test('accepts credentials with any other characters', () => {
   expect(() => checkCredentials({ username: 'räum "1"', password: '\\ \u00a0%' })).not.toThrow();
 });

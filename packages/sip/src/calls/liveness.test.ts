@@ -4,7 +4,7 @@ import { Liveness } from './liveness.js';
 
 const SECOND = 1000;
 
-/** A call whose phone sends a packet and answers OPTIONS only when the test says so. */
+/** A call whose phone sends packets and answers OPTIONS only when the test makes it. */
 function call() {
   const clock = new ManualClock();
   const asked: { atMs: number; answered: () => void }[] = [];
@@ -31,7 +31,7 @@ function call() {
   return { clock, liveness, asked, phone, pass };
 }
 
-test('a phone that sends packets is not asked', () => {
+test('does not ask a phone that sends packets', () => {
   const { clock, asked, phone, pass } = call();
   pass(300, () => {
     phone.packetAtMs = clock.now();
@@ -39,19 +39,19 @@ test('a phone that sends packets is not asked', () => {
   expect(asked).toEqual([]);
 });
 
-test('a silent phone is asked after 10 s, and every 10 s from then on', () => {
+test('asks a silent phone after 10 s, and every 10 s from then on', () => {
   const { asked, pass } = call();
   pass(35);
   expect(asked.map(({ atMs }) => atMs)).toEqual([10 * SECOND, 20 * SECOND, 30 * SECOND]);
 });
 
-test('a silent phone that answers stays in the call', () => {
+test('keeps a silent phone that answers in the call', () => {
   const { asked, phone, pass } = call();
   pass(600, () => asked.pop()?.answered());
   expect(phone.goneAtMs).toBeUndefined();
 });
 
-test('a phone that sends a packet every 40 s and answers nothing stays in the call', () => {
+test('keeps a phone in the call that sends a packet every 40 s and answers nothing', () => {
   const { clock, phone, pass } = call();
   pass(600, () => {
     if (clock.now() % (40 * SECOND) === 0) phone.packetAtMs = clock.now();
@@ -59,20 +59,20 @@ test('a phone that sends a packet every 40 s and answers nothing stays in the ca
   expect(phone.goneAtMs).toBeUndefined();
 });
 
-test('a phone without any sign of life is gone after 60 s', () => {
+test('drops a phone without any sign of life after 60 s', () => {
   const { phone, pass } = call();
   pass(61);
   expect(phone.goneAtMs).toBe(60 * SECOND);
 });
 
-test('a phone that holds the call may stay silent', () => {
+test('lets a phone stay silent while it holds the call', () => {
   const { liveness, phone, pass } = call();
   liveness.setHeld(true);
   pass(600);
   expect(phone.goneAtMs).toBeUndefined();
 });
 
-test('the time on hold does not count once the call is resumed', () => {
+test('does not count the time on hold after the call is resumed', () => {
   const { liveness, phone, pass } = call();
   liveness.setHeld(true);
   pass(600);
@@ -81,7 +81,7 @@ test('the time on hold does not count once the call is resumed', () => {
   expect(phone.goneAtMs).toBeUndefined();
 });
 
-test('a stopped watch sets no timer', () => {
+test('sets no timer once stopped', () => {
   const { clock, liveness } = call();
   liveness.stop();
   expect(clock.pending).toBe(0);

@@ -5,7 +5,7 @@ import { challenge, sdpAnswer } from '../testing/test-agent.js';
 
 const minutes = 60_000;
 
-describe('a redirected call', () => {
+describe('redirected call', () => {
   const elsewhere: readonly [string, string] = ['Contact', '<sip:mobile@other.test:5070>;q=0.7'];
 
   test.each([301, 302])('goes to the Contact of a %i, with the tag and Call-ID of the first INVITE', (status) => {
@@ -25,14 +25,14 @@ describe('a redirected call', () => {
     expect(types()).toEqual(['answered', 'media']);
   });
 
-  test('takes the first Contact that can be called', () => {
+  test('uses the first Contact that can be called', () => {
     const { agent } = dial();
     const headers = [['Contact', '<tel:+491>, <sips:a@other.test>, <sip:b@other.test>'] as const];
     agent.answer(agent.request('INVITE'), 302, { headers });
     expect((agent.take()[1] as SipRequest).uri).toBe('sip:b@other.test');
   });
 
-  test('is not redirected again', () => {
+  test('is not redirected twice', () => {
     const { agent, events } = dial();
     agent.answer(agent.request('INVITE'), 302, { headers: [elsewhere] });
     agent.answer(agent.take()[1] as SipRequest, 302, { headers: [['Contact', '<sip:third@other.test>']] });
@@ -40,16 +40,16 @@ describe('a redirected call', () => {
   });
 
   test.each([
-    ['to where it was already', '<sip:+49301234@pbx.test>'],
+    ['to the same address', '<sip:+49301234@pbx.test>'],
     ['to a scheme that cannot be called', '<tel:+491>'],
     ['to garbage', '<<sip:'],
-  ])('%s ends', (_what, target) => {
+  ])('ends when redirected %s', (_what, target) => {
     const { agent, events } = dial();
     agent.answer(agent.request('INVITE'), 302, { headers: [['Contact', target]] });
     expect(events).toMatchObject([{ type: 'ended', reason: 'redirected' }]);
   });
 
-  test('gives the password to the provider only', () => {
+  test('gives the password only to the provider', () => {
     const { agent, events } = dial();
     const proxy: [string, string] = ['Proxy-Authenticate', challenge('n1')[1]];
     agent.answer(agent.request('INVITE'), 302, { headers: [elsewhere] });
@@ -58,7 +58,7 @@ describe('a redirected call', () => {
     expect(agent.titles()).toEqual(['ACK']);
   });
 
-  test('still ends when nobody answers in time', () => {
+  test('still ends when it is not answered in time', () => {
     const { agent, events } = dial();
     const invite = agent.request('INVITE');
     agent.answer(invite, 100);
@@ -70,7 +70,7 @@ describe('a redirected call', () => {
 });
 
 describe('asking whether the other side still has the call', () => {
-  test('sends OPTIONS inside the dialog', () => {
+  test('sends OPTIONS within the dialog', () => {
     const { agent, call } = answered();
     call.ask(() => undefined);
     const options = agent.request('OPTIONS');
@@ -78,7 +78,7 @@ describe('asking whether the other side still has the call', () => {
     expect(options.headers.get('Call-ID')).toBe(call.callId);
   });
 
-  test.each([200, 405, 501])('a %i is an answer', (status) => {
+  test.each([200, 405, 501])('accepts a %i as an answer', (status) => {
     const { agent, call } = answered();
     let answers = 0;
     call.ask(() => (answers += 1));
@@ -87,7 +87,7 @@ describe('asking whether the other side still has the call', () => {
     expect(call.state).toBe('answered');
   });
 
-  test.each([481, 408])('a %i ends the call without a BYE', (status) => {
+  test.each([481, 408])('ends the call without a BYE on a %i', (status) => {
     const { agent, call, events } = answered();
     call.ask(() => undefined);
     agent.answer(agent.request('OPTIONS'), status);
@@ -95,7 +95,7 @@ describe('asking whether the other side still has the call', () => {
     expect(agent.titles()).toEqual([]);
   });
 
-  test('no answer changes nothing', () => {
+  test('changes nothing when there is no answer', () => {
     const { agent, call } = answered();
     let answers = 0;
     call.ask(() => (answers += 1));
@@ -104,7 +104,7 @@ describe('asking whether the other side still has the call', () => {
     expect(call.state).toBe('answered');
   });
 
-  test('is given up when the call ends', () => {
+  test('stops when the call ends', () => {
     const { agent, call } = answered();
     call.ask(() => undefined);
     agent.request('OPTIONS');

@@ -14,8 +14,8 @@ const expires = (seconds: number): readonly [string, string] => [
   `<sip:room@192.0.2.1:5060>;expires=${seconds}`,
 ];
 
-describe('a registration', () => {
-  test('answers a challenge with the next CSeq and the same Call-ID, and tells what was granted', () => {
+describe('registration', () => {
+  test('answers a challenge with the next CSeq and the same Call-ID, and reports the granted lifetime', () => {
     const { agent, events } = start();
     const first = agent.request('REGISTER');
     expect(first.headers.get('Authorization')).toBeUndefined();
@@ -41,13 +41,13 @@ describe('a registration', () => {
     expect(agent.titles()).toEqual(['REGISTER']);
   });
 
-  test('of a name that is no whole text is one like any other', () => {
+  test('works for a user name with half a surrogate pair', () => {
     const agent = new TestAgent('UDP', { ...account, username: 'a\ud800b' });
     agent.agent.register({ expiresSeconds: 300, onEvent: () => {} });
     expect(agent.request('REGISTER').headers.get('To')).toBe('<sip:a%EF%BF%BDb@pbx.test>');
   });
 
-  test('is refreshed after half of its time, with the nonce counted up', () => {
+  test('is refreshed after half its lifetime, with the nonce count increased', () => {
     const { agent, events } = start();
     agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n1')] });
     agent.answer(agent.request('REGISTER'), 200, { headers: [expires(120)] });
@@ -56,7 +56,7 @@ describe('a registration', () => {
     agent.clock.advance(1);
     const refresh = agent.request('REGISTER');
     expect(refresh.headers.get('Authorization')).toContain('nc=00000002');
-    // The nonce has expired meanwhile; some registrars say so, some do not.
+    // The nonce has expired; some registrars say so, others do not.
     agent.answer(refresh, 401, { headers: [challenge('n2')] });
     const again = agent.request('REGISTER');
     expect(again.headers.get('Authorization')).toContain('nonce="n2"');
@@ -64,7 +64,7 @@ describe('a registration', () => {
     expect(events).toHaveLength(2);
   });
 
-  test('gives up for good when the password is wrong', () => {
+  test('gives up permanently when the password is wrong', () => {
     const { agent, events } = start();
     agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n1')] });
     agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n2')] });
@@ -82,7 +82,7 @@ describe('a registration', () => {
     expect(events).toMatchObject([{ final: true, reason: 'unauthorized' }]);
   });
 
-  test('takes the time that a registrar insists upon (423)', () => {
+  test('uses the minimum lifetime demanded by a registrar (423)', () => {
     const { agent, events } = start();
     agent.answer(agent.request('REGISTER'), 423, { headers: [['Min-Expires', '1800']] });
     const second = agent.request('REGISTER');
@@ -91,7 +91,7 @@ describe('a registration', () => {
     expect(events).toEqual([{ type: 'registered', expiresSeconds: 1800 }]);
   });
 
-  test('does not follow a registrar that raises its demand for ever', () => {
+  test('does not follow a registrar that keeps raising its minimum', () => {
     const { agent, events } = start();
     for (const seconds of ['400', '500', '600'])
       agent.answer(agent.request('REGISTER'), 423, { headers: [['Min-Expires', seconds]] });
@@ -99,7 +99,7 @@ describe('a registration', () => {
     expect(events).toMatchObject([{ type: 'failed', final: false, status: 423 }]);
   });
 
-  test('tries again with growing pauses while nobody answers, and is there when the registrar is back', () => {
+  test('retries with growing pauses while the registrar is silent, and registers when it is back', () => {
     const { agent, events } = start('TCP');
     const pauses: number[] = [];
     agent.take();
@@ -118,7 +118,7 @@ describe('a registration', () => {
     expect(events.at(-1)).toEqual({ type: 'registered', expiresSeconds: 300 });
   });
 
-  test('waits as long as a busy registrar asks for', () => {
+  test('waits as long as a busy registrar demands', () => {
     const { agent } = start('TCP');
     agent.answer(agent.request('REGISTER'), 503, { headers: [['Retry-After', '90 (maintenance)']] });
     agent.clock.advance(89_999);
@@ -127,7 +127,7 @@ describe('a registration', () => {
     expect(agent.titles()).toEqual(['REGISTER']);
   });
 
-  test('takes the next address when the first cannot be reached or is out of order', () => {
+  test('uses the next address when the first one is unreachable or out of order', () => {
     const { agent, events } = start();
     const at = (host: string) => ({ transport: 'TCP', host, port: 5060 }) as const;
     agent.take();
@@ -143,7 +143,7 @@ describe('a registration', () => {
     expect(events.at(-1)).toMatchObject({ type: 'registered' });
   });
 
-  test('is taken back on stop, challenges included', () => {
+  test('is removed on stop, challenges included', () => {
     const { agent, events, registration } = start();
     agent.answer(agent.request('REGISTER'), 200, { headers: [expires(300)] });
     registration.stop();
@@ -158,7 +158,7 @@ describe('a registration', () => {
     expect(agent.agent.activity).toEqual({ transactions: 0, calls: 0 });
   });
 
-  test('is taken back at the server that has it, where the first one is silent', () => {
+  test('is removed at the server that has it, even if the first one is silent', () => {
     const agent = new TestAgent();
     const at = (host: string) => ({ transport: 'UDP', host, port: 5060 }) as const;
     agent.targets = [at('192.0.2.11'), at('192.0.2.12')];
@@ -185,7 +185,7 @@ describe('a registration', () => {
     expect(agent.clock.pending).toBe(0);
   });
 
-  test('names the address under which the registrar sees us', () => {
+  test('announces the address seen by the registrar', () => {
     const { agent } = start();
     const first = agent.request('REGISTER');
     first.headers.set('Via', `${first.headers.get('Via')?.replace(';rport', '')};received=203.0.113.9;rport=61000`);
@@ -194,7 +194,7 @@ describe('a registration', () => {
     expect(agent.request('REGISTER').headers.get('Contact')).toBe('<sip:room@203.0.113.9:61000>;expires=300');
   });
 
-  test('takes the address back under which it was registered before the registrar showed another', () => {
+  test('removes the address it registered before the registrar reported another one', () => {
     const [earlier, shown] = ['<sip:room@192.0.2.1:5060>', '<sip:room@203.0.113.9:61000>'];
     for (const refreshed of [false, true]) {
       const { agent, registration } = start();

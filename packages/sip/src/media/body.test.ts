@@ -16,7 +16,7 @@ function part(type: string, content: string, more = ''): string {
   return `--sep\r\nContent-Type: ${type}\r\n${more}\r\n${content}\r\n`;
 }
 
-describe('the session description of a message', () => {
+describe('session description of a message', () => {
   test('is a body of type application/sdp', () => {
     expect(read('application/sdp;charset=utf-8', SDP)).toBe(SDP);
   });
@@ -25,7 +25,7 @@ describe('the session description of a message', () => {
     expect(read(undefined, SDP)).toBe(SDP);
   });
 
-  test('is empty where there is no body', () => {
+  test('is empty without a body', () => {
     expect(read('application/sdp', '')).toBe('');
   });
 
@@ -33,12 +33,12 @@ describe('the session description of a message', () => {
     expect(read('text/plain', SDP)).toBeUndefined();
   });
 
-  test('is the part of that type, before ISUP', () => {
+  test('is the application/sdp part before ISUP', () => {
     const body = `${part('application/sdp', SDP)}${part('application/isup', 'xyz')}--sep--\r\n`;
     expect(read('multipart/mixed;boundary=sep', body)).toBe(SDP);
   });
 
-  test('is the part of that type, behind a preamble and ISUP', () => {
+  test('is the application/sdp part after a preamble and ISUP', () => {
     const body = `For old readers.\r\n${part('application/isup', '\x00\x01')}${part('Application/SDP', SDP)}--sep--`;
     expect(read('Multipart/Mixed; boundary="sep"', body)).toBe(SDP);
   });
@@ -49,7 +49,7 @@ describe('the session description of a message', () => {
     expect(read('multipart/mixed; boundary=sep', body)).toBe(SDP);
   });
 
-  test('is not searched for deeper than that', () => {
+  test('is not searched for below the depth limit', () => {
     const inmost = `--c\r\nContent-Type: application/sdp\r\n\r\n${SDP}\r\n--c--\r\n`;
     const inner = `--b\r\nContent-Type: multipart/mixed;boundary=c\r\n\r\n${inmost}\r\n--b--\r\n`;
     expect(read('multipart/mixed;boundary=sep', `${part('multipart/mixed;boundary=b', inner)}--sep--`)).toBe('');
@@ -60,7 +60,7 @@ describe('the session description of a message', () => {
     ['without a closing delimiter', `--sep\r\nContent-Type: application/sdp\r\n\r\n${SDP}`],
     ['without parts', '--sep--'],
     ['in another encoding', `${part('application/sdp', 'dj0w', 'Content-Transfer-Encoding: base64\r\n')}--sep--`],
-    ['behind 16 other parts', `${part('text/plain', 'x').repeat(16)}${part('application/sdp', SDP)}--sep--`],
+    ['after 16 other parts', `${part('text/plain', 'x').repeat(16)}${part('application/sdp', SDP)}--sep--`],
   ])('is empty in a multipart body %s', (_what, body) => {
     expect(read('multipart/mixed;boundary=sep', body)).toBe('');
   });
@@ -69,7 +69,7 @@ describe('the session description of a message', () => {
     expect(read('multipart/mixed', `${part('application/sdp', SDP)}--sep--`)).toBe('');
   });
 
-  test('is never longer than the body, whatever that is', () => {
+  test('is never longer than the body, whatever the body', () => {
     const piece = fc.constantFrom('--sep', '\r\n', '--', 'Content-Type: application/sdp', '\r\n\r\n', SDP, 'x');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {

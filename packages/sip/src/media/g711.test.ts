@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { decodeG711, encodeG711 } from './g711.js';
 
 describe.each(['PCMU', 'PCMA'] as const)('%s', (name) => {
-  test('gives every byte back that it decoded', () => {
+  test('encodes every decoded byte to itself', () => {
     const bytes = Buffer.from(Uint8Array.from({ length: 256 }, (_, byte) => byte));
     const again = encodeG711(name, decodeG711(name, bytes));
     // Mu-law has two zeros: 0x7f becomes 0xff.
@@ -11,7 +11,7 @@ describe.each(['PCMU', 'PCMA'] as const)('%s', (name) => {
     expect(again).toEqual(expected);
   });
 
-  test('is off by no more than half a step, which grows with the loudness', () => {
+  test('is off by at most half a step, which grows with the loudness', () => {
     const samples = Int16Array.from({ length: 65_536 }, (_, index) => index - 32_768);
     const heard = decodeG711(name, encodeG711(name, samples));
     const wrong = samples.filter((sample, index) => {
@@ -22,7 +22,7 @@ describe.each(['PCMU', 'PCMA'] as const)('%s', (name) => {
   });
 });
 
-/** The corners of ITU-T G.711 tables 1 and 2, scaled to 16 bits. */
+/** Corner values of ITU-T G.711 tables 1 and 2, scaled to 16 bits. */
 test.each([
   ['PCMU', 0, 0xff, 0],
   ['PCMU', 1000, 0xce, 988],
@@ -35,7 +35,7 @@ test.each([
   ['PCMA', -1000, 0x7a, -1008],
   ['PCMA', 32_767, 0xaa, 32_256],
   ['PCMA', -32_768, 0x2a, -32_256],
-] as const)('%s: %i is coded as %i and heard as %i', (name, sample, byte, heard) => {
+] as const)('%s encodes %i as %i and decodes it as %i', (name, sample, byte, heard) => {
   const coded = encodeG711(name, Int16Array.of(sample));
   expect(coded).toEqual(Buffer.of(byte));
   expect(decodeG711(name, coded)).toEqual(Int16Array.of(heard));

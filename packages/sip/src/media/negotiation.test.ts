@@ -10,8 +10,8 @@ const negotiator = (codecs: ('PCMU' | 'PCMA' | 'opus')[] = ['PCMU', 'PCMA', 'opu
 const description = (...media: string[]) =>
   Buffer.from(['v=0', 'o=- 1 3 IN IP4 192.0.2.9', 's=-', 'c=IN IP4 192.0.2.9', 't=0 0', ...media, ''].join('\r\n'));
 
-describe('an offer', () => {
-  test('names codecs, telephone-event and where we listen, and counts its versions', () => {
+describe('offer', () => {
+  test('lists codecs, telephone-event and our address, and counts its versions', () => {
     const ours = negotiator();
     const text = ours.offer().toString();
     expect(text).toBe(
@@ -36,7 +36,7 @@ describe('an offer', () => {
     expect(ours.offer().toString()).toContain('o=- 7 2 ');
   });
 
-  test('is answered by the first codec that both have, with the numbers of the other side', () => {
+  test('is answered with the first codec in common and the payload types of the other side', () => {
     const ours = negotiator();
     ours.offer();
     const agreed = ours.takeAnswer(
@@ -76,22 +76,22 @@ describe('an offer', () => {
   test.each([
     ['another codec', description('m=audio 5000 RTP/AVP 9')],
     ['opus at another rate', description('m=audio 5000 RTP/AVP 96', 'a=rtpmap:96 opus/8000/1')],
-    ['refusal', description('m=audio 0 RTP/AVP 0')],
+    ['a rejected stream', description('m=audio 0 RTP/AVP 0')],
     ['video only', description('m=video 5000 RTP/AVP 96')],
-    ['encryption that we did not offer', description('m=audio 5000 RTP/SAVP 0')],
+    ['encryption that was not offered', description('m=audio 5000 RTP/SAVP 0')],
     ['a host name as address', description('m=audio 5000 RTP/AVP 0', 'c=IN IP4 media.test')],
-    ['a port beyond all', description('m=audio 70000 RTP/AVP 0')],
-    ['nothing', Buffer.alloc(0)],
-    ['too much', Buffer.alloc(20_000, 'v=0\r\n')],
+    ['a port out of range', description('m=audio 70000 RTP/AVP 0')],
+    ['an empty description', Buffer.alloc(0)],
+    ['a description that is too long', Buffer.alloc(20_000, 'v=0\r\n')],
     ['too many lines', Buffer.from(`v=0\r\n${'a=x\r\n'.repeat(500)}`)],
-    ['too many media', description(...Array.from({ length: 17 }, () => 'm=audio 5000 RTP/AVP 0'))],
-  ])('is not answered by %s', (_, data) => {
+    ['too many media sections', description(...Array.from({ length: 17 }, () => 'm=audio 5000 RTP/AVP 0'))],
+  ])('cannot be answered with %s', (_, data) => {
     expect(() => negotiator().takeAnswer(data)).toThrow(expect.objectContaining({ code: 'SDP_UNUSABLE' }));
   });
 });
 
-describe('an answer', () => {
-  test('takes one audio stream, mirrors numbers and refuses the rest in its place', () => {
+describe('answer', () => {
+  test('accepts one audio stream, mirrors payload types and rejects the other sections in place', () => {
     const ours = negotiator(['PCMA']);
     const text = ours
       .answer(
@@ -122,7 +122,7 @@ describe('an answer', () => {
     expect(text).toContain('m=audio 40000 RTP/AVPF 0\r\n');
   });
 
-  test('to an offer of nothing we know changes nothing', () => {
+  test('changes nothing when the offer has nothing in common with ours', () => {
     const ours = negotiator();
     ours.offer();
     const before = ours.takeAnswer(description('m=audio 5000 RTP/AVP 0'));
@@ -133,7 +133,7 @@ describe('an answer', () => {
   });
 });
 
-test('what we write is what we read', () => {
+test('parses what it writes', () => {
   const sdp = parseSdp(negotiator().offer());
   const { media } = sdp;
   expect(parseSdp(writeSdp({ address: '2001:db8::1', sessionId: 1, version: 1, media })).media[0]).toMatchObject({
@@ -142,7 +142,7 @@ test('what we write is what we read', () => {
   });
 });
 
-test('any text is read or refused, never more', () => {
+test('parses or rejects any text, and throws nothing else', () => {
   const line = fc.oneof(
     fc.constantFrom(
       'v=0',

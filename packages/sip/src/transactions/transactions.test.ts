@@ -54,8 +54,8 @@ function incoming(method: string, via = 'SIP/2.0/UDP 192.0.2.10:5062;branch=z9hG
   return parseMessage(writeMessage(request));
 }
 
-describe('a client transaction', () => {
-  test('repeats INVITE with doubled pauses until timer B (17.1.1.2)', () => {
+describe('client transaction', () => {
+  test('retransmits INVITE with doubling intervals until timer B (17.1.1.2)', () => {
     const { clock, start, events, times, layer } = setUp();
     start('INVITE');
     clock.advance(40_000);
@@ -64,7 +64,7 @@ describe('a client transaction', () => {
     expect(layer.size).toBe(0);
   });
 
-  test('repeats other methods with pauses up to 4 s until timer F (17.1.2.2)', () => {
+  test('retransmits other methods at intervals up to 4 s until timer F (17.1.2.2)', () => {
     const { clock, start, events, times } = setUp();
     start('OPTIONS');
     clock.advance(40_000);
@@ -72,7 +72,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['timeout']);
   });
 
-  test('repeats nothing over TCP', () => {
+  test('retransmits nothing over TCP', () => {
     const { clock, start, events, times } = setUp();
     start('INVITE', 'TCP');
     start('OPTIONS', 'TCP');
@@ -81,7 +81,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['timeout', 'timeout']);
   });
 
-  test('slows down once somebody is working on the request', () => {
+  test('slows down once the server is working on the request', () => {
     const { clock, start, respond, times } = setUp();
     const request = start('OPTIONS');
     respond(request, 100);
@@ -89,7 +89,7 @@ describe('a client transaction', () => {
     expect(times()).toEqual([0, 500, 4500, 8500]);
   });
 
-  test('an INVITE that rings is not repeated and never times out by itself', () => {
+  test('neither retransmits nor times out an INVITE that rings', () => {
     const { clock, start, respond, events, times } = setUp();
     const request = start('INVITE');
     respond(request, 180);
@@ -98,7 +98,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['180']);
   });
 
-  test('acknowledges a refusal each time it comes, inside the transaction, for 32 s (timer D)', () => {
+  test('acknowledges a rejection each time it arrives, within the transaction, for 32 s (timer D)', () => {
     const { clock, sent, start, respond, events, layer } = setUp();
     const request = start('INVITE');
     respond(request, 486);
@@ -114,7 +114,7 @@ describe('a client transaction', () => {
     expect(sent).toHaveLength(3);
   });
 
-  test('hands on every 2xx to INVITE for 32 s, later ones as late (RFC 6026)', () => {
+  test('passes on every 2xx to INVITE for 32 s, and later ones as late (RFC 6026)', () => {
     const { clock, start, respond, events } = setUp();
     const request = start('INVITE');
     respond(request, 200);
@@ -124,7 +124,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['200', '200', 'late']);
   });
 
-  test('absorbs copies of a final answer for 5 s (timer K)', () => {
+  test('absorbs copies of a final response for 5 s (timer K)', () => {
     const { clock, start, respond, events, layer } = setUp();
     const request = start('BYE');
     respond(request, 200);
@@ -136,7 +136,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['200']);
   });
 
-  test('fails at once when its hop cannot be reached, and only then', () => {
+  test('fails immediately when its own hop is unreachable', () => {
     const { start, events, layer } = setUp();
     start('INVITE', 'TCP');
     layer.transportFailed({ ...at('TCP'), port: 5061 });
@@ -145,7 +145,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['transport']);
   });
 
-  test('of INVITE that rings goes on when another message cannot be sent over UDP', () => {
+  test('continues an INVITE that rings when another message cannot be sent over UDP', () => {
     const { start, respond, events, layer } = setUp();
     const request = start('INVITE');
     start('OPTIONS');
@@ -155,7 +155,7 @@ describe('a client transaction', () => {
     expect(events).toEqual(['180', 'transport', '200']);
   });
 
-  test('takes no response of another branch, of another method, or with two Vias (17.1.3, 8.1.3.3)', () => {
+  test('ignores responses with another branch, another method, or two Vias (17.1.3, 8.1.3.3)', () => {
     const { start, events, layer } = setUp();
     const request = start('OPTIONS');
     const response = (change: (headers: SipHeaders) => void) => {
@@ -173,8 +173,8 @@ describe('a client transaction', () => {
   });
 });
 
-describe('a server transaction', () => {
-  test('answers a repeated request with the same answer for 32 s (timer J)', () => {
+describe('server transaction', () => {
+  test('answers a repeated request with the same response for 32 s (timer J)', () => {
     const { clock, sent, requests, layer } = setUp();
     layer.receive(incoming('BYE'), at('UDP'));
     layer.receive(incoming('BYE'), at('UDP'));
@@ -189,7 +189,7 @@ describe('a server transaction', () => {
     expect(layer.size).toBe(0);
   });
 
-  test('repeats its answer to INVITE until the ACK, 2xx and others alike (timers G and H)', () => {
+  test('retransmits its response to INVITE until the ACK, for 2xx and others alike (timers G and H)', () => {
     for (const status of [200, 488]) {
       const { clock, requests, events, layer, times } = setUp();
       layer.receive(incoming('INVITE'), at('UDP'));
@@ -205,7 +205,7 @@ describe('a server transaction', () => {
     }
   });
 
-  test('tells when the ACK never comes', () => {
+  test('reports when the ACK never arrives', () => {
     const { clock, requests, events, layer, times } = setUp();
     layer.receive(incoming('INVITE'), at('UDP'));
     const only = requests[0];
@@ -215,14 +215,14 @@ describe('a server transaction', () => {
     expect(times()).toEqual([0, 500, 1500, 3500, 7500, 11_500, 15_500, 19_500, 23_500, 27_500, 31_500]);
   });
 
-  test('keeps requests of different branches, senders and methods apart (17.2.3)', () => {
+  test('keeps requests with different branches, senders and methods apart (17.2.3)', () => {
     const { requests, layer } = setUp();
     for (const via of [
       'SIP/2.0/UDP 192.0.2.10:5062;branch=z9hG4bKa',
       'SIP/2.0/UDP 192.0.2.10:5062;branch=z9hG4bKb',
       'SIP/2.0/UDP 192.0.2.11:5062;branch=z9hG4bKa',
       'SIP/2.0/UDP 192.0.2.10:5062;branch=z9hG4bKa',
-      // RFC 2543: no magic cookie.
+      // RFC 2543, without the magic cookie.
       'SIP/2.0/UDP 192.0.2.10:5062',
       'SIP/2.0/UDP 192.0.2.10:5062',
     ]) {
@@ -232,7 +232,7 @@ describe('a server transaction', () => {
     expect(requests).toHaveLength(8);
   });
 
-  test('tells the sender where it was seen, and answers there (RFC 3581)', () => {
+  test('tells the sender which address it came from, and responds there (RFC 3581)', () => {
     const { sent, requests, layer } = setUp();
     const source = { transport: 'UDP', host: '203.0.113.5', port: 61_000 } as const;
     layer.receive(incoming('OPTIONS', 'SIP/2.0/UDP 10.0.0.1:5062;rport;branch=z9hG4bKa'), source);
@@ -247,14 +247,14 @@ describe('a server transaction', () => {
     );
   });
 
-  test('holds a flood at its limit', () => {
+  test('limits a flood', () => {
     const { requests, layer } = setUp();
     for (let count = 0; count < 3000; count += 1)
       layer.receive(incoming('OPTIONS', `SIP/2.0/UDP 192.0.2.10;branch=z9hG4bK${count}`), at('UDP'));
     expect(requests).toHaveLength(1000);
   });
 
-  test('is not kept for a request whose CSeq has another method', () => {
+  test('is not kept for a request whose CSeq names another method', () => {
     const { requests, sent, layer } = setUp();
     for (let count = 0; count < 1000; count += 1) {
       const request = requestOf('OPTIONS');

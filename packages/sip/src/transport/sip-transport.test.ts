@@ -39,7 +39,7 @@ async function open(clock?: ManualClock) {
 
 const at = (transport: 'UDP' | 'TCP', port: number): Target => ({ transport, host: '127.0.0.1', port });
 
-describe('the sockets of a phone', () => {
+describe('sockets of a phone', () => {
   test.each(['UDP', 'TCP'] as const)('carry messages both ways over %s on one port', async (name) => {
     const [a, b] = [await open(), await open()];
     try {
@@ -48,7 +48,7 @@ describe('the sockets of a phone', () => {
       const { id, source } = b.received[0] as { id: string; source: Target };
       expect(id).toBe('there');
       expect(source.transport).toBe(name);
-      // Back to where it came from: over TCP that is the same connection.
+      // Back to its source, which over TCP means the same connection.
       b.transport.send(message('back'), source);
       await a.until(() => a.received.length === 1);
       expect(a.received[0]).toEqual({ id: 'back', source: at(name, b.transport.port) });
@@ -59,7 +59,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('strangers who only connect leave room for connections of our own', async () => {
+  test('have room for our own connections when strangers only connect', async () => {
     const [phone, provider] = [await open(), await open()];
     const strangers = Array.from({ length: 120 }, () => createConnection(phone.transport.port, '127.0.0.1'));
     try {
@@ -70,7 +70,8 @@ describe('the sockets of a phone', () => {
         provider.until(() => provider.received.length === 1),
         phone.until(() => phone.failures.length > 0),
       ]);
-      expect([provider.received.length, phone.failures]).toEqual([1, []]);
+      expect(provider.received).toHaveLength(1);
+      expect(phone.failures).toEqual([]);
     } finally {
       for (const stranger of strangers) stranger.destroy();
       await phone.transport.close();
@@ -78,7 +79,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('a connection of the other side stays open once it has carried a message, and a silent one does not', async () => {
+  test('keep an incoming connection open once it has carried a message, and close a silent one', async () => {
     const clock = new ManualClock();
     const { transport, received, until } = await open(clock);
     const [provider, silent] = [0, 0].map(() => createConnection(transport.port, '127.0.0.1'));
@@ -97,7 +98,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('noise and keep-alives on UDP are no messages', async () => {
+  test('take noise and keep-alives over UDP for no messages', async () => {
     const [a, b] = [await open(), await open()];
     try {
       a.transport.keepAlive(at('UDP', b.transport.port));
@@ -111,7 +112,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('a hop with a port that is none is told, and nothing else happens', async () => {
+  test('report a hop with an invalid port, and do nothing else', async () => {
     const a = await open();
     try {
       for (const port of [0, 99_999]) {
@@ -125,7 +126,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('a hop that refuses connections, or drops them, is told', async () => {
+  test('report a hop that refuses or drops connections', async () => {
     const [a, b] = [await open(), await open()];
     const { port } = b.transport;
     try {
@@ -141,7 +142,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('pings on TCP are answered, and garbage ends the connection', async () => {
+  test('answer pings over TCP, and close the connection on garbage', async () => {
     const { transport, received } = await open();
     const socket = createConnection(transport.port, '127.0.0.1');
     try {
@@ -158,7 +159,7 @@ describe('the sockets of a phone', () => {
     }
   });
 
-  test('an address that is not ours is an error', async () => {
+  test('cannot be opened on an address that is not local', async () => {
     const opening = SipTransport.open({ address: '192.0.2.1', onMessage: () => {}, onFailure: () => {} });
     await expect(opening).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
   });

@@ -217,11 +217,11 @@ describe('stream of a room on another node', () => {
   });
 });
 
-describe('recordings', () => {
+describe('recordings of a cluster', () => {
   const fetch = async (id: string, name: string): Promise<string> =>
     (await contentOf(await cluster.recordings.open(id, name, signal))).toString();
 
-  test('of every node are listed, each id once, together with the nodes that did not answer', async () => {
+  test('lists those of every node, each id once, and the nodes that did not answer', async () => {
     await cluster.node('a').record('one', 'index.m3u8', 'x');
     await cluster.node('b').record('one', 'index.m3u8', 'x');
     await cluster.node('b').record('two', 'index.m3u8', 'x');
@@ -232,7 +232,7 @@ describe('recordings', () => {
     expect(await cluster.recordings.list('local')).toEqual({ ids: ['one'], unreachable: [] });
   });
 
-  test('are served from any node, and with one id on several nodes the newest one is', async () => {
+  test('serves a recording from any node, and the newest one if several nodes have its id', async () => {
     await cluster.node('a').finish('one', '2026-01-01T10:00:00.000Z', 'day 1');
     await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
     await cluster.node('c').record('film', 'main.m4s', bytesOf(HEAD_BYTES * 2));
@@ -241,7 +241,7 @@ describe('recordings', () => {
     expect((await contentOf(film)).equals(bytesOf(HEAD_BYTES * 2))).toBe(true);
   });
 
-  test('are removed from every node', async () => {
+  test('removes a recording from every node', async () => {
     for (const name of ['a', 'b', 'c']) await cluster.node(name).record('one', 'index.m3u8', name);
     await cluster.recordings.remove('one');
     for (const name of ['a', 'b', 'c']) expect(await cluster.node(name).ids()).toEqual([]);
@@ -252,7 +252,7 @@ describe('recordings', () => {
     await expect(cluster.recordings.remove('one')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('are not reported as removed while a node that may have them does not answer', async () => {
+  test('does not report a removal while a node that may have the recording does not answer', async () => {
     await cluster.node('a').record('one', 'index.m3u8', 'x');
     await cluster.node('c').record('one', 'index.m3u8', 'x');
     cluster.node('c').frozen = true;
@@ -265,7 +265,7 @@ describe('recordings', () => {
     expect(await cluster.node('c').ids()).toEqual([]);
   });
 
-  test('that never existed are not reported as being on a node that does not answer', async () => {
+  test('reports an unknown recording only as perhaps being on a node that does not answer', async () => {
     cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room xx does not exist');
     cluster.node('c').frozen = true;
     const maybe = { code: 'OWNER_UNREACHABLE', message: 'Recording xx may be on c, which cannot be reached now' };
@@ -275,7 +275,7 @@ describe('recordings', () => {
     await expect(fetch('xx', 'index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('make way on every node when a new one with their id begins', async () => {
+  test('sets a recording aside on every node when a new one with its id begins', async () => {
     for (const name of ['a', 'b']) await cluster.node(name).finish('one', '2026-01-01T10:00:00.250Z', name);
     cluster.node('c').live.add('one');
     await cluster.node('c').finish('one', '2026-01-03T10:00:00.000Z');
@@ -287,7 +287,7 @@ describe('recordings', () => {
     expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('a');
   });
 
-  test('make way for newer ones on a node that returns after a network split', async () => {
+  test('sets a recording aside when a node with a newer one returns after a network split', async () => {
     await cluster.node('a').finish('older', '2026-01-01T10:00:00.000Z');
     await cluster.node('a').finish('newer', '2026-01-03T10:00:00.000Z');
     await cluster.node('a').finish('mine', '2026-01-01T10:00:00.000Z');
@@ -297,7 +297,7 @@ describe('recordings', () => {
     expect(await cluster.node('a').ids()).toEqual(['mine', 'newer', 'older-20260101T100000Z']);
   });
 
-  test('make way for newer ones when they are completed after their node was killed', async () => {
+  test('sets a recording aside when it is completed after a kill and another node has a newer one', async () => {
     const playlist = '#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:00.000Z\nday 1\n';
     await cluster.node('a').record('one', 'main.m3u8', playlist);
     await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
@@ -312,7 +312,7 @@ describe('recordings', () => {
     expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('day 1');
   });
 
-  test('keep their id when they end and there is no newer one', async () => {
+  test('keeps the id of a recording that ends if there is no newer one', async () => {
     cluster.node('b').live.add('one');
     await cluster.node('b').finish('one', '2026-01-01T10:00:00.000Z');
     await cluster.node('a').finish('one', '2026-01-02T10:00:00.000Z');
@@ -322,7 +322,7 @@ describe('recordings', () => {
     expect(await cluster.node('a').ids()).toEqual(['one']);
   });
 
-  test('are looked up again after moving, and requested directly while they stay', async () => {
+  test('looks a recording up again after it has moved, and requests it directly while it stays', async () => {
     await cluster.node('b').record('one', 'x', '1');
     expect(await fetch('one', 'x')).toBe('1');
     cluster.calls.length = 0;
@@ -334,7 +334,7 @@ describe('recordings', () => {
     expect(await fetch('one', 'x')).toBe('2');
   });
 
-  test('are not served while live, and bad names are rejected on every node', async () => {
+  test('serves no live recording, and rejects bad names on every node', async () => {
     await cluster.node('b').record('one', 'x', '1');
     cluster.node('b').live.add('one');
     await expect(fetch('one', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });
@@ -343,7 +343,7 @@ describe('recordings', () => {
     await expect(cluster.recordings.remove('.')).rejects.toMatchObject({ code: 'INVALID_NAME' });
   });
 
-  test('on an unreachable node are never reported as missing', async () => {
+  test('never reports a recording on an unreachable node as missing', async () => {
     await cluster.node('b').record('one', 'x', '1');
     await fetch('one', 'x');
     cluster.members.delete('b');

@@ -39,7 +39,10 @@ export interface SipPhoneOptions {
   /** Requested lifetime of a registration; the registrar decides. Default 300. */
   expiresSeconds?: number;
   onRegistration?: (event: RegistrationEvent) => void;
-  /** Called when a received message causes an unexpected error. The message is dropped; without this the error is thrown. */
+  /**
+   * Called when a received message causes an unexpected error. The message is dropped; without this the error is
+   * thrown.
+   */
   onFault?: (error: unknown) => void;
   clock?: Clock;
   randomness?: Randomness;

@@ -103,7 +103,7 @@ export function aacEncoder({ lib, constants }: Native, bitrateBps: number): Enco
   return { codec, context, frame };
 }
 
-/** Copies `AAC_FRAME` samples of each side into the frame of an AAC encoder. */
+/** Copies `AAC_FRAME` samples per channel into the frame of an AAC encoder. */
 export function fillStereo(frame: Frame, left: Float32Array, right: Float32Array): void {
   frame.makeWritable();
   for (const [i, samples] of [left, right].entries()) {

@@ -18,7 +18,7 @@ export interface MixPlace {
  */
 export class TrackAudio {
   readonly #samples = new Float32Array(CAPACITY * 2);
-  /** Added to the track's timestamps. */
+  /** Offset added to the track's timestamps. */
   #offset: number | undefined;
   #newest = 0;
 

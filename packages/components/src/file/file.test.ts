@@ -232,7 +232,7 @@ describe('file being played', () => {
     await room.until('crashed');
   });
 
-  test('plays to the end when the file vanishes meanwhile, and up to the cut when it is truncated', async () => {
+  test('plays to the end when the file vanishes during playback, and up to the cut when it is truncated', async () => {
     const playedWhile = async (name: string, hook: () => Promise<void>): Promise<number> => {
       await put(name, ogg(5_000));
       const interrupted = new InterruptedClock(10, hook);

@@ -7,7 +7,7 @@ export interface FileSource {
   /** Real path, with symbolic links resolved. */
   path: string;
   kind: 'audio' | 'video';
-  /** As shown by the API. */
+  /** The value shown by the API. */
   framerate: number | null;
 }
 

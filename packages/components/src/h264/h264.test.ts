@@ -41,7 +41,7 @@ describe('raw H.264 stream', () => {
     expect(types(read(toAnnexB([SPS, PPS, idr(), ...unspecified, picture()])))).toEqual([[7, 8, 5], [1]]);
   });
 
-  test('passes on whole access units at once, with the parameter sets before each key picture', () => {
+  test('passes on whole access units immediately, with the parameter sets before each key picture', () => {
     const reader = new AccessUnits();
     expect(reader.pushWhole(toAnnexB([SPS, PPS]))).toEqual([]);
     const whole = [toAnnexB([picture()]), toAnnexB([idr(300), laterSlice()]), toAnnexB([picture()]), toAnnexB([idr()])];

@@ -20,7 +20,7 @@ test('reads a parameter set of an encoder to its end', () => {
   });
 });
 
-test('finds references and the restriction behind everything that may precede them', () => {
+test('finds references and the restriction after everything that may precede them', () => {
   const nal = parameterSet({ profile: 244, chroma: 3, bitDepth: 10, references: 7, restriction: [2, 9], full: true });
   expect(readSequenceParameterSet(nal)).toMatchObject({
     chroma: 3,

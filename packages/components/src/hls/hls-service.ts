@@ -65,7 +65,7 @@ interface Output {
   served: boolean;
   /** Set once the room has ended; resolves when its files have been uploaded or given up on. */
   finalised?: Promise<void>;
-  /** The stream this one replaces, until that one is closed. */
+  /** The stream that this one replaces, until that stream is closed. */
   former: Output | undefined;
   release(): void;
 }

@@ -163,20 +163,20 @@ describe('part', () => {
 });
 
 describe('files', () => {
-  test('are segments made of their parts, and playlists once a segment is complete', () => {
+  test('writes segments as the sum of their parts, and playlists once a segment is complete', () => {
     const stage = new Stage({ lowLatency: false }).parts(7);
     expect(stage.written).toEqual(['muxed_header_main_part0_.mp4', segmentOf(0), 'index.m3u8', 'main.m3u8']);
     expect(stage.contents.get(segmentOf(0))).toBe('<0.0><0.1><0.2><0.3><0.4><0.5>');
   });
 
-  test('are removed behind the window, a few segments after leaving the playlist', () => {
+  test('removes files behind the window, a few segments after they leave the playlist', () => {
     const stage = new Stage({ targetWindowSeconds: 8 }).parts(6 * 12);
     const text = stage.contents.get('main.m3u8')!;
     expect(text).toContain('#EXT-X-MEDIA-SEQUENCE:7\n');
     expect(stage.removed).toEqual([segmentOf(0), segmentOf(1)]);
   });
 
-  test('all stay for a persistent stream, and the final playlist lists them', () => {
+  test('keeps all files of a persistent stream, and lists them in the final playlist', () => {
     const stage = new Stage({ targetWindowSeconds: 6, persistent: true }).parts(6 * 20 + 2);
     // A recording found after a crash is complete.
     expect(stage.contents.get('main.m3u8')).toContain(segmentOf(0));
@@ -189,7 +189,7 @@ describe('files', () => {
     expect(text).toContain('#EXTINF:0.66666,\nmuxed_segment_20_main.m4s\n#EXT-X-ENDLIST\n');
   });
 
-  test('grow by a line per segment for a stream that lists everything, and are always complete', () => {
+  test('appends one line per segment for a stream that lists everything, and is always complete', () => {
     const stage = new Stage({ lowLatency: false }).parts(6 * 40);
     expect(stage.written.filter((name) => name === 'main.m3u8')).toHaveLength(1);
     const text = stage.contents.get('main.m3u8')!;

@@ -18,7 +18,7 @@ export interface RecordedTrack {
 export interface RecordingFolder {
   /** Ordered by start. */
   tracks: RecordedTrack[];
-  /** As reported; the files may differ. */
+  /** Length given in the report; the files may differ. */
   durationMs: number;
 }
 

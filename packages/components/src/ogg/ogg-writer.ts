@@ -10,7 +10,10 @@ export interface OggWriterOptions {
   pageSamples: number;
 }
 
-/** Turns Opus packets into an .ogg file (RFC 7845). Each call returns the bytes to append; the file is playable at any time. */
+/**
+ * Turns Opus packets into an .ogg file (RFC 7845). Each call returns the bytes to append; the file is playable at any
+ * time.
+ */
 export class OggWriter {
   readonly #options: OggWriterOptions;
   #sequence = 0;

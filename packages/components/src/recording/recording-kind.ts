@@ -55,7 +55,7 @@ function credentialsOf(environment: S3Credentials | null, request: S3Credentials
   return credentials;
 }
 
-/** Returns the prefix without leading and trailing slashes. */
+/** Returns the prefix without leading or trailing slashes. */
 function prefixOf(environment: string | null, request: string | null): string {
   if (environment !== null && request !== null) throw conflict('S3 path prefix');
   const parts = (request ?? environment ?? '').split('/').filter(Boolean);

@@ -11,8 +11,8 @@ const CHUNK_BYTES = 1024 * 1024;
 
 /**
  * Completes a part whose node was killed while recording: truncates half-written files, and writes `report.json` from
- * the draft in the mark with the actual lengths. Returns the files of the part. A part without any media is removed and
- * has none.
+ * the draft in the mark with the actual lengths. Returns the files of the part. Removes a part without any media and
+ * returns no files for it.
  */
 export async function recoverPart(directory: string, { draft }: PartMark): Promise<string[]> {
   const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));

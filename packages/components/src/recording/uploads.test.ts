@@ -66,7 +66,7 @@ async function age(directory: string, ms: number): Promise<void> {
 const release = (directory: string): Promise<void> => utimes(join(directory, MARK_FILE), 0, 0);
 
 describe('uploads', () => {
-  test('are retried until the store is back, and only then removed locally', async () => {
+  test('retries until the store is back, and only then removes the local files', async () => {
     let failures = 3;
     const flaky: ObjectStore = {
       ...store,
@@ -83,7 +83,7 @@ describe('uploads', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
   });
 
-  test('store nothing twice, but repeat an object that arrived short', async () => {
+  test('stores nothing twice, but repeats an object that arrived short', async () => {
     const one = await part();
     sizes.set(`kitchen/${name}/a.ogg`, 5).set(`kitchen/${name}/report.json`, 1);
     const uploads = uploadsTo(store);
@@ -101,7 +101,7 @@ describe('uploads', () => {
     await settled(lossy, again);
   });
 
-  test('run a few at a time, however many rooms end at once, and are not held up by a failing store', async () => {
+  test('runs a few uploads at a time, however many rooms end, and is not held up by a failing store', async () => {
     let [now, most] = [0, 0];
     const counting: ObjectStore = {
       ...store,
@@ -121,7 +121,7 @@ describe('uploads', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('with write-only credentials are done when the store has accepted everything', async () => {
+  test('is done with write-only credentials once the store has accepted everything', async () => {
     const one = await part();
     const uploads = uploadsTo({ ...store, sizeOf: async () => 'unknown' });
     uploads.add(one, target, '');
@@ -132,7 +132,7 @@ describe('uploads', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('give up after a day, delete the partial recording in the bucket, and keep files for an hour', async () => {
+  test('gives up after a day, deletes the partial recording in the bucket, and keeps files for an hour', async () => {
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(down, lost);
     const one = await part();
@@ -147,7 +147,7 @@ describe('uploads', () => {
     expect((await stat(join(one.directory, 'a.ogg'))).mtimeMs).toBeCloseTo(clock.wall(), -2);
   });
 
-  test('end immediately when their files are gone, and remove nothing from the bucket', async () => {
+  test('ends immediately when the files are gone, and removes nothing from the bucket', async () => {
     const one = await part();
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(
@@ -161,7 +161,7 @@ describe('uploads', () => {
     expect(clock.now()).toBe(0);
   });
 
-  test('left behind by an earlier run resume where they were, if the bucket is still the configured one', async () => {
+  test('resumes what an earlier run left behind if the bucket is still the configured one', async () => {
     const one = await part();
     const former = uploadsTo(down);
     former.add(one, target, 'calls');
@@ -181,7 +181,7 @@ describe('uploads', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  test('left behind by an earlier run are found even beside an unreadable directory', async () => {
+  test('finds what an earlier run left behind even beside an unreadable directory', async () => {
     await rm(base, { recursive: true });
     // The directory of a test run is closed to other users.
     base = await mkdtemp('/var/tmp/bloom-uploads-');
@@ -202,7 +202,7 @@ describe('uploads', () => {
     expect(stored).toHaveLength(2);
   });
 
-  test('count their day from the first attempt, however often the node restarts', async () => {
+  test('counts the day from the first attempt, however often the node restarts', async () => {
     const one = await part();
     const since = clock.wall() - GIVE_UP_MS + 1_000;
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: since, draft: null });
@@ -215,7 +215,7 @@ describe('uploads', () => {
     expect(clock.now()).toBe(0);
   });
 
-  test("leave another node's parts alone until they have shown no sign of life for a minute", async () => {
+  test("leaves another node's parts alone until they have shown no sign of life for a minute", async () => {
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
     await age(one.directory, 0);
@@ -230,7 +230,7 @@ describe('uploads', () => {
     await settled(uploads, one);
   });
 
-  test("leave another node's parts alone, however far behind its clock is", async () => {
+  test("leaves another node's parts alone, however far behind its clock is", async () => {
     const one = await part();
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
     const uploads = uploadsTo(store);
@@ -245,7 +245,7 @@ describe('uploads', () => {
     await settled(uploads, one);
   });
 
-  test('show that they are still running', async () => {
+  test('shows other nodes that it is still running', async () => {
     const one = await part();
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));

@@ -21,7 +21,7 @@ export interface ObjectStore {
    * Uploads a file, in parts if it is large, and replaces an existing object. @throws ComponentError `UPLOAD_FAILED`
    */
   put(key: string, path: string): Promise<void>;
-  /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not tell. */
+  /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not report it. */
   sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;

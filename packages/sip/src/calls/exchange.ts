@@ -111,7 +111,7 @@ export class Exchange {
       return;
     }
     if (status === 503 && this.#at + 1 < this.#targets.length) {
-      // Another server may be able to (RFC 3263 section 4.3).
+      // Another server may be available (RFC 3263 section 4.3).
       this.#at += 1;
       this.#try(outcome);
       return;

@@ -214,8 +214,7 @@ export class Registration {
     this.#state = failure.final ? 'failed' : 'waiting';
     if (failure.final) this.#bound = false;
     else {
-      // Doubled each time, and spread out so that phones do not all return at once with the registrar (RFC 5626 section
-      // 4.5).
+      // Doubled each time, and spread so that phones do not all return to the registrar at once (RFC 5626 section 4.5).
       const limit = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 10), LONGEST_RETRY_MS);
       const spread = limit / 2 + this.#options.randomness.below(Math.floor(limit / 2) + 1);
       this.#failures += 1;

@@ -67,7 +67,7 @@ describe('offer', () => {
     ['recvonly', 'sendonly'],
     ['inactive', 'inactive'],
     ['sendrecv', 'sendrecv'],
-  ])('answered with %s makes us %s', (theirs, expected) => {
+  ])('is answered with %s, which makes us %s', (theirs, expected) => {
     const ours = negotiator();
     ours.offer();
     expect(ours.takeAnswer(description('m=audio 5000 RTP/AVP 0', `a=${theirs}`)).direction).toBe(expected);

@@ -77,8 +77,7 @@ export class AudioNegotiator {
     const formats = [formatOf(agreed.codec, agreed.sendType)];
     if (agreed.eventTypes.send !== undefined) formats.push(eventFormat(agreed.eventTypes.send));
     this.#agreed = agreed;
-    // One section for each section of the offer, with the same protocol and unwanted ones rejected (RFC 3264 section
-    // 6).
+    // One section per section of the offer, with the same protocol and unwanted ones rejected (RFC 3264 section 6).
     return this.#write(
       sdp.media.map((section, at) =>
         at === index ? this.#audio(formats, agreed.direction, section.protocol) : { ...section, port: 0, formats: [] },

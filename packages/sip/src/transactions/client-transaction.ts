@@ -12,7 +12,10 @@ export interface ClientTransactionOptions {
   reliable: boolean;
   clock: Clock;
   send: (request: SipRequest) => void;
-  /** Called for every response that is not a retransmission; for INVITE also for each 2xx, retransmitted or not (RFC 6026). */
+  /**
+   * Called for every response that is not a retransmission; for INVITE also for each 2xx, retransmitted or not
+   * (RFC 6026).
+   */
   onResponse: (response: SipResponse) => void;
   /** Called when no response will arrive. */
   onFailure: (failure: TransactionFailure) => void;

@@ -62,7 +62,9 @@ export interface InviteServerOptions extends ServerTransactionOptions {
   onNoAck: () => void;
 }
 
-/** Server transaction of INVITE. Retransmits its final response, 2xx included (section 13.3.1.4), until the ACK arrives. */
+/**
+ * Server transaction of INVITE. Retransmits its final response, 2xx included (section 13.3.1.4), until the ACK arrives.
+ */
 export class InviteServer implements ServerTransaction {
   readonly request: SipRequest;
   readonly #options: InviteServerOptions;

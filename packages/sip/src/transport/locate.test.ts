@@ -38,20 +38,20 @@ const naptr = (service: string, order: number, replacement: string): NaptrRecord
   replacement,
 });
 
-describe('targets of a SIP URI (RFC 3263)', () => {
-  test('are an IP address itself, with its own or the default port and transport', async () => {
+describe('locating a SIP URI (RFC 3263)', () => {
+  test('returns an IP address itself, with its own or the default port and transport', async () => {
     expect(await find('sip:a@192.0.2.1', {})).toEqual({ targets: ['UDP 192.0.2.1:5060'], asked: [] });
     expect(await find('sip:[2001:db8::1]:5070;transport=tcp', {})).toMatchObject({ targets: ['TCP 2001:db8::1:5070'] });
   });
 
-  test('are the addresses of the name when a port is given', async () => {
+  test('returns the addresses of the name when a port is given', async () => {
     expect(await find('sip:pbx.test:5080', { a: { 'pbx.test': ['192.0.2.1', '192.0.2.2'] } })).toEqual({
       targets: ['UDP 192.0.2.1:5080', 'UDP 192.0.2.2:5080'],
       asked: ['a pbx.test'],
     });
   });
 
-  test('follow NAPTR and SRV in their order, without TLS', async () => {
+  test('follows NAPTR and SRV in their order, without TLS', async () => {
     const { targets } = await find('sip:pbx.test', {
       naptr: {
         'pbx.test': [
@@ -69,7 +69,7 @@ describe('targets of a SIP URI (RFC 3263)', () => {
     expect(targets).toEqual(['TCP 192.0.2.1:5061', 'TCP 192.0.2.2:5062', 'UDP 192.0.2.3:5060']);
   });
 
-  test('follow SRV without NAPTR, and are plain addresses with neither', async () => {
+  test('follows SRV without NAPTR, and falls back to plain addresses', async () => {
     const a = { 'pbx.test': ['192.0.2.1'], 'sbc.test': ['192.0.2.2'] };
     expect((await find('sip:pbx.test', { srv: { '_sip._tcp.pbx.test': [srv('sbc.test', 1)] }, a })).targets).toEqual([
       'TCP 192.0.2.2:5060',
@@ -80,22 +80,22 @@ describe('targets of a SIP URI (RFC 3263)', () => {
     });
   });
 
-  test('follow the SRV record of the transport it names', async () => {
+  test('follows the SRV record of the transport it names', async () => {
     expect((await find('sip:pbx.test;transport=tcp', {})).asked).toEqual(['srv _sip._tcp.pbx.test', 'a pbx.test']);
   });
 
-  test('are empty when it requires an unsupported transport', async () => {
+  test('returns nothing when the URI requires an unsupported transport', async () => {
     expect((await find('sips:192.0.2.1', {})).targets).toEqual([]);
     expect((await find('sip:192.0.2.1;transport=tls', {})).targets).toEqual([]);
   });
 
-  test('are limited in number', async () => {
+  test('returns a limited number of targets', async () => {
     const a = { 'pbx.test': Array.from({ length: 99 }, (_, at) => `192.0.2.${at}`) };
     expect((await find('sip:pbx.test:5060', { a })).targets).toHaveLength(16);
   });
 });
 
-test('draws SRV records of equal priority by weight (RFC 2782), and takes "." for no host', () => {
+test('draws SRV records of equal priority by weight (RFC 2782), and skips the host "."', () => {
   const records = [srv('light', 1, 1), srv('heavy', 1, 9), srv('later', 2, 100), srv('.', 0)];
   const first = new Map<string, number>();
   for (let lot = 0; lot <= 10; lot += 1) {

@@ -98,7 +98,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('take noise and keep-alives over UDP for no messages', async () => {
+  test('ignore noise and keep-alives over UDP', async () => {
     const [a, b] = [await open(), await open()];
     try {
       a.transport.keepAlive(at('UDP', b.transport.port));

@@ -167,7 +167,7 @@ composing('lip sync [needs node-av]', () => {
     for (const offset of offsets) expect(Math.abs(offset)).toBeLessThan(40);
   });
 
-  test('is reached when the first report arrives after a second, and off by the delays before', async () => {
+  test('is reached once the first report arrives after a second, and is off by the delays until then', async () => {
     const times = { senderClockMs: 77, reportsFromMs: 1_000 };
     const offsets = await beepsAfterFlashes(await compose(await clap(times), 6_000));
     expect(offsets[0]).toBeLessThan(-20);

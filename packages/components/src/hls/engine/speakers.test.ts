@@ -24,7 +24,7 @@ function room() {
 }
 
 describe('with more pictures than tiles', () => {
-  test('shows the first ones until another person speaks, who takes the tile silent for longest', () => {
+  test('shows the first pictures until another person speaks and takes the tile silent for longest', () => {
     const { speaks, shown } = room();
     expect(shown()).toEqual(['ann camera', 'bob camera']);
     speaks('bob', 1_000);

@@ -78,7 +78,7 @@ describe('redirect', () => {
   };
 
   test.each(['rtsp://other:554/s', 'rtsp://cam:8554/s', 'rtsp://admin:p%40ss@other:554/s'])(
-    'to another address, %s, does not carry the login',
+    'carries no login to another address, %s',
     async (location) => {
       expect(login(await redirected(location))).toBeUndefined();
       expect(moves).toHaveLength(1);
@@ -86,7 +86,7 @@ describe('redirect', () => {
     },
   );
 
-  test('within the same address carries the login', async () => {
+  test('carries the login within the same address', async () => {
     const request = await redirected('rtsp://CAM/other');
     expect(request.start).toBe('DESCRIBE rtsp://CAM/other RTSP/1.0');
     expect(login(request)).toContain('Basic ');
@@ -106,7 +106,7 @@ describe('redirect', () => {
 });
 
 describe('transport of a stream', () => {
-  test("over UDP uses the gate's ports on both sides, and no other host", async () => {
+  test("uses the gate's ports on both sides over UDP, and no other host", async () => {
     const request = await ask('SETUP', '/0', [['transport', 'RTP/AVP/UDP;unicast;client_port=5000-5001']]);
     expect(request.fields).toContainEqual(['Transport', 'RTP/AVP/UDP;unicast;client_port=20000-20001']);
     const others = 'source=198.51.100.7;destination=198.51.100.8';
@@ -118,7 +118,7 @@ describe('transport of a stream', () => {
     expect(agreed).toEqual([[20_000, 6_970]]);
   });
 
-  test('over TCP names nothing but its channels', async () => {
+  test('names nothing but its channels over TCP', async () => {
     await ask('SETUP', '/0', [['transport', 'RTP/AVP/TCP;unicast;interleaved=0-1']]);
     const response = answer('200 OK', [
       ['transport', 'RTP/AVP/TCP;unicast;source=198.51.100.7;interleaved=2-3;ssrc=1'],
@@ -127,7 +127,7 @@ describe('transport of a stream', () => {
   });
 });
 
-test('requests from a camera are answered, and never reach the native library', () => {
+test('answers requests from a camera, which never reach the native library', () => {
   for (const method of ['OPTIONS', 'REDIRECT', 'ANNOUNCE']) {
     dialog.fromCamera({ start: `${method} rtsp://x/ RTSP/1.0`, fields: [['cseq', '1']], body });
   }

@@ -103,7 +103,7 @@ export class Playout<T> {
 
 /** Times of one stream. */
 class StreamTime {
-  /** Added to the source's times, which jump when its clock is set. */
+  /** Offset added to the source's times, which jump when its clock is set. */
   shiftMs: number;
   #lastPtsMs = Number.NEGATIVE_INFINITY;
   #lastTimeMs = Number.NEGATIVE_INFINITY;

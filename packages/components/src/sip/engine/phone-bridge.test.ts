@@ -35,7 +35,7 @@ function bridge() {
 }
 
 describe('from the phone to the room', () => {
-  test.each(['PCMU', 'PCMA'] as const)('%s becomes Opus of the same pitch, one packet every 20 ms', (codec) => {
+  test.each(['PCMU', 'PCMA'] as const)('turns %s into Opus of the same pitch, one packet every 20 ms', (codec) => {
     const { sent, bridge: phone } = bridge();
     for (let n = 0; n < 50; n++) phone.received(encodeG711(codec, tone(1000, 8000, n)), codec);
     expect(sent.map(({ timestamp }) => timestamp)).toEqual(sent.map((_, n) => n * 960));
@@ -45,7 +45,7 @@ describe('from the phone to the room', () => {
     expect(strengthOf(1100, heard, 48_000)).toBeLessThan(0.02);
   });
 
-  test('a lost frame is concealed, and the time of a phone that falls silent goes on inaudibly', () => {
+  test('conceals a lost frame, and keeps time without sending while the phone is silent', () => {
     const { sent, bridge: phone } = bridge();
     for (let n = 0; n < 10; n++) phone.received(n === 5 ? undefined : encodeG711('PCMU', tone(440, 8000, n)), 'PCMU');
     expect(sent).toHaveLength(10);
@@ -55,13 +55,13 @@ describe('from the phone to the room', () => {
     expect(sent.at(-1)?.timestamp).toBe(100 * 960);
   });
 
-  test('nothing is sent before the phone is heard', () => {
+  test('sends nothing before the phone is heard', () => {
     const { sent, bridge: phone } = bridge();
     for (const codec of ['PCMU', 'opus'] as const) for (let n = 0; n < 10; n++) phone.received(undefined, codec);
     expect(sent).toEqual([]);
   });
 
-  test('Opus passes through unchanged, whatever the length of its packets', () => {
+  test('passes Opus through unchanged, whatever the length of its packets', () => {
     const { sent, bridge: phone } = bridge();
     const [short, long] = [Buffer.of(0xf0, 1), Buffer.of(0xfb, 2, 3)];
     for (const packet of [short, undefined, long, short]) phone.received(packet, 'opus');
@@ -79,7 +79,7 @@ describe('from the room to the phone', () => {
     return (frame) => (codec === 'opus' ? (decoder.decode(frame) as Int16Array) : decodeG711(codec, frame));
   };
 
-  test.each(['PCMU', 'PCMA', 'opus'] as const)('two tracks are heard together over %s', (codec) => {
+  test.each(['PCMU', 'PCMA', 'opus'] as const)('mixes two tracks over %s', (codec) => {
     const { bridge: phone } = bridge();
     phone.setTracks([1, 2, 3]);
     const [a, b, decode] = [publisher(440), publisher(1000), decoded(codec)];
@@ -98,13 +98,13 @@ describe('from the room to the phone', () => {
     expect(strengthOf(700, heard, rate)).toBeLessThan(0.02);
   });
 
-  test('silence is not encoded', () => {
+  test('encodes no silence', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     for (const codec of ['PCMU', 'opus'] as const) expect(phone.next(codec)).toBeUndefined();
   });
 
-  test('tracks come and go, and one that has gone is not heard', () => {
+  test('follows tracks that come and go, and stops playing one that has gone', () => {
     const { bridge: phone } = bridge();
     const a = publisher(440);
     const play = (from: number): Int16Array => {
@@ -123,7 +123,7 @@ describe('from the room to the phone', () => {
     expect(strengthOf(440, play(60), 8000)).toBeLessThan(0.001);
   });
 
-  test('a phone resumed from hold hears the live mix', () => {
+  test('plays the live mix to a phone resumed from hold', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     const [before, after] = [publisher(440), publisher(1000)];
@@ -144,7 +144,7 @@ describe('from the room to the phone', () => {
     expect(strengthOf(1000, joined(frames.slice(10)), 8000)).toBeGreaterThan(0.15);
   });
 
-  test('the codec may change during a call', () => {
+  test('follows a change of codec during the call', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     const a = publisher(440);

@@ -23,7 +23,7 @@ export class TrackPlayout {
   readonly #rate: number;
   readonly #ring: Int16Array;
   readonly #concealer: Concealer;
-  /** Added to the track's own positions; undefined before its first packet. */
+  /** Offset added to the track's own positions; undefined before its first packet. */
   #offset: number | undefined;
   /** Current position of the mix. */
   #now = 0;

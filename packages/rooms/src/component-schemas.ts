@@ -1,5 +1,5 @@
-// What each kind of component may be created with and what it shows of itself (docs/reference/http-api.md#components). The kinds
-// check their options with these schemas, and the published description of the API is made from the same ones. Null means absent;
+// Creation options and visible properties of each kind of component (docs/reference/http-api.md#components). The kinds
+// check their options with these schemas, and the published API description is generated from them. Null means absent;
 // unknown fields are ignored.
 import { z } from 'zod';
 
@@ -12,7 +12,7 @@ const S3Credentials = z
   })
   .meta({ id: 'S3Credentials', description: 'Where and as whom to upload' });
 
-/** Peers and components that a component in manual mode is subscribed to. */
+/** Maximum number of peers and components that a manual-mode component subscribes to. */
 export const MAX_ORIGINS = 10_000;
 
 const SubscribeMode = z.enum(['auto', 'manual']).meta({
@@ -45,11 +45,11 @@ const invalidFramerate = { error: () => 'Invalid framerate passed' };
 
 export const FileOptions = z.object({
   filePath: z.string().meta({ description: 'Path below `file_component_sources`', examples: ['video.h264'] }),
-  // Whether it is positive is checked once the file was found, which is the order that clients know.
+  // Checked for being positive only once the file has been found: clients rely on that order.
   framerate: z.int(invalidFramerate).nullish(),
 });
 
-/** The documented schema, with the limit that is checked only once the file has been found. */
+/** The documented schema, including the limit that is checked only once the file has been found. */
 const FileOptionsDocument = FileOptions.extend({
   framerate: z
     .int(invalidFramerate)
@@ -96,7 +96,7 @@ const RecordingOptions = z
   })
   .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
 
-/** The kinds that requests may name; a node refuses those that it does not offer. `name` occurs in the names of the API's schemas. */
+/** The kinds that requests may name; a node refuses those it does not offer. Schema names in the API contain `name`. */
 export const COMPONENT_SCHEMAS = {
   hls: {
     name: 'HLS',

@@ -2,18 +2,18 @@ import type { Log } from '@bloom/log';
 import { type Clock, Timer } from '@bloom/time';
 
 export interface DrainOrderOptions {
-  /** The rooms that the order keeps from growing in number. */
+  /** The rooms of this node; the order only keeps new ones away. */
   rooms: { drain(): void; undrain(): void; isDraining(): boolean; count(): number };
   log: Log;
   clock: Clock;
 }
 
 interface Order {
-  /** The caller: a tool, or a route of the HTTP API. */
+  /** The issuer: a tool, or a route of the HTTP API. */
   by: string;
   /** Unix milliseconds. */
   since: number;
-  /** When the node takes rooms again by itself, Unix milliseconds; null = when the order is withdrawn. */
+  /** Unix milliseconds at which the node takes rooms again; null = only when the order is withdrawn. */
   until: number | null;
 }
 
@@ -31,19 +31,19 @@ export class DrainOrder {
     this.#timer = new Timer(options.clock);
   }
 
-  /** The order in effect; undefined when there is none. */
+  /** The current order; undefined when there is none. */
   get current(): Order | undefined {
     return this.#current;
   }
 
-  /** Returns the function that unsubscribes. */
+  /** Returns a function that unsubscribes. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
 
     return () => this.#listeners.delete(listener);
   }
 
-  /** Starts to drain, or replaces the deadline of the order in effect. */
+  /** Starts draining, or replaces the deadline of the current order. */
   give(by: string, deadlineMs: number | null): void {
     const { rooms, log, clock } = this.#options;
     const wasDraining = rooms.isDraining();
@@ -65,7 +65,7 @@ export class DrainOrder {
     return true;
   }
 
-  /** Forgets the order without taking rooms again: the node is closing. */
+  /** Forgets the order without taking rooms again, because the node is closing. */
   close(): void {
     this.#timer.stop();
     this.#current = undefined;

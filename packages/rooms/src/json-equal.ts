@@ -1,5 +1,5 @@
 /**
- * Compares two JSON values; the order of keys does not matter, nor do prototypes: objects of other nodes have none.
+ * Compares two JSON values. Ignores the order of keys, and prototypes too: objects from other nodes have none.
  */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;

@@ -17,12 +17,12 @@ import type { RoomMachine } from './room/room-machine.js';
 import type { RoomProtocol, RoomRef } from './room/room-messages.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
-/** Time for a room to end on its own before its actor is stopped. */
+/** Time that a room has to end on its own before its actor is stopped. */
 const DELETE_TIMEOUT_MS = 4_000;
-/** A peer that has not described itself by then is reported without descriptions. */
+/** Time that a peer has to describe itself before it is reported without descriptions. */
 const DESCRIBE_TIMEOUT_MS = 500;
 
-/** What placement compares between nodes: always current, without asking the rooms. */
+/** What placement compares between nodes. Always current, and available without asking the rooms. */
 export interface RoomsLoad {
   /** Active and pending track subscriptions. */
   forwardedTracks: number;
@@ -33,9 +33,9 @@ export interface RoomsLoad {
 export interface PeerReport {
   peerId: string;
   metadata: unknown;
-  /** Metadata of the tracks it publishes. */
+  /** Metadata of the peer's published tracks. */
   tracks: readonly { trackId: string; metadata: unknown }[];
-  /** Its last offer and answer. */
+  /** The peer's last offer and answer. */
   descriptions: { offer?: string; answer?: string };
 }
 
@@ -43,16 +43,16 @@ export interface PeerReport {
 export interface RoomReport {
   roomId: string;
   peers: readonly PeerReport[];
-  /** undefined when the media plane did not answer. */
+  /** Undefined when the media plane did not answer. */
   media: RoomMediaStats | undefined;
 }
 
-/** Receives the notifications of each room in order, beginning with `roomCreated`. */
+/** Receives the notifications of each room in order, starting with `roomCreated`. */
 export type RoomEvents = (
   notification: Notification,
   meta: {
     webhookUrl: string | null;
-    /** Names the request that caused the notification. */
+    /** Id of the request that caused the notification. */
     requestId: string | undefined;
   },
 ) => void;
@@ -62,7 +62,7 @@ export interface LocalRoomsOptions {
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
-  /** Receives facts for metrics. */
+  /** Receives measurements for metrics. */
   measure?: (measure: RoomMeasure) => void;
   log: Log;
   /** `JF_HOST`: where clients reach this node. */
@@ -79,21 +79,21 @@ export interface LocalRoomsOptions {
 }
 
 export interface ComponentState {
-  /** null = it receives no tracks. */
+  /** null = the component receives no tracks. */
   subscribeMode: 'auto' | 'manual' | null;
-  /** Endpoints chosen over the API. */
+  /** Endpoints chosen through the API. */
   origins: readonly string[];
-  /** Tracks that it receives at present. */
+  /** Tracks that the component currently receives. */
   receives: readonly { trackId: string; origin: string }[];
-  /** Specific to its kind; null = none. */
+  /** Kind-specific details; null = none. */
   details: unknown;
 }
 
-/** Why this node takes no rooms: clients cannot reach it yet, an operator's order, or its end. */
+/** Why this node takes no rooms: clients cannot reach it yet, an operator ordered it, or it is closing. */
 type DrainReason = 'starting' | 'ordered' | 'closing';
 
 interface Entry {
-  /** Whether the caller still waits for the room; asked until it begins. */
+  /** Whether the caller still waits for the room; checked until the room starts. */
   isWanted: () => boolean;
   ref: RoomRef | undefined;
   machine: RoomMachine | undefined;
@@ -102,8 +102,8 @@ interface Entry {
 }
 
 /**
- * Supervises the rooms. It does nothing but start them, so that a fault in one room never affects another. It has no
- * registered name, so that no other node can reach it: its end would be the end of all rooms.
+ * Supervises the rooms. It only starts them, so that a fault in one room never affects another. It has no registered
+ * name, so that no other node can reach it: its end would end all rooms.
  */
 type OwnerProtocol = {
   create: (message: {
@@ -111,7 +111,7 @@ type OwnerProtocol = {
     roomId: string;
     /** Whether the caller still waits for the room. */
     isWanted: () => boolean;
-    /** Called when the room does not start: a fault here would end the supervisor, and all rooms with it. */
+    /** Called when the room does not start. A fault here would end the supervisor and all rooms with it. */
     failed: (error: unknown) => void;
   }) => void;
 };
@@ -134,7 +134,7 @@ const owner: Behaviour<OwnerProtocol, null> = {
 /** The rooms that live on this node. */
 export class LocalRooms {
   readonly address: string;
-  /** Actors of the websockets and sessions that are attached to rooms of this node. */
+  /** Actors of the websockets and sessions attached to rooms of this node. */
   readonly sockets = new Set<SocketRef>();
   readonly drainOrder: DrainOrder;
   readonly #options: LocalRoomsOptions;
@@ -176,7 +176,7 @@ export class LocalRooms {
     return { forwardedTracks: this.#subscriptions, rooms: this.#entries.size };
   }
 
-  /** `isWanted` is asked when the media plane is ready, before events tell of the room. */
+  /** Calls `isWanted` once the media plane is ready, before `roomCreated` is published. */
   async createRoom(config: RoomConfig, requestId?: string, isWanted = (): boolean => true): Promise<CreatedRoom> {
     if (this.draining) unwrap(refusals.draining());
     const roomId = config.roomId ?? this.#newId();
@@ -187,7 +187,7 @@ export class LocalRooms {
     }
 
     const log = requestId === undefined ? this.#log : this.#log.child({ requestId });
-    // Reserves the id before the first await: of two simultaneous creations one fails.
+    // Reserve the id before the first await so that only one of two simultaneous creations succeeds.
     const entry: Entry = { isWanted, ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
     this.#entries.set(roomId, entry);
     try {
@@ -209,7 +209,7 @@ export class LocalRooms {
     return { room: this.view(roomId) ?? unwrap(refusals.roomNotFound(roomId)), address: this.address };
   }
 
-  /** Ends the room, if it exists, and waits until its media is closed too. */
+  /** Ends the room, if it exists, and waits until its media has closed. */
   async deleteRoom(roomId: string): Promise<void> {
     const entry = this.#entries.get(roomId);
     if (entry !== undefined) await this.#delete(entry);
@@ -234,13 +234,13 @@ export class LocalRooms {
     return this.#drainedFor.size > 0;
   }
 
-  /** Refuses new rooms until no reason is left; running rooms continue. */
+  /** Refuses new rooms until no reason is left. Running rooms continue. */
   drain(reason: DrainReason): void {
     this.#drainedFor.add(reason);
     if (reason === 'closing') this.drainOrder.close();
   }
 
-  /** Takes one reason back. */
+  /** Removes one reason. */
   undrain(reason: Exclude<DrainReason, 'closing'>): void {
     this.#drainedFor.delete(reason);
   }
@@ -249,7 +249,7 @@ export class LocalRooms {
     return this.#entries.get(roomId)?.media;
   }
 
-  /** Returns what a component reports about itself beyond its view. */
+  /** Returns what a component reports about itself in addition to its view. */
   componentState(roomId: string, componentId: string): ComponentState | undefined {
     const component = this.#entries.get(roomId)?.machine?.components.get(componentId);
     if (component === undefined) return undefined;

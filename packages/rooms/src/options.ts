@@ -1,5 +1,5 @@
-// What peers may be created with (docs/reference/http-api.md). These schemas check the requests, and the published description of
-// the API is made from the same ones. Null means absent; unknown fields are ignored.
+// Creation options of peers (docs/reference/http-api.md). These schemas check the requests, and the published API
+// description is generated from them. Null means absent; unknown fields are ignored.
 import { z } from 'zod';
 import { MAX_METADATA_BYTES } from './peer/metadata-gate.js';
 import { done, refused, type Outcome } from './outcome.js';
@@ -9,15 +9,15 @@ import { type PeerPermissions, RoomError } from './room-service.js';
 
 const INVALID_STRUCTURE = 'Invalid request body structure';
 
-/** Levels of arrays and objects in JSON of the backend. */
+/** Maximum depth of arrays and objects in the backend's JSON. */
 const MAX_LEVELS = 100;
-/** Data of one message, as JSON in UTF-8. */
+/** Size limit for the data of one message, as JSON in UTF-8. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
 const MAX_TOPIC_LENGTH = 256;
-/** Seconds; the largest value of four bytes. */
+/** Seconds; the largest signed 32-bit value. */
 const MAX_TTL = 2 ** 31 - 1;
 
-/** Returns a schema of any JSON value up to this size. */
+/** Returns a schema for any JSON value up to this size. */
 function boundedJson(name: string, maxBytes: number) {
   return z
     .unknown()
@@ -30,10 +30,10 @@ function boundedJson(name: string, maxBytes: number) {
     });
 }
 
-/** Metadata that the backend sets, of a peer or a room; null = none. */
+/** Metadata of a peer or a room, set by the backend; null = none. */
 export const ServerMetadata = boundedJson('metadata', MAX_METADATA_BYTES);
 
-/** Body of a message to clients, without the peers to receive it. */
+/** Body of a message to clients, without its recipients. */
 export const MessageContent = z.object({
   topic: z.string().min(1).max(MAX_TOPIC_LENGTH).meta({ description: 'What the message is about' }),
   data: boundedJson('data', MAX_MESSAGE_BYTES)
@@ -69,7 +69,7 @@ export const PeerOptions = z
   .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
 
 /**
- * The options as `schema` understands them, for `ComponentKind.prepare`.
+ * Parses the options with `schema`, for `ComponentKind.prepare`.
  * @throws RoomError `MISSING_OPTION` with the name of a required field, `INVALID_OPTIONS` for anything else
  */
 export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.infer<T> {
@@ -77,7 +77,7 @@ export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.
   const result = schema.safeParse(given, {
     error: (issue) => {
       const name = issue.path?.at(-1);
-      // Only a required field can be wrong by being absent: the others may be null or left out.
+      // Only a required field can be at fault by being absent: others may be null or missing.
       if (name === undefined || (issue.input !== undefined && issue.input !== null)) {
         return INVALID_STRUCTURE;
       }
@@ -98,13 +98,13 @@ export interface ParsedPeerOptions {
   enableSimulcast: boolean;
   /** Null = none. */
   metadata: unknown;
-  /** Undefined unless the backend restricts or names them. */
+  /** Undefined unless the backend has set any. */
   permissions: PeerPermissions | undefined;
-  /** Life of the token in seconds. */
+  /** Lifetime of the token in seconds. */
   ttl: number;
 }
 
-/** Returns the options of a new peer with their defaults, or the refusal of malformed ones. */
+/** Returns the options of a new peer with defaults applied, or refuses malformed ones. */
 export function peerOptions(given: unknown): Outcome<ParsedPeerOptions> {
   const result = GivenPeerOptions.safeParse(given);
   if (!result.success) return refused('INVALID_OPTIONS', structureFault(result.error));
@@ -119,7 +119,7 @@ export function peerOptions(given: unknown): Outcome<ParsedPeerOptions> {
   });
 }
 
-/** Returns the sentence for a value that a schema refused: its own for a limit, else one for all faults of structure. */
+/** Returns the error text for a refused value: its own text for a limit, a common one for any structural fault. */
 export function structureFault({ issues }: z.ZodError): string {
   const own = issues.find(({ code }) => code === 'custom');
 
@@ -132,18 +132,18 @@ function nestsDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => nestsDeeper(inner, levels - 1));
 }
 
-/** More than any option and metadata may nest: what is deeper is refused, or ignored, after it was emptied. */
+/** Deeper than any valid option or metadata. Anything below is emptied first, then refused or ignored. */
 const MAX_DEPTH = 128;
 
 /**
- * Empties what is nested deeper than any option, so that the options can be sent to the node that owns the room. Such
- * values would be ignored, or refused for their type, wherever they are checked.
+ * Empties values nested deeper than any option so that the options can be sent to the room's owner. Wherever they are
+ * checked, such values would be ignored, or refused for their type.
  */
 export function sendableOptions(given: unknown, depth = 0): unknown {
   if (typeof given !== 'object' || given === null) return given;
   if (Array.isArray(given)) return depth === MAX_DEPTH ? [] : given.map((item) => sendableOptions(item, depth + 1));
   if (depth === MAX_DEPTH) return {};
 
-  // Not by assignment: a client may name a key __proto__.
+  // Not by assignment: a client may use the key __proto__.
   return Object.fromEntries(Object.entries(given).map(([key, value]) => [key, sendableOptions(value, depth + 1)]));
 }

@@ -54,12 +54,12 @@ export const refusals = {
   draining: () => refused('DRAINING', 'This node is shutting down and takes no new rooms'),
 } as const;
 
-/** The owner of a room is known and cannot be reached: never a false 'not found'. */
+/** The error for a room whose owner is known but cannot be reached. Never a false 'not found'. */
 export function ownerUnreachable(roomId: string, node: string, cause?: unknown): RoomError {
   return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${node}, which cannot be reached now`, { cause });
 }
 
-/** The owner of a room answers, and does not know the request: a member of another release. `release` null: unannounced. */
+/** The error for an owner that runs another release and does not know the request. `release` null = unannounced. */
 export function requestUnknown(
   { roomId, node, release }: { roomId: string; node: string; release: string | null },
   cause?: unknown,

@@ -16,11 +16,11 @@ export interface RoomConfig {
   peerlessPurgeTimeout: number | null;
   /** Seconds; null = off. */
   peerDisconnectedTimeout: number | null;
-  /** Labels of data channels whose messages the backend receives; absent without any. */
+  /** Labels of data channels whose messages are sent to the backend; absent when there are none. */
   dataEvents?: readonly string[];
 }
 
-/** The configuration of a room for which no option was given. */
+/** The configuration of a room created without options. */
 export const defaultRoomConfig: RoomConfig = {
   roomId: null,
   maxPeers: null,
@@ -30,10 +30,10 @@ export const defaultRoomConfig: RoomConfig = {
   peerDisconnectedTimeout: null,
 };
 
-/** The configuration of a room that exists. `metadata` is set by the backend, absent until then. */
+/** The configuration of an existing room. `metadata` is set by the backend and absent until then. */
 export type NamedConfig = RoomConfig & { roomId: string; metadata?: unknown };
 
-/** Absent fields stay as they are; null removes metadata and data events. */
+/** Absent fields keep their value; null removes metadata and data events. */
 export type RoomChanges = Partial<Pick<RoomConfig, 'maxPeers' | 'peerlessPurgeTimeout' | 'peerDisconnectedTimeout'>> & {
   dataEvents?: readonly string[] | null;
   metadata?: unknown;
@@ -45,16 +45,16 @@ export type PublishKind = 'audio' | 'video' | 'data';
 export interface PeerPermissions {
   /** True for all kinds, false for none. */
   publish: boolean | readonly PublishKind[];
-  /** Receives the tracks of others. */
+  /** The client receives the tracks of others. */
   subscribe: boolean;
-  /** Its own metadata is shown. */
+  /** Others see the client's own metadata. */
   metadata: boolean;
 }
 
-/** Absent and null fields stay as they are. */
+/** Absent and null fields keep their value. */
 export type PermissionChanges = { [K in keyof PeerPermissions]?: PeerPermissions[K] | null | undefined };
 
-/** Absent fields stay as they are; null metadata removes what the backend has set. */
+/** Absent fields keep their value; null removes the backend's metadata. */
 export interface PeerChanges {
   metadata?: unknown;
   permissions?: PermissionChanges;
@@ -66,7 +66,7 @@ export interface TrackAddress {
   trackId: string;
 }
 
-/** A message of the backend to clients. */
+/** A message from the backend to clients. */
 export interface RoomMessage {
   topic: string;
   /** JSON */
@@ -77,7 +77,7 @@ export interface TrackView {
   id: string;
   type: 'audio' | 'video';
   metadata: unknown;
-  /** True while the backend withholds the track; absent until it first did. */
+  /** True while the backend withholds the track; absent if it never has. */
   muted?: boolean;
 }
 
@@ -87,7 +87,7 @@ export interface PeerView {
   status: 'connected' | 'disconnected';
   tracks: TrackView[];
   metadata: unknown;
-  /** Absent unless the backend has given any. */
+  /** Absent unless the backend has set any. */
   permissions?: PeerPermissions;
 }
 
@@ -111,7 +111,7 @@ export interface CreatedRoom {
   address: string;
 }
 
-/** A new peer, with what its client needs to connect. */
+/** A new peer and what its client needs to connect. */
 export interface AddedPeer {
   peer: PeerView;
   token: string;
@@ -119,7 +119,7 @@ export interface AddedPeer {
   websocketUrl: string;
 }
 
-/** A failure that the caller can act on; faces map `code` to a status or close reason in one table. */
+/** A failure that callers can handle; the faces map `code` to a status or close reason in one table. */
 export type RoomErrorCode =
   /** No room has this id. */
   | 'ROOM_NOT_FOUND'
@@ -163,7 +163,7 @@ export type RoomErrorCode =
   | 'NOT_A_SIP_COMPONENT'
   /** The room is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
-  /** A member of the cluster does not answer at present. */
+  /** A member of the cluster is not answering. */
   | 'MEMBER_SILENT'
   /** No node can take the room. */
   | 'NO_NODE'
@@ -182,14 +182,14 @@ export class RoomError extends Error {
   }
 }
 
-/** A session of a client that sends requests, and the peer it belongs to. */
+/** The session of a client that sends requests, and its peer. */
 export interface SessionAddress {
   roomId: string;
   peerId: string;
   sessionId: string;
 }
 
-/** Why a peer websocket was not accepted; the close reason that the client SDKs compare. */
+/** Why a peer websocket was refused. SDKs compare this close reason. */
 export type AttachRefusal =
   | 'invalid token'
   | 'expired token'
@@ -198,29 +198,29 @@ export type AttachRefusal =
   | 'peer already connected'
   | 'too many connections';
 
-/** The rooms' side of a peer websocket: what the peer actor does with the socket. */
+/** The rooms' view of a peer websocket: what the peer actor does with it. */
 export interface PeerSocket {
   /** JSON text of one media event. */
   send(text: string): void;
   close(code: number, reason: string): void;
-  /** Resolves true as soon as the other end shows life, false after `timeoutMs`. */
+  /** Resolves true as soon as the other end answers, false after `timeoutMs`. */
   ping(timeoutMs: number): Promise<boolean>;
 }
 
 /** How the websocket of a peer ended. `silent`: it did not answer pings; `too_slow`: it did not read. */
 export type SocketEnd = 'closed_by_client' | 'closed_by_server' | 'connection_lost' | 'silent' | 'too_slow';
 
-/** The socket's side of an attached peer. */
+/** The socket's view of an attached peer. */
 export interface AttachedPeer {
   /** JSON text of one media event, as received. */
   receive(text: string): void;
-  /** The socket has closed; the first `end` is logged. Idempotent. */
+  /** Reports that the socket has closed; only the first `end` is logged. Idempotent. */
   detach(end: SocketEnd): void;
 }
 
 /**
- * The rooms of this node, or of the whole cluster. `requestId` names the request on whose behalf a call is made: every
- * message, log line and notification that the call causes carries it, on other nodes too.
+ * The rooms of this node or of the whole cluster. `requestId` names the request that a call serves: every message, log
+ * line and notification that the call causes carries it, on other nodes too.
  */
 export interface RoomService {
   createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom>;
@@ -228,14 +228,14 @@ export interface RoomService {
   getRoom(roomId: string, requestId?: string): Promise<RoomView>;
   updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView>;
   deleteRoom(roomId: string, requestId?: string): Promise<void>;
-  /** `options` as the caller sent them; the room checks them, after its own limits. */
+  /** `options` as the caller sent them; the room checks its own limits first, then the options. */
   addPeer(roomId: string, options: unknown, requestId?: string): Promise<AddedPeer>;
   updatePeer(roomId: string, peerId: string, changes: PeerChanges, requestId?: string): Promise<PeerView>;
-  /** `reason`: the close reason of its websocket, at most 123 bytes; "Peer removed" by default. */
+  /** `reason`: close reason of the peer's websocket, at most 123 bytes; "Peer removed" by default. */
   removePeer(roomId: string, peerId: string, options?: { reason?: string; requestId?: string }): Promise<void>;
-  /** Withholds a track of a peer from everyone, or lets it flow again. */
+  /** Withholds a peer's track from everyone, or releases it. */
   muteTrack(roomId: string, track: TrackAddress & { muted: boolean }, requestId?: string): Promise<TrackView>;
-  /** Ends a track of a peer; its client cannot publish it again under this id. */
+  /** Ends a peer's track; its client cannot publish it again under this id. */
   removeTrack(roomId: string, track: TrackAddress, requestId?: string): Promise<void>;
   /** Sends a message to the clients of these peers, or of all. Returns the number of clients it was sent to. */
   sendMessage(
@@ -243,7 +243,7 @@ export interface RoomService {
     message: RoomMessage & { to?: readonly string[] },
     requestId?: string,
   ): Promise<{ delivered: number }>;
-  /** `options` as the caller sent them; the room checks them, after kind, codec and limit. */
+  /** `options` as the caller sent them; the room checks them after the kind, the codec and the limit. */
   addComponent(roomId: string, type: ComponentType, options: unknown, requestId?: string): Promise<ComponentView>;
   removeComponent(roomId: string, componentId: string, requestId?: string): Promise<void>;
   subscribeComponent(
@@ -254,16 +254,16 @@ export interface RoomService {
   ): Promise<void>;
   dial(roomId: string, componentId: string, phoneNumber: string, requestId?: string): Promise<void>;
   hangUp(roomId: string, componentId: string, requestId?: string): Promise<void>;
-  /** Checks the token and marks the peer connected; the socket sends `authenticated` when this resolves with a peer. */
+  /** Checks the token and marks the peer connected. The socket sends `authenticated` once this resolves with a peer. */
   attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
-  /** Returns the peer that a token was issued for, whether or not it still exists. */
+  /** Returns the peer for which the token was issued, whether or not it still exists. */
   readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token';
   /**
-   * Connects a peer by a client that sends requests instead of holding a websocket, and returns the answer to its first
+   * Connects a peer whose client sends requests instead of holding a websocket, and returns the answer to the first
    * request. The session lives on the node of the room.
    */
   openSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
-  /** Returns the answer to a further request of the client. */
+  /** Returns the answer to a later request of the client. */
   askSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
   /** Disconnects the peer. */
   closeSession(session: SessionAddress, requestId: string): Promise<void>;

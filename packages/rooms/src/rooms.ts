@@ -29,10 +29,10 @@ import {
   type TrackView,
 } from './room-service.js';
 
-/** Time for a room to answer; clients give up after 5 s. */
+/** Time that a room has to answer; clients give up after 5 s. */
 const REQUEST_TIMEOUT_MS = 4_000;
 
-/** The actor of a room, and its node unless it is this one. */
+/** The actor of a room, and its node if it is another one. */
 interface FoundRoom {
   ref: RoomRef;
   node?: string;
@@ -49,7 +49,7 @@ export interface RoomsOptions {
   clock?: Clock;
 }
 
-/** The service that the faces use. Each call is a message to the actor of the room, on whichever node it runs. */
+/** The service that the faces use. Each call is a message to the room's actor, on whichever node it runs. */
 export class Rooms implements RoomService {
   readonly #options: RoomsOptions;
   readonly #refusals: LogThrottle;
@@ -169,7 +169,7 @@ export class Rooms implements RoomService {
         socket,
         client: 'sdk',
         requestId,
-        // A room of another node outlives this node: closing must not wait for its sockets.
+        // A room on another node outlives this one: closing must not wait for its sockets.
         ...(room.node === undefined ? { sockets: local.sockets } : {}),
       });
       return answer === 'room not found' ? unwrap(refusals.roomNotFound(roomId)) : answer;
@@ -179,7 +179,7 @@ export class Rooms implements RoomService {
     return attached;
   }
 
-  /** Any stranger can have a token refused, and a client its own as often as it likes. */
+  /** Logs a refused token, at a limited rate: any stranger can cause refusals as often as they like. */
   #refused(reason: string, { roomId, peerId }: { roomId?: string; peerId?: string } = {}): void {
     if (!this.#refusals.allows(`${reason} ${roomId} ${peerId}`)) return;
     this.#options.log.info('peer.refused', { roomId, peerId, reason });
@@ -229,7 +229,7 @@ export class Rooms implements RoomService {
       return unwrap(await this.#call(roomId, room, call));
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
-      // The room ended while the request was on its way.
+      // The room ended while the request was in flight.
       if (error.code === 'NO_PROCESS' || error.code === 'CRASHED') return unwrap(refusals.roomNotFound(roomId));
       if (node === undefined) {
         throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} does not answer`, { cause: error });
@@ -239,7 +239,7 @@ export class Rooms implements RoomService {
     }
   }
 
-  /** Calls the actor of a room, without waiting for a node that does not answer anything. */
+  /** Calls the actor of a room. Does not wait for a node known to be silent. */
   #call<T>(roomId: string, { node }: FoundRoom, call: () => Promise<T>): Promise<T> {
     const { cluster } = this.#options;
     if (node === undefined || cluster === undefined) return call();
@@ -253,8 +253,8 @@ export class Rooms implements RoomService {
   }
 
   /**
-   * Passes the room to `run`, and once more wherever else it is found when its node answers that it does not have it: a room that
-   * was deleted there and made again elsewhere may be announced before its end is.
+   * Calls `run` with the room. When its node answers that it does not have the room, calls `run` once more wherever
+   * else the room is found: a room that was deleted there and recreated elsewhere may be announced before its end is.
    */
   async #reach<T>(roomId: string, requestId: string | undefined, run: (room: FoundRoom) => Promise<T>): Promise<T> {
     const { cluster } = this.#options;

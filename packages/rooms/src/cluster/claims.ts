@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 
-/** How long a claim stands whose claimant has disappeared. */
+/** Lifetime of a claim when its claimant has disappeared. */
 const LIFETIME_MS = 10_000;
-/** Claims at once: beyond, ids are refused. */
+/** Maximum number of concurrent claims; further ids are refused. */
 const MAX_CLAIMS = 10_000;
 
 interface Claim {
   claimant: string;
-  /** The node that has the room; undefined while it is being created. */
+  /** The node that owns the room; undefined while the room is being created. */
   owner?: string;
   until: number;
 }
 
 /**
- * The room ids that this member, as their home, has granted and whose rooms are not announced yet. Of two simultaneous
- * claims for one id, one is granted.
+ * Room ids that this member has granted as their home and that no owner has announced yet. When two creations claim the
+ * same id at once, only one is granted.
  */
 export class Claims {
   readonly #clock: Pick<Clock, 'now'>;
@@ -25,7 +25,7 @@ export class Claims {
     this.#clock = clock;
   }
 
-  /** Grants the id or returns false. `claimant` is unique per creation, so repeating a claim is not a conflict. */
+  /** Grants the id or returns false. `claimant` is unique per creation, so a repeated claim is not a conflict. */
   claim(roomId: string, claimant: string): boolean {
     const holder = this.holder(roomId);
     if (holder !== undefined && holder.claimant !== claimant) return false;
@@ -37,7 +37,7 @@ export class Claims {
 
   holder(roomId: string): Readonly<Claim> | undefined {
     const now = this.#clock.now();
-    // All live equally long: the oldest come first.
+    // All claims have the same lifetime, so the oldest come first.
     for (const [id, { until }] of this.#claims) {
       if (until > now) break;
       this.#claims.delete(id);
@@ -45,7 +45,7 @@ export class Claims {
     return this.#claims.get(roomId);
   }
 
-  /** Keeps the claim of a room that exists, whose announcement may still be on its way here. */
+  /** Keeps the claim of an existing room until its announcement arrives. */
   settle(roomId: string, claimant: string, owner: string): void {
     const claim = this.#claims.get(roomId);
     if (claim?.claimant === claimant) claim.owner = owner;
@@ -57,8 +57,8 @@ export class Claims {
 }
 
 /**
- * Returns the members in the order in which they decide about an id (rendezvous hashing): nodes that see the same members
- * agree, and a member that joins or leaves moves only its own share of the ids.
+ * Returns the members in the order in which they decide about an id (rendezvous hashing). Nodes that see the same
+ * members agree on the order, and a member that joins or leaves moves only its own share of the ids.
  */
 export function homesOf(id: string, members: readonly string[]): string[] {
   return members

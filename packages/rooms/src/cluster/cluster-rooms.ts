@@ -16,10 +16,10 @@ import { SilentMembers } from './silent-members.js';
 
 const LIST_TIMEOUT_MS = 2000;
 const VIEW_TIMEOUT_MS = 4000;
-/** Time for a home to decide about an id before the next home is asked. */
+/** Time that a home has to decide about an id before the next home is asked. */
 const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
-/** Time until a member whose link took no news of the rooms is sent all of them. */
+/** Delay before all rooms are resent to a member whose link rejected an announcement. */
 const CATCH_UP_MS = 1000;
 
 export interface ClusterRoomsOptions {
@@ -33,7 +33,7 @@ export interface ClusterRoomsOptions {
   onConflict?: (conflict: RoomConflict) => void;
 }
 
-/** The rooms of the whole cluster: where each one lives, and on which node a new one is created. */
+/** The rooms of the whole cluster: finds the owner of each room and chooses a node for each new one. */
 export class ClusterRooms {
   readonly directory: Directory;
   readonly placement: Placement;
@@ -43,7 +43,7 @@ export class ClusterRooms {
   readonly #claims: Claims;
   readonly #clock: Clock;
   readonly #owned = new Map<string, OwnedRoom>();
-  /** Members that do not know the rooms of this node as they are. */
+  /** Members whose view of this node's rooms is out of date. */
   readonly #behind = new Set<string>();
   readonly #catchUp: Timer;
 
@@ -98,17 +98,17 @@ export class ClusterRooms {
     return this.#port.self;
   }
 
-  /** Returns the release that a member has announced; null for one that announced none. */
+  /** Returns the release that a member has announced, or null if it announced none. */
   releaseOf(node: string): string | null {
     return this.#port.releaseOf(node);
   }
 
-  /** The last placements of this node with the figures they were based on. */
+  /** This node's latest placements, with the figures behind them. */
   get decisions(): readonly PlacementDecision[] {
     return this.placement.decisions;
   }
 
-  /** Must be called with every notification of the own rooms, before it is published. */
+  /** Must be called with every notification of a local room before it is published. */
   observe({ type, roomId }: Pick<Notification, 'type' | 'roomId'>, requestId?: string): void {
     const { local } = this.#options;
     const { self } = this.#port;
@@ -126,7 +126,7 @@ export class ClusterRooms {
     }
   }
 
-  /** A member has a link: sends it the rooms of this node, as it does in turn. */
+  /** Sends this node's rooms to a member whose link has come up. The member does the same. */
   memberUp(node: string): void {
     this.#tell(node, { type: 'snapshot', node: this.self, rooms: [...this.#owned.values()] });
   }
@@ -137,7 +137,7 @@ export class ClusterRooms {
   }
 
   /**
-   * Creates a room on the least-loaded node. A chosen id is claimed in the whole cluster first.
+   * Creates a room on the least-loaded node. An id chosen by the caller is first claimed across the cluster.
    * @throws RoomError `ROOM_EXISTS`, `NO_NODE`, `DRAINING`, or the refusal of the chosen node
    */
   async createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom> {
@@ -158,7 +158,7 @@ export class ClusterRooms {
     }
   }
 
-  /** Returns the rooms of all other nodes, and the nodes that could not be asked. */
+  /** Returns the rooms of all other nodes and the nodes that did not answer. */
   async listOthers(): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
     const unreachable = new Set(this.directory.unreachable());
     const others = await Promise.all(
@@ -176,15 +176,15 @@ export class ClusterRooms {
   }
 
   /**
-   * Returns where a room lives. `except` is a node that has just answered that it does not have it.
-   * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the owner is known but
+   * Returns where a room lives. `except` is a node that has just denied having it.
+   * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the known owner is
    *   cut off, or when a member that may have it does not answer
    */
   async locate(roomId: string, except?: string): Promise<RoomPlace> {
     const known = this.directory.find(roomId, except);
     if (known?.reachable === true) return known;
 
-    // The announcement may still be on its way: the owner itself knows.
+    // The announcement may not have arrived yet, but the owner knows its own room.
     const unanswered: string[] = [];
     const others = this.#port.members().filter((node) => node !== except);
     const answers = await Promise.all(
@@ -209,8 +209,8 @@ export class ClusterRooms {
   }
 
   /**
-   * Returns the last known state of a room that `locate` has found on another node; undefined when that node, of an earlier
-   * version, keeps none: the room itself knows.
+   * Returns the last known state of a room that `locate` found on another node, or undefined when that node runs an
+   * older release that keeps no such state; the caller then asks the room itself.
    * @throws RoomError `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the node does not answer
    */
   async view(roomId: string, node: string, requestId?: string): Promise<RoomView | undefined> {
@@ -232,7 +232,10 @@ export class ClusterRooms {
     for (const node of this.#port.members()) this.#tell(node, message, requestId);
   }
 
-  /** A full link drops messages: its member is sent all rooms later, lest it takes an id for free or an ended room for living. */
+  /**
+   * Sends news to a member. A full link drops the message, so the member is sent all rooms later: otherwise it could
+   * reuse a taken id or route to a dead room.
+   */
   #tell(node: string, news: MessageOf<NodeProtocol, 'snapshot' | 'announce'>, requestId?: string): void {
     if (this.#port.cast(node, news, requestId)) return;
     this.#behind.add(node);
@@ -244,10 +247,10 @@ export class ClusterRooms {
     });
   }
 
-  /** Asks the homes of the id in their order; the first that answers decides. Returns those that hold the claim. */
+  /** Asks the homes of the id in order until one decides. Returns the homes that hold the claim. */
   async #claim(roomId: string, claimant: string, requestId: string | undefined): Promise<string[]> {
     const port = this.#port;
-    // The home may have no link to the owner of such a room, or may not know of it yet.
+    // The home may have no link to the room's owner, or may not know of the room yet.
     const known = this.directory.find(roomId);
     if (known?.reachable === true && (await this.#has(known.node, roomId))) return unwrap(refusals.roomExists(roomId));
 
@@ -276,7 +279,7 @@ export class ClusterRooms {
     for (const home of homes) this.#port.cast(home, { type: 'unclaim', ...claim }, requestId);
   }
 
-  /** Late announcements of nodes that have left must be ignored: they would mark dead rooms as reachable. */
+  /** Ignore late announcements from nodes that have left: they would mark dead rooms as reachable. */
   #isMember(node: string): boolean {
     return this.#port.members().includes(node);
   }
@@ -285,20 +288,22 @@ export class ClusterRooms {
   async #decide(roomId: string, claimant: string): Promise<boolean> {
     const before = this.#claims.holder(roomId);
     if (before?.owner !== undefined && !(await this.#has(before.owner, roomId))) {
-      // That room has ended before its announcement arrived here.
+      // The claimed room ended before its announcement arrived here.
       this.#claims.release(roomId, before.claimant);
     }
     if (!this.#claims.claim(roomId, claimant)) return false;
 
     const owner = this.directory.find(roomId);
     if (owner?.reachable !== true) return true;
-    // The room may have ended a moment ago: ask its owner before refusing the id.
+    // The room may have just ended: ask its owner before refusing the id.
     const exists = await this.#has(owner.node, roomId);
     if (exists) this.#claims.release(roomId, claimant);
     return !exists;
   }
 
-  /** Returns whether that node has the room now. Also true on timeout: refusing an id is safer than granting it twice. */
+  /**
+   * Returns whether the node has the room now. Also true on timeout: refusing an id is safer than granting it twice.
+   */
   async #has(node: string, roomId: string): Promise<boolean> {
     if (node === this.self) return this.#options.local.roomRef(roomId) !== undefined;
 
@@ -318,7 +323,9 @@ export class ClusterRooms {
     for (const conflict of conflicts) if (conflict !== undefined) void this.#reportConfirmed(conflict);
   }
 
-  /** One of the rooms may have ended before the other began, and the news of it be on their way here. */
+  /**
+   * Confirms the conflict first: one room may have ended before the other was created, with its end not announced yet.
+   */
   async #reportConfirmed(conflict: RoomConflict): Promise<void> {
     const { roomId, kept, shadowed } = conflict;
     const both = await Promise.all([this.#has(kept, roomId), this.#has(shadowed, roomId)]);
@@ -335,7 +342,7 @@ function fromText<T>(answer: T | string): T {
   return typeof answer === 'string' ? (JSON.parse(answer) as T) : answer;
 }
 
-/** Removes the node from the answer: clients know addresses only. */
+/** Removes the node from the answer: clients only know addresses. */
 function created({ room, address }: CreatedRoom): CreatedRoom {
   return { room, address };
 }

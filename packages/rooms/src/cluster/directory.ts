@@ -16,9 +16,9 @@ export interface RoomPlace {
 
 export interface RoomConflict {
   roomId: string;
-  /** Keeps the id. */
+  /** The node that keeps the id. */
   kept: string;
-  /** Owns a younger room of that id, which stays reachable on that node only. */
+  /** The node with the younger room of that id; the room stays reachable on that node only. */
   shadowed: string;
 }
 
@@ -28,14 +28,14 @@ interface Node {
   lostAt: number;
 }
 
-/** How long the rooms of a lost node are remembered: it may be cut off rather than dead. */
+/** How long the rooms of a lost node are remembered: the node may be cut off rather than dead. */
 const LOST_NODE_MEMORY_MS = 10 * 60_000;
-/** Rooms of one member; further ones are found by asking it. */
+/** Maximum number of rooms kept per member; further rooms are found by asking it. */
 export const MAX_ROOMS = 200_000;
-/** Conflicts that are remembered and reported. */
+/** Maximum number of conflicts remembered and reported. */
 const MAX_CONFLICTS = 1_000;
 
-/** Which node owns which room, as announced by the owners: a cache that can always be rebuilt from them. */
+/** Records which node owns each room, as announced by the owners. A cache that can always be rebuilt from them. */
 export class Directory {
   readonly #self: string;
   readonly #clock: Pick<Clock, 'now'>;
@@ -47,13 +47,15 @@ export class Directory {
     this.#clock = clock;
   }
 
-  /** Adds a room of a member or of this node. Returns the conflict that this reveals, once. */
+  /**
+   * Adds a room of a member or of this node. Returns the conflict that this reveals; each conflict is returned once.
+   */
   add(node: string, room: OwnedRoom): RoomConflict | undefined {
     const { roomId } = room;
     const { rooms } = this.#node(node);
     if (rooms.size >= MAX_ROOMS && !rooms.has(roomId)) return undefined;
     rooms.set(roomId, room);
-    // A lost owner may be dead: two owners conflict only if both are reachable.
+    // A lost owner may be dead: two owners conflict only while both are reachable.
     const owners = this.#ownersOf(roomId).filter((owner) => this.#nodes.get(owner)?.reachable);
     if (owners.length < 2) return undefined;
     const [kept, shadowed] = owners as [string, string];
@@ -68,14 +70,16 @@ export class Directory {
     for (const key of this.#conflicts) if (key.startsWith(`${roomId}\0`)) this.#conflicts.delete(key);
   }
 
-  /** Replaces the rooms of a member by its snapshot, sent when the link came up. Returns the conflicts that this reveals. */
+  /**
+   * Replaces a member's rooms with the snapshot sent when its link came up. Returns the conflicts that this reveals.
+   */
   replace(node: string, rooms: readonly OwnedRoom[]): RoomConflict[] {
     this.#forgetConflicts(node, new Set(rooms.map(({ roomId }) => roomId)));
     this.#nodes.set(node, { rooms: new Map(), reachable: true, lostAt: 0 });
     return rooms.map((room) => this.add(node, room)).filter((conflict) => conflict !== undefined);
   }
 
-  /** The link to a node was lost. Its rooms may still exist. */
+  /** Marks a node's link as lost. Its rooms may still exist. */
   lost(node: string): void {
     const known = this.#nodes.get(node);
     if (known === undefined) return;
@@ -83,15 +87,15 @@ export class Directory {
     known.lostAt = this.#clock.now();
   }
 
-  /** A node has left: its rooms have ended. */
+  /** Forgets a node that has left: its rooms have ended. */
   left(node: string): void {
     this.#forgetConflicts(node, new Set());
     this.#nodes.delete(node);
   }
 
   /**
-   * Returns where a room lives: a reachable owner before an unreachable one, then the owner of the older room, then the
-   * lower name. This node always prefers its own room. `except` is a node that does not have it.
+   * Returns where a room lives. Prefers a reachable owner, then the owner of the older room, then the lower name; this
+   * node always prefers its own room. `except` is a node that does not have it.
    */
   find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
     this.#forgetExpired();
@@ -129,7 +133,7 @@ export class Directory {
       .map(({ node }) => node);
   }
 
-  /** Forgets those of rooms that the node no longer has: the same rooms may conflict again. */
+  /** Forgets conflicts about rooms that the node no longer has, because the same rooms may conflict again. */
   #forgetConflicts(node: string, kept: ReadonlySet<string>): void {
     for (const key of this.#conflicts) {
       const [roomId = '', ...owners] = key.split('\0');

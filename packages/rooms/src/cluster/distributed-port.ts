@@ -6,13 +6,13 @@ import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 
 export interface ClusterPortOptions {
   system: ActorSystem;
-  /** May be started later; until then there are no members. */
+  /** May start later; until then the cluster has no members. */
   remote: RemoteActors;
-  /** Full name of the own node. */
+  /** Full name of this node. */
   self: string;
 }
 
-/** Returns the cluster over Erlang distribution. Tools and foreign nodes are not members. */
+/** Creates the port to a cluster over Erlang distribution. Tools and foreign nodes are not members. */
 export function createClusterPort({ system, remote, self }: ClusterPortOptions): ClusterPort {
   const actorOf = (node: string) => (node === self ? NODE_ACTOR : remote.remote(node, NODE_ACTOR, NODE_SHAPES));
 
@@ -30,7 +30,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
   };
 }
 
-/** Reports present members to the rooms, then every one that joins or leaves. Returns a function that ends this. */
+/** Reports current members to the rooms, then each one that joins or leaves. Returns a function that unsubscribes. */
 export function followMembers(
   node: DistributionNode,
   rooms: Pick<ClusterRooms, 'memberUp' | 'memberDown'>,

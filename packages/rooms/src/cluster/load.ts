@@ -1,24 +1,24 @@
-/** Where a new room goes, as a pure function of what the nodes said. */
+/** Placement policy: a pure function of the answers of the nodes. */
 
 /** What placement compares, in this order. */
 export interface Load {
   /** Active and pending track subscriptions. */
   forwardedTracks: number;
-  /** Rooms, reservations included. */
+  /** Rooms, including reservations. */
   rooms: number;
 }
 
 export interface LoadAnswer extends Load {
-  /** Takes no new rooms. */
+  /** The node takes no new rooms. */
   draining: boolean;
 }
 
-/** One node's part in a decision. */
+/** One node's input to a decision. */
 export type LoadSample = { node: string; answeredInMs: number } & (
   | { answer: LoadAnswer }
   /**
-   * `silent`: did not answer in time. `left out`: missed an earlier query and was not asked, or has not ended an earlier
-   * creation.
+   * `silent`: did not answer in time. `left out`: not asked, because it missed an earlier query or an earlier creation
+   * on it is still running.
    */
   | { failure: 'silent' | 'unreachable' | 'left out' }
 );
@@ -34,7 +34,7 @@ export type Verdict =
   | 'left out';
 
 export interface Ranking {
-  /** Nodes that may take the room, best first. */
+  /** Nodes that can take the room, best first. */
   candidates: readonly string[];
   verdicts: ReadonlyMap<string, Verdict>;
 }
@@ -44,8 +44,8 @@ export function compareLoad(a: Load, b: Load): number {
 }
 
 /**
- * Least forwarded tracks, then fewest rooms, then the asked node itself, then the lower name. A node that did not answer
- * is no candidate: its load is unknown, not zero.
+ * Ranks by fewest forwarded tracks, then fewest rooms, then the node that received the request, then the lower name. A
+ * node that did not answer is no candidate: its load is unknown, not zero.
  */
 export function rankByLoad(samples: readonly LoadSample[], asked: string): Ranking {
   const verdicts = new Map<string, Verdict>();

@@ -8,7 +8,7 @@ import type { OwnedRoom } from './directory.js';
 import { NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
 
-/** The rooms of this node, as far as other nodes ask for them. */
+/** What other nodes may ask about the rooms of this node. */
 export type OwnRooms = Pick<
   LocalRooms,
   'load' | 'draining' | 'view' | 'views' | 'roomRef' | 'createRoom' | 'deleteRoom'
@@ -26,26 +26,26 @@ export interface NodeActorOptions {
 
 interface State {
   reservations: Reservations;
-  /** Creations that are running or have ended, by their ids. */
+  /** Running and ended creations by id. */
   creations: Map<string, Attempt>;
 }
 
 interface Attempt {
   roomId: string;
-  /** The room that came of it. */
+  /** The room that the creation produced. */
   room?: RoomRef | undefined;
   state: 'running' | 'created' | 'failed';
   withdrawn: boolean;
-  /** Monotonic milliseconds: setting the time of the machine must not make it forgotten. */
+  /** Monotonic milliseconds, so that setting the system clock does not expire it. */
   since: number;
 }
 
-/** How long after its start an attempt can be withdrawn: the link to its asker may be full or lost meanwhile. */
+/** How long an attempt can still be withdrawn after its start: the asker's link may be full or lost for a while. */
 const CREATION_MEMORY_MS = 60_000;
-/** Creations and withdrawals remembered at once; the oldest that have ended are forgotten first. */
+/** Maximum number of remembered creations and withdrawals; the oldest that have ended are forgotten first. */
 const MAX_CREATIONS = 10_000;
 
-/** Answers the other nodes from kept figures, without asking rooms: a stuck room neither delays nor hides its node. */
+/** Answers other nodes from cached figures without asking rooms, so a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
   const { rooms, clock } = options;
 
@@ -89,11 +89,11 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       withdraw: (state, { creation }) => {
         const attempt = state.creations.get(creation);
         if (attempt === undefined) {
-          // The creation may still arrive: it is refused then.
+          // The creation may still arrive; it is then refused.
           remember(state, creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
         } else {
           attempt.withdrawn = true;
-          // Another room may have the id by now.
+          // Another room may have taken the id by now.
           const isIt = attempt.room !== undefined && rooms.roomRef(attempt.roomId)?.key === attempt.room.key;
           if (attempt.state === 'created' && isIt) rooms.deleteRoom(attempt.roomId).catch(() => {});
         }

@@ -1,4 +1,4 @@
-/** Messages between the nodes of a cluster about rooms. Plain data and actor refs throughout. */
+/** Messages about rooms between the nodes of a cluster: plain data and actor refs only. */
 import {
   actor,
   count,
@@ -26,27 +26,30 @@ import type { ReserveAnswer } from './reservations.js';
 /** Registered name of the actor that speaks `NodeProtocol` on each node. */
 export const NODE_ACTOR = 'rooms_node';
 
-/** Calls about one room are not among these: they go to the actor of the room. */
+/** Messages between nodes. Calls about a single room are not included: they go to the room's actor. */
 export type NodeProtocol = {
   load: (message: object) => LoadAnswer;
-  /** Reserves a place for a room; it counts as load until it is used or expires. */
+  /** Reserves a place for a room. It counts as load until it is used or expires. */
   reserve: (message: { seen: Load }) => ReserveAnswer;
   /** Uses the reservation. `creation` identifies this attempt. */
   create: (message: { reservation: string; creation: string; config: NamedConfig }) => Outcome<CreatedRoom>;
-  /** The asker has given up that attempt: a room that came or still comes of it is deleted. */
+  /** Withdraws an attempt that the asker has given up: any room it has created or still creates is deleted. */
   withdraw: (message: { creation: string }) => void;
   /** Asks the home of an id whether a room of that id may be created. */
   claim: (message: { roomId: string; claimant: string }) => { granted: boolean };
-  /** The creation has ended; `owner` is the node that has the room now, absent when there is none. */
+  /** Ends a claim. `owner` is the node that now has the room; absent when there is none. */
   unclaim: (message: { roomId: string; claimant: string; owner?: string }) => void;
-  /** All rooms of the sender, sent when the link has come up. */
+  /** All rooms of the sender, sent when the link comes up. */
   snapshot: (message: { node: string; rooms: readonly OwnedRoom[] }) => void;
   announce: (message: { node: string; created?: OwnedRoom; removed?: string }) => void;
   /** Returns the actor of a room of this node, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
-  /** Answers JSON when asked for text: metadata may have more parts than a message between nodes. Earlier versions never do. */
+  /**
+   * Answers with JSON text on request, because metadata can exceed the limit of terms per message. Older releases
+   * ignore it.
+   */
   listRooms: (message: { text?: boolean }) => readonly RoomView[] | string;
-  /** Returns the last known state of a room of this node, or null. The room itself is not asked: it may be stuck. */
+  /** Returns the last known state of a room of this node, or null. Does not ask the room, which may be stuck. */
   viewRoom: (message: { roomId: string; text?: boolean }) => RoomView | string | null;
 };
 

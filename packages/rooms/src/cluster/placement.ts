@@ -7,15 +7,15 @@ import type { ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
 import type { SilentMembers } from './silent-members.js';
 
-/** Time for a node to report its load. */
+/** Time that a node has to report its load. */
 const LOAD_TIMEOUT_MS = 1000;
-/** Time for a reservation, and again for the creation. */
+/** Time limit for a reservation, and again for the creation. */
 const CREATE_TIMEOUT_MS = 1000;
 /** Clients give up after 5 s. */
 const DEADLINE_MS = 4000;
-/** A creation that has not ended by then is given up for lost. */
+/** A creation that is still running by then is considered lost. */
 const OVERDUE_MS = 10_000;
-/** Pause until a withdrawal that a link did not take is tried again, and for how long; nodes remember creations for longer. */
+/** Interval and duration of retries of a withdrawal that the link rejected; nodes remember creations for longer. */
 const WITHDRAW_PAUSE_MS = 500;
 const WITHDRAW_FOR_MS = 50_000;
 const MAX_DECISIONS = 1000;
@@ -29,9 +29,9 @@ export interface PlacementDecision {
   chosen?: string;
   samples: readonly LoadSample[];
   verdicts: ReadonlyMap<string, Verdict>;
-  /** Names the request that asked for the room. */
+  /** Id of the request that created the room. */
   requestId?: string;
-  /** Nodes that refused a reservation because they had become busier in the meantime. */
+  /** Nodes that refused a reservation because they had become busier since they reported their load. */
   conflicts: readonly string[];
 }
 
@@ -47,23 +47,23 @@ export interface PlacementOptions {
   onConflict?: (node: string) => void;
 }
 
-/** What the nodes answered, for all requests that waited when they were asked. */
+/** The nodes' answers, shared by all requests that were waiting when the nodes were asked. */
 interface Survey {
   /** Number of the last of these requests. */
   lastRequest: number;
-  /** Nodes that are missing, because a room was placed on them or failed there, are asked again. */
+  /** A node is removed after a room was placed on it or failed there, and is then asked again. */
   samples: Map<string, LoadSample>;
 }
 
 /**
- * Places each new room: asks all nodes for their load, reserves on the least loaded one, creates. One room at a time, so
- * that a burst of creations on this node never competes with itself; it shares the answers, so that a slow node delays it
- * only once.
+ * Places each new room: asks all nodes for their load, reserves on the least-loaded one, creates the room there.
+ * Handles one room at a time so that a burst of creations on this node never competes with itself. The requests share
+ * the answers, so a slow node delays the burst only once.
  */
 export class Placement {
   readonly #options: PlacementOptions;
   readonly #decisions: PlacementDecision[] = [];
-  /** Number of creations per node that were given up and have not ended. */
+  /** Per node, the number of creations that were given up but have not ended. */
   readonly #overdue = new Map<string, number>();
   #queue: Promise<unknown> = Promise.resolve();
   /** Number of requests so far. */
@@ -74,13 +74,14 @@ export class Placement {
     this.#options = options;
   }
 
-  /** The last decisions, oldest first. */
+  /** The latest decisions, oldest first. */
   get decisions(): readonly PlacementDecision[] {
     return this.#decisions;
   }
 
   /**
-   * Creates the room on the best node. A room without an id gets one. `askedAt`: the time of the client's request, by `clock.now`.
+   * Creates the room on the best node. Generates an id if it has none. `askedAt`: time of the client's request, by
+   * `clock.now`.
    * @throws RoomError `NO_NODE` when no node could take it in time, or the refusal of the chosen node
    */
   create(config: RoomConfig, requestId?: string, askedAt = this.#options.clock.now()): Promise<PlacedRoom> {
@@ -104,7 +105,7 @@ export class Placement {
     const { port, clock } = this.#options;
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
-    // The requests before this one took all its time: asking for loads would take that of those behind it.
+    // Earlier requests used up its time: querying loads now would delay the requests behind it.
     if (deadline <= clock.now()) {
       throw new RoomError('NO_NODE', 'No node can take the room in time (too many requests before it)');
     }
@@ -158,14 +159,14 @@ export class Placement {
 
       const creation = randomUUID();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
-      // Without an alternative there is no reason to give up early: media workers that died restart soon.
+      // Without an alternative there is no reason to give up early: crashed media workers restart soon.
       const creationMs = patience(next === undefined ? DEADLINE_MS : CREATE_TIMEOUT_MS);
       const running = port.call(node, create, { timeoutMs: OVERDUE_MS, requestId });
       const outcome = await this.#inTime(node, running, creationMs);
       if (outcome === undefined) {
         this.#withdraw(node, creation, requestId);
         fail(node);
-        // A new id, so that notifications of the withdrawn room are not taken for those of the next one.
+        // A new id keeps notifications of the withdrawn room apart from those of the next one.
         config = withId(asked);
         continue;
       }
@@ -189,7 +190,10 @@ export class Placement {
     throw new RoomError('NO_NODE', `No node can take the room in time (${reasons.join(', ')})`);
   }
 
-  /** The room may exist or still be created, and no client would know of it. A full link, or a lost one, is tried again. */
+  /**
+   * Withdraws a creation: no client would know of its room, which may already exist. Retries while the link is full or
+   * lost.
+   */
   #withdraw(node: string, creation: string, requestId: string | undefined): void {
     const { port, clock } = this.#options;
     const until = clock.now() + WITHDRAW_FOR_MS;
@@ -201,8 +205,8 @@ export class Placement {
   }
 
   /**
-   * Returns the outcome of a creation, or undefined when it fails or takes too long. The node is left out until the
-   * creation has ended: a node that answers but cannot create, for lack of media workers, would delay each creation by 1 s.
+   * Returns the outcome of a creation, or undefined when it fails or takes too long. The node is skipped until the
+   * creation ends: a node that answers but cannot create, for lack of media workers, would delay each creation by 1 s.
    */
   async #inTime<T>(node: string, creation: Promise<T>, patienceMs: number): Promise<T | undefined> {
     const outcome = await inTime(
@@ -221,7 +225,7 @@ export class Placement {
     return undefined;
   }
 
-  /** Returns what every node answered after this request had come. */
+  /** Returns each node's answer from a query made after this request arrived. */
   async #samplesFor(request: number, requestId: string | undefined): Promise<Map<string, LoadSample>> {
     const { port } = this.#options;
     if (this.#survey.lastRequest < request) this.#survey = { lastRequest: this.#requests, samples: new Map() };
@@ -232,7 +236,7 @@ export class Placement {
     return samples;
   }
 
-  /** Nodes with overdue creations are candidates only when there are no others. */
+  /** Marks nodes with overdue creations as left out, unless there are no others. */
   #withoutOverdue(samples: LoadSample[]): LoadSample[] {
     const isOpen = (sample: LoadSample): boolean => 'answer' in sample && !sample.answer.draining;
     if (!samples.some((sample) => isOpen(sample) && !this.#overdue.has(sample.node))) return samples;

@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 import { compareLoad, type Load } from './load.js';
 
-/** How long a reservation counts whose asker has disappeared. */
+/** Lifetime of a reservation when its asker has disappeared. */
 const LIFETIME_MS = 5000;
-/** Reservations at once; a member that asks for more cannot fill the memory, nor make every expiry slow. */
+/** Maximum number of reservations: a greedy member can neither fill memory nor slow down every expiry. */
 const MAX_RESERVATIONS = 1_000;
 
 export type ReserveAnswer = { granted: string } | { refused: Load & { draining: boolean } };
 
-/** Rooms that were promised and do not exist yet. They count as load at once, so that a burst cannot land on one node. */
+/**
+ * Rooms that were promised but do not exist yet. They count as load immediately, so a burst cannot land on one node.
+ */
 export class Reservations {
   readonly #load: () => Load;
   readonly #clock: Pick<Clock, 'now'>;
@@ -32,7 +34,7 @@ export class Reservations {
     return { forwardedTracks, rooms: rooms + this.#expiries.size };
   }
 
-  /** Grants a reservation unless this node has become busier than `seen`, the load that it reported. */
+  /** Grants a reservation unless this node has become busier than the `seen` load that it reported. */
   reserve(seen: Load, draining: boolean): ReserveAnswer {
     const load = this.load();
     const isFull = this.#expiries.size >= MAX_RESERVATIONS;
@@ -42,7 +44,7 @@ export class Reservations {
     return { granted: id };
   }
 
-  /** Ends a reservation because its room is being created. Returns false when it has expired. */
+  /** Ends a reservation when its room is created. Returns false when it has expired. */
   release(id: string): boolean {
     this.#expire();
     return this.#expiries.delete(id);
@@ -50,7 +52,7 @@ export class Reservations {
 
   #expire(): void {
     const now = this.#clock.now();
-    // All live equally long: the oldest come first.
+    // All reservations have the same lifetime, so the oldest come first.
     for (const [id, expiry] of this.#expiries) {
       if (expiry > now) break;
       this.#expiries.delete(id);

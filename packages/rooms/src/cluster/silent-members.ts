@@ -2,33 +2,33 @@ import type { Log } from '@bloom/log';
 import { inTime, sleep, systemClock, type Clock } from '@bloom/time';
 import { RoomError } from '../room-service.js';
 
-/** A call that has not been answered by then causes a ping. */
+/** Time without an answer to a call before the member is pinged. */
 const PATIENCE_MS = 100;
-/** A member that has neither answered a ping by then nor sent anything else is silent. */
+/** A member that sends nothing at all for this long after a ping is silent. */
 const PING_TIMEOUT_MS = 1_000;
-/** Pause between the pings of a silent member, whose link may also refuse them at once. */
+/** Interval between pings of a silent member, whose link may also reject them immediately. */
 const PING_INTERVAL_MS = 200;
 
 export interface SilentMembersOptions {
   /** Members with a link, without this node. */
   members: () => readonly string[];
-  /** Asks a member for a sign of life. Rejects when there is none within `timeoutMs`. */
+  /** Pings a member. Rejects when it does not answer within `timeoutMs`. */
   ping: (node: string, timeoutMs: number) => Promise<unknown>;
-  /** Returns the bytes received from a member so far; undefined without a link. */
+  /** Returns the bytes received from a member so far, or undefined without a link. */
   received: (node: string) => number | undefined;
   log: Log;
   clock?: Clock;
 }
 
 /**
- * Knows which members of the cluster do not answer although their link is up: frozen, or cut off and not yet dropped. The
- * whole node asks this one place, so that only the first call to such a member waits for it (1.1 s), whatever it is about.
+ * Tracks the members that do not answer although their link is up: frozen, or cut off but not dropped yet. All calls of
+ * this node share it, so only the first call to such a member has to wait (1.1 s).
  */
 export class SilentMembers {
   readonly #options: SilentMembersOptions;
   readonly #clock: Clock;
   readonly #silent = new Set<string>();
-  /** Pings on their way, which resolve to whether the member is alive. */
+  /** Pings in flight; each resolves with whether the member is alive. */
   readonly #pings = new Map<string, Promise<boolean>>();
 
   constructor(options: SilentMembersOptions) {
@@ -45,8 +45,8 @@ export class SilentMembers {
   }
 
   /**
-   * Returns the outcome of a call to a member, and does not wait for it when the member is or becomes silent. A member that
-   * is merely slow keeps the time limit of the call.
+   * Returns the outcome of a call to a member. Stops waiting when the member is or becomes silent; a member that is
+   * merely slow keeps the call's own time limit.
    * @throws RoomError `MEMBER_SILENT`
    */
   async guard<T>(node: string, call: () => Promise<T>): Promise<T> {
@@ -69,8 +69,8 @@ export class SilentMembers {
   }
 
   /**
-   * Returns the outcome of a call that has just been made, with a time limit within which every living member answers, and
-   * takes the member for silent if it does not.
+   * Returns the outcome of a call whose time limit every living member meets. Marks the member as silent when the call
+   * fails and nothing else has arrived from it.
    */
   async expect<T>(node: string, call: Promise<T>): Promise<T> {
     if (await this.#isQuiet(node, call)) this.#missed(node);
@@ -78,8 +78,8 @@ export class SilentMembers {
   }
 
   /**
-   * Returns whether a call fails and nothing has arrived from the member meanwhile: on a slow link the answer waits behind
-   * what the member was already sending.
+   * Returns true when the call fails and nothing has arrived from the member since. On a slow link the answer waits
+   * behind data that the member was already sending.
    */
   async #isQuiet(node: string, call: Promise<unknown>): Promise<boolean> {
     const before = this.#options.received(node);

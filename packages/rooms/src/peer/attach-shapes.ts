@@ -27,7 +27,7 @@ export function attachAnswer<P extends Protocol>(room: () => Shapes<P>): Shape<A
   return tagged('result', {
     attached: {
       peer: actor(() => PEER_SHAPES),
-      // The socket knows of the room only what concerns it.
+      // The socket may only send the room what concerns sockets.
       room: optional(actor(room) as Shape<unknown> as Shape<ActorRef<SocketWatch>>),
     },
     refused: { reason: oneOf(Object.keys(REFUSALS) as AttachRefusal[]) },

@@ -5,9 +5,9 @@ import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js'
 import type { ClientKind } from './peer-session.js';
 import { socketBehaviour } from './socket-actor.js';
 
-/** Time for the present socket of a peer to show life before a new one replaces it. */
+/** Time that a peer's current socket has to answer a ping before a new one replaces it. */
 const PING_TIMEOUT_MS = 2_000;
-/** Attempts to replace a dead socket; each further one means that yet another socket attached in between. */
+/** Attempts to replace a dead socket. Each further attempt means that yet another socket attached in between. */
 const MAX_ROUNDS = 3;
 
 export interface AttachOptions {
@@ -17,16 +17,16 @@ export interface AttachOptions {
   peerId: string;
   socket: PeerSocket;
   client: ClientKind;
-  /** Holds the actor of the socket while it lives. */
+  /** Holds the socket's actor while it lives. */
   sockets?: Set<SocketRef>;
-  /** Id of the attachment; every later message of the client has its own. */
+  /** Id of the attachment; each later client message gets its own. */
   requestId: string;
 }
 
-/** The sender that traces name for messages of clients. */
+/** The sender that traces show for client messages. */
 const FACE = 'websocket';
 
-/** Puts an actor in front of the websocket and attaches it to the peer, unless the peer has a living socket. */
+/** Creates an actor for the websocket and attaches it to the peer, unless the peer already has a live socket. */
 export async function attachSocket({
   system,
   attach,
@@ -59,7 +59,7 @@ export async function attachSocket({
         if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
       },
       detach: (end) => {
-        // Before the room learns of the socket's end without a reason.
+        // Report the reason before the actor stops: the room would take that for a lost connection.
         if (room !== undefined && system.isAlive(ref))
           system.cast(room, { type: 'socketDown', peerId, socket: ref, end });
         void system.stop(ref);

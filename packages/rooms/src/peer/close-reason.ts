@@ -1,10 +1,10 @@
-/** The close reason for a failure whose cause is unknown or internal. */
+/** Close reason for a failure with an unknown or internal cause. */
 export const INTERNAL_ERROR = 'Internal server error';
 
-/** A close frame holds 125 bytes, two of them the code (RFC 6455, section 5.5). */
+/** A close frame holds 125 bytes, of which the code takes two (RFC 6455, section 5.5). */
 const MAX_CLOSE_REASON_BYTES = 123;
 
-/** Returns the text cut to what a close frame holds, at a character boundary; `fallback` for an empty one. */
+/** Cuts the text at a character boundary to what a close frame holds. Returns `fallback` for an empty text. */
 export function closeReason(reason: string, fallback = INTERNAL_ERROR): string {
   if (reason === '') return fallback;
   const bytes = Buffer.from(reason);

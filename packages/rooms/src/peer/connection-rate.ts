@@ -1,10 +1,10 @@
-/** Connections that a peer may open at once, and per second afterwards. */
+/** Connections that a peer may open in a burst, and per second afterwards. */
 const BURST = 30;
 const PER_SECOND = 1;
 
 /**
- * Bounds how often one peer connects: each connection costs its room a handshake, and everyone else in it two notifications.
- * Times are in milliseconds.
+ * Limits how often a peer connects: each connection costs its room a handshake, and every other participant two
+ * notifications. Times are in milliseconds.
  */
 export class ConnectionRate {
   #left = BURST;

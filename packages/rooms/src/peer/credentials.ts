@@ -1,10 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { RelayCredentials } from '@bloom/sfu';
 
-/** Life of a token in seconds, counted from its issue, unless the backend chose another. */
+/** Lifetime of a token in seconds from its issue, unless the backend chooses another. */
 export const DEFAULT_TTL = 24 * 60 * 60;
 
-/** No token of ours is longer. Checked before anything is decoded. */
+/** Longer than any token we issue. Checked before anything is decoded. */
 const MAX_TOKEN_LENGTH = 4_096;
 const PURPOSE = 'bloom peer token v1';
 
@@ -23,8 +23,8 @@ function sign(payload: string, { secretKeyBase }: TokenKey): Buffer {
 }
 
 /**
- * `<claim>.<signature>`, both base64url; the claim is readable by its bearer and bound by HMAC-SHA256. `ttl`: seconds for
- * which the token is valid.
+ * Issues `<claim>.<signature>`, both base64url. The bearer can read the claim but not change it (HMAC-SHA256). `ttl`:
+ * lifetime of the token in seconds.
  */
 export function issuePeerToken(
   { roomId, peerId, ttl = DEFAULT_TTL }: TokenClaim & { ttl?: number },
@@ -37,7 +37,7 @@ export function issuePeerToken(
   return `${payload}.${sign(payload, key).toString('base64url')}`;
 }
 
-/** Returns the claim of a token within its life, or the reason to refuse it. Never throws. */
+/** Returns the claim of a valid token, or the reason to refuse it. Never throws. */
 export function verifyPeerToken(
   token: string,
   nowMs: number,
@@ -50,7 +50,7 @@ export function verifyPeerToken(
 
   const given = Buffer.from(signature, 'base64url');
   const expected = sign(payload, key);
-  // base64url decoding is lenient: only the canonical text of a signature is a signature.
+  // base64url decoding is lenient: accept only the canonical text of a signature.
   if (given.length !== expected.length || given.toString('base64url') !== signature) return 'invalid token';
   if (!timingSafeEqual(given, expected)) return 'invalid token';
 
@@ -65,7 +65,7 @@ export function verifyPeerToken(
 }
 
 /**
- * Returns the long-term credentials of one peer for the relay: `<unix time>:<peer id>` and base64 of its HMAC-SHA1
+ * Returns a peer's long-term credentials for the relay: `<unix time>:<peer id>` and the base64 of its HMAC-SHA1
  * (draft-uberti-behave-turn-rest-00, section 2.2). They are valid until the peer is removed.
  */
 export function relayCredentials(peerId: string, nowMs: number, secret: string): RelayCredentials {

@@ -1,17 +1,17 @@
 import type { EndpointTrack, PeerRequest } from './peer-session.js';
 
-/** Metadata of a peer, or of one track, as JSON in UTF-8. */
+/** Size limit for the metadata of a peer, or of one track, as JSON in UTF-8. */
 export const MAX_METADATA_BYTES = 64 * 1024;
-/** Metadata of a peer and all of its tracks. */
+/** Size limit for the metadata of a peer and all of its tracks together. */
 const MAX_PEER_METADATA_BYTES = 256 * 1024;
 
-/** What a peer may send at once. Each update costs its size. */
+/** Bytes that a peer may send in a burst. Each update costs its size. */
 const BURST_BYTES = 256 * 1024;
 const MIN_COST_BYTES = 1024;
 /** Refill per tick: 32 KiB/s, or 32 small updates. */
 const TICK_BYTES = 8 * 1024;
 export const TICK_MS = 250;
-/** New tracks that a peer may announce at once. */
+/** New tracks that a peer may announce in a burst. */
 export const BURST_TRACKS = 256;
 /** Refill per tick: 8 tracks per second. */
 const TICK_TRACKS = 2;
@@ -25,12 +25,12 @@ interface Value {
 }
 
 /**
- * Bounds the metadata that one peer makes its room store and send to everyone else, in size and in rate. Oversized metadata
- * is dropped: an update leaves the former value, a join or a new track has null. Updates beyond the rate are deferred, and
- * only the last one per track, and of the peer, is delivered.
+ * Limits the size and the rate of the metadata that a peer makes its room store and send to everyone else. Oversized
+ * metadata is dropped: an update keeps the previous value, a join or a new track gets null. Updates beyond the rate are
+ * deferred; only the last one per track, and for the peer, is delivered.
  *
- * New tracks beyond their rate are deferred as well, and those removed meanwhile are never announced: each is a negotiation for
- * everyone else, a file of a recording and two events for the backend.
+ * New tracks beyond their rate are deferred too, and never announced if they are removed in time: each one costs
+ * everyone else a negotiation, a recording a file, and the backend two events.
  */
 export class MetadataGate {
   /** Number of values dropped for their size. */
@@ -39,16 +39,16 @@ export class MetadataGate {
   readonly #deferred = new Map<string, Value>();
   #sum = 0;
   #tokens = BURST_BYTES;
-  /** Tracks that the room does not know yet, as they are now. */
+  /** Deferred tracks, unknown to the room, in their latest state. */
   readonly #held = new Map<string, EndpointTrack>();
   #trackTokens = BURST_TRACKS;
 
-  /** True while `tick` has to be called every `TICK_MS`. */
+  /** True while `tick` must be called every `TICK_MS`. */
   get needsTick(): boolean {
     return this.#tokens < BURST_BYTES || this.#trackTokens < BURST_TRACKS;
   }
 
-  /** Returns the request to pass on, which may carry null instead of its metadata, or undefined when it is held back. */
+  /** Returns the request to pass on, possibly with null for its metadata, or undefined when it is deferred. */
   admit(request: PeerRequest): PeerRequest | undefined {
     switch (request.type) {
       case 'join':
@@ -74,7 +74,7 @@ export class MetadataGate {
     }
   }
 
-  /** The connection has ended, and the peer's tracks with it. */
+  /** Resets the gate after the connection ended, and the peer's tracks with it. */
   disconnected(): void {
     this.admit({ type: 'leave' });
   }
@@ -111,7 +111,7 @@ export class MetadataGate {
     return allowed.length > 0 ? { type: 'publish', tracks: allowed } : undefined;
   }
 
-  /** Returns the change of a track unless the room does not know it yet: it is announced as it is by then. */
+  /** Returns a track's change, or undefined while the track is deferred: its announcement will include the change. */
   #unlessHeld(request: PeerRequest & { type: 'setTrackMetadata' | 'setEncoding' }): PeerRequest | undefined {
     const track = this.#held.get(request.trackId);
     if (track === undefined) return request;
@@ -146,7 +146,7 @@ export class MetadataGate {
     }
 
     this.#setBytes(key, bytes);
-    // Nothing is deferred then: `tick` ends when the tokens do, or the deferred updates.
+    // Nothing is deferred in this case: `tick` stops when the tokens or the deferred updates run out.
     if (this.#tokens > 0) {
       this.#spend(bytes);
       return true;

@@ -1,16 +1,16 @@
-/** Characters that may wait for one client, as many as bytes for its websocket. */
+/** Maximum number of characters waiting for one client; equals the byte limit of its websocket. */
 const MAX_WAITING = 8 * 1024 * 1024;
-/** Time until events that were not taken are tried again. */
+/** Delay before rejected events are sent again. */
 export const RETRY_MS = 100;
-/** Attempts in a row of which none was taken. */
+/** Maximum number of consecutive attempts without any event accepted. */
 const MAX_ATTEMPTS = 50;
 
-/** Returns false for an event that was certainly not accepted. */
+/** Returns false for an event that was definitely not accepted. */
 type Take = (text: string) => boolean;
 
 /**
- * Events for one client that the link to the node of its websocket did not take, oldest first. All clients of that node share
- * the link: what one participant makes its room send to all of them at once may fill it for a moment.
+ * Holds events for one client that the link to its websocket's node has rejected, oldest first. All clients of that
+ * node share the link, and a participant that makes its room send to all of them at once may fill it for a moment.
  */
 export class Outbox {
   readonly #waiting: string[] = [];
@@ -21,7 +21,7 @@ export class Outbox {
     return this.#waiting.length === 0;
   }
 
-  /** Sends the event, after those before it. Returns false when too much waits already. */
+  /** Sends the event after all waiting ones. Returns false when too many are waiting. */
   send(text: string, take: Take): boolean {
     if (this.isEmpty && take(text)) return true;
     if (!this.isEmpty && this.#size + text.length > MAX_WAITING) return false;
@@ -31,7 +31,7 @@ export class Outbox {
     return true;
   }
 
-  /** Sends what waits. Returns false when nothing has been taken for too long. */
+  /** Sends the waiting events. Returns false when none has been accepted for too long. */
   retry(take: Take): boolean {
     let sent = 0;
     for (const text of this.#waiting) {

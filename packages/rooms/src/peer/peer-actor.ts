@@ -16,7 +16,7 @@ import type {
 
 export interface PeerActorOptions {
   peerId: string;
-  /** Sends a request to the room, for the connection of that number. */
+  /** Sends a request to the room on behalf of the connection with this number. */
   toRoom: (sender: Pick<ActorContext<PeerProtocol>, 'cast'>, connection: number, request: PeerRequest) => void;
   media: MediaRoom;
   /** Closes the peer's transport. */
@@ -33,17 +33,17 @@ interface Connection {
   socket: SocketRef;
   session: PeerSession;
   outbox: Outbox;
-  /** Its socket is being ended, because it did not take an event: the client has to start over. */
+  /** The socket is being closed because it did not accept an event: the client has to start over. */
   cutOff: boolean;
   /** Names of the session's running timers. */
   timers: Set<string>;
-  /** Transports so far; the client that leaves on an open socket gets the next one. */
+  /** Number of transports so far; a client that leaves on an open socket gets the next one. */
   transport: number;
 }
 
 interface PeerState {
   connection: Connection | undefined;
-  /** Outlives connections, so that reconnecting does not refill it. */
+  /** Outlives connections, so reconnecting does not refill it. */
   metadata: MetadataGate;
   ticking: boolean;
   /** Kinds of tracks that the client may publish. Outlives connections. */
@@ -53,8 +53,8 @@ interface PeerState {
 type Context = ActorContext<PeerProtocol>;
 
 /**
- * Carries inputs and actions between one client's session, its websocket, the room and the media plane. A fault here ends
- * this peer alone: the room monitors it.
+ * Carries inputs and actions between a client's session, its websocket, the room and the media plane. The room monitors
+ * the actor, so a fault here ends only this peer.
  */
 export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol, PeerState> {
   return {
@@ -81,7 +81,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
         };
       },
       detached: (state, _message, context) => {
-        // The client may have left after the room closed the transport: there is a new one then.
+        // The client may have left after the room closed the transport, and have a new one by now.
         if (state.connection !== undefined && state.connection.transport > 0) options.closeTransport();
         endConnection(state, context);
       },
@@ -150,14 +150,14 @@ function keepTicking(state: PeerState, context: Context): void {
   context.setTimer('metadata', TICK_MS, { type: 'metadataTick' });
 }
 
-/** Passes a request of the session on to the room, as far as the limits of metadata allow. */
+/** Passes a request of the session to the room, subject to the metadata limits. */
 function request(options: PeerActorOptions, state: PeerState, context: Context, wanted: PeerRequest): void {
   const { connection, metadata } = state;
   if (connection === undefined) return;
 
   const before = metadata.dropped;
   const admitted = metadata.admit(wanted);
-  // A client may go on for ever: the log gets the 1st, 2nd, 4th, 8th ... of it.
+  // A client can repeat this endlessly: log occurrences 1, 2, 4, 8 and so on.
   if (metadata.dropped > before && isPowerOfTwo(metadata.dropped)) {
     context.log.warn('peer.metadata_too_large', { dropped: metadata.dropped });
   }
@@ -190,7 +190,7 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
   if (left) startAnew(options, connection);
 }
 
-/** The client has left on an open socket: its next `connect` starts with a new transport, ICE and DTLS included. */
+/** Replaces the transport of a client that left on its open socket: its next `connect` starts with new ICE and DTLS. */
 function startAnew({ media, closeTransport, peerId, relay }: PeerActorOptions, connection: Connection): void {
   connection.transport += 1;
   closeTransport();
@@ -254,7 +254,7 @@ function negotiate(
 ): void {
   const { generation } = negotiation;
   const { number, session, transport } = connection;
-  // The outcome of a transport that the client has left behind must be ignored, above all a failure.
+  // The outcome of a transport that the client has left must be ignored, failures above all.
   const isCurrent = (): boolean => connection.session === session && connection.transport === transport;
 
   media.negotiate(peerId, negotiation).then(

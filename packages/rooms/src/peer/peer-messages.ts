@@ -1,25 +1,25 @@
-/** Messages of peer and socket actors. Plain data and actor refs throughout, because they cross to other nodes. */
+/** Messages of peer and socket actors: plain data and actor refs only, because they cross nodes. */
 import { actor, flag, integer, LOCAL, takes, text, type ActorRef, type Shape, type Shapes } from '@bloom/actors';
 import type { AttachRefusal, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
 import type { ClientKind, SessionInput, SessionTimer } from './peer-session.js';
 
 /**
- * The actor in front of one client: of a websocket on the node that accepted it, of a session of requests on the node of the
- * room.
+ * The actor that represents one client: a websocket on the node that accepted it, or a session of requests on the node
+ * of the room.
  */
 export type SocketProtocol = {
   send: (message: { text: string }) => void;
   close: (message: { code: number; reason: string }) => void;
-  /** Returns whether the other end shows life within that time. */
+  /** Returns whether the client answers within that time. */
   ping: (message: { timeoutMs: number }) => boolean;
-  /** Ties the socket to its peer: it closes when the peer ends. */
+  /** Binds the socket to its peer: it closes when the peer ends. */
   bind: (message: { peer: PeerRef }) => void;
   peerDown: (message: object) => void;
 };
 export type SocketRef = ActorRef<SocketProtocol>;
 
-/** A client that speaks for a peer. Connections of a room are numbered. */
+/** A client's connection as a peer. A room numbers its connections. */
 export interface PeerConnection {
   number: number;
   socket: SocketRef;
@@ -27,13 +27,13 @@ export interface PeerConnection {
 }
 
 export type PeerProtocol = {
-  /** A socket has authenticated for this peer. Connections are numbered, so that messages of a former one are ignored. */
+  /** A socket has authenticated as this peer. Its connection number makes messages of earlier connections ignored. */
   attached: (message: { connection: PeerConnection }) => void;
   detached: (message: object) => void;
   clientEvent: (message: { socket: SocketRef; text: string }) => void;
   /** Replaces the kinds of tracks that the client may publish. */
   setPublishes: (message: { kinds: readonly TrackKind[] }) => void;
-  /** Delivers a message of the backend to the client. */
+  /** Delivers a message from the backend to the client. */
   deliver: (message: { message: RoomMessage }) => void;
   input: (message: { input: SessionInput }) => void;
   negotiated: (message: { connection: number; generation: number }) => void;
@@ -46,33 +46,33 @@ export type PeerProtocol = {
 };
 export type PeerRef = ActorRef<PeerProtocol>;
 
-/** A socket's request to speak for a peer, once its token was verified. */
+/** A socket's request to attach to a peer, made after its token was verified. */
 export interface AttachRequest {
   peerId: string;
   socket: SocketRef;
   client: ClientKind;
-  /** The socket that turned out to be dead and may be replaced. */
+  /** The socket that was found dead and may be replaced. */
   replaces: SocketRef | null;
 }
 
-/** What a room learns of its peers' sockets. */
+/** What a room receives about its peers' sockets. */
 export type SocketWatch = {
-  /** Without `end` the connection was lost: the actor of the socket, or its node, is gone. */
+  /** Without `end` the connection was lost: the socket's actor or its node has died. */
   socketDown: (message: { peerId: string; socket: SocketRef; end?: SocketEnd }) => void;
 };
 
 export type AttachAnswer =
-  /** Nodes of earlier versions leave out `room`. */
+  /** Nodes that run an older release omit `room`. */
   | { result: 'attached'; peer: PeerRef; room?: ActorRef<SocketWatch> }
   | { result: 'refused'; reason: AttachRefusal }
-  /** Another socket speaks for the peer: ping it, then attach again with `replaces`, or give up. */
+  /** Another socket is attached to the peer: ping it, then attach again with `replaces` or give up. */
   | { result: 'occupied'; by: SocketRef };
 
-/** The reason of a close frame: 123 bytes (RFC 6455, section 5.5). */
+/** Reason of a close frame, at most 123 bytes (RFC 6455, section 5.5). */
 export const CLOSE_REASON: Shape<string> = (value, reading) =>
   typeof value === 'string' && Buffer.byteLength(value) <= 123 ? value : reading.fail('a text of at most 123 bytes');
 
-/** Codes that a server may close with (RFC 6455, section 7.4). */
+/** Codes with which a server may close (RFC 6455, section 7.4). */
 const CLOSE_CODE: Shape<number> = (value, reading) => {
   const read = integer(1000, 4999)(value, reading);
 
@@ -91,7 +91,7 @@ export const SOCKET_SHAPES: Shapes<SocketProtocol> = {
   peerDown: LOCAL,
 };
 
-/** A peer lives on the node of its room: other nodes have only its socket. */
+/** A peer lives on the node of its room; only its socket may be on another. */
 export const PEER_SHAPES: Shapes<PeerProtocol> = {
   clientEvent: takes({ socket: actor(() => SOCKET_SHAPES), text: text() }),
   attached: LOCAL,

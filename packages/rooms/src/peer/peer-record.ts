@@ -10,25 +10,25 @@ import { defaultPermissions } from './permissions.js';
 export interface PeerRecord {
   readonly id: string;
   readonly ref: PeerRef;
-  /** Its socket, while it has one. */
+  /** The peer's socket, while it has one. */
   connection: PeerConnection | undefined;
   readonly connectionRate: ConnectionRate;
-  /** Number of the connection on which the client has left the room and may join again. */
+  /** Number of the connection on which the client left the room; it may rejoin on it. */
   leftOn: number | undefined;
-  /** Its client has sent `connect`: it is visible to the others. */
+  /** The client has sent `connect`, so the peer is visible to the others. */
   joined: boolean;
-  /** The others do not see it although it has joined: it only watches. */
+  /** The peer has joined but only watches, so the others do not see it. */
   hidden: boolean;
-  /** Metadata of its client. Survives disconnects, as do the two below. */
+  /** Metadata set by the client. Survives disconnects, as do the next two fields. */
   metadata: unknown;
-  /** Metadata of the backend; null = none. */
+  /** Metadata set by the backend; null = none. */
   serverMetadata: unknown;
-  /** Undefined = the backend has given none: everything is permitted. */
+  /** Undefined = the backend has set none, so everything is permitted. */
   permissions: PeerPermissions | undefined;
   /** Tracks that the backend has muted (true) or unmuted (false). */
   readonly moderated: Map<string, boolean>;
   readonly tracks: Map<string, EndpointTrack>;
-  /** The report of its present transport that messages of the backend reach its client on a data channel. */
+  /** The current transport's report that the client takes the backend's messages on a data channel. */
   messageChannel: MediaRoomEvent | undefined;
   view: PeerView | undefined;
 }
@@ -41,7 +41,7 @@ export function newPeer({
 }: {
   id: string;
   ref: PeerRef;
-  /** Set by the backend. */
+  /** Metadata set by the backend. */
   metadata: unknown;
   permissions: PeerPermissions | undefined;
 }): PeerRecord {
@@ -67,14 +67,14 @@ export function permissionsOf({ permissions = defaultPermissions }: PeerRecord):
   return permissions;
 }
 
-/** Returns the metadata as others see it: that of the client, beside that of the backend if there is any. */
+/** Returns the metadata that others see: the client's, combined with the backend's if there is any. */
 export function shownMetadata(peer: PeerRecord): unknown {
   const own = permissionsOf(peer).metadata ? peer.metadata : null;
 
   return peer.serverMetadata === null ? own : { peer: own, server: peer.serverMetadata };
 }
 
-/** Returns the peer as the API shows it: the same object until `view` is reset. */
+/** Returns the peer as the API shows it. Returns the same object until `view` is reset. */
 export function peerView(peer: PeerRecord): PeerView {
   peer.view ??= {
     id: peer.id,

@@ -2,14 +2,14 @@ import type { TransportStats } from '@bloom/sfu';
 
 /** Why media never flowed over a negotiated transport; a label of metrics. */
 export type ConnectFailure =
-  /** No connectivity check of the client arrived: a firewall, or a wrong announced address. */
+  /** No connectivity check arrived from the client: a firewall, or a wrong announced address. */
   | 'no_checks'
-  /** Checks arrived, but the client did not choose a path. */
+  /** Checks arrived, but the client nominated no path. */
   | 'not_nominated'
-  /** The path works, but the DTLS handshake did not end. */
+  /** The path works, but the DTLS handshake did not complete. */
   | 'dtls';
 
-/** What went over a peer's transports. */
+/** Traffic over a peer's transports. */
 export interface Traffic {
   bytesReceived: number;
   bytesSent: number;
@@ -18,11 +18,11 @@ export interface Traffic {
 
 const NONE: Traffic = { bytesReceived: 0, bytesSent: 0, failure: undefined };
 
-/** The traffic of closed transports by peer, until it is asked for. */
+/** Keeps the traffic of closed transports per peer until it is taken. */
 export class PeerTraffic {
   readonly #closed = new Map<string, Promise<Traffic>>();
 
-  /** Adds the last counters of a transport. */
+  /** Adds the final counters of a transport. */
   add(peerId: string, closed: Promise<TransportStats | undefined>): void {
     const before = this.#closed.get(peerId);
     this.#closed.set(
@@ -31,7 +31,7 @@ export class PeerTraffic {
     );
   }
 
-  /** Resolves with the traffic of the transports that were closed since the last call. */
+  /** Resolves with the traffic of the transports closed since the last call. */
   async take(peerId: string): Promise<Traffic> {
     const traffic = this.#closed.get(peerId);
     this.#closed.delete(peerId);
@@ -55,7 +55,7 @@ function failureOf({
   dtlsState,
   bindingRequestsReceived,
 }: TransportStats): ConnectFailure | undefined {
-  // Without tracks there was nothing to connect for.
+  // Without tracks there was no reason to connect.
   if (inbound.length + outbound.length === 0) return undefined;
   if (iceState === 'new') return bindingRequestsReceived === 0 ? 'no_checks' : 'not_nominated';
 

@@ -2,7 +2,7 @@ import type { PeerPermissions, PermissionChanges, PublishKind } from '../room-se
 
 export const defaultPermissions: PeerPermissions = { publish: true, subscribe: true, metadata: true };
 
-/** Returns the permissions after a change of some of them. */
+/** Returns the permissions with the changes applied. */
 export function mergePermissions(before: PeerPermissions, changes: PermissionChanges): PeerPermissions {
   return {
     publish: changes.publish ?? before.publish,

@@ -6,21 +6,21 @@ import type { RoomRef } from '../room/room-messages.js';
 import { attachSocket } from './attach.js';
 import type { SocketRef } from './peer-messages.js';
 
-/** Time for a session to answer a request: less than callers wait for the room. */
+/** Time that a session has to answer a request; shorter than callers wait for the room. */
 const ANSWER_TIMEOUT_MS = 3_000;
-/** Time for the room to attach a session. */
+/** Time that the room has to attach a session. */
 const ATTACH_TIMEOUT_MS = 3_000;
 
 export interface RequestSessionsOptions {
   system: ActorSystem;
   clock: Clock;
-  /** Holds the actors of the sessions while they live. */
+  /** Holds the sessions' actors while they live. */
   sockets: Set<SocketRef>;
 }
 
 /**
- * Sessions of clients that send requests instead of holding a websocket (WHIP and WHEP), on the node of their room: a node that
- * forwards their requests may go without ending them.
+ * Sessions of clients that send requests instead of holding a websocket (WHIP and WHEP). They run on the node of their
+ * room, so a node that only forwards their requests may stop without ending them.
  */
 export class RequestSessions {
   readonly #options: RequestSessionsOptions;
@@ -31,8 +31,8 @@ export class RequestSessions {
   }
 
   /**
-   * Connects a peer with its first request, and returns the answer. A session that the peer has already ends, also one that
-   * is still being opened: a client that has crashed or given up must be able to start over at once.
+   * Connects a peer with its first request and returns the answer. Ends the session that the peer already has, even
+   * while it is being opened: a client that has crashed or given up must be able to start over immediately.
    */
   async open(
     room: RoomRef,
@@ -95,12 +95,12 @@ interface RequestSessionOptions {
   onEnd: () => void;
 }
 
-/** One session: to the room it is a socket whose client answers every ping. */
+/** One session. To the room it is a socket whose client answers every ping. */
 class RequestSession implements PeerSocket {
   readonly #options: RequestSessionOptions;
   #peer: AttachedPeer | undefined;
   #ended = false;
-  /** Requests whose answers are to come, in this order. */
+  /** Unanswered requests, in order. */
   readonly #waiting: ((outcome: Outcome<string>) => void)[] = [];
 
   constructor(options: RequestSessionOptions) {
@@ -113,7 +113,7 @@ class RequestSession implements PeerSocket {
 
   attached(peer: AttachedPeer): void {
     this.#peer = peer;
-    // The room may have closed it meanwhile.
+    // The room may have closed the session by now.
     if (this.#ended) this.end('closed_by_server');
   }
 
@@ -126,7 +126,7 @@ class RequestSession implements PeerSocket {
         timer.stop();
         resolve(outcome);
       });
-      // A late answer would be taken for that of the next request: the client starts over.
+      // A late answer would be taken for the next request's answer: the client has to start over.
       timer.start(ANSWER_TIMEOUT_MS, () => this.end('closed_by_server'));
       this.#peer?.receive(request);
     });

@@ -9,8 +9,9 @@ interface SocketState {
 }
 
 /**
- * Represents an accepted websocket on the node that accepted it, so that the peer may live on another node. It ends with
- * the websocket, which the peer's room monitors; it monitors the peer, and closes the websocket when the peer ends.
+ * Represents an accepted websocket on the node that accepted it, so that the peer may live on another node. It ends
+ * with the websocket and is monitored by the peer's room; it monitors the peer and closes the websocket when the peer
+ * ends.
  */
 export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, SocketState> {
   const close = (state: SocketState, code: number, reason: string): void => {
@@ -22,7 +23,7 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
   return {
     kind: 'peer-socket',
     shapes: SOCKET_SHAPES,
-    // The room of another node ends a socket that took a message no more.
+    // A room on another node may end a socket that no longer accepts messages.
     endable: true,
     init: () => ({ closed: false, bound: false }),
     handlers: {

@@ -7,7 +7,7 @@ import type { Endpoints } from './endpoints.js';
 import type { RoomJournal } from './room-journal.js';
 import type { RoomWorld } from './room-world.js';
 
-/** Carries out what the clients of a room's peers ask of the room. */
+/** Carries out the requests that the clients of a room's peers make. */
 export class ClientRequests {
   readonly #endpoints: Endpoints;
   readonly #world: RoomWorld;
@@ -43,7 +43,7 @@ export class ClientRequests {
     }
   }
 
-  /** Hides the peer from the others. Its tracks have been removed before. */
+  /** Hides the peer from the others. Its tracks have already been removed. */
   leave(peer: PeerRecord): void {
     if (!peer.joined) return;
     peer.joined = false;
@@ -80,11 +80,11 @@ export class ClientRequests {
 
   #publish(peer: PeerRecord, tracks: readonly EndpointTrack[]): void {
     if (!peer.joined) return;
-    // The session may not know yet that a permission was taken away.
+    // The session may not know yet that a permission was revoked.
     const permitted = tracks.filter(({ kind }) => mayPublish(permissionsOf(peer), kind));
     const fresh = permitted.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
     this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
-    // Its session does not know the tracks that the peer may not receive.
+    // The peer's session does not know the tracks that the peer may not receive.
     for (const { trackId } of permitted) {
       if (peer.tracks.has(trackId)) continue;
       this.#idTaken(peer.id);
@@ -93,7 +93,7 @@ export class ClientRequests {
     }
   }
 
-  /** Logs the 1st, 2nd, 4th, 8th ... of the room: a client can offer the ids of others at any rate. */
+  /** Logs occurrences 1, 2, 4, 8 and so on in the room: a client can offer other peers' ids at any rate. */
   #idTaken(peerId: string): void {
     this.#idsTaken += 1;
     if (isPowerOfTwo(this.#idsTaken)) this.#world.log.warn('peer.track_id_taken', { peerId });

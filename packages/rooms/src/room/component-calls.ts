@@ -15,7 +15,7 @@ export interface CreateComponentOptions {
   media: MediaRoom;
   newId: () => string;
   context: ActorContext<RoomProtocol>;
-  /** The context of the room's own life: later reports of a component belong to no request. */
+  /** Context of the room's own lifetime: later reports of a component belong to no request. */
   life: ActorContext<RoomProtocol>;
 }
 
@@ -77,7 +77,7 @@ export async function createComponent(
   return done({ id, type, properties, tracks: [] });
 }
 
-/** Runs `act` with the component, or refuses when it does not exist. */
+/** Calls `act` with the component, or refuses when it does not exist. */
 export function withComponent(
   machine: RoomMachine,
   componentId: string,

@@ -4,12 +4,12 @@ import type { EndpointTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { VideoCodec } from '../room-service.js';
 
-/** One kind of server-side component. A node has the kinds that its configuration enables; all others are disabled. */
+/** One kind of server-side component. A node offers the kinds that its configuration enables. */
 export interface ComponentKind {
   readonly type: ComponentType;
-  /** Returns the optional package that this kind needs and that is not installed; undefined when it can be used. */
+  /** Returns the optional package that this kind needs but that is not installed; undefined when the kind is usable. */
   missingPackage?(): string | undefined;
-  /** Only in rooms that enforce h264. */
+  /** Restricts the kind to rooms that enforce h264. */
   readonly requiresH264: boolean;
   /** Maximum number of components of this kind in a room; null = unlimited. */
   readonly limitPerRoom: number | null;
@@ -26,11 +26,11 @@ export interface ComponentRoom {
 }
 
 export interface PreparedComponent {
-  /** Shown by the API. */
+  /** Properties that the API shows. */
   properties: Record<string, unknown>;
-  /** null = it receives no tracks. */
+  /** null = the component receives no tracks. */
   subscribeMode: 'auto' | 'manual' | null;
-  /** Must not wait for media: the API answers the creation when this returns. */
+  /** Must not wait for media: the API answers the request once this returns. */
   start(host: ComponentHost): Component;
 }
 
@@ -39,13 +39,13 @@ export interface ComponentHost extends ComponentRoom {
   readonly media: MediaRoom;
   readonly log: Log;
   /**
-   * Delivers reports in order; those of a removed component are ignored. Reports made before `start` returns take effect
+   * Delivers reports in order and ignores those of a removed component. Reports made before `start` returns take effect
    * before any later call on the room.
    */
   report(report: ComponentReport): void;
 }
 
-/** A track for a component to receive. */
+/** A track that a component receives. */
 export interface ReceivedTrack {
   /** The endpoint that publishes it. */
   origin: string;
@@ -55,13 +55,13 @@ export interface ReceivedTrack {
 /** A running component. */
 export interface Component {
   /**
-   * Replaces the tracks to receive: every track of the room but its own in auto mode, those of the chosen endpoints in
+   * Replaces the received tracks: all tracks of the room except its own in auto mode, those of the chosen endpoints in
    * manual mode. Called on every change, and never after `close`.
    */
   receive?(tracks: readonly ReceivedTrack[]): void;
-  /** Adds endpoints chosen over the API in manual mode. `receive` follows when they publish anything. */
+  /** Adds endpoints chosen through the API in manual mode. `receive` follows when they publish anything. */
   subscribe?(origins: readonly string[]): void;
-  /** Returns its state for operators: plain data, without passwords and keys. Must change nothing. */
+  /** Returns the state that operators see: plain data, without passwords and keys. Must not change anything. */
   inspect?(): unknown;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
@@ -76,7 +76,7 @@ export type ComponentReport =
   | { do: 'setProperties'; properties: Record<string, unknown> }
   /** HLS: the first playable video playlist. */
   | { do: 'playable'; properties: Record<string, unknown> }
-  /** It has reached its natural end. */
+  /** The component has reached its natural end. */
   | { do: 'finished' }
   | { do: 'crashed'; reason: string };
 

@@ -9,13 +9,13 @@ export interface ComponentRecord {
   readonly id: string;
   readonly type: ComponentType;
   properties: Record<string, unknown>;
-  /** How it chooses tracks to receive; null = it receives none. */
+  /** How the component chooses tracks; null = it receives none. */
   readonly subscribeMode: 'auto' | 'manual' | null;
-  /** Endpoints chosen over the API. */
+  /** Endpoints chosen through the API. */
   readonly origins: Set<string>;
   readonly tracks: Map<string, EndpointTrack>;
   readonly running: Component;
-  /** The tracks of its last `receive`. */
+  /** Tracks passed to the last `receive`. */
   received?: readonly ReceivedTrack[];
 }
 
@@ -51,7 +51,7 @@ export class ComponentTable {
     this.forget(id);
   }
 
-  /** Forgets a subscription to an endpoint that is gone: its id never comes again. */
+  /** Forgets the subscriptions to an endpoint that has gone: its id is never reused. */
   forget(origin: string): void {
     for (const component of this.#components.values()) component.origins.delete(origin);
   }
@@ -73,7 +73,7 @@ export class ComponentTable {
     return count;
   }
 
-  /** Returns the components whose tracks to receive have changed since the last call, with the new tracks. */
+  /** Returns the components whose received tracks changed since the last call, with the new tracks. */
   rerouted(peers: ReadonlyMap<string, PeerRecord>): { component: ComponentRecord; tracks: ReceivedTrack[] }[] {
     const changes: { component: ComponentRecord; tracks: ReceivedTrack[] }[] = [];
     for (const component of this.#components.values()) {

@@ -13,12 +13,12 @@ export interface EndpointsOptions {
   onChange: () => void;
 }
 
-/** The peers and components of one room with their tracks, and what the peers' sessions learn of each other. */
+/** The peers and components of one room with their tracks, and what each peer's session is told about the others. */
 export class Endpoints {
   readonly roomId: string;
   readonly peers = new Map<string, PeerRecord>();
   readonly components = new ComponentTable();
-  /** Ids of the tracks with speech at present, the newest last. */
+  /** Ids of the tracks that currently carry speech, newest last. */
   readonly #speaking = new Set<string>();
   readonly #world: RoomWorld;
   readonly #onChange: () => void;
@@ -30,8 +30,8 @@ export class Endpoints {
   }
 
   /**
-   * Counts track subscriptions, active and pending: each joined peer receives every track but its own, unless it may not
-   * subscribe.
+   * Counts track subscriptions, active and pending: each joined peer receives every track but its own, unless it may
+   * not subscribe.
    */
   get subscriptions(): number {
     let tracks = this.components.trackCount;
@@ -42,7 +42,7 @@ export class Endpoints {
     return count;
   }
 
-  /** Ids of the tracks with speech at present, the newest last. */
+  /** Ids of the tracks that currently carry speech, newest last. */
   get speaking(): string[] {
     return [...this.#speaking];
   }
@@ -67,7 +67,7 @@ export class Endpoints {
     }
   }
 
-  /** Takes a change of the voice activity of a track. */
+  /** Applies a change in a track's voice activity. */
   voiceChanged(event: ClientMediaEvent & { type: 'voiceActivity' }): void {
     const { trackId, status } = event;
     const owner = this.ownerOf(trackId);
@@ -76,7 +76,7 @@ export class Endpoints {
     this.sendToOthers(owner, event);
   }
 
-  /** Returns all endpoints but this peer's own, as it may see them. */
+  /** Returns all endpoints except the peer's own, as that peer may see them. */
   visibleTo(peer: PeerRecord): Endpoint[] {
     const endpoints = [...this.peers.values()]
       .filter((other) => other !== peer && other.joined && !other.hidden)
@@ -86,7 +86,7 @@ export class Endpoints {
     return permissionsOf(peer).subscribe ? endpoints : endpoints.map((endpoint) => ({ ...endpoint, tracks: [] }));
   }
 
-  /** Adds or removes all tracks of the others at a peer whose permission to subscribe has changed. */
+  /** Adds or removes all tracks of the others for a peer whose permission to subscribe has changed. */
   subscriptionChanged(peer: PeerRecord): void {
     if (!peer.joined) return;
     const receives = receivesTracks(peer);
@@ -156,7 +156,7 @@ export class Endpoints {
     }
   }
 
-  /** Forgets tracks that are gone, and what the backend decided about them: another may come under the same id. */
+  /** Forgets ended tracks and the backend's decisions about them: another track may use the same id. */
   #forget({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
     for (const { trackId } of tracks) {
       this.#speaking.delete(trackId);
@@ -166,7 +166,7 @@ export class Endpoints {
     }
   }
 
-  /** Records a change of the room, of one endpoint if given. */
+  /** Records a change to the room, or to one endpoint. */
   changed(endpoint?: PeerRecord | ComponentRecord): void {
     if (endpoint !== undefined && 'connection' in endpoint) endpoint.view = undefined;
     this.#onChange();
@@ -181,7 +181,7 @@ function receivesTracks(peer: PeerRecord): boolean {
   return peer.joined && permissionsOf(peer).subscribe;
 }
 
-/** Returns what remains for a peer that receives no tracks; undefined when nothing does. */
+/** Returns the part of an input meant for a peer that receives no tracks; undefined when nothing is left. */
 function withoutTracks(input: SessionInput): SessionInput | undefined {
   if (input.type === 'tracksAdded') return undefined;
 

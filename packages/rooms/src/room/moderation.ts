@@ -7,8 +7,8 @@ import type { Endpoints } from './endpoints.js';
 import type { RoomWorld } from './room-world.js';
 
 /**
- * Carries out what the backend decides about the peers of a room. The media plane comes first, so that a decision holds
- * whatever the client does; the peer's session then negotiates it with the client.
+ * Carries out the backend's decisions about the peers of a room. Applies each to the media plane first, so that it
+ * holds whatever the client does; the peer's session then negotiates it with the client.
  */
 export class Moderation {
   readonly #endpoints: Endpoints;
@@ -32,7 +32,7 @@ export class Moderation {
     return done(peerView(peer));
   }
 
-  /** Makes the media plane and the client's session know the permissions of a new peer. */
+  /** Applies a new peer's permissions to the media plane and the client's session. */
   admit(peer: PeerRecord): void {
     if (peer.permissions !== undefined) this.#world.setPermissions(peer, peer.permissions);
   }
@@ -76,7 +76,7 @@ export class Moderation {
     if (missing !== undefined) return refusals.peerNotFound(missing);
 
     const wanted = to === null ? peers : new Set(to);
-    // A client of WHIP or WHEP has neither a websocket nor a data channel.
+    // WHIP and WHEP clients have neither a websocket nor a data channel.
     const receivers = [...peers.values()].filter(
       ({ id, joined, connection }) => joined && connection?.client === 'sdk' && wanted.has(id),
     );

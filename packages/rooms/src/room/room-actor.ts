@@ -37,9 +37,9 @@ export interface RoomActorOptions {
   /** `requestId` names the request that caused the notification. */
   notify: (notification: Notification, requestId: string | undefined) => void;
   measure: ((measure: RoomMeasure) => void) | undefined;
-  /** The machine's view or load has changed; called within the room's turn. */
+  /** Called within the room's turn when the machine's view or load has changed. */
   changed: (machine: RoomMachine) => void;
-  /** The room has ended: its id is free. */
+  /** Called when the room has ended and its id is free. */
   ended: () => void;
 }
 
@@ -47,11 +47,11 @@ type Context = ActorContext<RoomProtocol>;
 
 export interface RoomState {
   machine: RoomMachine;
-  /** The context for work that lasts as long as the room. */
+  /** Context for work that lasts as long as the room. */
   context: Context;
 }
 
-/** Messages of the room's own parts and timers, which bound their number. Calls from outside are not among them. */
+/** Messages of the room's own parts and timers, which limit their number. Calls from outside are not included. */
 const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'deleteRoom'] as const;
 
 export const roomMailbox = { essential: ESSENTIAL };
@@ -103,7 +103,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
       subscribeComponent: ({ machine }, { componentId, origins }) =>
         withComponent(machine, componentId, (component) => {
-          // A phone receives every track: there is nothing to choose.
+          // SIP receives every track: there is nothing to choose.
           if (component.subscribeMode === null || component.type === 'sip') return refusals.notSubscribable();
           if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
           return machine.subscribeComponent(component, origins);
@@ -125,7 +125,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
       fromData: ({ machine }, { event }) => machine.fromMedia(event),
       socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
-      // After an orderly end the room has no record of the peer any more.
+      // After an orderly end the room no longer has a record of the peer.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
@@ -256,7 +256,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
   };
 }
 
-/** All messages but the client's own: a client that floods loses its own events first. */
+/** All messages but the client's own, so that a client that floods loses its own events first. */
 const PEER_ESSENTIAL = [
   'attached',
   'detached',

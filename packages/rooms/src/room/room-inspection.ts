@@ -4,7 +4,7 @@ import type { TrackView } from '../room-service.js';
 import type { ComponentRecord } from './component-table.js';
 import type { RoomMachine } from './room-machine.js';
 
-/** Returns a room as an operator sees it: ids and states, without tokens, descriptions and passwords. */
+/** Returns the room as operators see it: ids and states, without tokens, descriptions and passwords. */
 export function inspectRoom(machine: RoomMachine): unknown {
   const { config, peers } = machine.view;
   const joined = new Map(machine.connectedPeers().map((peer) => [peer.peerId, peer]));

@@ -3,17 +3,17 @@ import type { ConnectFailure, Traffic } from '../peer/peer-traffic.js';
 import type { SocketEnd } from '../room-service.js';
 import type { ComponentRecord } from './component-table.js';
 
-/** `left`: the client went before its media was up, which includes people with nothing to send or receive. */
+/** `left`: the client left before its media was up; includes participants with nothing to send or receive. */
 export type JoinOutcome = 'media' | 'left' | 'failed';
 
-/** Facts about joins and components, for metrics. */
+/** Measurements of joins and components, for metrics. */
 export type RoomMeasure =
-  /** `seconds`: from the authenticated websocket to the DTLS connection, or to the end. */
+  /** `seconds`: from the authentication of the websocket to the DTLS connection, or to the end. */
   | { type: 'join'; outcome: JoinOutcome; seconds: number }
   | { type: 'connectFailure'; cause: ConnectFailure | 'silent' }
   | { type: 'componentCrashed'; kind: string };
 
-/** Why a peer or its connection ended. `disconnected_too_long`: without a connection, for its disconnect timeout. */
+/** Why a peer or its connection ended. `disconnected_too_long`: the disconnect timeout has passed. */
 export type ConnectionEnd =
   | SocketEnd
   | 'replaced'
@@ -26,11 +26,11 @@ export type ConnectionEnd =
 export type RoomEnd = 'deleted' | 'no_peers' | 'node_closing' | 'crashed';
 
 export interface RoomJournalOptions {
-  /** Logger of the room at the time of the call: its lines carry the id of the request. */
+  /** Returns the room's current logger, whose lines carry the request id. */
   log: () => Log;
   /** Monotonic milliseconds. */
   now: () => number;
-  /** Resolves with what went over the peer's closed transports. Never rejects. */
+  /** Resolves with the traffic over the peer's closed transports. Never rejects. */
   traffic: (peerId: string) => Promise<Traffic>;
   measure: (measure: RoomMeasure) => void;
 }
@@ -39,7 +39,7 @@ export interface RoomJournalOptions {
 interface Visit {
   since: number;
   name: string | undefined;
-  /** The client has sent `connect`, and its line is written. */
+  /** The client has sent `connect`, and the join is logged. */
   joined: boolean;
   measured: boolean;
 }
@@ -47,8 +47,9 @@ interface Visit {
 const MAX_NAME = 64;
 
 /**
- * Writes one line for each person, component and end of a room: who was there, how long, how much was sent, and why they
- * went (docs/reference/log-events.md). The traffic of a peer is known a moment after its end, so its line is late by that.
+ * Logs one line per participant, per component and per end of a room: who took part, how long, how much was sent, and
+ * why it ended (docs/reference/log-events.md). A peer's line waits for its traffic, which is known a moment after its
+ * end.
  */
 export class RoomJournal {
   readonly #options: RoomJournalOptions;
@@ -64,7 +65,7 @@ export class RoomJournal {
     this.#since = options.now();
   }
 
-  /** The client has authenticated, which is when the backend is notified too. */
+  /** Records that the client has authenticated, which is also when the backend is notified. */
   attached(peerId: string): void {
     this.#visits.set(peerId, { since: this.#options.now(), name: undefined, joined: false, measured: false });
     this.#options.log().info('peer.connected', { peerId });
@@ -79,7 +80,7 @@ export class RoomJournal {
     this.#options.log().info('peer.joined', { peerId, name: visit.name });
   }
 
-  /** The peer's DTLS handshake has ended: media can flow. */
+  /** Records that the peer's DTLS handshake has completed: media can flow. */
   mediaUp(peerId: string): void {
     const visit = this.#visits.get(peerId);
     if (visit !== undefined) this.#measureJoin(visit, 'media');
@@ -90,7 +91,7 @@ export class RoomJournal {
     this.#options.measure({ type: 'connectFailure', cause: 'silent' });
   }
 
-  /** The client has left on an open websocket: the connection goes on, and may join again. */
+  /** Records that the client has left on an open websocket. The connection stays open and may join again. */
   leftRoom(peerId: string): void {
     const visit = this.#visits.get(peerId);
     if (visit === undefined) return;
@@ -98,7 +99,7 @@ export class RoomJournal {
     this.#visits.set(peerId, { ...visit, since: this.#options.now(), joined: false, measured: true });
   }
 
-  /** The peer has ended, or its connection; its transport is being closed. */
+  /** Records the end of the peer or of its connection. Its transport is being closed. */
   disconnected(peerId: string, why: ConnectionEnd, reason?: string): void {
     const visit = this.#visits.get(peerId);
     this.#visits.delete(peerId);
@@ -130,7 +131,7 @@ export class RoomJournal {
     this.#options.measure({ type: 'componentCrashed', kind });
   }
 
-  /** Writes the last line of the room, after those of its people. */
+  /** Logs the room's last line, after those of its participants. */
   roomEnded(why: RoomEnd): void {
     const log = this.#options.log();
     const fields = { why, seconds: this.#secondsSince(this.#since), people: this.#people };
@@ -183,7 +184,7 @@ function writeEnd(log: Log, why: ConnectionEnd, fields: LogFields): void {
   }
 }
 
-/** Returns the name that a client gave itself in its metadata, shortened. */
+/** Returns the name in a client's metadata, shortened. */
 function nameOf(metadata: unknown): string | undefined {
   if (typeof metadata !== 'object' || metadata === null) return undefined;
   const { name, displayName } = metadata as { name?: unknown; displayName?: unknown };

@@ -19,17 +19,17 @@ import type { RoomWorld } from './room-world.js';
 export interface RoomMachineOptions {
   config: NamedConfig;
   world: RoomWorld;
-  /** Ids of new peers; UUID v4. */
+  /** Generates the ids of new peers (UUID v4). */
   newId: () => string;
   webrtcEnabled: boolean;
 }
 
 /**
- * The truth about one room: its peers and components, their tracks, its end, and the order of notifications
+ * The authority on one room: its peers and components, their tracks, its end, and the order of notifications
  * (docs/reference/http-api.md, "States and notifications"). Sans-IO: its effects go through `RoomWorld`.
  */
 export class RoomMachine {
-  /** What the backend decides about peers and their tracks. */
+  /** The backend's decisions about peers and their tracks. */
   readonly moderation: Moderation;
   #config: NamedConfig;
   readonly #world: RoomWorld;
@@ -39,7 +39,7 @@ export class RoomMachine {
   readonly #requests: ClientRequests;
   readonly #journal: RoomJournal;
   #connections = 0;
-  /** Tracks with B-frames so far. */
+  /** Number of tracks with B-frames so far. */
   #bFrames = 0;
   #ended = false;
   #view: RoomView | undefined;
@@ -69,7 +69,7 @@ export class RoomMachine {
     return this.#ended;
   }
 
-  /** Returns the room as the API shows it: the same object until something changes. */
+  /** Returns the room as the API shows it. Returns the same object until something changes. */
   get view(): RoomView {
     this.#view ??= {
       id: this.roomId,
@@ -108,7 +108,7 @@ export class RoomMachine {
     this.#restartPeerlessTimer();
   }
 
-  /** Changes the configuration. Timers that are running start over if their time has changed. */
+  /** Changes the configuration. Running timers restart if their time has changed. */
   update(changes: RoomChanges): Outcome<RoomView> {
     const { peerlessPurgeTimeout, peerDisconnectedTimeout } = this.#config;
     const { metadata, dataEvents, ...config } = { ...this.#config, ...changes };
@@ -133,7 +133,7 @@ export class RoomMachine {
     return done(this.view);
   }
 
-  /** `ttl`: seconds for which the peer's token is to be valid. */
+  /** `ttl`: lifetime of the peer's token in seconds. */
   addPeer(given: unknown): Outcome<{ peer: PeerView; ttl: number }> {
     const { maxPeers } = this.#config;
     if (maxPeers !== null && this.#endpoints.peers.size >= maxPeers) return refusals.peerLimit(this.roomId);
@@ -191,7 +191,7 @@ export class RoomMachine {
     return { result: 'attached', peer: peer.ref };
   }
 
-  /** The socket has ended. Reports of a former socket are stale. */
+  /** Handles the end of a socket. Reports of an earlier socket are stale. */
   socketDown(peerId: string, socket: SocketRef, end: SocketEnd = 'connection_lost'): void {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer, end);
@@ -202,7 +202,7 @@ export class RoomMachine {
     if (peer?.connection?.number !== connection) return;
 
     if (request.type === 'fail') return this.crashPeer(peerId, request.reason);
-    // Joining again on an open socket costs the room as much as another connection.
+    // Rejoining on an open socket costs the room as much as another connection.
     if (request.type === 'join' && peer.leftOn === connection && !peer.connectionRate.take(this.#world.now())) {
       this.#world.closeSocket(peer.connection.socket, 1013, 'too many connections');
       return this.#disconnect(peer, 'closed_by_server');
@@ -210,7 +210,7 @@ export class RoomMachine {
     return this.#requests.handle(peer, request);
   }
 
-  /** The peer's media endpoint is beyond repair; `reason` is empty when unknown. */
+  /** Ends a peer whose media endpoint is beyond repair; `reason` is empty when unknown. */
   crashPeer(peerId: string, reason: string): void {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return;
@@ -236,7 +236,7 @@ export class RoomMachine {
       case 'bFrames': {
         const { trackId } = event;
         this.#bFrames += 1;
-        // The 1st, 2nd, 4th, 8th ... of them: a client can publish such tracks without end.
+        // Log occurrences 1, 2, 4, 8 and so on: a client can publish such tracks endlessly.
         if (!isPowerOfTwo(this.#bFrames)) return undefined;
         const fix = 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)';
         return this.#world.log.warn('room.track_b_frames', { peerId: this.#endpoints.ownerOf(trackId), trackId, fix });
@@ -263,7 +263,7 @@ export class RoomMachine {
     this.#world.media({ type: 'setDataEvents', labels });
   }
 
-  /** A client with a websocket shows there that it lives; any other is lost with its media path. */
+  /** Ends a connection without media, unless it has a websocket: pings there show whether the client is alive. */
   #transportSilent(peerId: string): void {
     this.#journal.silent(peerId);
     const peer = this.#endpoints.peers.get(peerId);
@@ -272,12 +272,12 @@ export class RoomMachine {
     this.#disconnect(peer, 'silent');
   }
 
-  /** The peerless timer has fired. */
+  /** Handles the end of the peerless timeout. */
   peerless(): void {
     if (!this.#hasConnectedPeer()) this.remove('no_peers');
   }
 
-  /** The peer's disconnect timer has fired. */
+  /** Handles the end of the peer's disconnect timeout. */
   peerOverdue(peerId: string): void {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined || peer.connection !== undefined) return;
@@ -329,7 +329,7 @@ export class RoomMachine {
     });
   }
 
-  /** Adds endpoints chosen over the API, all of them or, with too many, none. */
+  /** Adds endpoints chosen through the API: all of them, or none when there are too many. */
   subscribeComponent(component: ComponentRecord, origins: readonly string[]): Outcome<null> {
     const added = new Set(origins.filter((origin) => !component.origins.has(origin)));
     if (component.origins.size + added.size > MAX_ORIGINS) return refusals.tooManyOrigins(component.id);
@@ -382,7 +382,7 @@ export class RoomMachine {
     }
   }
 
-  /** The socket is lost: the peer stays in the room, disconnected. */
+  /** Handles the loss of the socket: the peer stays in the room, disconnected. */
   #disconnect(peer: PeerRecord, why: ConnectionEnd): void {
     this.#notifyDisconnected(peer);
     peer.connection = undefined;
@@ -395,7 +395,7 @@ export class RoomMachine {
     this.#restartPeerlessTimer();
   }
 
-  /** Removes the peer from the room, with every notification up to PeerDisconnected. */
+  /** Removes the peer from the room and sends every notification up to PeerDisconnected. */
   #dropPeer(peer: PeerRecord, why: 'removed' | 'crashed' | 'disconnected_too_long', reason?: string): void {
     this.#endpoints.clearTracks(peer);
     this.#notifyDisconnected(peer);
@@ -419,7 +419,7 @@ export class RoomMachine {
     this.#world.endComponent(component);
   }
 
-  /** Announces the end of an established connection, exactly once: callers reset `connection`. */
+  /** Announces the end of an established connection exactly once: callers reset `connection`. */
   #notifyDisconnected(peer: PeerRecord): void {
     if (peer.connection === undefined) return;
     this.#world.notify({ type: 'peerDisconnected', roomId: this.roomId, peerId: peer.id });
@@ -442,7 +442,7 @@ export class RoomMachine {
     return this.connectedPeers().length > 0;
   }
 
-  /** Restarts whenever no peer is connected and a peer was added, disconnected or removed. */
+  /** Restarts the timer whenever no peer is connected and a peer was added, disconnected or removed. */
   #restartPeerlessTimer(): void {
     const { peerlessPurgeTimeout } = this.#config;
     if (peerlessPurgeTimeout === null || this.#hasConnectedPeer()) return;

@@ -1,4 +1,4 @@
-/** Messages of the room actor. Plain data and actor refs throughout, because calls come from other nodes too. */
+/** Messages of the room actor: plain data and actor refs only, because calls also come from other nodes. */
 import {
   actor,
   constant,
@@ -86,7 +86,7 @@ export type RoomProtocol = RoomCalls & {
   fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
   fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
   fromMedia: (message: { event: MediaRoomEvent }) => void;
-  /** A `dataMessage` event. It may be dropped when the mailbox is full. */
+  /** A `dataMessage` event, which may be dropped when the mailbox is full. */
   fromData: (message: { event: MediaRoomEvent }) => void;
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
@@ -99,7 +99,7 @@ const track = { peerId: id, trackId: id };
 const session = { roomId: id, peerId: id, sessionId: id };
 const component = { componentId: id };
 
-/** A room takes the calls of the faces and news of its sockets from other nodes; its own parts are on its node. */
+/** Other nodes may send a room calls from the faces and news of its sockets; its own parts are on its node. */
 export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   getRoom: takes({}, outcome(roomView)),
   updateRoom: takes({ changes: roomChanges }, outcome(roomView)),

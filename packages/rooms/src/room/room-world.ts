@@ -10,12 +10,12 @@ import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { RoomMeasure } from './room-journal.js';
 
-/** The effects of a room machine. The room actor carries them out; a test records them. */
+/** The effects of a room machine. The room actor carries them out; tests record them. */
 export interface RoomWorld {
   notify(notification: Notification): void;
   /** Starts the actor of a new peer. */
   startPeer(peerId: string, options: { enableSimulcast: boolean }): PeerRef;
-  /** Ends the actor; its ending is not a fault. */
+  /** Ends the actor, which does not count as a fault. */
   endPeer(peer: PeerRef): void;
   attachPeer(peer: PeerRef, connection: PeerConnection): void;
   detachPeer(peer: PeerRef): void;
@@ -24,28 +24,28 @@ export interface RoomWorld {
   watchSocket(peerId: string, socket: SocketRef): void;
   closeSocket(socket: SocketRef, code: number, reason: string): void;
   closeTransport(peerId: string): void;
-  /** Puts the permissions into force in the media plane, then in the peer's session. */
+  /** Applies the permissions to the media plane, then to the peer's session. */
   setPermissions(peer: PeerRecord, permissions: PeerPermissions): void;
   media(command: MediaCommand): void;
-  /** Delivers a message of the backend to the client of this peer, on its data channel or its websocket. */
+  /** Delivers a message from the backend to this peer's client, on its data channel or its websocket. */
   deliver(peer: PeerRecord, message: RoomMessage, over: 'data' | 'websocket'): void;
   /** Returns false for an event of a transport that the peer no longer has. */
   isCurrent(event: MediaRoomEvent): boolean;
-  /** Ends what the component started, and what it receives. */
+  /** Ends what the component started and what it receives. */
   endComponent(component: ComponentRecord): void;
   /** Replaces the tracks that the component receives. */
   routeTracks(component: ComponentRecord, tracks: readonly ReceivedTrack[]): void;
   setTimer(timer: RoomTimer, ms: number): void;
   clearTimer(timer: RoomTimer): void;
-  /** The view or the load has changed. */
+  /** Reports that the view or the load has changed. */
   changed(): void;
-  /** The room has ended; the machine must not be called any more. */
+  /** Reports that the room has ended; the machine must not be called any more. */
   ended(): void;
   /** Logger of the room; its lines carry the id of the request. */
   readonly log: Log;
   /** Monotonic milliseconds. */
   now(): number;
-  /** Resolves with what went over the peer's closed transports since the last call. Never rejects. */
+  /** Resolves with the traffic over the peer's transports closed since the last call. Never rejects. */
   traffic(peerId: string): Promise<Traffic>;
   measure(measure: RoomMeasure): void;
 }

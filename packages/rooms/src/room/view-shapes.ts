@@ -1,4 +1,4 @@
-/** Shapes of what nodes tell each other about rooms, peers and components. */
+/** Shapes of the messages between nodes about rooms, peers and components. */
 import {
   count,
   either,
@@ -57,11 +57,11 @@ const CODES: Record<RoomErrorCode, true> = {
 
 export const outcome = <T>(value: Shape<T>): Shape<Outcome<T>> => outcomeShape(value, CODES, 'OWNER_UNREACHABLE');
 
-/** Ids that clients and backends choose are checked where they come in. */
+/** Any text: ids chosen by clients and backends are checked where they enter. */
 export const id = text();
 
 const dataEvents = list(text());
-/** A node refuses a kind of component that it does not know by itself. */
+/** Any text: a node refuses unknown kinds of components on its own. */
 export const componentType = text() as Shape<ComponentType>;
 
 export const namedConfig: Shape<NamedConfig> = object({

@@ -8,7 +8,7 @@ let node: TestNode;
 let hosts: ComponentHost[];
 let deeds: string[];
 
-/** Kinds that note what is done to them. */
+/** Creates a kind of component that records how it is used. */
 function kind(
   type: ComponentKind['type'],
   more: Partial<ComponentKind> = {},
@@ -67,7 +67,7 @@ afterEach(() => node.close());
 
 const options = { filePath: 'a.h264' };
 
-describe('creating a component', () => {
+describe('creating components', () => {
   test('checks kind, codec, limit and options in this order', async () => {
     const add = (roomId: string, type: ComponentKind['type'], given: unknown): Promise<unknown> =>
       node.rooms.addComponent(roomId, type, given);
@@ -97,7 +97,7 @@ describe('creating a component', () => {
     });
   });
 
-  test('two at once of a kind limited to one: the second is refused', async () => {
+  test('refuses the second of two simultaneous components of a kind limited to one', async () => {
     const outcomes = await Promise.allSettled([
       node.rooms.addComponent('kitchen', 'hls', options),
       node.rooms.addComponent('kitchen', 'hls', options),
@@ -106,7 +106,7 @@ describe('creating a component', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('a bug in a kind costs the call, not the room', async () => {
+  test('a bug in a component kind fails the call, not the room', async () => {
     for (const broken of ['bug', 'start']) {
       await expect(node.rooms.addComponent('any', 'file', { ...options, broken })).rejects.toMatchObject({
         code: 'ROOM_FAILED',
@@ -115,7 +115,7 @@ describe('creating a component', () => {
     expect((await node.rooms.getRoom('any')).components).toEqual([]);
   });
 
-  test('answers without tracks, shows it in the room, tells the peers, notifies nobody', async () => {
+  test('shows a new component to its room and peers, without tracks and without a notification', async () => {
     const ann = await node.join('any');
     node.news();
     ann.socket.sent.length = 0;
@@ -131,8 +131,8 @@ describe('creating a component', () => {
   });
 });
 
-describe('a component', () => {
-  test('publishes to everybody, and loses its tracks when it is deleted', async () => {
+describe('components', () => {
+  test('a component publishes to everyone and loses its tracks when it is deleted', async () => {
     const { id } = await node.rooms.addComponent('any', 'file', options);
     hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     hosts[0]?.report({ do: 'unpublish', trackIds: ['t2'] });
@@ -151,7 +151,7 @@ describe('a component', () => {
     });
   });
 
-  test('that finishes goes silently, one that crashes is announced', async () => {
+  test('a component that finishes is removed silently, one that crashes is announced', async () => {
     const [first, second] = [
       await node.rooms.addComponent('any', 'file', options),
       await node.rooms.addComponent('any', 'file', options),
@@ -173,7 +173,7 @@ describe('a component', () => {
     expect((await node.rooms.getRoom('any')).components).toEqual([]);
   });
 
-  test('that becomes playable says so and shows it', async () => {
+  test('a component that becomes playable is announced and shown as playable', async () => {
     const { id } = await node.rooms.addComponent('kitchen', 'hls', options);
     hosts[0]?.report({ do: 'playable', properties: { playable: true } });
     await node.system.idle();
@@ -182,7 +182,7 @@ describe('a component', () => {
     expect((await node.rooms.getRoom('kitchen')).components[0]?.properties).toEqual({ playable: true });
   });
 
-  test('loses its tracks before the room goes, and is closed with it', async () => {
+  test('a component loses its tracks before its room ends, and is closed with it', async () => {
     const { id } = await node.rooms.addComponent('any', 'file', options);
     hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1')] });
     await node.rooms.deleteRoom('any');
@@ -192,7 +192,7 @@ describe('a component', () => {
     expect(deeds).toEqual([`close ${id}`]);
   });
 
-  test('counts as load for each track that it receives', async () => {
+  test('a component counts as load for each track that it receives', async () => {
     await node.rooms.addComponent('kitchen', 'hls', options);
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
@@ -201,7 +201,7 @@ describe('a component', () => {
   });
 });
 
-describe('a component that receives', () => {
+describe('receiving components', () => {
   let told: string[];
   const recording = (): ComponentKind => ({
     type: 'recording',
@@ -239,7 +239,7 @@ describe('a component that receives', () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
   });
 
-  test('gets every track of the room in auto mode, those of others with what it is told when it starts', async () => {
+  test('a component in auto mode receives every track of the room except its own', async () => {
     const ann = await node.join('hall');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
@@ -262,7 +262,7 @@ describe('a component that receives', () => {
     expect(told.filter((line) => line === 'close')).toHaveLength(1);
   });
 
-  test('gets nothing in manual mode until origins are chosen, known or not yet', async () => {
+  test('a component in manual mode receives nothing until origins are chosen, known or not yet', async () => {
     const ann = await node.join('hall');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
@@ -273,7 +273,7 @@ describe('a component that receives', () => {
     expect(told).toEqual([`${film.id}/film`, `${ann.id}/t1,${film.id}/film`]);
   });
 
-  test('is subscribed to 10,000 endpoints at most, those of all calls together', async () => {
+  test('a component subscribes to at most 10,000 endpoints over all calls', async () => {
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
     const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, i) => `${name}${i}`);
     await node.rooms.subscribeComponent('hall', id, ids(MAX_ORIGINS - 1, 'a'));
@@ -285,7 +285,7 @@ describe('a component that receives', () => {
     expect(told).toEqual([]);
   });
 
-  test('forgets the endpoints that are gone, so that a long room does not run into that limit', async () => {
+  test('a component forgets endpoints that have gone, so that a long-lived room does not reach the limit', async () => {
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
     const film = await node.rooms.addComponent('hall', 'file', {});
     const ann = await node.join('hall');
@@ -297,7 +297,7 @@ describe('a component that receives', () => {
     expect(node.local.componentState('hall', id)?.origins).toEqual(['to-come']);
   });
 
-  test('and fails at it crashes alone', async () => {
+  test('a component that throws on receiving tracks crashes alone', async () => {
     const ann = await node.join('hall');
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
     await ann.act({ type: 'publish', tracks: [videoTrack('poison')] });
@@ -306,7 +306,7 @@ describe('a component that receives', () => {
     expect((await node.rooms.getRoom('hall')).peers).toHaveLength(1);
   });
 
-  test('what is published at the start is announced before any later call', async () => {
+  test('tracks published at the start are announced before any later call', async () => {
     node.news();
     const added = node.rooms.addComponent('hall', 'file', {});
     const deleted = node.rooms.deleteRoom('hall');
@@ -318,7 +318,7 @@ describe('a component that receives', () => {
 });
 
 describe('component calls', () => {
-  test('subscribe needs a kind that receives, in manual mode', async () => {
+  test('subscribe requires a component that receives tracks in manual mode', async () => {
     const file = await node.rooms.addComponent('kitchen', 'file', options);
     const hls = await node.rooms.addComponent('kitchen', 'hls', options);
     const subscribe = (id: string): Promise<void> => node.rooms.subscribeComponent('kitchen', id, ['p1', 'p2']);
@@ -340,7 +340,7 @@ describe('component calls', () => {
     expect(deeds.at(-1)).toBe('take p1,p2');
   });
 
-  test('dialling needs a SIP component', async () => {
+  test('dial requires a SIP component', async () => {
     const file = await node.rooms.addComponent('any', 'file', options);
     const sip = await node.rooms.addComponent('any', 'sip', options);
     await node.rooms.dial('any', sip.id, '+1');

@@ -60,11 +60,11 @@ async function lines(): Promise<string[]> {
   });
 }
 
-/** An outbound slot, for a transport that had something to connect for. */
+/** An outbound slot, for a transport that had a reason to connect. */
 const SLOT = { trackId: 't1' } as unknown as TransportStats['outbound'][number];
 
-describe('the log of a room', () => {
-  test('says who came, who left, how long they stayed and how much they sent', async () => {
+describe('room logs', () => {
+  test('logs who joined, who left, how long they stayed and how much they sent', async () => {
     await room();
     const ann = await node.join('kitchen', { name: 'Ann', role: 'cook' });
     await node.advance(90);
@@ -81,7 +81,7 @@ describe('the log of a room', () => {
     ]);
   });
 
-  test('writes the lines of the people before that of the room', async () => {
+  test('writes the lines of the participants before the line of the room', async () => {
     await room({ maxPeers: 2 });
     await node.join('kitchen', { displayName: 'Ann' });
     await node.join('kitchen', { name: 7 });
@@ -97,7 +97,7 @@ describe('the log of a room', () => {
   });
 
   test.each(['connection_lost', 'silent', 'too_slow', 'closed_by_server'] as const)(
-    'tells a person that was lost (%s) from one that left',
+    'distinguishes a lost participant (%s) from one that left',
     async (end) => {
       await room();
       const ann = await node.join('kitchen');
@@ -106,7 +106,7 @@ describe('the log of a room', () => {
     },
   );
 
-  test('names the person that was removed, that crashed, and that stayed away for too long', async () => {
+  test('logs the name of a participant that was removed, crashed, or stayed away for too long', async () => {
     await room({ peerDisconnectedTimeout: 10, peerlessPurgeTimeout: 20 });
     await node.join('kitchen', { name: 'Ann' });
     const ben = await node.join('kitchen', { name: 'Ben' });
@@ -123,7 +123,7 @@ describe('the log of a room', () => {
     ]);
   });
 
-  test('shows a client that leaves and comes back on one websocket', async () => {
+  test('logs a client that leaves and rejoins on one websocket', async () => {
     await room();
     const ann = await node.join('kitchen', { name: 'Ann' });
     node.media.lastStats = AT_END;
@@ -137,7 +137,7 @@ describe('the log of a room', () => {
     ]);
   });
 
-  test('follows a component from its start to its end', async () => {
+  test('logs a component from its start to its end', async () => {
     await room();
     await node.rooms.addComponent('kitchen', 'hls', {});
     await node.advance(3);
@@ -159,7 +159,7 @@ describe('the log of a room', () => {
     expect(measures).toEqual([{ type: 'componentCrashed', kind: 'hls' }]);
   });
 
-  test('warns of B-frames, and names the setting', async () => {
+  test('warns of B-frames and names the setting', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -169,7 +169,7 @@ describe('the log of a room', () => {
     expect((await lines()).filter((line) => line.startsWith('room.track_b_frames'))).toHaveLength(7);
   });
 
-  test('has no line for each track, except with the level debug', async () => {
+  test('logs single tracks only at level debug', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -182,8 +182,8 @@ describe('the log of a room', () => {
   });
 });
 
-describe('a join is measured', () => {
-  test('once, with the time until its media can flow', async () => {
+describe('join measurements', () => {
+  test('measures a join once, with the time until its media can flow', async () => {
     await room();
     await node.join('kitchen');
     await node.advance(2);
@@ -199,7 +199,7 @@ describe('a join is measured', () => {
     ['no_checks', { iceState: 'new', bindingRequestsReceived: 0 }],
     ['not_nominated', { iceState: 'new', bindingRequestsReceived: 3 }],
     ['dtls', { iceState: 'connected', dtlsState: 'connecting' }],
-  ] as const)('as failed when its media never came (%s)', async (cause, state) => {
+  ] as const)('measures a join as failed when its media never came (%s)', async (cause, state) => {
     await room();
     const ann = await node.join('kitchen');
     node.media.lastStats = { ...AT_END, outbound: [SLOT], ...state };
@@ -211,7 +211,7 @@ describe('a join is measured', () => {
     ]);
   });
 
-  test('as left when the client closed the connection before its websocket', async () => {
+  test('measures a join as left when the client closed its peer connection before its websocket', async () => {
     await room();
     const ann = await node.join('kitchen');
     node.media.lastStats = { ...AT_END, outbound: [SLOT], iceState: 'connected', dtlsState: 'closed' };
@@ -220,7 +220,7 @@ describe('a join is measured', () => {
     expect(measures).toEqual([{ type: 'join', outcome: 'left', seconds: 0 }]);
   });
 
-  test('as left when there was nothing to send or receive', async () => {
+  test('measures a join as left when there was nothing to send or receive', async () => {
     await room();
     const ann = await node.join('kitchen');
     node.media.lastStats = { ...AT_END, iceState: 'new' };

@@ -18,14 +18,14 @@ async function exists(): Promise<boolean> {
   return (await node.rooms.listRooms('local')).rooms.length > 0;
 }
 
-describe('a room', () => {
-  test('is announced when it is created', async () => {
+describe('the lifecycle of a room', () => {
+  test('announces a room when it is created', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
 
     expect(node.news()).toEqual(['roomCreated']);
   });
 
-  test('hands the webhook URL to each of its events, the first included', async () => {
+  test('passes the webhook URL with each event of a room, including the first', async () => {
     await room({ webhookUrl: 'http://hook.example/' });
     await node.join('kitchen');
     await node.rooms.deleteRoom('kitchen');
@@ -34,7 +34,7 @@ describe('a room', () => {
     expect(node.notifications.length).toBeGreaterThan(4);
   });
 
-  test('that is deleted ends tracks and peers one by one and itself last', async () => {
+  test('deleting a room ends its tracks and peers one by one, and the room last', async () => {
     await room();
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
@@ -56,12 +56,13 @@ describe('a room', () => {
       'peerDeleted p3',
       'roomDeleted',
     ]);
-    expect([ann.socket.closed, bob.socket.closed]).toEqual(['1000 Room stopped', '1000 Room stopped']);
+    expect(ann.socket.closed).toBe('1000 Room stopped');
+    expect(bob.socket.closed).toBe('1000 Room stopped');
     expect(node.media.commands.at(-1)).toBe('kitchen: close');
     expect(await exists()).toBe(false);
   });
 
-  test('without a connected peer for its full timeout goes as if it was deleted', async () => {
+  test('a room without a connected peer for its full timeout ends as if it were deleted', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.advance(1.999);
     expect(await exists()).toBe(true);
@@ -71,7 +72,7 @@ describe('a room', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('is not kept by peers that never connected, but each added one restarts the clock', async () => {
+  test('peers that never connect do not keep a room, but each added one restarts the timeout', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.advance(1.5);
     await node.rooms.addPeer('kitchen', {});
@@ -82,7 +83,7 @@ describe('a room', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'roomDeleted']);
   });
 
-  test('is kept by a connected peer, and by one that comes back in time', async () => {
+  test('a connected peer keeps a room, and so does one that comes back in time', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     const ann = await node.join('kitchen');
     await node.advance(60);
@@ -99,7 +100,7 @@ describe('a room', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'roomDeleted']);
   });
 
-  test('restarts the clock when a disconnected peer is removed', async () => {
+  test('removing a disconnected peer restarts the timeout', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     await node.advance(1);
@@ -110,7 +111,7 @@ describe('a room', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('restarts the clock when its last disconnected peer runs out of time', async () => {
+  test('the timeout restarts when the last disconnected peer runs out of time', async () => {
     await room({ peerlessPurgeTimeout: 3, peerDisconnectedTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     node.news();
@@ -122,7 +123,7 @@ describe('a room', () => {
     expect(node.news()).toEqual(['roomDeleted']);
   });
 
-  test('whose media fail has crashed: peers are disconnected, neither tracks nor peers are announced as removed', async () => {
+  test('a room whose media fail crashes: it announces disconnects, but no removed tracks or peers', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -137,7 +138,7 @@ describe('a room', () => {
     expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 
-  test('whose actor fails has crashed as well, and no other room notices', async () => {
+  test('a room whose actor fails crashes too, without any effect on other rooms', async () => {
     await room();
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'garden' });
     const ann = await node.join('kitchen');
@@ -153,7 +154,7 @@ describe('a room', () => {
     expect((await node.rooms.listRooms('local')).rooms.map(({ id }) => id)).toEqual(['garden']);
   });
 
-  test.each(['deleted', 'crashed'])('that is %s weighs nothing any more when its end is announced', async (how) => {
+  test.each(['deleted', 'crashed'])('a room that is %s is no load any more when its end is announced', async (how) => {
     await room();
     const ann = await node.join('kitchen');
     await node.join('kitchen');
@@ -167,7 +168,7 @@ describe('a room', () => {
     expect(node.loads.at(-1)).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 
-  test('frees its id at once', async () => {
+  test('a deleted room frees its id immediately', async () => {
     await room();
     await node.rooms.deleteRoom('kitchen');
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
@@ -178,15 +179,15 @@ describe('a room', () => {
   });
 });
 
-describe('a peer', () => {
-  test('is announced when it is added, connected, and has said who it is', async () => {
+describe('the lifecycle of a peer', () => {
+  test('announces that a peer is added, connected, and has set its metadata', async () => {
     await room();
     await node.join('kitchen', { name: 'Ann' });
 
     expect(node.news()).toEqual(['peerAdded p1', 'peerConnected p1', 'peerMetadataUpdated p1']);
   });
 
-  test('that loses its socket stays, disconnected, without tracks', async () => {
+  test('a peer that loses its socket stays in the room, disconnected and without tracks', async () => {
     await room();
     const ann = await node.join('kitchen', { name: 'Ann' });
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
@@ -201,7 +202,7 @@ describe('a peer', () => {
     expect(node.media.commands).toContain('kitchen: closeTransport p1');
   });
 
-  test('that is deleted loses tracks, connection and itself, in this order', async () => {
+  test('deleting a peer ends its tracks, its connection and itself, in this order', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -214,7 +215,7 @@ describe('a peer', () => {
     expect(node.system.list({ limit: 100, match: (path) => path.includes('p1') })).toEqual([]);
   });
 
-  test('that was not connected is deleted without a disconnect', async () => {
+  test('deleting a peer that was never connected announces no disconnect', async () => {
     await room();
     await node.rooms.addPeer('kitchen', {});
     const ann = await node.join('kitchen');
@@ -226,7 +227,7 @@ describe('a peer', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'peerDeleted p2']);
   });
 
-  test('that never connects goes after the disconnect timeout', async () => {
+  test('a peer that never connects is removed after the disconnect timeout', async () => {
     await room({ peerDisconnectedTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     node.news();
@@ -238,7 +239,7 @@ describe('a peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers).toEqual([]);
   });
 
-  test('has the full disconnect timeout after each loss, and none while connected', async () => {
+  test('a peer has the full disconnect timeout after each loss, and none while connected', async () => {
     await room({ peerDisconnectedTimeout: 2 });
     const ann = await node.join('kitchen');
     await node.advance(10);
@@ -254,7 +255,7 @@ describe('a peer', () => {
     expect(node.news()).toEqual(['peerDeleted p1']);
   });
 
-  test('whose transport fails has crashed with that reason', async () => {
+  test('a peer whose transport fails crashes with the reason of the failure', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -270,7 +271,7 @@ describe('a peer', () => {
     expect(ann.socket.closed).toBe('1011 DTLS fingerprint mismatch');
   });
 
-  test('whose session gives up has crashed with its reason, cut to what a close frame holds', async () => {
+  test('a peer whose session gives up crashes with its reason, cut to what a close frame holds', async () => {
     await room();
     const ann = await node.join('kitchen');
     node.news();
@@ -282,7 +283,7 @@ describe('a peer', () => {
     expect(await node.rooms.attachPeer(ann.token, new TestSocket())).toBe('peer not found');
   });
 
-  test('whose actor faults has crashed for an unknown reason, and the others only lose sight of it', async () => {
+  test('a peer whose actor fails crashes for an unknown reason, and the others only see it leave', async () => {
     await room();
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
@@ -301,7 +302,7 @@ describe('a peer', () => {
   });
 
   test.each([false, true])(
-    'is not harmed by late news of its former transport (connected again: %s)',
+    'late events of a former transport do not harm a peer (connected again: %s)',
     async (again) => {
       await room();
       const ann = await node.join('kitchen');
@@ -321,7 +322,7 @@ describe('a peer', () => {
     },
   );
 
-  test('says its metadata on every join, and afterwards only when they differ', async () => {
+  test("announces a peer's metadata on every join, and later only when they change", async () => {
     await room();
     const ann = await node.join('kitchen', null);
     expect(node.news()).toContain('peerMetadataUpdated p1');
@@ -336,8 +337,8 @@ describe('a peer', () => {
   });
 });
 
-describe('one PeerDisconnected per connection', () => {
-  test('however often sockets come and go, and whatever ends them', async () => {
+describe('disconnect notifications', () => {
+  test('sends one PeerDisconnected per connection, however often and however sockets end', async () => {
     await room();
     let ann: Pick<TestPeer, 'token' | 'detach'> = await node.join('kitchen');
     for (let i = 0; i < 5; i++) {

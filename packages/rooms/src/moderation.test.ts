@@ -34,7 +34,7 @@ const peers = async () => (await node.rooms.getRoom('kitchen')).peers;
 const media = (): string[] => node.media.commands.splice(0).map((command) => command.replace('kitchen: ', ''));
 
 describe('metadata of the backend', () => {
-  test('is shown beside that of the client, before it connects too', async () => {
+  test("shows the backend's metadata beside the client's, even before the client connects", async () => {
     const { peer, token } = await node.rooms.addPeer('kitchen', { metadata: { name: 'Ann' } });
     expect(peer.metadata).toEqual({ peer: null, server: { name: 'Ann' } });
     const bob = await join({});
@@ -47,7 +47,7 @@ describe('metadata of the backend', () => {
     expect(node.notifications.at(-1)).toMatchObject({ type: 'peerMetadataUpdated', metadata: shown });
   });
 
-  test('changes for everyone with one call, and null removes it', async () => {
+  test("one call changes the backend's metadata for everyone, and null removes it", async () => {
     const ann = await join({}, { mood: 'good' });
     const bob = await join({});
     heard(bob);
@@ -66,20 +66,21 @@ describe('metadata of the backend', () => {
     expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`, `peerMetadataUpdated ${ann.id}`]);
   });
 
-  test('that is the same changes nothing, whichever node it is given to', async () => {
+  test('setting the same metadata again changes nothing, on whichever node', async () => {
     const ann = await join({ metadata: { name: 'Ann', tags: [{ id: 1 }] } });
     const bob = await join({});
     heard(bob);
     node.news();
     const withoutPrototype = (fields: object): object => Object.assign(Object.create(null) as object, fields);
-    // As objects arrive from another node.
+    // As objects that arrive from another node.
     await update(ann.id, { metadata: withoutPrototype({ tags: [withoutPrototype({ id: 1 })], name: 'Ann' }) });
-    expect([heard(bob), node.news()]).toEqual([[], []]);
+    expect(heard(bob)).toEqual([]);
+    expect(node.news()).toEqual([]);
     await update(ann.id, { metadata: withoutPrototype({ tags: [withoutPrototype({ id: 2 })], name: 'Ann' }) });
     expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`]);
   });
 
-  test('is all there is while the client may not set its own', async () => {
+  test("shows only the backend's metadata while the client may not set its own", async () => {
     const ann = await join({ permissions: { metadata: false } }, 'offensive');
     await ann.act({ type: 'setMetadata', metadata: 'more of it' });
     expect((await peers())[0]?.metadata).toBeNull();
@@ -91,7 +92,7 @@ describe('metadata of the backend', () => {
 });
 
 describe('permissions', () => {
-  test('are shown once given, merged key by key, and go to the media plane before the session', async () => {
+  test('permissions are shown once set, merged by key, and reach the media plane before the session', async () => {
     const ann = await join({});
     expect((await peers())[0]).not.toHaveProperty('permissions');
     expect(media().some((command) => command.startsWith('permissions'))).toBe(false);
@@ -109,7 +110,7 @@ describe('permissions', () => {
     ]);
   });
 
-  test('that are taken away remove the tracks of that kind, and refuse new ones', async () => {
+  test('revoking permissions removes the tracks of those kinds and refuses new ones', async () => {
     const ann = await join({});
     const bob = await join({});
     await ann.act({ type: 'publish', tracks: [videoTrack('cam'), audioTrack('mic')] });
@@ -122,7 +123,7 @@ describe('permissions', () => {
     expect(node.news()).toEqual([`trackAdded ${ann.id}/mic2`]);
   });
 
-  test('survive a reconnect, and are forgotten with the peer', async () => {
+  test('permissions survive a reconnect and are forgotten with the peer', async () => {
     const ann = await join({ permissions: { publish: false } });
     await ann.detach();
     await node.connect(ann.token);
@@ -132,7 +133,7 @@ describe('permissions', () => {
     expect(media()).toContain(`permissions ${ann.id} audio true video true data true subscribe true`);
   });
 
-  test('to subscribe hide the tracks of the others, and show them again', async () => {
+  test("revoking the permission to subscribe hides the others' tracks, and granting it shows them again", async () => {
     const ann = await join({});
     await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
     const bob = await join({ permissions: { subscribe: false } });
@@ -156,7 +157,7 @@ describe('permissions', () => {
     ]);
   });
 
-  test('hold whatever the session of a lying client asks for', async () => {
+  test('permissions hold whatever the session of a dishonest client requests', async () => {
     const kinds = ['audio', 'video'] as const;
     const publish = fc.oneof(fc.boolean(), fc.subarray([...kinds, 'data' as const]));
     const step = fc.oneof(
@@ -195,7 +196,7 @@ describe('permissions', () => {
   });
 });
 
-describe('a track', () => {
+describe('moderated tracks', () => {
   let ann: TestPeer;
   let bob: TestPeer;
 
@@ -211,7 +212,7 @@ describe('a track', () => {
   const mute = (muted: boolean) => node.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 'mic', muted });
   const shown = async () => (await peers())[0]?.tracks;
 
-  test('is muted in the media plane, and only its own client is notified', async () => {
+  test('a track is muted in the media plane, and only its own client is notified', async () => {
     expect(await shown()).toEqual([{ id: 'mic', type: 'audio', metadata: null }]);
     expect(await mute(true)).toEqual({ id: 'mic', type: 'audio', metadata: null, muted: true });
     await mute(true);
@@ -224,10 +225,11 @@ describe('a track', () => {
       { type: 'trackMutedByServer', trackId: 'mic', muted: true },
       { type: 'trackMutedByServer', trackId: 'mic', muted: false },
     ]);
-    expect([heard(bob), node.news()]).toEqual([[], []]);
+    expect(heard(bob)).toEqual([]);
+    expect(node.news()).toEqual([]);
   });
 
-  test('that was muted is as new when its client publishes it again', async () => {
+  test('a muted track is unmuted again when its client republishes it', async () => {
     await mute(true);
     await ann.act({ type: 'unpublish', trackIds: ['mic'] });
     await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
@@ -235,7 +237,7 @@ describe('a track', () => {
     expect(media()).toEqual([`blocked ${ann.id} mic true`, `blocked ${ann.id} mic false`]);
   });
 
-  test('is removed for everyone', async () => {
+  test('removing a track removes it for everyone', async () => {
     await node.rooms.removeTrack('kitchen', { peerId: ann.id, trackId: 'mic' });
     await node.system.idle();
     expect(await shown()).toEqual([]);
@@ -246,10 +248,10 @@ describe('a track', () => {
   });
 });
 
-describe('a message of the backend', () => {
+describe('messages from the backend', () => {
   const message = { topic: 'poll', data: { question: 'Tea?' } };
 
-  test('reaches all joined clients, or those that are named', async () => {
+  test('a message reaches all joined clients, or only the named ones', async () => {
     const ann = await join({});
     const bob = await join({});
     const idle = await node.rooms.addPeer('kitchen', {});
@@ -263,7 +265,7 @@ describe('a message of the backend', () => {
     expect(heard(bob)).toHaveLength(2);
   });
 
-  test('to a peer that does not exist reaches nobody else', async () => {
+  test('a message to a peer that does not exist reaches no other peer', async () => {
     const ann = await join({});
     heard(ann);
     await expect(node.rooms.sendMessage('kitchen', { ...message, to: [ann.id, 'zed'] })).rejects.toMatchObject({
@@ -274,15 +276,16 @@ describe('a message of the backend', () => {
   });
 });
 
-test('a peer is removed with the reason of the backend, or with the usual one', async () => {
+test('removes a peer with the reason given by the backend, or with the default one', async () => {
   const [ann, bob] = [await join({}), await join({})];
   await node.rooms.removePeer('kitchen', ann.id, { reason: 'You were rude' });
   await node.rooms.removePeer('kitchen', bob.id, { reason: '' });
   await node.system.idle();
-  expect([ann.socket.closed, bob.socket.closed]).toEqual(['1000 You were rude', '1000 Peer removed']);
+  expect(ann.socket.closed).toBe('1000 You were rude');
+  expect(bob.socket.closed).toBe('1000 Peer removed');
 });
 
-test('a token lives as long as the backend wishes', async () => {
+test('a token lives as long as the backend chooses', async () => {
   const { token } = await node.rooms.addPeer('kitchen', { ttl: 60 });
   await node.advance(59);
   await node.connect(token);
@@ -306,6 +309,6 @@ test.each([
   [{ permissions: { subscribe: 1 } }, 'Invalid request body structure'],
   [{ ttl: 0 }, 'Invalid request body structure'],
   [{ ttl: 2 ** 31 }, 'Invalid request body structure'],
-])('options out of range are refused: %#', async (options, message) => {
+])('refuses options out of range: %#', async (options, message) => {
   await expect(node.rooms.addPeer('kitchen', options)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message });
 });

@@ -21,8 +21,8 @@ function failure(act: () => unknown): { code: string; message: string } {
   throw new Error('nothing was refused');
 }
 
-describe('options', () => {
-  test('that are absent, null or unknown are no fault', () => {
+describe('component options', () => {
+  test('absent, null and unknown options are accepted', () => {
     expect(parseOptions(HlsOptions, { lowLatency: null, later: 1 })).toEqual({ lowLatency: null });
     expect(parseOptions(RecordingOptions, {})).toEqual({});
     expect(parseOptions(HlsOptions, { s3, targetWindowDuration: 5 })).toEqual({ s3, targetWindowDuration: 5 });
@@ -39,7 +39,7 @@ describe('options', () => {
     [RecordingOptions, { pathPrefix: 1 }],
     [SipOptions, { registrarCredentials: 'x' }],
     [PeerOptions, { enableSimulcast: 1 }],
-  ])('of the wrong kind are an invalid structure: %#', (schema, given) => {
+  ])('options of the wrong type have an invalid structure: %#', (schema, given) => {
     expect(failure(() => parseOptions(schema, given))).toEqual(invalid);
   });
 
@@ -49,20 +49,20 @@ describe('options', () => {
     [SipOptions, { registrarCredentials: { address: 'a', password: 'p' } }, 'username'],
     [FileOptions, {}, 'filePath'],
     [FileOptions, { framerate: 'x' }, 'filePath'],
-  ])('that are required are named when missing: %#', (schema, given, name) => {
+  ])('names a missing required option: %#', (schema, given, name) => {
     expect(failure(() => parseOptions(schema, given))).toEqual({
       code: 'MISSING_OPTION',
       message: `Required field "${name}" missing`,
     });
   });
 
-  test('a framerate that is no integer has a message of its own', () => {
+  test('a framerate that is not an integer has its own message', () => {
     const refused = failure(() => parseOptions(FileOptions, { filePath: 'x', framerate: 2.5 }));
     expect(refused).toEqual({ code: 'INVALID_OPTIONS', message: 'Invalid framerate passed' });
     expect(parseOptions(FileOptions, { filePath: 'x', framerate: -1 })).toEqual({ filePath: 'x', framerate: -1 });
   });
 
-  test('whatever is given is taken or refused, never anything else', () => {
+  test('any input is either accepted or refused, and nothing else is ever thrown', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(HlsOptions, FileOptions, SipOptions, RecordingOptions),
@@ -80,7 +80,7 @@ describe('options', () => {
   });
 });
 
-test('options of usual depth are sent as they are', () => {
+test('sends options of usual depth unchanged', () => {
   const shallow = fc.jsonValue({ maxDepth: 4 });
   fc.assert(
     fc.property(shallow, (options) => expect(sendableOptions(options)).toEqual(options)),

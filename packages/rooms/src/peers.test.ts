@@ -15,7 +15,7 @@ function heard({ socket }: TestPeer): unknown[] {
 }
 
 describe('what peers see of each other', () => {
-  test('a joiner hears of everybody who joined, with their tracks; they hear of the joiner', async () => {
+  test('a joining peer learns of everyone who has joined, with their tracks, and they learn of the peer', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     await ann.act({ type: 'publish', tracks: [videoTrack('t1', { metadata: 'cam' })] });
     await node.connect((await node.rooms.addPeer('kitchen', {})).token);
@@ -35,7 +35,7 @@ describe('what peers see of each other', () => {
     ]);
   });
 
-  test('a flood of metadata reaches the others at a bounded rate, the last one included', async () => {
+  test('a flood of metadata reaches the others at a limited rate, including the last update', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     heard(bob);
@@ -88,7 +88,7 @@ describe('what peers see of each other', () => {
     ]);
   });
 
-  test('TrackRemoved carries the track as it was last known', async () => {
+  test('TrackRemoved carries the last known state of the track', async () => {
     const ann = await node.join('kitchen');
     await ann.act(
       { type: 'publish', tracks: [videoTrack('t1')] },
@@ -104,7 +104,7 @@ describe('what peers see of each other', () => {
     });
   });
 
-  test('a track id that somebody else has is not published again', async () => {
+  test('refuses a track id that another peer already uses', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -114,7 +114,7 @@ describe('what peers see of each other', () => {
     expect(node.news()).toEqual(['trackAdded p2/t2']);
   });
 
-  test('nothing is published, and nobody told, before the client has joined', async () => {
+  test('nothing is published or announced before the client has joined', async () => {
     const ann = await node.join('kitchen');
     const { peer, token } = await node.rooms.addPeer('kitchen', {});
     const bob = await node.connect(token);
@@ -128,7 +128,7 @@ describe('what peers see of each other', () => {
     expect((await node.rooms.getRoom('kitchen')).peers.find(({ id }) => id === peer.id)?.metadata).toBeNull();
   });
 
-  test('a socket loss is the end of the endpoint for the others', async () => {
+  test('the others see a socket loss as the end of the endpoint', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -138,7 +138,7 @@ describe('what peers see of each other', () => {
     expect(heard(bob)).toEqual([{ type: 'endpointRemoved', endpointId: 'p1' }]);
   });
 
-  test('leaving is a socket loss on an open socket: still connected, transport made anew, may join again', async () => {
+  test('leaving keeps the peer connected with a new transport, and it may join again', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -162,7 +162,7 @@ describe('what peers see of each other', () => {
 });
 
 describe('the media plane', () => {
-  test('gets a transport with each connection, and loses it with each', async () => {
+  test('a peer gets a transport with each connection, and loses it with each', async () => {
     const ann = await node.join('kitchen');
     await ann.detach();
     await node.connect(ann.token);
@@ -176,7 +176,7 @@ describe('the media plane', () => {
     ]);
   });
 
-  test('answers a negotiation to the session that asked', async () => {
+  test('answers a negotiation to the session that requested it', async () => {
     const ann = await node.join('kitchen');
     heard(ann);
     await ann.act({ type: 'negotiate', negotiation: negotiation(3) });
@@ -184,7 +184,7 @@ describe('the media plane', () => {
     expect(heard(ann)).toEqual([{ type: 'negotiated', generation: 3 }]);
   });
 
-  test('that refuses a negotiation has lost this peer only', async () => {
+  test('a refused negotiation ends only that peer', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     node.media.rejectNegotiations = true;
@@ -195,7 +195,7 @@ describe('the media plane', () => {
     expect(bob.socket.closed).toBeUndefined();
   });
 
-  test('that fails a negotiation of a transport the client has left behind harms nobody', async () => {
+  test('a failed negotiation on a transport that the client has left harms no one', async () => {
     const ann = await node.join('kitchen');
     node.media.rejectNegotiations = true;
     node.news();
@@ -205,7 +205,7 @@ describe('the media plane', () => {
     expect(ann.socket.closed).toBeUndefined();
   });
 
-  test('events go to the peer that they are about, voice activity to all others or the new subscriber', async () => {
+  test('media events go to the peer they concern, voice activity to all others or to the new subscriber', async () => {
     const [ann, bob, carl] = [await node.join('kitchen'), await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     [ann, bob, carl].map(heard);
@@ -232,7 +232,7 @@ describe('the media plane', () => {
     expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
   });
 
-  test('a newcomer learns who speaks already, the newest speaker last', async () => {
+  test('a new peer learns who is already speaking, newest speaker last', async () => {
     const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     await bob.act({ type: 'publish', tracks: [videoTrack('t3'), videoTrack('t4')] });
@@ -252,7 +252,7 @@ describe('the media plane', () => {
     expect(await speaking()).not.toHaveProperty('speaking');
   });
 
-  test('is told what sessions want of it', async () => {
+  test('the media plane receives the requests of sessions', async () => {
     const ann = await node.join('kitchen');
     await ann.act(
       { type: 'media', command: { type: 'setTargetVariant', peerId: 'p1', trackId: 't9', variant: 'l' } },
@@ -270,7 +270,7 @@ describe('the media plane', () => {
 });
 
 describe('session timers', () => {
-  test('come back as inputs, can be cleared, and end with the connection', async () => {
+  test('timers fire as inputs, can be cleared, and end with the connection', async () => {
     const ann = await node.join('kitchen');
     heard(ann);
     await ann.act({ type: 'setTimer', name: 'offer', ms: 1_000 }, { type: 'setTimer', name: 'ice', ms: 2_000 });
@@ -285,7 +285,7 @@ describe('session timers', () => {
 });
 
 describe('a second socket for a connected peer', () => {
-  test('is refused while the first one answers a ping', async () => {
+  test('refuses a second socket while the first one answers a ping', async () => {
     const ann = await node.join('kitchen');
 
     expect(await node.rooms.attachPeer(ann.token, new TestSocket())).toBe('peer already connected');
@@ -294,7 +294,7 @@ describe('a second socket for a connected peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers[0]?.metadata).toBe(1);
   });
 
-  test('replaces a silent one: a new connection after the end of the old', async () => {
+  test('replaces a silent socket: the new connection follows the end of the old one', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -315,7 +315,7 @@ describe('a second socket for a connected peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers[0]).toMatchObject({ status: 'connected', metadata: 'real' });
   });
 
-  test('of several that find a silent one exactly one gets in', async () => {
+  test('lets in exactly one of several sockets that find a silent one', async () => {
     const ann = await node.join('kitchen');
     ann.socket.alive = false;
     node.news();
@@ -329,7 +329,7 @@ describe('a second socket for a connected peer', () => {
   });
 });
 
-test('a peer that publishes and removes tracks without end keeps the others and the backend busy for no more than a while', async () => {
+test('limits the announcements of a peer that publishes and removes tracks endlessly', async () => {
   const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
   heard(bob);
   node.news();
@@ -348,7 +348,7 @@ test('a peer that publishes and removes tracks without end keeps the others and 
 });
 
 describe('load', () => {
-  test('counts a subscription for each track and each other peer that joined', async () => {
+  test('counts one subscription for each track and each other joined peer', async () => {
     const load = (): number => node.local.load().forwardedTracks;
     const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
@@ -366,8 +366,8 @@ describe('load', () => {
   });
 });
 
-describe('coming and going', () => {
-  test('200 peers joining, publishing and leaving return every actor, timer and room', async () => {
+describe('joining and leaving at scale', () => {
+  test('200 peers that join, publish and leave release every actor, timer and room', async () => {
     const before = node.system.size;
     for (let i = 0; i < 200; i++) {
       const peer = await node.join('kitchen');

@@ -20,7 +20,7 @@ async function newPeer(): Promise<{ session: SessionAddress; token: string }> {
   return { session: { roomId: 'kitchen', peerId: peer.id, sessionId: `session of ${peer.id}` }, token };
 }
 
-/** Opens a session whose answer is the room's answer to its request to join. */
+/** Opens a session whose answer is the room's answer to its join request. */
 async function opened(request = JOIN) {
   const added = await newPeer();
   const answer = JSON.parse(await node.rooms.openSession(added.session, request, 'request-1'));
@@ -30,8 +30,8 @@ async function opened(request = JOIN) {
 
 const status = async () => (await node.rooms.getRoom('kitchen')).peers.map((peer) => peer.status);
 
-describe('a session of requests', () => {
-  test('connects its peer, answers each request in order, and disconnects with its end', async () => {
+describe('request sessions', () => {
+  test('a session connects its peer, answers requests in order, and disconnects the peer when it ends', async () => {
     const { session } = await opened();
     expect(await status()).toEqual(['connected']);
     const answers = ['one', 'two'].map((text) => node.rooms.askSession(session, say(text), 'request-2'));
@@ -51,7 +51,7 @@ describe('a session of requests', () => {
     });
   });
 
-  test('belongs to one peer', async () => {
+  test('a session belongs to one peer', async () => {
     const { session } = await opened();
     const { peerId } = (await newPeer()).session;
     await expect(node.rooms.closeSession({ ...session, peerId }, 'request-2')).rejects.toMatchObject({
@@ -59,7 +59,7 @@ describe('a session of requests', () => {
     });
   });
 
-  test('is refused while a websocket of the peer lives, and the other way round', async () => {
+  test('a session is refused while the peer has a live websocket, and vice versa', async () => {
     const ann = await node.join('kitchen');
     const session = { roomId: 'kitchen', peerId: ann.id, sessionId: 's' };
     await expect(node.rooms.openSession(session, JOIN, 'request-1')).rejects.toMatchObject({ code: 'PEER_CONNECTED' });
@@ -68,7 +68,7 @@ describe('a session of requests', () => {
     expect(await node.rooms.attachPeer(token, new TestSocket())).toBe('peer already connected');
   });
 
-  test('receives no messages of the backend, and is not counted among those who do', async () => {
+  test('a session receives no messages from the backend and is not counted as a recipient', async () => {
     const { session } = await opened();
     const ann = await node.join('kitchen');
     const message = { topic: 'poll', data: 'Tea?' };
@@ -79,7 +79,7 @@ describe('a session of requests', () => {
     expect(await node.rooms.askSession(session, say('here'), 'request-2')).toBe('here');
   });
 
-  test('gives way to the next session of its peer', async () => {
+  test('a session is replaced by the next session of its peer', async () => {
     const { session } = await opened();
     const next = { ...session, sessionId: 'next' };
     await node.rooms.openSession(next, JOIN, 'request-2');
@@ -90,7 +90,7 @@ describe('a session of requests', () => {
     expect(await status()).toEqual(['connected']);
   });
 
-  test('gives way while it is still being opened', async () => {
+  test('a session is replaced even while it is being opened', async () => {
     const { session } = await newPeer();
     const next = { ...session, sessionId: 'next' };
     const openings = [session, next].map((each) => node.rooms.openSession(each, JOIN, 'request-1'));
@@ -105,7 +105,7 @@ describe('a session of requests', () => {
     expect(await status()).toEqual(['connected']);
   });
 
-  test('ends when its media path falls silent, which a websocket survives', async () => {
+  test('a session ends when its media path falls silent, which a websocket survives', async () => {
     const { session } = await opened();
     const bob = await node.join('kitchen');
     for (const peerId of [session.peerId, bob.id]) {
@@ -115,7 +115,7 @@ describe('a session of requests', () => {
     expect(await status()).toEqual(['disconnected', 'connected']);
   });
 
-  test('ends when it does not answer in time', async () => {
+  test('a session ends when it does not answer in time', async () => {
     const { session } = await opened();
     const answer = node.rooms.askSession(session, '[]', 'request-2');
     const refused = expect(answer).rejects.toMatchObject({ code: 'PEER_NOT_FOUND' });
@@ -126,7 +126,7 @@ describe('a session of requests', () => {
   });
 });
 
-test('a viewer is unseen by the others, and sees them', async () => {
+test('a viewer sees the others but is invisible to them', async () => {
   const bob = await node.join('kitchen');
   const { session } = await opened(WATCH);
   const carl = await node.join('kitchen');
@@ -140,7 +140,7 @@ test('a viewer is unseen by the others, and sees them', async () => {
   expect(named).toEqual([]);
 });
 
-test('a room that is busy is not said to be missing', async () => {
+test('a busy room is not reported as missing', async () => {
   let prepared: () => void = () => undefined;
   const slow: ComponentKind = {
     type: 'file',

@@ -32,8 +32,8 @@ afterEach(() => node.close());
 const where = (requestId: string): string[] =>
   node.system.hops(requestId).map((hop) => `${hop.from} -> ${hop.where} ${hop.what}`);
 
-describe('the id of a request', () => {
-  test('is known to what it brings about: messages, notifications, lines of the log', async () => {
+describe('request ids', () => {
+  test('a request id appears in the messages, notifications and log lines that the request causes', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' }, 'r1');
     const { peer } = await node.rooms.addPeer('kitchen', {}, 'r2');
     await node.rooms.addComponent('kitchen', 'file', {}, 'r3');
@@ -56,7 +56,7 @@ describe('the id of a request', () => {
     expect(created?.fields['request_id']).toBe('r1');
   });
 
-  test('is forgotten by what goes on afterwards', async () => {
+  test('a request id does not appear in what happens later', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     await node.rooms.addComponent('kitchen', 'file', {}, 'r1');
     host?.report({ do: 'publish', tracks: [videoTrack('t1')] });
@@ -67,7 +67,7 @@ describe('the id of a request', () => {
     expect(log.recent.last().find(({ event }) => event === 'file.slow')?.fields['request_id']).toBeUndefined();
   });
 
-  test('is one of its own for each thing that a client says, and goes through room and peers', async () => {
+  test('each client message gets its own request id, which passes through room and peers', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await node.join('kitchen');
@@ -86,8 +86,8 @@ describe('the id of a request', () => {
   });
 });
 
-describe('an inspected', () => {
-  test('room shows peers, tracks and components, and no secret of its webhook', async () => {
+describe('inspection', () => {
+  test('inspecting a room shows peers, tracks and components, without the secret of its webhook', async () => {
     const config = {
       ...defaultRoomConfig,
       roomId: 'kitchen',
@@ -133,7 +133,7 @@ describe('an inspected', () => {
     for (const secret of [token, ann.token, 'pass@', 'key=secret']) expect(JSON.stringify(shown)).not.toContain(secret);
   });
 
-  test('peer and socket show their connection, and no description', async () => {
+  test('inspecting a peer or a socket shows its connection, without descriptions', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await ann.act({ type: 'setTimer', name: 'ice', ms: 5_000 });
@@ -161,7 +161,7 @@ describe('a client that leaves on an open socket', () => {
     return { attached, socket, peer };
   };
 
-  test('has no transport once its socket has closed, whatever it sent before', async () => {
+  test('a client that left has no transport once its socket has closed, whatever it sent before', async () => {
     const { attached } = await attach();
     for (let at = 0; at < 600; at += 1) attached.receive('[]');
     attached.receive(say({ type: 'leave' }));
@@ -170,7 +170,7 @@ describe('a client that leaves on an open socket', () => {
     expect((await node.media.stats()).transports).toBe(0);
   });
 
-  test('finds no track withheld that was muted while it left', async () => {
+  test('a track muted while its client leaves is not withheld after the client rejoins', async () => {
     const { attached, peer } = await attach();
     const publish = say({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t1')] });
     attached.receive(publish);
@@ -184,7 +184,7 @@ describe('a client that leaves on an open socket', () => {
     expect(blocks.at(-1)).toBe(`kitchen: blocked ${peer.id} t1 false`);
   });
 
-  test('joins again as often as it may connect', async () => {
+  test('a client may rejoin as often as it may connect', async () => {
     const watcher = await node.join('kitchen');
     const { attached, socket } = await attach();
     watcher.socket.sent.length = 0;

@@ -16,7 +16,7 @@ roomServiceSuite('the rooms of a node', () => node.rooms);
 const kitchen = { ...defaultRoomConfig, roomId: 'kitchen' };
 
 describe('creating rooms', () => {
-  test('generates an id when none is given, and shows it in the config as well', async () => {
+  test('generates an id when none is given, and shows it in the config too', async () => {
     const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, maxPeers: 3, videoCodec: 'vp8' });
 
     expect(address).toBe('sfu.example:5002');
@@ -49,7 +49,7 @@ describe('creating rooms', () => {
     expect(node.local.views().map(({ id }) => id)).toEqual(['attic', 'kitchen']);
   });
 
-  test('an id is taken once, also of many at the same moment', async () => {
+  test('only one of many simultaneous creations gets an id', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => node.rooms.createRoom(kitchen)));
     const refusedOnes = outcomes.filter((outcome) => outcome.status === 'rejected');
 
@@ -61,7 +61,7 @@ describe('creating rooms', () => {
     expect(node.news()).toEqual(['roomCreated']);
   });
 
-  test('a room whose media cannot start is no room, and its id stays free', async () => {
+  test('a room whose media cannot start is not created, and its id stays free', async () => {
     node.media.failNextRoom = true;
     await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_FAILED' });
     expect(node.local.load().rooms).toBe(0);
@@ -70,7 +70,7 @@ describe('creating rooms', () => {
     expect(node.news()).toEqual(['roomCreated']);
   });
 
-  test('a room whose start takes too long never begins, not even later', async () => {
+  test('a room that takes too long to start never starts, not even later', async () => {
     const open = node.media.holdRooms();
     const creation = node.rooms.createRoom(kitchen);
     await node.system.idle();
@@ -85,7 +85,7 @@ describe('creating rooms', () => {
     expect(node.media.commands.at(-1)).toBe('kitchen: close');
   });
 
-  test('an id whose creation was given up is not said to be taken while that has not ended', async () => {
+  test('an abandoned creation that is still running does not make its id appear taken', async () => {
     const open = node.media.holdRooms();
     let isWanted = true;
     const given = node.local.createRoom(kitchen, undefined, () => isWanted);
@@ -97,7 +97,7 @@ describe('creating rooms', () => {
     await node.rooms.createRoom(kitchen);
   });
 
-  test('an order to drain that comes while the node starts outlasts the start', async () => {
+  test('a drain order given while the node starts outlasts the start', async () => {
     node.local.drain('starting');
     node.local.drainOrder.give('bloomctl', null);
     node.local.undrain('starting');
@@ -106,7 +106,7 @@ describe('creating rooms', () => {
     await node.rooms.createRoom(defaultRoomConfig);
   });
 
-  test('an order that ends while the node starts does not end the start', async () => {
+  test('withdrawing a drain order while the node starts does not end the start', async () => {
     node.local.drain('starting');
     node.local.drainOrder.give('bloomctl', null);
     node.local.drainOrder.withdraw('bloomctl');
@@ -115,7 +115,7 @@ describe('creating rooms', () => {
     await node.rooms.createRoom(defaultRoomConfig);
   });
 
-  test('a draining node takes no new room and keeps its old ones until they are ended', async () => {
+  test('a draining node takes no new rooms and keeps its old ones until they end', async () => {
     await node.rooms.createRoom(kitchen);
     const ann = await node.join('kitchen');
     node.local.drain('ordered');
@@ -125,7 +125,7 @@ describe('creating rooms', () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
     await node.rooms.deleteRoom('hall');
     node.news();
-    // The end of the node is no matter of opinion.
+    // The end of the node overrides the operator.
     node.local.drain('closing');
     node.local.undrain('ordered');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
@@ -138,7 +138,7 @@ describe('creating rooms', () => {
 });
 
 describe('looking at rooms', () => {
-  test('the view is the same object until something changes, and new right after a change', async () => {
+  test('the view stays the same object until something changes, and is new right after a change', async () => {
     await node.rooms.createRoom(kitchen);
     const before = await node.rooms.getRoom('kitchen');
     expect(await node.rooms.getRoom('kitchen')).toBe(before);
@@ -150,7 +150,7 @@ describe('looking at rooms', () => {
     expect((await node.rooms.listRooms('local')).rooms).toEqual([after]);
   });
 
-  test('rooms that do not exist are not found, whatever is asked of them', async () => {
+  test('every call on an unknown room reports that it was not found', async () => {
     const { rooms } = node;
     const asked = [
       rooms.getRoom('attic'),
@@ -168,7 +168,7 @@ describe('looking at rooms', () => {
     }
   });
 
-  test('a room deleted twice at once is gone for one of the two', async () => {
+  test('only one of two simultaneous deletions of a room succeeds', async () => {
     await node.rooms.createRoom(kitchen);
     const outcomes = await Promise.allSettled([node.rooms.deleteRoom('kitchen'), node.rooms.deleteRoom('kitchen')]);
 
@@ -178,7 +178,7 @@ describe('looking at rooms', () => {
 });
 
 describe('adding peers', () => {
-  test('gives a disconnected peer, its token and where to connect', async () => {
+  test('returns a disconnected peer, its token and where to connect', async () => {
     await node.rooms.createRoom(kitchen);
     const { peer, token, websocketUrl } = await node.rooms.addPeer('kitchen', { enableSimulcast: false });
 
@@ -189,7 +189,7 @@ describe('adding peers', () => {
     );
   });
 
-  test('stops at the limit, which counts peers whether connected or not, and 0 admits nobody', async () => {
+  test('the limit counts connected and disconnected peers, and 0 admits no one', async () => {
     await node.rooms.createRoom({ ...kitchen, maxPeers: 2 });
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'safe', maxPeers: 0 });
     await node.rooms.addPeer('kitchen', {});
@@ -222,7 +222,7 @@ describe('adding peers', () => {
     [{}, true],
     [{ enableSimulcast: null }, true],
     [{ enableSimulcast: false }, false],
-  ])('takes the options %j', async (options, simulcast) => {
+  ])('accepts the options %j', async (options, simulcast) => {
     await node.rooms.createRoom(kitchen);
     const { token } = await node.rooms.addPeer('kitchen', options);
     await node.connect(token);
@@ -231,7 +231,7 @@ describe('adding peers', () => {
     expect(report?.peers[0]?.descriptions.answer).toBe(`simulcast ${simulcast}`);
   });
 
-  test('is switched off without WebRTC, before the options are looked at', async () => {
+  test('refuses peers without WebRTC, before the options are checked', async () => {
     const off = testNode({ webrtcEnabled: false });
     await off.rooms.createRoom(kitchen);
 
@@ -251,7 +251,7 @@ describe('adding peers', () => {
 });
 
 describe('attaching sockets', () => {
-  test('tells each refusal apart', async () => {
+  test('distinguishes each refusal', async () => {
     await node.rooms.createRoom(kitchen);
     const { token } = await node.rooms.addPeer('kitchen', {});
     const attach = (text: string): Promise<unknown> => node.rooms.attachPeer(text, new TestSocket());
@@ -267,7 +267,7 @@ describe('attaching sockets', () => {
     expect(node.news()).toEqual(['roomCreated', 'peerAdded p1']);
   });
 
-  test('logs each refusal of a peer, and of strangers, once a minute', async () => {
+  test('logs each refusal of a peer, and those of strangers, once a minute', async () => {
     const log = createLogger({ sink: () => undefined });
     const logged = testNode({ log });
     await logged.rooms.createRoom(kitchen);
@@ -290,7 +290,7 @@ describe('attaching sockets', () => {
     await logged.close();
   });
 
-  test('a client that floods its peer beyond the mailbox is cut off, the peer lives', async () => {
+  test('disconnects a client that overflows the mailbox of its peer, and the peer lives', async () => {
     await node.rooms.createRoom(kitchen);
     const { token } = await node.rooms.addPeer('kitchen', {});
     const socket = new TestSocket();

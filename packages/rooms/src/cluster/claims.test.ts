@@ -9,11 +9,13 @@ beforeEach(() => {
   claims = new Claims({ now: () => now });
 });
 
-test('an id is granted to one claimant, and to the same one again', () => {
-  expect([claims.claim('r', 'a'), claims.claim('r', 'b'), claims.claim('r', 'a')]).toEqual([true, false, true]);
+test('grants an id to one claimant only, who may repeat the claim', () => {
+  expect(claims.claim('r', 'a')).toBe(true);
+  expect(claims.claim('r', 'b')).toBe(false);
+  expect(claims.claim('r', 'a')).toBe(true);
 });
 
-test('only its claimant releases an id', () => {
+test('only the claimant can release an id', () => {
   claims.claim('r', 'a');
   claims.release('r', 'b');
   expect(claims.claim('r', 'b')).toBe(false);
@@ -21,7 +23,7 @@ test('only its claimant releases an id', () => {
   expect(claims.claim('r', 'b')).toBe(true);
 });
 
-test('only its claimant settles an id', () => {
+test('only the claimant can settle an id', () => {
   claims.claim('r', 'a');
   claims.settle('r', 'b', 'node b');
   expect(claims.holder('r')?.owner).toBeUndefined();
@@ -29,7 +31,7 @@ test('only its claimant settles an id', () => {
   expect(claims.holder('r')?.owner).toBe('node a');
 });
 
-test('a claim ends after ten seconds', () => {
+test('a claim expires after ten seconds', () => {
   claims.claim('r', 'a');
   now = 9_999;
   expect(claims.claim('r', 'b')).toBe(false);
@@ -37,7 +39,7 @@ test('a claim ends after ten seconds', () => {
   expect(claims.claim('r', 'b')).toBe(true);
 });
 
-test('ten thousand ids are claimed at once at most, until the first claims end', () => {
+test('refuses more than 10,000 concurrent claims until the first ones expire', () => {
   for (let i = 0; i < 10_000; i += 1) claims.claim(`r${i}`, 'a');
   expect(claims.claim('more', 'a')).toBe(false);
   expect(claims.claim('r1', 'a')).toBe(true);

@@ -13,7 +13,7 @@ import { Reservations } from './reservations.js';
 let cluster: TestCluster;
 afterEach(() => cluster?.close());
 
-/** An id whose home among a, b and c is this node. */
+/** Returns an id whose home among a, b and c is the given node. */
 const namedFor = (home: string): string => {
   for (let i = 0; ; i += 1) if (homesOf(`room-${i}`, ['a', 'b', 'c'])[0] === home) return `room-${i}`;
 };
@@ -21,14 +21,14 @@ const spread = () => cluster.nodes.map(({ local }) => local.views().length);
 const create = (node: string, roomId: string | null = null) =>
   cluster.node(node).rooms.createRoom({ ...defaultRoomConfig, roomId });
 
-describe('the choice of a node', () => {
+describe('placement by load', () => {
   const sample = (node: string, forwardedTracks: number, rooms: number, draining = false): LoadSample => ({
     node,
     answeredInMs: 1,
     answer: { forwardedTracks, rooms, draining },
   });
 
-  test('fewest forwarded tracks first, then fewest rooms, then the asked node, then the lower name', () => {
+  test('ranks by fewest forwarded tracks, then fewest rooms, then the asked node, then the lower name', () => {
     expect(rankByLoad([sample('a', 0, 3), sample('b', 1, 1)], 'b').candidates).toEqual(['a', 'b']);
     expect(rankByLoad([sample('a', 0, 1), sample('b', 0, 0)], 'a').candidates).toEqual(['b', 'a']);
     expect(rankByLoad([sample('c', 0, 0), sample('a', 0, 0), sample('b', 0, 0)], 'b').candidates).toEqual([
@@ -38,7 +38,7 @@ describe('the choice of a node', () => {
     ]);
   });
 
-  test('explains every node', () => {
+  test('gives a verdict on every node', () => {
     const { verdicts } = rankByLoad(
       [
         sample('a', 5, 1),
@@ -59,7 +59,7 @@ describe('the choice of a node', () => {
   });
 });
 
-test('homes: all that see the same members agree, and one that leaves moves only its own ids', () => {
+test('members with the same view agree on the homes of an id, and a leaving member moves only its own ids', () => {
   const members = ['a@h', 'b@h', 'c@h', 'd@h', 'e@h'];
   const counts = new Map<string, number>();
   for (let i = 0; i < 1000; i += 1) {
@@ -76,7 +76,7 @@ test('homes: all that see the same members agree, and one that leaves moves only
   for (const count of counts.values()) expect(count).toBeGreaterThan(120);
 });
 
-test('a reservation counts as load, is refused when the node has become busier, and expires', () => {
+test('a reservation counts as load, expires, and is refused when the node has become busier', () => {
   let now = 0;
   const reservations = new Reservations(() => ({ forwardedTracks: 0, rooms: 2 }), { now: () => now });
   const seen = { forwardedTracks: 0, rooms: 2 };
@@ -89,11 +89,11 @@ test('a reservation counts as load, is refused when the node has become busier, 
   expect(reservations.reserve(seen, true)).toHaveProperty('refused.draining', true);
 });
 
-describe('the directory', () => {
+describe('Directory', () => {
   const ref: RoomRef = { path: '/rooms/r', key: '/rooms/r#1' };
   const room = (roomId: string, createdAt: number) => ({ roomId, createdAt, ref });
 
-  test('whatever the order of news, it ends up with what the owners said last', () => {
+  test('converges on what the owners announced last, in whatever order the news arrives', () => {
     const step = fc.record({
       node: fc.constantFrom('b', 'c'),
       roomId: fc.constantFrom('r1', 'r2', 'r3'),
@@ -149,7 +149,7 @@ describe('the directory', () => {
     );
   });
 
-  test('reports a room on two nodes once, and again after one of the nodes had lost it', () => {
+  test('reports a room on two nodes once, and again after one of them had lost it', () => {
     const directory = new Directory('a', { now: () => 0 });
     directory.add('b', room('r', 1));
     const conflict = { roomId: 'r', kept: 'b', shadowed: 'c' };
@@ -162,7 +162,7 @@ describe('the directory', () => {
     expect(directory.replace('c', [room('r', 4)])).toEqual([conflict]);
   });
 
-  test('rooms of a lost node stay known as unreachable, those of one that left are over', () => {
+  test('keeps the rooms of a lost node as unreachable and drops those of a node that left', () => {
     let now = 0;
     const directory = new Directory('a', { now: () => now });
     directory.replace('b', [room('r', 1)]);
@@ -178,14 +178,14 @@ describe('the directory', () => {
 });
 
 describe('a cluster', () => {
-  test('spreads 300 parallel creations through all nodes within one room', async () => {
+  test('a cluster spreads 300 parallel creations evenly over all nodes, give or take one room', async () => {
     cluster = new TestCluster(['a', 'b', 'c', 'd', 'e']);
     const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => create('abcde'[i % 5] as string)));
     expect(new Set(answers.map(({ room }) => room.id)).size).toBe(300);
     expect(Math.max(...spread()) - Math.min(...spread())).toBeLessThanOrEqual(1);
   });
 
-  test('puts each room where the fewest tracks flow', async () => {
+  test('a cluster places each room where the fewest tracks are forwarded', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 3;
     const { address } = await create('a');
@@ -193,7 +193,7 @@ describe('a cluster', () => {
     expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('a')).toBe('more tracks');
   });
 
-  test('of two that ask for one id at the same moment, one gets it', async () => {
+  test('only one of two simultaneous creations with the same id succeeds', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     for (let i = 0; i < 100; i += 1) {
       const results = await Promise.allSettled([create('a', `room-${i}`), create('b', `room-${i}`)]);
@@ -204,7 +204,7 @@ describe('a cluster', () => {
     expect(spread().reduce((sum, n) => sum + n)).toBe(100);
   });
 
-  test('an id stays given away while the announcement of its room is still on its way to the home of the id', async () => {
+  test('an id stays taken while the announcement of its room is still on its way to its home', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
     // Busy, so that the first room goes to b and a second one would go to c.
@@ -220,7 +220,7 @@ describe('a cluster', () => {
     expect(spread()).toEqual([0, 1, 0]);
   });
 
-  test('an id is taken also when its home has no link to the owner of the room', async () => {
+  test('an id is taken even when its home has no link to the owner of the room', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('c');
     cluster.node('a').local.forwardedTracks = 2;
@@ -234,7 +234,7 @@ describe('a cluster', () => {
     expect((await create('a', id)).room.id).toBe(id);
   });
 
-  test('an id is free as soon as its room is gone, though the news of both are still on their way', async () => {
+  test('an id is free as soon as its room has ended, even before either event reaches its home', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
     cluster.node('a').local.forwardedTracks = 1;
@@ -245,7 +245,7 @@ describe('a cluster', () => {
     expect((await create('c', id)).room.id).toBe(id);
   });
 
-  test('a room that was made again elsewhere is found, though the news of the end of the former one are still on their way', async () => {
+  test('finds a room that was recreated elsewhere, even before the end of the old one is announced', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.node('a').local.forwardedTracks = 2;
     cluster.node('c').local.forwardedTracks = 2;
@@ -262,11 +262,11 @@ describe('a cluster', () => {
     const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
     expect(await rooms.attachPeer(token, socket)).toBeInstanceOf(Object);
     expect((await cluster.node('a').rooms.getRoom('kitchen')).peers).toMatchObject([{ id: peer.id }]);
-    // It lives on one node only.
+    // The room lives on one node only.
     expect(cluster.node('c').conflicts).toEqual([]);
   });
 
-  test('news of a node that is gone meanwhile do not bring its rooms back', async () => {
+  test('late announcements from a node that has gone do not bring its rooms back', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;
     cluster.hold('b', 'a');
@@ -278,7 +278,7 @@ describe('a cluster', () => {
     expect((await cluster.node('a').rooms.listRooms('cluster')).unreachable).toEqual(['b']);
   });
 
-  test('a websocket is refused for good only when its room is gone, not when its node is cut off', async () => {
+  test('refuses a websocket as final only when its room has ended, not when its node is cut off', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');
@@ -291,7 +291,7 @@ describe('a cluster', () => {
     await expect(rooms.attachPeer(token('kitchen'), socket)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });
 
-  test('any node answers for any room, and an id that was deleted is free again', async () => {
+  test('any node answers for any room, and the id of a deleted room is free again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     await create('a', 'kitchen');
     for (const { rooms } of cluster.nodes) expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
@@ -304,7 +304,7 @@ describe('a cluster', () => {
     expect(all.unreachable).toEqual([]);
   });
 
-  test('a room that is stuck is shown as it was last, by any node', async () => {
+  test('any node shows the last known state of a stuck room', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('b').local.forwardedTracks = 1;
     await create('a', 'kitchen');
@@ -316,7 +316,7 @@ describe('a cluster', () => {
     }
   });
 
-  test('a frozen node is noticed by one creation, gets no room, and is asked again once it answers', async () => {
+  test('only one creation waits for a frozen node, which gets no rooms until it answers again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.freeze('b');
     await create('a');
@@ -327,7 +327,7 @@ describe('a cluster', () => {
     await until(async () => (await create('a')) && cluster.node('b').local.views().length > 0);
   });
 
-  test('calls that need a frozen node fail, and the first one tells the others', async () => {
+  test('calls that need a frozen node fail, and the first one marks the node as silent', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.node('a').local.forwardedTracks = 1;
     cluster.node('c').local.forwardedTracks = 1;
@@ -359,7 +359,7 @@ describe('a cluster', () => {
     await expect(rooms.getRoom('nowhere')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
   });
 
-  test('a creation that takes too long goes to the next node and leaves nothing behind', async () => {
+  test('a creation that takes too long moves to the next node and leaves nothing behind', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;
     const { media } = cluster.node('b');
@@ -385,7 +385,7 @@ describe('a cluster', () => {
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
-  test('nor is one with a chosen id, which lives on another node by then', async () => {
+  test('a room with a chosen id is not reported as deleted when it moves away from a slow node', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.node('a').local.forwardedTracks = 5;
     cluster.node('c').local.forwardedTracks = 3;
@@ -400,7 +400,7 @@ describe('a cluster', () => {
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
-  test('a node that answers and cannot create costs one creation of a burst its second, until it can again', async () => {
+  test('a node that answers but cannot create delays a burst only once, until it can create again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const open = cluster.node('b').media.holdRooms();
     const answers = await Promise.all(Array.from({ length: 30 }, () => create('a')));
@@ -410,7 +410,7 @@ describe('a cluster', () => {
     await until(async () => (await create('a')) && cluster.node('b').local.views().length > 1);
   });
 
-  test('a draining node gets no room, and says so when it is alone', async () => {
+  test('a draining node gets no rooms, and a cluster of draining nodes refuses creations', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.drain('ordered');
     for (let i = 0; i < 3; i += 1) expect((await create('a')).address).toBe('b:80');
@@ -420,7 +420,7 @@ describe('a cluster', () => {
     await expect(create('a')).rejects.toMatchObject({ code: 'DRAINING' });
   });
 
-  test('a room whose owner is cut off answers 503 and not 404; after the split the older of two rooms keeps the id', async () => {
+  test('a room of a cut-off owner answers 503, not 404, and after the split the older room keeps the id', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');
@@ -441,7 +441,7 @@ describe('a cluster', () => {
     expect(spread()).toEqual([1, 1]);
   });
 
-  test('after an orderly leave the rooms of a node are gone for everybody', async () => {
+  test('every member forgets the rooms of a node that leaves in an orderly way', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');

@@ -31,7 +31,7 @@ async function create(roomId: string) {
   return { outcome };
 }
 
-test('a creation can be withdrawn after the time of the machine was set, when another one has come meanwhile', async () => {
+test('a creation can be withdrawn after a change of the system clock and another creation', async () => {
   const open = node.media.holdRooms();
   const first = await create('first');
   node.clock.jump(60_000);
@@ -39,11 +39,12 @@ test('a creation can be withdrawn after the time of the machine was set, when an
   node.system.cast(actor, { type: 'withdraw', creation: 'first' });
   await node.system.idle();
   open();
-  expect([(await first.outcome).ok, (await second.outcome).ok]).toEqual([false, true]);
+  expect((await first.outcome).ok).toBe(false);
+  expect((await second.outcome).ok).toBe(true);
   expect(node.local.views().map(({ id }) => id)).toEqual(['second']);
 });
 
-test('a creation can be withdrawn within a minute, and no other room ends for it that has the id by then', async () => {
+test('a creation can be withdrawn within a minute, which never ends another room that has taken its id', async () => {
   const { system, clock, local } = node;
   const ids = (): string[] => local.views().map(({ id }) => id);
   const withdraw = async (creation: string): Promise<void> => {
@@ -60,11 +61,11 @@ test('a creation can be withdrawn within a minute, and no other room ends for it
   expect(ids().toSorted()).toEqual(['again', 'next', 'other']);
 });
 
-test('a member that withdraws and reserves without end fills neither the memory nor the node', async () => {
+test('a member that withdraws and reserves endlessly fills neither the memory nor the node', async () => {
   const { system } = node;
   for (let i = 0; i < 12_000; i += 1) {
     system.cast(actor, { type: 'withdraw', creation: `${i}` });
-    // The mailbox holds 10,000.
+    // The mailbox holds 10,000 messages.
     if (i % 1_000 === 0) await system.idle();
   }
   await system.idle();

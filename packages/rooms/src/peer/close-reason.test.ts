@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { closeReason, INTERNAL_ERROR } from './close-reason.js';
 
-test('a close reason is cut to 123 bytes, never within a character', () => {
+test('cuts a close reason to 123 bytes, never within a character', () => {
   expect(closeReason('short')).toBe('short');
   expect(closeReason('')).toBe(INTERNAL_ERROR);
   expect(closeReason('x'.repeat(200))).toBe('x'.repeat(123));

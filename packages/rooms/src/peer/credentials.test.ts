@@ -8,8 +8,8 @@ const claim = { roomId: 'kitchen', peerId: 'ann' };
 const now = Date.UTC(2026, 10, 21, 12, 0, 0, 500);
 const token = issuePeerToken(claim, now, key);
 
-describe('a peer token', () => {
-  test('binds room and peer, on any node with the same secret', () => {
+describe('peer tokens', () => {
+  test('a token binds room and peer, on any node with the same secret', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (roomId, peerId, secretKeyBase) => {
         const other = issuePeerToken({ roomId, peerId }, now, { secretKeyBase });
@@ -20,22 +20,22 @@ describe('a peer token', () => {
     );
   });
 
-  test('is valid for 24 hours from its issue', () => {
+  test('a token is valid for 24 hours from its issue', () => {
     expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000 - 1_000, key)).toEqual(claim);
     expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000, key)).toBe('expired token');
   });
 
-  test('is valid for as long as it was issued for', () => {
+  test('a token is valid for as long as it was issued for', () => {
     const short = issuePeerToken({ ...claim, ttl: 90 }, now, key);
     expect(verifyPeerToken(short, now + 89_000, key)).toEqual(claim);
     expect(verifyPeerToken(short, now + 90_000, key)).toBe('expired token');
   });
 
-  test('of another secret is invalid, also when it is old', () => {
+  test('a token of another secret is invalid, even when it has expired', () => {
     expect(verifyPeerToken(token, now + 2 * DEFAULT_TTL * 1_000, { secretKeyBase: 'another' })).toBe('invalid token');
   });
 
-  test('does not stand changes of a single character', () => {
+  test('a token with a single changed character is invalid', () => {
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.constantFrom(...'abcXYZ019-_.=+/ \n'), (at, letter) => {
         fc.pre(token[at] !== letter);
@@ -47,7 +47,7 @@ describe('a peer token', () => {
     );
   });
 
-  test('is not found in garbage, and garbage never throws', () => {
+  test('garbage is never a valid token and never throws', () => {
     const garbage = fc.oneof(
       fc.string({ unit: codePoint(fc), maxLength: 300 }),
       fc.tuple(fc.base64String(), fc.base64String()).map(([a, b]) => `${a}.${b}`),
@@ -65,7 +65,7 @@ describe('a peer token', () => {
   });
 });
 
-test('relay credentials are the unix time with the peer, and the base64 HMAC-SHA1 of that', () => {
+test('relay credentials are the Unix time with the peer id, and the base64 HMAC-SHA1 of that', () => {
   // printf '%s' '1795262400:ann' | openssl dgst -sha1 -hmac secret -binary | base64
   expect(relayCredentials('ann', 1_795_262_400_999, 'secret')).toEqual({
     username: '1795262400:ann',

@@ -3,7 +3,7 @@ import { videoTrack } from '../testing/index.js';
 import { BURST_TRACKS, MAX_METADATA_BYTES, MetadataGate, TICK_MS } from './metadata-gate.js';
 import type { PeerRequest } from './peer-session.js';
 
-/** Metadata of that many bytes. */
+/** Returns metadata of this many bytes. */
 const text = (bytes: number, letter = 'x') => letter.repeat(bytes - 2);
 const setMetadata = (metadata: unknown): PeerRequest => ({ type: 'setMetadata', metadata });
 const setTrackMetadata = (trackId: string, metadata: unknown): PeerRequest => ({
@@ -19,8 +19,8 @@ function ticks(gate: MetadataGate, seconds: number): PeerRequest[] {
   return due;
 }
 
-describe('metadata', () => {
-  test('of 64 KiB passes, and of one byte more is dropped', () => {
+describe('the size of metadata', () => {
+  test('passes metadata of 64 KiB and drops one byte more', () => {
     const gate = new MetadataGate();
     const largest = setMetadata(text(MAX_METADATA_BYTES));
     expect(gate.admit(largest)).toBe(largest);
@@ -29,7 +29,7 @@ describe('metadata', () => {
     expect(gate.dropped).toBe(2);
   });
 
-  test('that is too large at join and publish is null', () => {
+  test('replaces oversized metadata by null on join and publish', () => {
     const gate = new MetadataGate();
     const metadata = text(MAX_METADATA_BYTES + 1);
     expect(gate.admit({ type: 'join', metadata })).toEqual({ type: 'join', metadata: null });
@@ -37,7 +37,7 @@ describe('metadata', () => {
     expect(gate.admit({ type: 'publish', tracks })).toMatchObject({ tracks: [{ metadata: null }, { metadata: 'ok' }] });
   });
 
-  test('of a peer and its tracks is 256 KiB in sum, which removed tracks give back', () => {
+  test('limits the metadata of a peer and its tracks to 256 KiB in total, which removed tracks give back', () => {
     const gate = new MetadataGate();
     gate.admit({ type: 'join', metadata: null });
     for (const id of ['t1', 't2', 't3', 't4']) {
@@ -56,8 +56,8 @@ describe('metadata', () => {
   });
 });
 
-describe('a flood of updates', () => {
-  test('passes 256 KiB, then 32 KiB/s, and ends with the last value', () => {
+describe('floods of updates', () => {
+  test('passes 256 KiB of a flood, then 32 KiB/s, and delivers the last value', () => {
     const gate = new MetadataGate();
     let passed = 0;
     for (let i = 0; i < 100; i++) if (gate.admit(setMetadata(text(60_000, `${i % 10}`))) !== undefined) passed++;
@@ -71,7 +71,7 @@ describe('a flood of updates', () => {
     expect(passed).toBeLessThan(5 + 60);
   });
 
-  test('of small ones passes 32 each second', () => {
+  test('passes 32 small updates per second', () => {
     const gate = new MetadataGate();
     while (gate.admit(setMetadata('x')) !== undefined);
     let passed = 0;
@@ -83,7 +83,7 @@ describe('a flood of updates', () => {
     expect(passed).toBeLessThanOrEqual(330);
   });
 
-  test('keeps the last value of each track', () => {
+  test('keeps the last deferred value of each track', () => {
     const gate = new MetadataGate();
     while (gate.admit(setMetadata(text(60_000))) !== undefined);
     for (const [id, value] of [
@@ -96,7 +96,7 @@ describe('a flood of updates', () => {
     expect(gate.needsTick).toBe(false);
   });
 
-  test('does not outlive the track', () => {
+  test('drops deferred updates when their track is removed', () => {
     const gate = new MetadataGate();
     while (gate.admit(setMetadata(text(60_000))) !== undefined);
     gate.admit(setTrackMetadata('t1', 1));
@@ -104,7 +104,7 @@ describe('a flood of updates', () => {
     expect(ticks(gate, 60)).toEqual([setMetadata(text(60_000))]);
   });
 
-  test('does not outlive the membership', () => {
+  test('drops deferred updates when the client leaves', () => {
     const gate = new MetadataGate();
     while (gate.admit(setMetadata(text(60_000))) !== undefined);
     gate.admit(setTrackMetadata('t1', 1));
@@ -112,7 +112,7 @@ describe('a flood of updates', () => {
     expect(ticks(gate, 60)).toEqual([]);
   });
 
-  test('by joining again and again is deferred as well', () => {
+  test('defers updates of a client that joins again and again', () => {
     const gate = new MetadataGate();
     const join: PeerRequest = { type: 'join', metadata: text(60_000) };
     while ((gate.admit(join) as { metadata: unknown }).metadata !== null) gate.admit({ type: 'leave' });
@@ -120,8 +120,8 @@ describe('a flood of updates', () => {
   });
 });
 
-describe('a flood of tracks', () => {
-  /** Publishes and removes track after track until the next one is held back. */
+describe('floods of tracks', () => {
+  /** Publishes and removes one track after another until the next one is deferred. */
   function exhaust(gate: MetadataGate): number {
     for (let announced = 0; ; announced++) {
       const trackId = `past ${announced}`;
@@ -131,7 +131,7 @@ describe('a flood of tracks', () => {
     }
   }
 
-  test('is announced 256 at once, then 8 per second, without those that are gone', () => {
+  test('announces 256 tracks in a burst, then 8 per second, without those removed by then', () => {
     const gate = new MetadataGate();
     expect(exhaust(gate)).toBe(BURST_TRACKS);
     const tracks = Array.from({ length: 20 }, (_, i) => videoTrack(`t${i}`));
@@ -145,7 +145,7 @@ describe('a flood of tracks', () => {
     expect(exhaust(gate)).toBe(BURST_TRACKS);
   });
 
-  test('is announced with what has changed meanwhile', () => {
+  test('announces a deferred track in its latest state', () => {
     const gate = new MetadataGate();
     exhaust(gate);
     gate.admit({ type: 'publish', tracks: [videoTrack('t', { metadata: 1, encodings: ['l', 'm', 'h'] })] });
@@ -164,7 +164,7 @@ describe('a flood of tracks', () => {
     expect(values.at(-1)).toBe(2);
   });
 
-  test('does not outlive the membership', () => {
+  test('drops deferred tracks when the client leaves', () => {
     const gate = new MetadataGate();
     exhaust(gate);
     gate.admit({ type: 'publish', tracks: [videoTrack('t')] });

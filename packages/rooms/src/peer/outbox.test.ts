@@ -16,27 +16,32 @@ function overLink() {
   return { outbox, send, retry, sent, link };
 }
 
-test('events stay in order, whenever the link takes them', () => {
+test('keeps events in order, whenever the link accepts them', () => {
   const { outbox, send, retry, sent, link } = overLink();
   link.takes = 1;
   for (const text of ['a', 'b', 'c']) expect(send(text)).toBe(true);
   link.takes = 1;
   expect(send('d')).toBe(true);
   expect(sent).toEqual(['a']);
-  expect([retry(), outbox.isEmpty]).toEqual([true, false]);
+  expect(retry()).toBe(true);
+  expect(outbox.isEmpty).toBe(false);
   link.takes = 9;
-  expect([retry(), outbox.isEmpty]).toEqual([true, true]);
+  expect(retry()).toBe(true);
+  expect(outbox.isEmpty).toBe(true);
   send('e');
   expect(sent).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('what waits is bounded in size, but for one large event, and in time without progress', () => {
+test('limits waiting events in size, except a single large one, and in time without progress', () => {
   const { send, retry, link } = overLink();
   const half = 'x'.repeat(4 * 1024 * 1024);
-  expect([send(half + half + half), send('y')]).toEqual([true, false]);
+  expect(send(half + half + half)).toBe(true);
+  expect(send('y')).toBe(false);
   link.takes = 1;
   retry();
-  expect([send(half), send(half), send('y')]).toEqual([true, true, false]);
+  expect(send(half)).toBe(true);
+  expect(send(half)).toBe(true);
+  expect(send('y')).toBe(false);
   let attempts = 0;
   while (retry()) attempts += 1;
   expect(attempts).toBe(49);

@@ -7,7 +7,7 @@ import { videoTrack } from '../testing/index.js';
 import { RoomMachine } from './room-machine.js';
 import type { RoomWorld } from './room-world.js';
 
-/** Records the effects of the machine, in words. */
+/** Records the effects of the machine as text. */
 class RecordedWorld implements RoomWorld {
   readonly effects: string[] = [];
   readonly timers = new Map<string, number>();
@@ -135,7 +135,7 @@ describe('a peer that connects over and over', () => {
     return answer.result === 'refused' ? answer.reason : answer.result;
   };
 
-  test('waits after 30 connections, one second for each further one, and others do not', () => {
+  test('after 30 connections a peer waits one second for each further one, and the others do not wait', () => {
     machine.addPeer({});
     machine.addPeer({});
     for (let i = 0; i < 30; i++) expect(connect('p1')).toBe('attached');
@@ -148,7 +148,7 @@ describe('a peer that connects over and over', () => {
     expect(connect('p1')).toBe('too many connections');
   });
 
-  test('keeps the connection that it has', () => {
+  test('a peer that connects too often keeps its current connection', () => {
     machine.addPeer({});
     for (let i = 0; i < 29; i++) connect('p1');
     const [first, second] = [socket('first'), socket('second')];
@@ -160,8 +160,8 @@ describe('a peer that connects over and over', () => {
   });
 });
 
-describe('a room', () => {
-  test('announces itself before anything else', () => {
+describe('the end and the announcements of a room', () => {
+  test('announces the room before anything else', () => {
     expect(world.read()).toEqual(['notify roomCreated']);
   });
 
@@ -171,7 +171,7 @@ describe('a room', () => {
     expect(world.read()).toEqual(['start p1', 'notify peerAdded']);
   });
 
-  test('that is deleted closes sockets first, then announces each end, once', () => {
+  test('deleting a room closes sockets first, then announces each end once', () => {
     join('p1');
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     world.read();
@@ -189,7 +189,7 @@ describe('a room', () => {
     ]);
   });
 
-  test('that crashes announces no deletion of its peers', () => {
+  test('a crashing room announces no deletion of its peers', () => {
     join('p1');
     world.read();
     machine.crash();
@@ -203,8 +203,8 @@ describe('a room', () => {
   });
 });
 
-describe('a peer', () => {
-  test('learns of those present, and they of the peer', () => {
+describe('peers of a room', () => {
+  test('a peer learns of the others, and they learn of the peer', () => {
     join('p1');
     join('p2');
     expect(world.read().slice(-4)).toEqual([
@@ -215,7 +215,7 @@ describe('a peer', () => {
     ]);
   });
 
-  test('is replaced on another socket only when its own was named as dead', () => {
+  test('a peer moves to another socket only when its own was named as dead', () => {
     join('p1');
     world.read();
     expect(machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: null })).toEqual({
@@ -235,7 +235,7 @@ describe('a peer', () => {
     ]);
   });
 
-  test('does not act on requests and losses of a former connection', () => {
+  test('ignores requests and losses of a former connection', () => {
     join('p1');
     machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: socket('s-p1') });
     world.read();
@@ -245,7 +245,7 @@ describe('a peer', () => {
     expect(machine.view.peers[0]).toMatchObject({ status: 'connected', tracks: [] });
   });
 
-  test('without a socket is removed when its time is over', () => {
+  test('removes a peer without a socket when its timeout ends', () => {
     open({ peerDisconnectedTimeout: 3 });
     machine.addPeer({});
     expect(world.timers.get('{"peerId":"p1"}')).toBe(3_000);
@@ -254,7 +254,7 @@ describe('a peer', () => {
     expect(world.read().slice(-3)).toEqual(['closeTransport p1', 'end p1', 'notify peerDeleted']);
   });
 
-  test('that came back as its timer fired stays', () => {
+  test('keeps a peer that came back as its timer fired', () => {
     open({ peerDisconnectedTimeout: 3 });
     join('p1');
     expect(world.timers.size).toBe(0);
@@ -264,7 +264,7 @@ describe('a peer', () => {
     expect(machine.view.peers).toMatchObject([{ id: 'p1', status: 'connected' }]);
   });
 
-  test('cannot take the track id of another one', () => {
+  test('a peer cannot take the track id of another one', () => {
     join('p1');
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     join('p2');
@@ -274,7 +274,7 @@ describe('a peer', () => {
       'send p1 tracksAdded',
       'notify trackAdded',
       'warn peer.track_id_taken',
-      // Its session and the media plane must not go on with it.
+      // Neither its session nor the media plane may keep the track.
       'removeTrack p2 t1',
       'send p2 trackRemovedByServer',
     ]);
@@ -283,8 +283,8 @@ describe('a peer', () => {
   });
 });
 
-describe('a change of the configuration', () => {
-  test('starts the timers over, and stops them', () => {
+describe('configuration changes', () => {
+  test('a change restarts or stops the timers', () => {
     open({ peerlessPurgeTimeout: 5 });
     machine.addPeer({});
     machine.update({ peerlessPurgeTimeout: 7, peerDisconnectedTimeout: 3 });
@@ -296,7 +296,7 @@ describe('a change of the configuration', () => {
     expect(world.timers.size).toBe(0);
   });
 
-  test('leaves timers alone whose time stays the same', () => {
+  test('leaves timers alone when their time stays the same', () => {
     open({ peerlessPurgeTimeout: 5, peerDisconnectedTimeout: 5 });
     machine.addPeer({});
     world.timers.clear();
@@ -305,7 +305,7 @@ describe('a change of the configuration', () => {
     expect(machine.addPeer({})).toMatchObject({ ok: false, code: 'PEER_LIMIT' });
   });
 
-  test('does not arm the timer of a connected peer', () => {
+  test('does not start the timer of a connected peer', () => {
     open();
     join('p1');
     machine.update({ peerDisconnectedTimeout: 3, peerlessPurgeTimeout: 3 });
@@ -313,8 +313,8 @@ describe('a change of the configuration', () => {
   });
 });
 
-describe('messages of data channels for the backend', () => {
-  test('are asked for by label as the room starts and changes, and shown while there are any', () => {
+describe('data channel messages for the backend', () => {
+  test('subscribes to their labels when the room starts and changes, and shows the labels while there are any', () => {
     open({ dataEvents: ['chat', 'game'] });
     expect(world.read()).toEqual(['notify roomCreated', 'setDataEvents chat game']);
     machine.update({ maxPeers: 2 });
@@ -328,7 +328,7 @@ describe('messages of data channels for the backend', () => {
     expect(world.read()).toEqual(['setDataEvents poll', 'setDataEvents poll', none, 'setDataEvents poll', none]);
   });
 
-  test('are notified', () => {
+  test('notifies the backend of each message', () => {
     open();
     join('p1');
     world.read();
@@ -340,13 +340,13 @@ describe('messages of data channels for the backend', () => {
 describe('a room without connected peers', () => {
   beforeEach(() => open({ peerlessPurgeTimeout: 5 }));
 
-  test('ends when its time is over', () => {
+  test('ends a room when its peerless timeout ends', () => {
     expect(world.timers.get('"peerless"')).toBe(5_000);
     machine.peerless();
     expect(machine.ended).toBe(true);
   });
 
-  test('stays when a peer connected as the timer fired', () => {
+  test('keeps a room when a peer connected as the timer fired', () => {
     join('p1');
     expect(world.timers.has('"peerless"')).toBe(false);
     machine.peerless();
@@ -356,7 +356,7 @@ describe('a room without connected peers', () => {
   });
 });
 
-test('subscriptions count every track for each joined peer but its publisher', () => {
+test('counts every track as a subscription for each joined peer except its publisher', () => {
   join('p1');
   join('p2');
   join('p3');

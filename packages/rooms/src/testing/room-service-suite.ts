@@ -1,13 +1,13 @@
-// What every RoomService keeps, the real one and the one that the tests of the HTTP face use.
+// What every RoomService guarantees: the real one, and the one used by the tests of the HTTP face.
 import { describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig, type RoomService } from '../room-service.js';
 
-/** Runs the suite; `rooms` is a service without rooms, where components of type `rtsp` are disabled. */
+/** Runs the suite. `rooms` returns a service without rooms that disables components of type `rtsp`. */
 export function roomServiceSuite(title: string, rooms: () => RoomService): void {
   const kitchen = { ...defaultRoomConfig, roomId: 'kitchen', maxPeers: 1 };
 
   describe(title, () => {
-    test('creates a room, generates an id where there is none, and refuses a second one of an id', async () => {
+    test('creates a room, generates a missing id, and refuses a second room with the same id', async () => {
       const { room, address } = await rooms().createRoom(kitchen);
       expect(room).toEqual({ id: 'kitchen', config: kitchen, components: [], peers: [] });
       expect(address).not.toBe('');
@@ -20,7 +20,7 @@ export function roomServiceSuite(title: string, rooms: () => RoomService): void 
       });
     });
 
-    test('does not know a room that is not there, whatever is asked of it', async () => {
+    test('reports an unknown room as not found in every call', async () => {
       const missing = { code: 'ROOM_NOT_FOUND', message: 'Room attic does not exist' };
       const service = rooms();
       await expect(service.getRoom('attic')).rejects.toMatchObject(missing);
@@ -34,7 +34,7 @@ export function roomServiceSuite(title: string, rooms: () => RoomService): void 
       await expect(service.hangUp('attic', 'x')).rejects.toMatchObject(missing);
     });
 
-    test('adds peers up to the limit, which comes before their options, and removes them', async () => {
+    test('adds peers up to the limit, which is checked before their options, and removes them', async () => {
       await rooms().createRoom(kitchen);
       const { peer, token, websocketUrl } = await rooms().addPeer('kitchen', { enableSimulcast: true });
       expect(peer).toEqual({ id: peer.id, type: 'webrtc', status: 'disconnected', tracks: [], metadata: null });
@@ -59,7 +59,7 @@ export function roomServiceSuite(title: string, rooms: () => RoomService): void 
       await rooms().addPeer('kitchen', null);
     });
 
-    test('refuses components of a kind that is disabled, and does not know one that is not there', async () => {
+    test('refuses components of a disabled kind, and reports an unknown component as not found', async () => {
       await rooms().createRoom(kitchen);
       await expect(rooms().addComponent('kitchen', 'rtsp', {})).rejects.toMatchObject({
         code: 'COMPONENT_TYPE_DISABLED',
@@ -72,14 +72,14 @@ export function roomServiceSuite(title: string, rooms: () => RoomService): void 
       await expect(rooms().hangUp('kitchen', 'x')).rejects.toMatchObject(missing);
     });
 
-    test('deletes a room, whose id is free again', async () => {
+    test('deletes a room and frees its id', async () => {
       await rooms().createRoom(kitchen);
       await rooms().deleteRoom('kitchen');
       await expect(rooms().getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
       await rooms().createRoom(kitchen);
     });
 
-    test('refuses a peer whose token it did not make', async () => {
+    test('refuses a peer whose token it did not issue', async () => {
       const socket = { send: () => undefined, close: () => undefined, ping: async () => true };
       expect(await rooms().attachPeer('no token', socket)).toBe('invalid token');
     });

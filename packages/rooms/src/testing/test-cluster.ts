@@ -1,4 +1,4 @@
-/** Several nodes in one process, joined by a network that tests cut, freeze and delay. */
+/** Several nodes in one process, joined by a network that tests can cut, freeze and delay. */
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
@@ -12,7 +12,7 @@ import { scriptedSession, TestMedia } from './test-node.js';
 
 const SECRET = 'secret';
 
-/** Rooms that report as many forwarded tracks as a test likes. */
+/** Rooms that report as many forwarded tracks as a test sets. */
 class LoadedRooms extends LocalRooms {
   forwardedTracks = 0;
 
@@ -33,11 +33,11 @@ export interface ClusterNode {
   media: TestMedia;
   system: ActorSystem;
   conflicts: RoomConflict[];
-  /** Notifications about rooms: `roomCreated kitchen`. */
+  /** Notifications about rooms, such as `roomCreated kitchen`. */
   news: string[];
 }
 
-/** A ref of another node, as it arrives in a message. */
+/** A ref to another node's actor as it arrives in a message. */
 interface ForeignRef {
   path: string;
   key: string;
@@ -50,7 +50,7 @@ export class TestCluster {
   readonly #links = new Set<string>();
   readonly #frozen = new Set<string>();
   readonly #waiting = new Map<string, (() => void)[]>();
-  /** By directed link. */
+  /** Messages held back, by directed link. */
   readonly #held = new Map<string, (() => void)[]>();
 
   constructor(names: readonly string[]) {
@@ -68,14 +68,14 @@ export class TestCluster {
     this.node(b).cluster.memberUp(a);
   }
 
-  /** The link is lost, and both sides notice. */
+  /** Loses the link, which both sides notice. */
   cut(a: string, b: string, orderly = false): void {
     this.#links.delete(linkName(a, b));
     this.node(a).cluster.memberDown(b, orderly);
     this.node(b).cluster.memberDown(a, orderly);
   }
 
-  /** Takes messages and does not answer; the links stay. */
+  /** Makes a node accept messages without answering; its links stay up. */
   freeze(name: string): void {
     this.#frozen.add(name);
   }
@@ -85,7 +85,7 @@ export class TestCluster {
     for (const deliver of this.#waiting.get(name)?.splice(0) ?? []) deliver();
   }
 
-  /** Keeps messages of `from` to `to` on their way until they are let through. */
+  /** Holds back messages from `from` to `to` until they are let through. */
   hold(from: string, to: string): void {
     this.#held.set(`${from} to ${to}`, []);
   }
@@ -96,7 +96,7 @@ export class TestCluster {
     for (const deliver of held) deliver();
   }
 
-  /** Resolves when every message on its way has been handled. */
+  /** Resolves when every message in flight has been handled. */
   async settled(): Promise<void> {
     for (let round = 0; round < 3; round += 1) {
       await new Promise((done) => setImmediate(done));
@@ -150,7 +150,7 @@ export class TestCluster {
     return from === to || this.#links.has(linkName(from, to));
   }
 
-  /** Delivers a message from one node to another as the network has it. */
+  /** Delivers a message from one node to another, subject to the state of the network. */
   #deliver(from: string, to: string, deliver: () => void): void {
     const held = this.#held.get(`${from} to ${to}`);
     if (held !== undefined) return void held.push(deliver);
@@ -173,7 +173,7 @@ export class TestCluster {
     });
   }
 
-  /** The system of a node, whose calls to actors of other nodes go over the network. */
+  /** Returns the system of a node whose calls to other nodes' actors go over the network. */
   #withNetwork(self: string, system: ActorSystem): ActorSystem {
     const call = (ref: ForeignRef, message: object, timeoutMs: number): unknown =>
       ref.node === undefined
@@ -209,7 +209,7 @@ export class TestCluster {
   }
 }
 
-/** Returns a copy of a message of that node, in which its refs say where they come from. */
+/** Returns a copy of a node's message whose refs name that node. */
 function travelled(value: unknown, node: string): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => travelled(item, node));

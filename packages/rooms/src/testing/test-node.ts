@@ -1,4 +1,4 @@
-/** Fakes of what the rooms depend on: a media engine, sessions and sockets under the control of a test. */
+/** Fakes for the dependencies of the rooms: a media engine, sessions and sockets under a test's control. */
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
@@ -33,11 +33,11 @@ export class TestMedia implements MediaEngine {
   #gate: Promise<void> | undefined;
   rejectNegotiations = false;
   readonly workerRestarts = 0;
-  /** Counters of every transport at its end, in place of those of an idle one. */
+  /** Final counters of every transport, instead of those of an idle one. */
   lastStats: TransportStats | undefined;
-  /** Transports are numbered from 1, over all rooms. */
+  /** Number of the last transport, counted from 1 over all rooms. */
   lastTransport = 0;
-  /** Numbers of the transports by peer, by open room. */
+  /** Transport numbers by peer, by open room. */
   readonly #rooms = new Map<string, Map<string, number>>();
   #closed = false;
 
@@ -139,7 +139,7 @@ function idleTransport(peerId: string): TransportStats {
   };
 }
 
-/** A session whose client sends the actions themselves, as JSON; all other inputs are sent to the client. */
+/** A session whose client sends the actions themselves as JSON, and receives all other inputs. */
 export const scriptedSession: CreatePeerSession = ({ peerId, enableSimulcast }): PeerSession => ({
   handle: (input: SessionInput): readonly SessionAction[] => {
     if (input.type !== 'clientEvent') return [{ type: 'send', text: JSON.stringify(input) }];
@@ -174,7 +174,7 @@ export function videoTrack(trackId: string, more: Partial<EndpointTrack> = {}): 
   return { trackId, kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [], ...more };
 }
 
-/** Returns a notification in words, such as `trackRemoved ann/t1`. */
+/** Returns a notification as text, such as `trackRemoved ann/t1`. */
 function describe(notification: Notification): string {
   const { type } = notification;
   if ('track' in notification) {
@@ -192,7 +192,7 @@ export interface TestPeer {
   id: string;
   token: string;
   socket: TestSocket;
-  /** Sends actions through the session. */
+  /** Performs actions through the session. */
   act: (...actions: SessionAction[]) => Promise<void>;
   receive: (text: string) => Promise<void>;
   detach: (end?: SocketEnd) => Promise<void>;
@@ -204,7 +204,7 @@ export interface TestNode {
   media: TestMedia;
   local: LocalRooms;
   rooms: Rooms;
-  /** Returns the notifications since the last call, in words. */
+  /** Returns the notifications since the last call as text. */
   news: () => string[];
   notifications: Notification[];
   webhookUrls: (string | null)[];
@@ -212,7 +212,7 @@ export interface TestNode {
   requestIds: (string | undefined)[];
   /** The load of the rooms at each notification. */
   loads: RoomsLoad[];
-  /** Drops what was recorded so far, in a test of thousands of rounds. */
+  /** Drops what was recorded so far, for tests of thousands of rounds. */
   forget: () => void;
   advance: (seconds: number) => Promise<void>;
   connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;

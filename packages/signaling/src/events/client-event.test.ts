@@ -13,7 +13,7 @@ const OFFER = {
 };
 
 describe('media events of a client', () => {
-  test('an offer has its maps, without what is no track id or bitrate', () => {
+  test('parses the maps of an offer, without entries that are no track ids or bitrates', () => {
     expect(parseClientEvent(custom('sdpOffer', OFFER))).toEqual({
       type: 'sdpOffer',
       sdp: 'v=0',
@@ -29,7 +29,7 @@ describe('media events of a client', () => {
     });
   });
 
-  test('an offer without bitrates and with null for the mids is complete', () => {
+  test('accepts an offer without bitrates and with a null map of mids', () => {
     const { sdpOffer, trackIdToTrackMetadata } = OFFER;
     expect(
       parseClientEvent(custom('sdpOffer', { sdpOffer, trackIdToTrackMetadata, midToTrackId: null })),
@@ -39,7 +39,7 @@ describe('media events of a client', () => {
     });
   });
 
-  test('a bitrate is at most 1 Gbit/s, however large the number', () => {
+  test('caps a bitrate at 1 Gbit/s, however large the number', () => {
     const offer = { ...OFFER, trackIdToTrackBitrates: { t: 1.7e308, u: { l: 1e9, m: 1e10, h: 2 } } };
     expect(parseClientEvent(custom('sdpOffer', offer))).toMatchObject({
       bitrates: new Map([
@@ -52,12 +52,12 @@ describe('media events of a client', () => {
     ).toMatchObject({ bitrates: { h: 1e9 } });
   });
 
-  test('a bitrate beyond all numbers is none', () => {
+  test('ignores a bitrate beyond the range of numbers', () => {
     const endless = custom('sdpOffer', OFFER).replace('"t":5', '"t":1e999');
     expect(parseClientEvent(endless)).toMatchObject({ bitrates: new Map([['u', { l: 1 }]]) });
   });
 
-  test('a track id has at most 1,024 characters', () => {
+  test('ignores track ids longer than 1,024 characters', () => {
     const longest = 't'.repeat(1_024);
     const offer = { ...OFFER, midToTrackId: { '0': longest, '1': `${longest}t` } };
     expect(parseClientEvent(custom('sdpOffer', offer))).toMatchObject({ midToTrackId: new Map([['0', longest]]) });
@@ -67,21 +67,21 @@ describe('media events of a client', () => {
     expect(parseClientEvent(custom('sdpOffer', { ...OFFER, [key]: undefined })).type).toBe('invalid');
   });
 
-  test('custom events are understood without their wrapping, plain ones not within it', () => {
+  test('accepts custom events unwrapped, but not plain events wrapped', () => {
     expect(parseClientEvent('{"type":"renegotiateTracks"}').type).toBe('renegotiateTracks');
     expect(parseClientEvent(custom('renegotiateTracks', undefined)).type).toBe('renegotiateTracks');
     expect(parseClientEvent(custom('connect', { metadata: 1 })).type).toBe('invalid');
   });
 
-  test('an event that is too long is not parsed', () => {
+  test('does not parse an event that is too long', () => {
     expect(parseClientEvent(`"${'x'.repeat(MAX_EVENT_LENGTH)}"`)).toEqual({ type: 'invalid', reason: 'too long' });
   });
 
-  test('the reason of a refusal holds nothing of what the client sent', () => {
+  test('the reason of a refusal contains nothing that the client sent', () => {
     expect(parseClientEvent('{"type":"secret","data":"secret"}')).toEqual({ type: 'invalid', reason: 'unknown type' });
   });
 
-  test('whatever the text, the outcome is an event and never an error', () => {
+  test('returns an event for any text and never throws', () => {
     const types = [
       'connect',
       'custom',
@@ -115,8 +115,8 @@ describe('media events of a client', () => {
   });
 });
 
-describe('the depth of JSON text', () => {
-  test('is seen before it is parsed', () => {
+describe('the nesting depth of JSON text', () => {
+  test('detects deep nesting without parsing', () => {
     expect(nestsDeeper(`${'['.repeat(10)}${']'.repeat(10)}`, 10)).toBe(false);
     expect(nestsDeeper(`${'['.repeat(11)}${']'.repeat(11)}`, 10)).toBe(true);
     expect(nestsDeeper(`[${'{},'.repeat(100)}{}]`, 2)).toBe(false);

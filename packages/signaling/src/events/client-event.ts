@@ -1,10 +1,10 @@
 import type { Variant } from '@bloom/sfu';
 import { isRecord, MAX_JSON_DEPTH, nestsDeeper } from './json.js';
 
-/** Longest text of one event, in UTF-16 code units. */
+/** Maximum length of an event's text, in UTF-16 code units. */
 export const MAX_EVENT_LENGTH = 1024 * 1024;
 const MAX_TRACK_ID_LENGTH = 1024;
-/** More than any camera sends. Sums over tracks and variants stay finite and far below the range of REMB. */
+/** More than any camera sends. Keeps sums over tracks and variants finite and far below the range of REMB. */
 const MAX_BITRATE_BPS = 1e9;
 
 export type Bitrates = Partial<Record<Variant, number>>;
@@ -20,7 +20,7 @@ export interface SdpOfferEvent {
 }
 
 export type ClientEvent =
-  /** `features`: additions to the protocol that the client knows, any strings. */
+  /** `features`: protocol additions that the client knows; arbitrary strings. */
   | { type: 'connect'; metadata: unknown; features: readonly unknown[] }
   | { type: 'disconnect' }
   | { type: 'updateEndpointMetadata'; metadata: unknown }
@@ -32,12 +32,12 @@ export type ClientEvent =
   | { type: 'setTargetTrackVariant'; trackId: string; variant: Variant }
   | { type: 'setTrackPaused'; trackId: string; paused: boolean }
   | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
-  /** Valid, but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
+  /** Valid but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
   | { type: 'noted' }
-  /** Not a known event; `reason` contains nothing that the client sent. */
+  /** Not a known event. `reason` contains nothing that the client sent. */
   | { type: 'invalid'; reason: string };
 
-/** Parses one media event. Never throws: an unusable one is `invalid`. */
+/** Parses a media event. Never throws: an unusable event is `invalid`. */
 export function parseClientEvent(text: string): ClientEvent {
   if (text.length > MAX_EVENT_LENGTH) return invalid('too long');
   if (nestsDeeper(text, MAX_JSON_DEPTH)) return invalid('nested too deep');
@@ -86,7 +86,7 @@ function parsePlain(type: string, data: unknown): ClientEvent | undefined {
   }
 }
 
-/** Parses the events that are wrapped in `custom`; they are accepted without the wrapper too. */
+/** Parses the events wrapped in `custom`, which are also accepted unwrapped. */
 function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
   const fields = isRecord(data) ? data : {};
   switch (type) {
@@ -146,7 +146,10 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
   };
 }
 
-/** Parses bits per second, at most `MAX_BITRATE_BPS`. A plain number is the variant `h`; keys other than l, m and h are dropped. */
+/**
+ * Parses bits per second, at most `MAX_BITRATE_BPS`. A plain number is for variant `h`; keys other than l, m, h are
+ * dropped.
+ */
 function parseBitrates(value: unknown): Bitrates | undefined {
   if (isBitrate(value)) return { h: Math.min(value, MAX_BITRATE_BPS) };
   if (!isRecord(value)) return undefined;

@@ -1,9 +1,9 @@
 /** Maximum nesting of a media event: metadata is copied and encoded recursively. */
 export const MAX_JSON_DEPTH = 512;
 
-/** Returns whether JSON text nests deeper than `max`, without parsing it. The result is arbitrary for text that is not JSON. */
+/** Returns whether JSON text nests deeper than `max`, without parsing it. The result is arbitrary for invalid JSON. */
 export function nestsDeeper(text: string, max: number): boolean {
-  // A level takes at least one character: nearly every event returns here.
+  // Each level takes at least one character, so nearly every event returns here.
   if (text.length <= max) return false;
   let depth = 0;
   let inString = false;

@@ -2,9 +2,9 @@ import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
 import type { DataCloseReason, MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
 import { hostCandidates } from '@bloom/webrtc';
 
-/** Encoders of media events for the client, as JSON text. */
+/** Encodes media events for the client as JSON text. */
 export const serverEvent = {
-  /** `features`: the additions to the protocol that both sides know. Without any the event is that of Jellyfish. */
+  /** `features`: protocol additions that both sides know. Without any the event equals Jellyfish's. */
   connected(id: string, others: readonly Endpoint[], features: readonly string[] = []): string {
     return plain('connected', {
       id,
@@ -60,7 +60,7 @@ export const serverEvent = {
     return custom('sdpAnswer', { type: 'answer', sdp, midToTrackId: toObject(midToTrackId) });
   },
 
-  /** The candidates of the server, one event each; they belong to the credentials of the preceding answer. */
+  /** The server's candidates, one event each. They belong to the credentials of the preceding answer. */
   candidates(endpoint: MediaEndpoint): string[] {
     return hostCandidates(endpoint).map((candidate) =>
       custom('candidate', { candidate, sdpMLineIndex: 0, sdpMid: null, usernameFragment: null }),
@@ -111,12 +111,12 @@ function tracksOf(tracks: readonly EndpointTrack[]) {
   };
 }
 
-/** Published SDKs put the address into a URL as it is: IPv6 has its brackets (RFC 7065 section 3.1). */
+/** Published SDKs put the address into a URL unchanged, so IPv6 needs brackets (RFC 7065, section 3.1). */
 function turnServer(address: string, serverPort: number, transport: string, { username, password }: RelayCredentials) {
   return { serverAddr: address.includes(':') ? `[${address}]` : address, username, password, serverPort, transport };
 }
 
-/** Ids are chosen by clients: no key may reach a prototype. */
+/** Clients choose the ids, so no key may reach a prototype. */
 function toObject(entries: Iterable<readonly [string, unknown]>): Record<string, unknown> {
   const object = Object.create(null) as Record<string, unknown>;
   for (const [key, value] of entries) object[key] = value;

@@ -15,8 +15,8 @@ async function receiving(...trackIds: string[]): Promise<ScriptedClient> {
   return client;
 }
 
-describe('a removed track', () => {
-  test('is spoken of immediately before the offerData of its cycle, and answered inactive with its id', async () => {
+describe('removed tracks', () => {
+  test('announces a removed track right before its offerData, and answers it inactive with its id', async () => {
     const client = await receiving('a:v');
     client.input(remove('a:v'));
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
@@ -25,7 +25,7 @@ describe('a removed track', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('is spoken of once', async () => {
+  test('announces a removed track only once', async () => {
     const client = await receiving('a:v');
     client.input(remove('a:v'));
     client.input(remove('a:v'));
@@ -35,12 +35,12 @@ describe('a removed track', () => {
     expect(client.heard().filter((event) => event.startsWith('tracksRemoved'))).toHaveLength(1);
   });
 
-  test('is spoken of once the client has had the time to apply the answer that named it', async () => {
+  test('announces a removal once the client has had time to apply the answer that named the track', async () => {
     const client = await receiving('a:v');
     client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
     await client.sendOffer();
     client.input({ type: 'negotiated', generation: client.negotiation.generation });
-    // Chromium may begin the checks of a restart before the answer arrives.
+    // Chromium may start the checks of a restart before the answer arrives.
     client.input({ type: 'iceConnected', peerId: 'me', generation: client.negotiation.generation });
     client.heard();
     client.input(remove('a:w'));
@@ -49,7 +49,7 @@ describe('a removed track', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:w', 'offerData audio 0 video 2']);
   });
 
-  test('is spoken of with the next cycle when the client has offered anew', async () => {
+  test('announces a removal with the next cycle when the client has sent another offer', async () => {
     const client = await receiving('a:v');
     const add = (trackId: string) =>
       client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack(trackId)] });
@@ -66,7 +66,7 @@ describe('a removed track', () => {
     expect(client.heard().slice(-2)).toEqual(['tracksRemoved a: a:w', 'offerData audio 0 video 3']);
   });
 
-  test('that was announced but not answered is answered inactive, and removed in a further cycle', async () => {
+  test('answers a track removed before its answer inactive, and announces the removal in a further cycle', async () => {
     const client = joined('a:v', 'a:w');
     client.heard();
     client.input(remove('a:v'));
@@ -81,7 +81,7 @@ describe('a removed track', () => {
     ]);
   });
 
-  test('is answered inactive even when it goes while the media plane takes over the offer', async () => {
+  test('answers a track inactive even when it is removed while the media plane applies the offer', async () => {
     const client = joined('a:v');
     await client.sendOffer();
     client.input(remove('a:v'));
@@ -89,7 +89,7 @@ describe('a removed track', () => {
     expect(client.directions()).toEqual(['inactive']);
   });
 
-  test('that goes after the answer is removed in the next cycle', async () => {
+  test('announces a track removed after the answer in the next cycle', async () => {
     const client = joined('a:v');
     await client.sendOffer();
     await client.negotiated();
@@ -100,7 +100,7 @@ describe('a removed track', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('that was announced to a client without an offer is not removed before an answer named it', async () => {
+  test('a track announced to a client without an offer is not removed before an answer has named it', async () => {
     const client = joined('a:v');
     client.input({ type: 'timer', name: 'offer' });
     client.input(remove('a:v'));
@@ -116,7 +116,7 @@ describe('a removed track', () => {
     ]);
   });
 
-  test('that was never announced vanishes silently', async () => {
+  test('a track that was never announced disappears silently', async () => {
     const client = joined('a:v');
     client.input(add('a:w'));
     client.input(remove('a:w'));
@@ -124,7 +124,7 @@ describe('a removed track', () => {
     expect(client.heard().slice(3)).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('that comes back under the same id is removed first and gets another m-line', async () => {
+  test('a track that returns under the same id is removed first and gets another m-line', async () => {
     const client = await receiving('a:v');
     client.input(remove('a:v'));
     client.input(add('a:v'));
@@ -142,7 +142,7 @@ describe('a removed track', () => {
   });
 });
 
-test('a dead m-line does not claim a track that has come back on another one', async () => {
+test('a dead m-line does not claim a track that has returned on another one', async () => {
   const client = await receiving('a:1', 'a:2');
   client.input(remove('a:1', 'a:2'));
   await client.cycle();
@@ -153,8 +153,8 @@ test('a dead m-line does not claim a track that has come back on another one', a
   expect(client.heard()).toEqual(['sdpAnswer {"0":"a:2"}', 'candidate']);
 });
 
-describe('an endpoint that goes', () => {
-  test('has its tracks removed first, then itself, then one cycle', async () => {
+describe('endpoints that leave', () => {
+  test('a leaving endpoint has its tracks removed first, then itself, then one cycle follows', async () => {
     const client = await receiving('a:v', 'a:w');
     client.input(gone);
     expect(client.heard()).toEqual(['tracksRemoved a: a:v a:w', 'endpointRemoved a', 'offerData audio 0 video 2']);
@@ -163,14 +163,14 @@ describe('an endpoint that goes', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v","1":"a:w"}', 'candidate']);
   });
 
-  test('without tracks is removed at once, without a cycle, even within one', () => {
+  test('a leaving endpoint without tracks is removed at once and without a cycle, even during one', () => {
     const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
     client.heard();
     client.input(gone);
     expect(client.heard()).toEqual(['endpointRemoved a']);
   });
 
-  test('with tracks that were never announced takes them along silently', async () => {
+  test('an endpoint with unannounced tracks leaves silently with them', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
     client.input(add('a:v'));
     client.heard();
@@ -179,7 +179,7 @@ describe('an endpoint that goes', () => {
     expect(client.heard()).toEqual(['endpointRemoved a', 'sdpAnswer {"0":"b:v"}', 'candidate']);
   });
 
-  test('within a cycle waits for its end', async () => {
+  test('an endpoint that leaves during a cycle is removed at its end', async () => {
     const client = joined('a:v');
     client.heard();
     client.input(gone);
@@ -190,7 +190,7 @@ describe('an endpoint that goes', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'endpointRemoved a', 'offerData audio 0 video 1']);
   });
 
-  test('and comes back with the same id is announced again after its removal, with what it is by then', async () => {
+  test('an endpoint that returns with the same id is announced after its removal, in its latest state', async () => {
     const client = joined('a:v');
     client.heard();
     client.input(gone);
@@ -214,7 +214,7 @@ describe('an endpoint that goes', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:new"}', 'candidate']);
   });
 
-  test('and comes back only for a moment is not seen to come back', async () => {
+  test('an endpoint that returns only for a moment is not announced', async () => {
     const client = joined('a:v');
     client.input(gone);
     client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a', videoTrack('a:new')) });
@@ -235,7 +235,7 @@ describe('an endpoint that goes', () => {
 });
 
 describe('slots', () => {
-  test('are counted with the dead ones, so that the count of a kind never falls', async () => {
+  test('counts dead slots too, so that the count of a kind never falls', async () => {
     const client = await receiving('a:1', 'a:2');
     client.input(remove('a:1', 'a:2'));
     await client.cycle();
@@ -244,7 +244,7 @@ describe('slots', () => {
     expect(client.heard().at(-1)).toBe('offerData audio 1 video 2');
   });
 
-  test('are reused after an answer made them inactive, with SSRCs and a name of their own', async () => {
+  test('reuses a slot after an answer made it inactive, with new SSRCs and a new name', async () => {
     const client = await receiving('a:1');
     const [before] = client.negotiation.outbound;
     const msid = /a=msid:.*/.exec(client.answer)?.[0];
@@ -260,7 +260,7 @@ describe('slots', () => {
     expect(/a=msid:.*/.exec(client.answer)?.[0]).not.toBe(msid);
   });
 
-  test('are not reused in the cycle that ends their track', async () => {
+  test('does not reuse a slot in the cycle that ends its track', async () => {
     const client = await receiving('a:1');
     client.input(remove('a:1'));
     client.input(add('a:2'));
@@ -270,7 +270,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:2']);
   });
 
-  test('are not reused while the client may have failed to apply the inactive answer', async () => {
+  test('does not reuse a slot while the client may have failed to apply the inactive answer', async () => {
     const client = await receiving('a:1');
     client.input(remove('a:1'));
     const late = await client.makeOffer();
@@ -279,7 +279,7 @@ describe('slots', () => {
     const crossing = await client.makeOffer();
     client.text(late);
     client.input({ type: 'negotiated', generation: client.negotiation.generation });
-    // The client has set this one: the answer is not to it, and fits only by chance.
+    // The client has set this offer. The answer belongs to another one and fits only by chance.
     client.text(crossing);
     client.input(add('a:2'));
     client.heard();
@@ -292,7 +292,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:3', '1 a:2']);
   });
 
-  test('keep their mid, SSRCs and names for the life of their track', async () => {
+  test('a slot keeps its mid, SSRCs and names for the lifetime of its track', async () => {
     const client = await receiving('a:1');
     const { outbound } = client.negotiation;
     const msid = /a=msid:.*/.exec(client.answer)?.[0];
@@ -302,7 +302,7 @@ describe('slots', () => {
     expect(client.answer).toContain(msid);
   });
 
-  test('of one kind take receiving m-lines of that kind in their order', async () => {
+  test('assigns the receiving m-lines of a kind to its slots in order', async () => {
     const client = new ScriptedClient().join(
       peerEndpoint('a', videoTrack('a:v1'), audioTrack('a:a1'), videoTrack('a:v2')),
     );
@@ -311,13 +311,13 @@ describe('slots', () => {
     expect(client.heard()).toContain('sdpAnswer {"0":"me:v","1":"a:a1","2":"a:v1","3":"a:v2"}');
   });
 
-  test('never share an SSRC', async () => {
+  test('slots never share an SSRC', async () => {
     const client = await receiving(...Array.from({ length: 40 }, (_, n) => `a:${n}`));
     const ssrcs = client.negotiation.outbound.flatMap((slot) => [slot.ssrc, slot.rtxSsrc]);
     expect(new Set(ssrcs).size).toBe(80);
   });
 
-  test('that the client offers beyond what it was asked for are answered inactive, without an entry', async () => {
+  test('answers m-lines beyond the requested number inactive, without an entry', async () => {
     const client = joined('a:v');
     client.spare = 1;
     client.heard();
@@ -326,7 +326,7 @@ describe('slots', () => {
     expect(client.heard()[0]).toBe('sdpAnswer {"1":"a:v"}');
   });
 
-  test('of a codec that the client does not offer are answered inactive, and used when it does', async () => {
+  test('answers a slot inactive while the client does not offer its codec', async () => {
     const client = joined('a:v');
     client.editOffer = (sdp) => sdp.replaceAll('VP8', 'VP9');
     client.heard();
@@ -341,7 +341,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound).toHaveLength(1);
   });
 
-  test('carry H264 under a payload type that every decoder takes', async () => {
+  test('sends H264 under a payload type that every decoder accepts', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { codec: 'h264' })));
     await client.cycle();
     expect(client.negotiation.outbound[0]?.codec).toEqual({
@@ -352,7 +352,7 @@ describe('slots', () => {
     });
   });
 
-  test('carry the audio level only when the track has one', async () => {
+  test('offers the audio level only for a track that has one', async () => {
     const client = new ScriptedClient().join(
       peerEndpoint('a', audioTrack('a:1', { audioLevel: true }), audioTrack('a:2', { audioLevel: false })),
     );
@@ -360,7 +360,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => slot.extensions)).toEqual([{ mid: 4, audioLevel: 1 }, { mid: 4 }]);
   });
 
-  test('of tracks that were captured together have one stream, others their own', async () => {
+  test('tracks that were captured together share a stream, others have their own', async () => {
     const client = new ScriptedClient().join(
       peerEndpoint('a', audioTrack('a:a', { streamId: 's' }), videoTrack('a:v', { streamId: 's' }), videoTrack('a:w')),
     );

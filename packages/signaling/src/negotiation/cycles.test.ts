@@ -6,7 +6,7 @@ const add = (...trackIds: string[]) =>
   ({ type: 'tracksAdded', endpointId: 'a', tracks: trackIds.map((trackId) => videoTrack(trackId)) }) as const;
 const remove = (...trackIds: string[]) => ({ type: 'tracksRemoved', endpointId: 'a', trackIds }) as const;
 
-/** In a room with one other peer without tracks, after a first cycle of its own. */
+/** Returns a client after its first cycle, in a room with one other peer without tracks. */
 async function settled(): Promise<ScriptedClient> {
   const client = new ScriptedClient().join(peerEndpoint('a'));
   client.publish('me:v', 'video');
@@ -17,22 +17,22 @@ async function settled(): Promise<ScriptedClient> {
   return client;
 }
 
-describe('a cycle', () => {
-  test('is started by renegotiateTracks', () => {
+describe('the course of a cycle', () => {
+  test('renegotiateTracks starts a cycle', () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.custom('renegotiateTracks');
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
   });
 
-  test('is started by tracks of others', () => {
+  test('tracks of others start a cycle', () => {
     const client = new ScriptedClient().join(peerEndpoint('a'));
     client.heard();
     client.input(add('a:v'));
     expect(client.heard()).toEqual(['tracksAdded a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('is started by the removal of tracks of others', async () => {
+  test('the removal of tracks of others starts a cycle', async () => {
     const client = new ScriptedClient().join(someone);
     await client.cycle();
     client.heard();
@@ -40,7 +40,7 @@ describe('a cycle', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('is not started by tracks that came and went before the client was told', async () => {
+  test('tracks that come and go before the client learns of them start no cycle', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.input(add('a:v'));
@@ -50,7 +50,7 @@ describe('a cycle', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v"}', 'candidate']);
   });
 
-  test('asks with the relay servers and the counts, both always there', () => {
+  test('offerData always contains the relay servers and the counts', () => {
     const endpoint = {
       address: '192.0.2.1',
       port: 50_000,
@@ -72,7 +72,7 @@ describe('a cycle', () => {
     });
   });
 
-  test('names the servers and candidates of both families, IPv6 in brackets', async () => {
+  test('offers servers and candidates of both address families, IPv6 in brackets', async () => {
     const fingerprint = { algorithm: 'sha-256', value: '' } as const;
     const endpoint = { address: '192.0.2.1', secondAddress: '2001:db8::1', port: 50_000, tcpPort: 3478, fingerprint };
     const client = new ScriptedClient({ endpoint }).join(someone);
@@ -93,7 +93,7 @@ describe('a cycle', () => {
     ]);
   });
 
-  test('is answered only when the media plane is ready', async () => {
+  test('sends the answer only when the media plane is ready', async () => {
     const client = new ScriptedClient().join(someone);
     client.heard();
     await client.sendOffer();
@@ -104,7 +104,7 @@ describe('a cycle', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('sends its candidate after every answer, never before', async () => {
+  test('sends the candidate after every answer, never before', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     await client.cycle();
@@ -121,7 +121,7 @@ describe('a cycle', () => {
     });
   });
 
-  test('has new credentials of the server after a restart by the client, and a rising generation', async () => {
+  test('a restart by the client gets new server credentials and a higher generation', async () => {
     const client = await settled();
     const first = client.negotiation;
     client.custom('renegotiateTracks');
@@ -134,7 +134,7 @@ describe('a cycle', () => {
     expect(second.ice.localPwd.length).toBeGreaterThanOrEqual(22);
   });
 
-  test('keeps the credentials of the server when the client did not restart, and ends with its answer', async () => {
+  test('without a restart the server keeps its credentials and the cycle ends with the answer', async () => {
     const client = await settled();
     const { ice } = client.negotiation;
     client.editOffer = (sdp) =>
@@ -155,7 +155,7 @@ describe('a cycle', () => {
 });
 
 describe('one cycle at a time', () => {
-  test('a request within a cycle is owed another cycle, whose offerData comes after it', async () => {
+  test('a request during a cycle is followed by another cycle, whose offerData comes after it', async () => {
     const client = await settled();
     for (const moment of ['offer', 'answer', 'ice'] as const) {
       client.custom('renegotiateTracks');
@@ -173,7 +173,7 @@ describe('one cycle at a time', () => {
     }
   });
 
-  test('several causes within a cycle make one more cycle', async () => {
+  test('several causes during a cycle lead to one more cycle', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.custom('renegotiateTracks');
@@ -208,7 +208,7 @@ describe('one cycle at a time', () => {
     expect(client.directions()).toEqual(['sendonly']);
   });
 
-  test('both sides at once: new m-lines are accepted in any offer', async () => {
+  test('accepts new m-lines in any offer when both sides start at once', async () => {
     const client = await settled();
     client.input(add('a:v'));
     client.publish('me:2', 'audio');
@@ -224,7 +224,7 @@ describe('one cycle at a time', () => {
     expect(client.asked()).toContainEqual(expect.objectContaining({ type: 'publish' }));
   });
 
-  test('the publishing client is never told of its own tracks', () => {
+  test("never announces a client's own tracks to it", () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.input({ type: 'tracksAdded', endpointId: 'me', tracks: [videoTrack('me:v')] });
@@ -233,7 +233,7 @@ describe('one cycle at a time', () => {
 });
 
 describe('the end of a cycle', () => {
-  test('is DTLS for the first one', async () => {
+  test('the first cycle ends with DTLS', async () => {
     const client = new ScriptedClient().join(someone);
     client.custom('renegotiateTracks');
     await client.sendOffer();
@@ -245,7 +245,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('is ICE with the credentials of this answer for later ones', async () => {
+  test('later cycles end when ICE connects with the credentials of their answer', async () => {
     const client = await settled();
     const old = client.negotiation.generation;
     client.custom('renegotiateTracks');
@@ -260,7 +260,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
   });
 
-  test('comes after 5 seconds without ICE, so that the queue is not stuck', async () => {
+  test('a cycle ends after 5 seconds without ICE, so that the queue is not stuck', async () => {
     const client = new ScriptedClient().join(someone);
     client.custom('renegotiateTracks');
     await client.sendOffer();
@@ -272,7 +272,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('stops the timer', async () => {
+  test('the end of a cycle stops the timer', async () => {
     const client = new ScriptedClient().join(someone);
     await client.sendOffer();
     await client.negotiated();
@@ -281,7 +281,7 @@ describe('the end of a cycle', () => {
     expect(client.timers()).toEqual(['no ice']);
   });
 
-  test('is not brought about by a timer that is late', async () => {
+  test('a late timer does not end a cycle', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.custom('renegotiateTracks');
@@ -293,15 +293,15 @@ describe('the end of a cycle', () => {
   });
 });
 
-describe('an offer', () => {
-  test('that was not asked for is ignored', async () => {
+describe('late, repeated and missing offers', () => {
+  test('ignores an unsolicited offer', async () => {
     const client = await settled();
     await client.sendOffer();
     expect(client.asked().map((action) => action.type)).toEqual(['warn']);
     expect(client.heard()).toEqual([]);
   });
 
-  test('that comes twice is ignored the second time', async () => {
+  test('ignores a repeated offer', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     const offer = await client.makeOffer();
@@ -311,7 +311,7 @@ describe('an offer', () => {
     expect(client.asked().map((action) => action.type)).toEqual(['warn']);
   });
 
-  test('that does not come within 10 seconds makes the machine idle, and it tries again after 10 more', async () => {
+  test('an offer missing for 10 seconds makes the machine idle, and it tries again after 10 more', async () => {
     const client = new ScriptedClient().join(someone);
     expect(client.timers()).toEqual(['offer 10000']);
     client.heard();
@@ -324,7 +324,7 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('that does not come is asked for again with the next cause', () => {
+  test('requests a missing offer again at the next cause', () => {
     const client = new ScriptedClient().join(someone);
     client.input({ type: 'timer', name: 'offer' });
     client.timers();
@@ -334,7 +334,7 @@ describe('an offer', () => {
     expect(client.timers()).toEqual(['no retry', 'offer 10000']);
   });
 
-  test('that comes after the 10 seconds is still the answer to what was asked', async () => {
+  test('accepts an offer that comes after the 10 seconds as the answer to the request', async () => {
     const client = new ScriptedClient().join(someone);
     const offer = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -346,7 +346,7 @@ describe('an offer', () => {
     expect(client.heard().at(-1)).toBe('offerData audio 0 video 1');
   });
 
-  test('that crosses the next offerData is made up for by one more cycle', async () => {
+  test('an offer that crosses the next offerData is corrected by one more cycle', async () => {
     const client = new ScriptedClient().join(someone);
     const late = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -359,7 +359,7 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('that comes when the cycle of the one before it has ended is made up for at once', async () => {
+  test('an offer that comes after the following cycle has ended is corrected at once', async () => {
     const client = new ScriptedClient().join(someone);
     const late = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -375,7 +375,7 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('is made up for however many came late: the client has set the last one', async () => {
+  test('corrects any number of late offers, of which the client has set the last one', async () => {
     const client = new ScriptedClient().join(someone);
     const late = [await client.makeOffer()];
     for (let i = 0; i < 3; i++) {
@@ -390,7 +390,7 @@ describe('an offer', () => {
     answer(late[0] ?? '');
     client.text(late[1] ?? '');
     client.connected();
-    // The rest arrives behind the next `offerData`, and is taken for the answers to this one and the one after it.
+    // The rest arrives after the next `offerData` and is taken for the answers to this one and the one after it.
     const fifth = await client.makeOffer();
     answer(late[2] ?? '');
     client.text(late[3] ?? '');
@@ -403,7 +403,7 @@ describe('an offer', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('with fewer m-lines than asked for leaves the rest for a later cycle, not at once', async () => {
+  test('leaves m-lines missing from an offer to a later cycle instead of requesting them at once', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v'), audioTrack('a:a')));
     client.editOffer = (sdp) => sdp.replace(/m=video[^]*/, '').replace('BUNDLE 0 1', 'BUNDLE 0');
     await client.sendOffer();

@@ -1,21 +1,24 @@
 /**
- * Decides when a cycle of negotiation starts and when it has ended. It knows nothing of the contents.
+ * Decides when a negotiation cycle starts and when it has ended. It knows nothing of the contents.
  *
- * The client is always the offerer: `offerData`, its offer, our answer, then ICE restarts. It can add or remove tracks only
- * after a complete cycle, so a missing cycle is a deadlock while a superfluous one is harmless.
+ * The client is always the offerer: `offerData`, its offer, our answer, then an ICE restart. It can add or remove
+ * tracks only after a complete cycle, so a missing cycle is a deadlock while a superfluous one is harmless.
  */
 import type { SessionTimer } from '@bloom/rooms';
 
-/** Time for the client to answer `offerData`: some versions fail to build an offer and remain silent. */
+/** Time that the client has to answer `offerData`. Some versions fail to build an offer and stay silent. */
 const OFFER_TIMEOUT_MS = 10_000;
-/** Pause until the next attempt after that, unless there is a new reason before. */
+/** Pause before the next attempt, unless a new reason comes up first. */
 const RETRY_MS = 10_000;
-/** Time for ICE to connect with new credentials. The queue must not be stuck, so the cycle ends while ICE continues. */
+/**
+ * Time that ICE has to connect with new credentials. Then the cycle ends while ICE continues, so that the queue moves
+ * on.
+ */
 const ICE_TIMEOUT_MS = 5_000;
 
 /**
- * `offering`: waiting for the client's offer; `answering`: waiting for the media plane to apply it; `connecting`: answered,
- * waiting for ICE.
+ * `offering`: waiting for the client's offer; `answering`: waiting for the media plane to apply it; `connecting`:
+ * answered, waiting for ICE.
  */
 type CycleState = 'idle' | 'offering' | 'answering' | 'connecting';
 
@@ -35,13 +38,13 @@ export class Cycles {
   #owed = false;
   /** The last `offerData` was not answered in time. A late offer is still accepted as its answer. */
   #stalled = false;
-  /** Number of `offerData` without an offer so far. */
+  /** Number of unanswered `offerData`. */
   #unanswered = 0;
   #crossed = false;
   #generation = 0;
-  /** First generation of the transport, which ends when DTLS is connected. */
+  /** First generation of the transport; its cycle ends when DTLS connects. */
   readonly #first: number;
-  /** Generation of the credentials in use: they are kept when the client did not restart ICE. */
+  /** Generation of the current credentials, which are kept when the client does not restart ICE. */
   #credentials = 0;
   #connectedGeneration = 0;
   #dtlsConnected = false;
@@ -57,7 +60,7 @@ export class Cycles {
     return this.#generation;
   }
 
-  /** The client requests an `offerData` that is sent from now on. */
+  /** Handles the client's request for a cycle whose `offerData` is yet to be sent. */
   request(): void {
     this.#owed = true;
     this.#startIfIdle();
@@ -69,8 +72,8 @@ export class Cycles {
   }
 
   /**
-   * Returns whether an offer was expected. An offer that arrives after the next `offerData` answers that one instead, which
-   * a further cycle corrects.
+   * Returns whether an offer was expected. An offer that arrives after the next `offerData` is taken as the answer to
+   * that one, which a further cycle corrects.
    */
   acceptOffer(): boolean {
     const wanted = this.#state === 'offering' || (this.#state === 'idle' && this.#stalled);
@@ -83,14 +86,14 @@ export class Cycles {
   }
 
   /**
-   * The accepted offer came late, or an earlier `offerData` was never answered: the client may have set another offer meanwhile,
-   * which the answer does not fit, so that it cannot apply it.
+   * True when the accepted offer came late or an earlier `offerData` was never answered. The client may have set
+   * another offer since, and then cannot apply the answer because it does not match.
    */
   get mayHaveCrossed(): boolean {
     return this.#crossed;
   }
 
-  /** The offer was valid. Returns the generation of this negotiation. */
+  /** Records a valid offer. Returns the generation of this negotiation. */
   negotiating(restarted: boolean): number {
     this.#hooks.clearTimer(this.#stalled ? 'retry' : 'offer');
     this.#stalled = false;
@@ -100,12 +103,12 @@ export class Cycles {
     return this.#generation;
   }
 
-  /** Returns whether the answer may be sent: the media plane is ready for this generation. */
+  /** Returns true when the media plane is ready for this generation, so the answer may be sent. */
   isAnswerDue(generation: number): boolean {
     return this.#state === 'answering' && generation === this.#generation;
   }
 
-  /** The answer has been sent. `incomplete`: the client offered fewer m-lines than requested. */
+  /** Records that the answer was sent. `incomplete`: the client offered fewer m-lines than requested. */
   answered({ incomplete }: { incomplete: boolean }): void {
     this.#state = 'connecting';
     if (incomplete) this.#hooks.setTimer('retry', RETRY_MS);

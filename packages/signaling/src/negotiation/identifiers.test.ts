@@ -6,7 +6,7 @@ const choose = chooser(7);
 const random = (n: number) => Uint8Array.from({ length: n }, () => choose(256));
 
 describe('random identifiers', () => {
-  test('ICE credentials are as long as the standard asks, of its characters, and never the same', () => {
+  test('ICE credentials have the length and characters that the standard requires, and never repeat', () => {
     const identifiers = new Identifiers(random);
     const all = Array.from({ length: 100 }, () => identifiers.iceCredentials());
     for (const { ufrag, pwd } of all) {
@@ -16,7 +16,7 @@ describe('random identifiers', () => {
     expect(new Set(all.map(({ ufrag }) => ufrag)).size).toBe(100);
   });
 
-  test('a session id is a positive number that JavaScript holds exactly', () => {
+  test('a session id is a positive number that JavaScript represents exactly', () => {
     for (const byte of [0, 0x7f, 0xff]) {
       const id = new Identifiers((n) => new Uint8Array(n).fill(byte)).sessionId();
       expect(id).toMatch(/^[1-9]\d*$/);

@@ -29,7 +29,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('join' as const) }) },
 );
 
-/** Peers of one room and a program of what their users do. */
+/** The peers of one room and a program of their users' actions. */
 class World {
   readonly complaints: string[] = [];
   readonly lanes = new Lanes();
@@ -48,7 +48,7 @@ class World {
     return this.#peers.flatMap((peer, number) => (peer?.present === true ? [[`p${number}`, peer]] : []));
   }
 
-  /** Runs the program, each step at some moment; then lets everything come to rest. */
+  /** Runs the program, each step at an arbitrary moment, then lets everything settle. */
   async run(program: readonly Step[]): Promise<number> {
     for (const { peer, operation } of program) this.lanes.push('users', () => this.#operate(peer, operation));
     let steps = 0;
@@ -80,7 +80,7 @@ class World {
       if (operation.do === 'join') this.#join(number);
       return;
     }
-    // Applications add tracks once they have joined; until then they wait.
+    // Applications add tracks only once they have joined.
     if (!peer.joined && operation.do !== 'leave' && operation.do !== 'lose') {
       this.lanes.push('users', () => this.#operate(number, operation));
       return;
@@ -115,7 +115,7 @@ class World {
   }
 }
 
-/** What has to be true once nothing is under way any more. */
+/** Checks what must hold once nothing is in progress. */
 function expectSettled(world: World): void {
   expect(world.complaints).toEqual([]);
   const present = world.present();
@@ -132,7 +132,7 @@ function expectSettled(world: World): void {
     const expected = others.flatMap(([, other]) =>
       [...other.sdk.localTrackIdToTrack].map(([trackId, { track, metadata }]) => [trackId, track?.kind, metadata]),
     );
-    // A context with a track is one whose `trackReady` came.
+    // A context has a track once its `trackReady` came.
     const received = Object.values(peer.sdk.getRemoteTracks()).map((c) => [c.trackId, c.track?.kind, c.metadata]);
     expect(received.toSorted()).toEqual(expected.toSorted());
     expect(Object.keys(peer.sdk.getRemoteEndpoints()).toSorted()).toEqual(others.map(([other]) => other));
@@ -144,7 +144,7 @@ function expectSettled(world: World): void {
 }
 
 describe('clients with the published SDK in one room', () => {
-  test('whatever they do and however messages interleave, all promises resolve and all see the same tracks', async () => {
+  test('all promises resolve and all clients see the same tracks, however messages interleave', async () => {
     const step = fc.record({ peer: fc.nat(2), operation });
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.array(step, { minLength: 5, maxLength: 60 }), async (seed, program) => {

@@ -5,16 +5,16 @@ import { boundedMetadata, MAX_CONNECTED_LENGTH } from './newcomer.js';
 import { RemoteEndpoint, type RemoteTrack } from './remote.js';
 
 /**
- * The other endpoints of the room as one client knows them, and the events that are still to be sent.
+ * The other endpoints of the room as one client knows them, and the events not yet sent to it.
  *
  * Events that block the client until an answer (tracks added and removed) wait for `announce()`, which precedes the
- * `offerData` of their cycle. All others are sent at once, unless they name a track or endpoint that the client does not
- * know yet, or does not know any more.
+ * `offerData` of their cycle. All others are sent at once, unless they name a track or endpoint that the client does
+ * not know yet or no longer knows.
  */
 export class KnownRoom {
   readonly #send: (text: string) => void;
   readonly #endpoints = new Map<string, RemoteEndpoint>();
-  /** Endpoints that left the room while the client still had tracks of them. */
+  /** Endpoints that left the room while the client still had some of their tracks. */
   readonly #departing: RemoteEndpoint[] = [];
 
   constructor(send: (text: string) => void) {
@@ -96,7 +96,7 @@ export class KnownRoom {
     this.sendChanges(track);
   }
 
-  /** Sends the changes of a track since the last call, once the client has it. */
+  /** Sends a track's changes since the last call, once the client has the track. */
   sendChanges(track: RemoteTrack): void {
     if (track.stage !== 'answered' || track.gone) return;
     const { endpointId, trackId } = track;
@@ -108,7 +108,7 @@ export class KnownRoom {
     if (voice !== undefined) this.#send(serverEvent.vadNotification(trackId, voice));
   }
 
-  /** Returns a track of the room, whether the client knows it or not. */
+  /** Returns a track of the room, whether or not the client knows it. */
   findTrack(trackId: string): RemoteTrack | undefined {
     for (const endpoint of this.#endpoints.values()) {
       const track = endpoint.tracks.get(trackId);
@@ -117,7 +117,7 @@ export class KnownRoom {
     return undefined;
   }
 
-  /** Returns whether `announce()` would send anything, which a cycle has to follow. */
+  /** Returns whether `announce()` would send anything; a cycle must then follow. */
   needsCycle(): boolean {
     // Called for every session when an endpoint joins or leaves: must not allocate.
     for (const endpoint of this.#departing) if (hasAnnounceableRemoval(endpoint)) return true;
@@ -130,8 +130,9 @@ export class KnownRoom {
   }
 
   /**
-   * Sends the blocking events: tracks removed, endpoints removed, tracks added, in this order. A removed track is named only
-   * when the client has applied the answer that named it. Returns the announced tracks, which need slots before the `offerData` that must follow.
+   * Sends the blocking events: tracks removed, endpoints removed, tracks added, in this order. The removal of a track
+   * waits until the client has applied the answer that named it. Returns the announced tracks, which need slots before
+   * the `offerData` that must follow.
    */
   announce(): RemoteTrack[] {
     for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) this.#announceRemovals(endpoint);
@@ -178,7 +179,7 @@ export class KnownRoom {
 
 const addedTexts = new WeakMap<Endpoint, string>();
 
-/** Returns a text that is the same for all sessions of the room: encoded once. */
+/** Returns the text of the event, which is encoded once because it is the same for all sessions of the room. */
 function addedText(endpoint: Endpoint): string {
   let text = addedTexts.get(endpoint);
   if (text === undefined) {

@@ -3,7 +3,7 @@ import { peerEndpoint, ScriptedClient } from '../testing/scripted-client.js';
 
 let client: ScriptedClient;
 
-/** Joined, with a camera and a microphone published. */
+/** The client has joined and publishes a camera and a microphone. */
 beforeEach(async () => {
   client = new ScriptedClient().join(peerEndpoint('a'));
   client.publish('me:v', 'video');
@@ -16,8 +16,8 @@ beforeEach(async () => {
 
 const inbound = (): string[] => client.negotiation.inbound.map(({ trackId }) => trackId);
 
-describe('a permission that is taken away', () => {
-  test('makes the m-line inactive with the next offer, and active again once it is given back', async () => {
+describe('permissions to publish', () => {
+  test('the m-line of a kind is inactive while its permission is revoked, from the next offer on', async () => {
     client.input({ type: 'setPublishes', kinds: ['audio'] });
     expect(client.asked()).toEqual([{ type: 'unpublish', trackIds: ['me:v'] }]);
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
@@ -33,7 +33,7 @@ describe('a permission that is taken away', () => {
     expect(client.asked()).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ trackId: 'me:v' }] }]);
   });
 
-  test('leaves the client its encodings, for the time that it is given back', async () => {
+  test('a client keeps its encodings while its permission is revoked', async () => {
     const { sender } = client.publish('me:s', 'video', { rids: ['l', 'm', 'h'] });
     client.custom('renegotiateTracks');
     await client.cycle();
@@ -45,18 +45,20 @@ describe('a permission that is taken away', () => {
     expect(client.negotiation.inbound.at(-1)).toMatchObject({ trackId: 'me:s', rids: ['l', 'm', 'h'] });
   });
 
-  test('starts no negotiation when nothing changes', () => {
+  test('an unchanged permission starts no negotiation', () => {
     client.input({ type: 'setPublishes', kinds: ['video', 'audio'] });
-    expect([client.heard(), client.asked()]).toEqual([[], []]);
+    expect(client.heard()).toEqual([]);
+    expect(client.asked()).toEqual([]);
   });
 
-  test('starts no negotiation with a client that has nothing to negotiate yet', async () => {
-    // Without m-lines to ask for it would offer none, which cannot be answered.
+  test('a changed permission starts no negotiation with a client that has nothing to negotiate yet', async () => {
+    // Without any m-line to request, the client would offer none, which cannot be answered.
     const listener = new ScriptedClient().join(peerEndpoint('a'));
     listener.heard();
     listener.asked();
     listener.input({ type: 'setPublishes', kinds: ['audio'] });
-    expect([listener.heard(), listener.asked()]).toEqual([[], []]);
+    expect(listener.heard()).toEqual([]);
+    expect(listener.asked()).toEqual([]);
 
     listener.publish('me:v', 'video');
     listener.publish('me:a', 'audio');
@@ -65,7 +67,7 @@ describe('a permission that is taken away', () => {
     expect(listener.directions()).toEqual(['inactive', 'recvonly']);
   });
 
-  test('counts for an offer that is under way, without another negotiation', async () => {
+  test('a permission revoked while an offer is processed applies to it without another negotiation', async () => {
     const newcomer = new ScriptedClient().join();
     newcomer.publish('me:v', 'video');
     newcomer.custom('renegotiateTracks');
@@ -76,7 +78,7 @@ describe('a permission that is taken away', () => {
     expect(newcomer.heard()).not.toContain('offerData audio 0 video 0');
   });
 
-  test('holds for a client that connects later, and never ends the peer', async () => {
+  test('a revoked permission applies to a client that connects later, and never ends the peer', async () => {
     const restricted = new ScriptedClient({ publishes: ['audio'] });
     restricted.input({ type: 'setPublishes', kinds: [] });
     restricted.join();
@@ -89,7 +91,7 @@ describe('a permission that is taken away', () => {
     expect(restricted.asked().map(({ type }) => type)).toEqual(['join', 'warn', 'negotiate']);
   });
 
-  test('is logged the 1st, 2nd, 4th, 8th time a client offers the track all the same', async () => {
+  test('logs occurrences 1, 2, 4, 8 and so on of a client that offers a denied track anyway', async () => {
     client.input({ type: 'setPublishes', kinds: [] });
     let warnings = 0;
     for (let i = 0; i < 10; i++) {
@@ -101,8 +103,8 @@ describe('a permission that is taken away', () => {
   });
 });
 
-describe('a track that the backend removed', () => {
-  test('is negotiated away and refused under its id, while another may come', async () => {
+describe('tracks removed by the backend', () => {
+  test('a track removed by the backend is negotiated away and its id refused, while others are accepted', async () => {
     client.input({ type: 'trackRemovedByServer', trackId: 'me:v' });
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
     await client.cycle();
@@ -114,13 +116,13 @@ describe('a track that the backend removed', () => {
   });
 });
 
-test('the client is notified of a mute of its own track only', () => {
+test('notifies a client only of mutes of its own tracks', () => {
   client.input({ type: 'trackMutedByServer', trackId: 'me:a', muted: true });
   client.input({ type: 'trackMutedByServer', trackId: 'other', muted: true });
   expect(client.takeEvents()).toEqual([{ type: 'trackMutedByServer', data: { trackId: 'me:a', muted: true } }]);
 });
 
-test('a message of the backend is a custom event', () => {
+test('sends a message of the backend as a custom event', () => {
   client.input({ type: 'roomMessage', message: { topic: 'poll', data: { question: 'Tea?' } } });
   expect(client.takeEvents()).toEqual([{ type: 'roomMessage', data: { topic: 'poll', data: { question: 'Tea?' } } }]);
 });

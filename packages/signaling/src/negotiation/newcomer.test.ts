@@ -3,11 +3,11 @@ import type { Endpoint } from '@bloom/rooms';
 import { peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 import { MAX_CONNECTED_LENGTH } from './newcomer.js';
 
-/** An endpoint as large as the limits of metadata allow: 256 KiB on four tracks. */
+/** An endpoint as large as the metadata limits allow: 256 KiB on four tracks. */
 const heavy = (id: string): Endpoint =>
   peerEndpoint(id, ...[1, 2, 3, 4].map((n) => videoTrack(`${id}:${n}`, { metadata: 'x'.repeat(65_000) })));
 
-test('a room full of metadata lets newcomers in, and shows them the metadata of the modest', () => {
+test('a newcomer to a room full of metadata gets in and receives the metadata of modest participants', () => {
   const client = new ScriptedClient();
   const sent: string[] = [];
   const handle = client.session.handle.bind(client.session);

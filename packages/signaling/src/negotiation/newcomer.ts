@@ -1,11 +1,11 @@
 import type { Endpoint } from '@bloom/rooms';
 
-/** UTF-16 code units of `connected` beyond which metadata is left out. */
+/** Length of `connected`, in UTF-16 code units, beyond which metadata is left out. */
 export const MAX_CONNECTED_LENGTH = 1024 * 1024;
 
 /**
- * Returns the endpoints with as much metadata as a newcomer receives at once, the smallest first: participants with large
- * metadata are shown without it, so that they cannot keep newcomers out or displace the metadata of others.
+ * Returns the endpoints with as much metadata as a newcomer receives at once, smallest first. Participants with large
+ * metadata are shown without it, so they can neither keep newcomers out nor displace the metadata of others.
  */
 export function boundedMetadata(endpoints: readonly Endpoint[]): Endpoint[] {
   let left = MAX_CONNECTED_LENGTH;
@@ -19,7 +19,7 @@ export function boundedMetadata(endpoints: readonly Endpoint[]): Endpoint[] {
   return endpoints.map((endpoint) => (shown.has(endpoint) ? endpoint : withoutMetadata(endpoint)));
 }
 
-/** Metadata of tracks is sent twice, for older and for newer clients. */
+/** Counts track metadata twice, because it is sent for older and for newer clients. */
 function lengthOf({ metadata, tracks }: Endpoint): number {
   let length = textLength(metadata);
   for (const track of tracks) length += 2 * textLength(track.metadata);

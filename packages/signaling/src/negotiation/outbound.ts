@@ -15,7 +15,7 @@ export interface PlannedMedia {
   line: OfferedMedia;
   published: PublishedMedia | undefined;
   slot: Slot | undefined;
-  /** Payload type of the slot's track for this client; null when it does not offer the codec. */
+  /** Payload type that the client offers for the slot's track; null when it does not offer the codec. */
   codec: ChosenCodec | null;
 }
 
@@ -25,8 +25,8 @@ export interface OfferPlan {
 }
 
 /**
- * Matches the m-lines of an offer with the tracks that the client publishes and receives. Within a kind existing slots keep
- * their mids, and new ones take the remaining receiving m-lines in order.
+ * Matches the m-lines of an offer with the tracks that the client publishes and receives. Existing slots keep their
+ * mids; new slots take the remaining receiving m-lines of their kind in order.
  */
 export function matchSlots(
   media: readonly OfferedMedia[],
@@ -56,7 +56,7 @@ export function matchSlots(
   return { media: planned, outbound };
 }
 
-/** Returns the answer to an m-line by the present state of its track: tracks may be removed while an offer is processed. */
+/** Answers an m-line according to the current state of its track: tracks may be removed while an offer is processed. */
 export function answerMedia({ line, published, slot, codec }: PlannedMedia, cname: string): AnswerMedia {
   if (published?.type === 'receive') {
     return {

@@ -10,10 +10,10 @@ import {
 import { type Bitrates, isVariant, type SdpOfferEvent } from '../events/client-event.js';
 import type { Identifiers } from './identifiers.js';
 
-/** Tracks that one client may publish; every other client has to offer an m-line for each. */
+/** Maximum number of tracks per client; every other client has to offer an m-line for each. */
 const MAX_TRACKS = 32;
 
-/** Bits per second, for a client that announces none. */
+/** Bits per second for a client that announces none. */
 const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {
   video: { l: 150_000, m: 500_000, h: 2_500_000 },
   audio: { l: 35_000, m: 35_000, h: 35_000 },
@@ -31,7 +31,7 @@ export interface Publication {
   captureId: string | undefined;
 }
 
-/** The answer to an m-line on which the client sends, or has sent. */
+/** Answer to an m-line on which the client sends or has sent. */
 export type PublishedMedia =
   | { type: 'receive'; codec: ChosenCodec; extensions: AgreedExtensions; rids: readonly Variant[] }
   | { type: 'inactive' };
@@ -46,7 +46,7 @@ export interface PublicationPlan {
   denied: number;
 }
 
-/** The peer's media endpoint is beyond repair; the message is the reason of the close frame. */
+/** The peer's media endpoint is beyond repair; the message becomes the close reason. */
 export class UnacceptableOffer extends Error {
   override readonly name = 'UnacceptableOffer';
 }
@@ -60,14 +60,14 @@ export interface PublicationRules {
 
 type Refusal = 'refused';
 
-/** The tracks that one client publishes, as its offers change them. */
+/** The tracks that one client publishes, updated by each of its offers. */
 export class Publications {
   readonly #rules: PublicationRules;
   #byMid = new Map<string, Publication>();
-  /** The mids of the last offer that the client has ever sent on, each with its last track, for the map of mids. */
+  /** The last track of each mid on which the client has ever sent, for the map of mids. */
   readonly #lastTrackIds = new Map<string, string>();
 
-  /** Ids of tracks that the backend has removed. One per call of the backend; the connection ends them. */
+  /** Ids of tracks that the backend has removed, one per call of the backend. Kept until the connection ends. */
   readonly #withdrawn = new Set<string>();
 
   constructor(rules: PublicationRules) {
@@ -87,7 +87,7 @@ export class Publications {
     return this.#lastTrackIds.get(mid);
   }
 
-  /** Forgets the tracks that the client may not publish any more. Returns their ids. */
+  /** Forgets the tracks that the client may no longer publish. Returns their ids. */
   dropDenied(): string[] {
     const dropped: string[] = [];
     for (const [mid, { inbound }] of this.#byMid) {
@@ -224,7 +224,7 @@ export class Publications {
     offer: SdpOfferEvent,
     others: readonly Publication[],
   ): Publication {
-    // One audio and one video track form a stream that is played in sync; two of a kind would hide each other.
+    // One audio and one video track form a synchronized stream; two tracks of a kind would hide each other.
     const siblings = others.filter((other) => other.captureId !== undefined && other.captureId === line.streamId);
     const mates = siblings.some((other) => other.inbound.kind === inbound.kind) ? [] : siblings;
     return {
@@ -238,7 +238,7 @@ export class Publications {
   }
 }
 
-/** Returns false when subscribers have to negotiate the track anew, as another one under its id. */
+/** Returns false when subscribers have to renegotiate the track as a new one with the same id. */
 function isSameTrack(before: InboundTrack, after: InboundTrack): boolean {
   const { kind, codec, rids } = before;
   const isSimulcast = rids.length > 0;

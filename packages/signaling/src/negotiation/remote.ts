@@ -2,26 +2,26 @@ import type { EndpointTrack, EndpointType } from '@bloom/rooms';
 import type { Variant } from '@bloom/sfu';
 
 /**
- * How far a client knows a track. `pending`: not at all. `announced`: from `connected` or `tracksAdded`, but from no answer
- * yet. `answered`: from the map of mids of an answer. Changes of a track can only be sent while it is `answered`.
+ * What a client knows of a track. `pending`: nothing. `announced`: named by `connected` or `tracksAdded`, but by no
+ * answer yet. `answered`: in the map of mids of an answer. A track's changes can only be sent while it is `answered`.
  */
 export type TrackStage = 'pending' | 'announced' | 'answered';
 
-/** A track of another endpoint, and what its client knows of it. */
+/** A track of another endpoint and what the client knows of it. */
 export class RemoteTrack {
   stage: TrackStage = 'pending';
-  /** The client has applied an answer that names the track: from then on it may learn of the track's removal. */
+  /** The client has applied an answer that names the track, so it may now learn of the track's removal. */
   applied = false;
-  /** Removed from the room; the client may not know yet. */
+  /** The track was removed from the room; the client may not know yet. */
   gone = false;
-  /** The target variant that the client requested before it had the track. */
+  /** The variant that the client requested before it had the track. */
   target: Variant | undefined;
-  /** True while the client wants nothing of the track. */
+  /** True while the client has paused the track. */
   paused = false;
   voice: 'speech' | 'silence' | undefined;
   metadata: unknown;
   readonly disabled: Set<Variant>;
-  /** The last state that was sent to the client. */
+  /** The state last sent to the client. */
   #sent: { metadata: unknown; disabled: ReadonlySet<Variant>; voice: 'speech' | 'silence' | undefined };
 
   constructor(
@@ -41,7 +41,7 @@ export class RemoteTrack {
     return this.info.encodings.length === 0 ? variant === 'h' : this.info.encodings.includes(variant);
   }
 
-  /** Returns the present state of the track, for an announcement. */
+  /** Returns the current state of the track, for an announcement. */
   describe(): EndpointTrack {
     return {
       ...this.info,
@@ -56,7 +56,7 @@ export class RemoteTrack {
     this.#sent = { ...this.#sent, metadata: this.metadata, disabled: new Set(this.disabled) };
   }
 
-  /** Returns the changes since the last call, and records them as sent. */
+  /** Returns the changes since the last call and records them as sent. */
   takeChanges(): {
     metadataChanged: boolean;
     encodings: { encoding: Variant; enabled: boolean }[];
@@ -76,9 +76,9 @@ export class RemoteTrack {
 }
 
 export class RemoteEndpoint {
-  /** Present tracks by id. */
+  /** Current tracks by id. */
   readonly tracks = new Map<string, RemoteTrack>();
-  /** Removed tracks whose end the client does not know yet. */
+  /** Removed tracks that the client still considers present. */
   readonly leaving = new Set<RemoteTrack>();
   metadata: unknown;
 
@@ -107,7 +107,7 @@ export class RemoteEndpoint {
     if (track.stage !== 'pending') this.leaving.add(track);
   }
 
-  /** Returns whether the client still has a removed track with this id, with which it would confuse a new one. */
+  /** Returns true while the client still has a removed track with this id, which it would confuse with a new one. */
   isLeaving(trackId: string): boolean {
     for (const track of this.leaving) if (track.trackId === trackId) return true;
     return false;

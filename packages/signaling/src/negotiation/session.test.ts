@@ -4,30 +4,30 @@ import { audioTrack, media, peerEndpoint, ScriptedClient, videoTrack } from '../
 const someone = peerEndpoint('a', videoTrack('a:v'));
 
 describe('joining', () => {
-  test('an authenticated client hears nothing before it sent connect', () => {
+  test('an authenticated client receives nothing before it has sent connect', () => {
     const client = new ScriptedClient();
     client.input({ type: 'endpointAdded', endpoint: someone });
     client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
     expect(client.heard()).toEqual([]);
   });
 
-  test('connect asks the room with the metadata of the client', () => {
+  test('connect asks the room to join with the metadata of the client', () => {
     const client = new ScriptedClient();
     client.event('connect', { metadata: { deep: [1] } });
     expect(client.asked()).toEqual([{ type: 'join', metadata: { deep: [1] } }]);
   });
 
-  test.each(['{"type":"connect"}', '{"type":"connect","data":{}}'])('metadata missing in %s is null', (text) => {
+  test.each(['{"type":"connect"}', '{"type":"connect","data":{}}'])('treats metadata missing in %s as null', (text) => {
     const client = new ScriptedClient();
     client.text(text);
     expect(client.asked()).toEqual([{ type: 'join', metadata: null }]);
   });
 
-  test('in an empty room runs no cycle', () => {
+  test('joining an empty room starts no cycle', () => {
     expect(new ScriptedClient().join().heard()).toEqual(['connected']);
   });
 
-  test('in a room with tracks gets connected, tracksAdded per owner and offerData in one go', () => {
+  test('joining a room with tracks sends connected, tracksAdded per owner and offerData together', () => {
     const client = new ScriptedClient();
     client.event('connect', {});
     client.input({
@@ -46,7 +46,7 @@ describe('joining', () => {
     ]);
   });
 
-  test('a room of 150 with sound and picture is offered and answered in whole', async () => {
+  test('a room with 150 audio and video publishers is offered and answered completely', async () => {
     const others = Array.from({ length: 150 }, (_, i) =>
       peerEndpoint(`p${i}`, audioTrack(`${i}:a`), videoTrack(`${i}:v`)),
     );
@@ -55,7 +55,7 @@ describe('joining', () => {
     expect(client.directions().filter((direction) => direction === 'sendonly')).toHaveLength(300);
   });
 
-  test('gets all keys of everybody else, never itself', () => {
+  test('a joining client receives all fields of every other endpoint, never its own', () => {
     const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'], metadata: 'm' });
     const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')), peerEndpoint('me'), {
       id: 'f',
@@ -90,7 +90,7 @@ describe('joining', () => {
     });
   });
 
-  test('a second connect on the same socket is ignored', () => {
+  test('ignores a second connect on the same socket', () => {
     const client = new ScriptedClient().join();
     client.asked();
     client.event('connect', { metadata: 'other' });
@@ -98,7 +98,7 @@ describe('joining', () => {
   });
 
   test.each(['renegotiateTracks', 'disconnect', 'updateEndpointMetadata', 'muteTrack'])(
-    '%s before connect is ignored',
+    'ignores %s before connect',
     (type) => {
       const client = new ScriptedClient();
       client.event(type, { metadata: 1, trackId: 'x' });
@@ -108,7 +108,7 @@ describe('joining', () => {
 });
 
 describe('leaving without closing the socket', () => {
-  test('is told to the room, and nothing more is sent', () => {
+  test('leaving notifies the room, and nothing more is sent', () => {
     const client = new ScriptedClient().join(someone);
     client.heard();
     client.asked();
@@ -118,14 +118,14 @@ describe('leaving without closing the socket', () => {
     expect(client.heard()).toEqual([]);
   });
 
-  test('stops all timers', () => {
+  test('leaving stops all timers', () => {
     const client = new ScriptedClient().join(someone);
     client.timers();
     client.event('disconnect');
     expect(client.timers()).toEqual(['no offer', 'no ice', 'no retry', 'no apply']);
   });
 
-  test('allows a later connect, with nothing left over from before', async () => {
+  test('leaving allows a later connect without any former state', async () => {
     const client = new ScriptedClient().join(someone);
     client.publish('me:v', 'video');
     await client.cycle();
@@ -143,7 +143,7 @@ describe('leaving without closing the socket', () => {
     expect(rejoined.asked().map((action) => action.type)).toEqual(['negotiate']);
   });
 
-  test('while the room works on the join makes only the answer to the latest join count', () => {
+  test('only the answer to the latest join counts when the client leaves while joining', () => {
     const client = new ScriptedClient();
     client.event('connect', {});
     client.event('disconnect');
@@ -154,7 +154,7 @@ describe('leaving without closing the socket', () => {
     expect(client.heard()).toEqual(['connected']);
   });
 
-  test('what the media plane still says about the old connection is ignored', async () => {
+  test('ignores what the media plane still reports about the old connection', async () => {
     const client = new ScriptedClient().join(someone);
     await client.sendOffer();
     const { generation } = client.negotiation;
@@ -167,7 +167,7 @@ describe('leaving without closing the socket', () => {
 });
 
 describe('endpoints and metadata', () => {
-  test('an endpoint that joins is announced without tracks and without a cycle', () => {
+  test('announces a joining endpoint without tracks and without a cycle', () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a') });
@@ -176,14 +176,14 @@ describe('endpoints and metadata', () => {
     ]);
   });
 
-  test('an endpoint that comes with tracks is announced before them', () => {
+  test('announces an endpoint that joins with tracks before the tracks', () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.input({ type: 'endpointAdded', endpoint: { ...someone, type: 'file' } });
     expect(client.heard()).toEqual(['endpointAdded a', 'tracksAdded a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('metadata of an endpoint is passed on at once, even within a cycle, never of an unknown one', () => {
+  test('passes on endpoint metadata at once, even during a cycle, but never of an unknown endpoint', () => {
     const client = new ScriptedClient().join(someone);
     client.heard();
     client.input({ type: 'endpointUpdated', endpointId: 'a', metadata: 7 });
@@ -191,7 +191,7 @@ describe('endpoints and metadata', () => {
     expect(client.takeEvents()).toEqual([{ type: 'endpointUpdated', data: { id: 'a', metadata: 7 } }]);
   });
 
-  test('own metadata is published when it differs and only then', () => {
+  test('publishes own metadata only when they differ', () => {
     const client = new ScriptedClient().join();
     client.asked();
     client.event('updateEndpointMetadata', { metadata: { name: 'me' } });
@@ -203,7 +203,7 @@ describe('endpoints and metadata', () => {
     ]);
   });
 
-  test('keys that are special in JavaScript are data like any other', async () => {
+  test('treats keys that are special in JavaScript like any other data', async () => {
     const client = new ScriptedClient().join();
     client.heard();
     const metadata: unknown = JSON.parse('{"__proto__":{"x":1}}');
@@ -217,7 +217,7 @@ describe('endpoints and metadata', () => {
 });
 
 describe('events about media', () => {
-  test('of a track that no answer has named yet wait until then, and tell the latest only', async () => {
+  test('events of a track wait until an answer has named it, and only the latest is sent', async () => {
     const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'] });
     const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')));
     client.heard();
@@ -239,7 +239,7 @@ describe('events about media', () => {
     ]);
   });
 
-  test('of a track that is answered leave at once', async () => {
+  test('events of an answered track are sent at once', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
     await client.cycle();
     client.heard();
@@ -256,7 +256,7 @@ describe('events about media', () => {
     ]);
   });
 
-  test('of a track that is gone or unknown are dropped', async () => {
+  test('events of a removed or unknown track are dropped', async () => {
     const client = new ScriptedClient().join(someone);
     await client.cycle();
     client.input({ type: 'tracksRemoved', endpointId: 'a', trackIds: ['a:v'] });
@@ -268,7 +268,7 @@ describe('events about media', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('a target variant that is asked for early reaches the media plane with the track', async () => {
+  test('a target variant requested early reaches the media plane with the track', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
     client.asked();
     client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'l' });
@@ -281,7 +281,7 @@ describe('events about media', () => {
     expect(client.asked()).toEqual([media({ type: 'setTargetVariant', peerId: 'me', trackId: 'a:v', variant: 'h' })]);
   });
 
-  test('a target of a track that the client was not told of is ignored', () => {
+  test('ignores a target for a track that was not announced to the client', () => {
     const client = new ScriptedClient().join(someone);
     client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
     client.asked();
@@ -293,7 +293,7 @@ describe('events about media', () => {
     ['an unknown track', { trackId: 'x', variant: 'l' }],
     ['a variant that the track does not have', { trackId: 'a:v', variant: 'l' }],
     ['a variant that does not exist', { trackId: 'a:v', variant: 'xl' }],
-  ])('a target of %s is ignored', async (_what, data) => {
+  ])('ignores a target for %s', async (_what, data) => {
     const client = new ScriptedClient().join(someone);
     await client.cycle();
     client.asked();
@@ -302,7 +302,7 @@ describe('events about media', () => {
   });
 });
 
-describe('additions to the protocol', () => {
+describe('protocol additions', () => {
   const inRoom = (data: unknown): ScriptedClient => {
     const client = new ScriptedClient();
     client.event('connect', data);
@@ -328,7 +328,7 @@ describe('additions to the protocol', () => {
     });
   });
 
-  test('a track that is paused before its answer is paused with it, and once', async () => {
+  test('a track paused before its answer is paused with the answer, once', async () => {
     const client = inRoom({ features: ['pause'] });
     client.asked();
     for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: true });
@@ -346,7 +346,7 @@ describe('additions to the protocol', () => {
     ['a track without its state', { trackId: 'a:v' }],
     ['a track with another state', { trackId: 'a:v', paused: 1 }],
     ['no track', { paused: true }],
-  ])('a pause of %s is ignored', async (_what, data) => {
+  ])('ignores a pause of %s', async (_what, data) => {
     const client = inRoom({ features: ['pause'] });
     await client.cycle();
     client.asked();
@@ -355,7 +355,7 @@ describe('additions to the protocol', () => {
   });
 });
 
-describe('what a client sends', () => {
+describe('client input', () => {
   test.each([
     '',
     'null',
@@ -366,20 +366,20 @@ describe('what a client sends', () => {
     '{"type":"custom","data":{"type":"sdpOffer"}}',
     '{"type":"updateTrackMetadata","data":{}}',
     `{"type":"connect","data":{"metadata":${'['.repeat(600)}${']'.repeat(600)}}}`,
-  ])('is ignored with a warning when it is no event: %s', (text) => {
+  ])('ignores non-events with a warning: %s', (text) => {
     const client = new ScriptedClient();
     client.text(text);
     expect(client.asked().map((action) => action.type)).toEqual(['warn']);
   });
 
-  test('is warned about less and less when it is rubbish again and again', () => {
+  test('warns less and less often about repeated garbage', () => {
     const client = new ScriptedClient();
     for (let n = 0; n < 1000; n++) client.text('rubbish');
     expect(client.asked()).toHaveLength(10);
   });
 
   test.each(['candidate', 'prioritizeTrack', 'unprioritizeTrack', 'preferedVideoSizes'])(
-    '%s is accepted without effect, wrapped or not',
+    'accepts %s without effect, wrapped or not',
     (type) => {
       const client = new ScriptedClient().join();
       client.asked();
@@ -389,7 +389,7 @@ describe('what a client sends', () => {
     },
   );
 
-  test('may be deep metadata, which stays as it is', () => {
+  test('keeps deeply nested metadata unchanged', () => {
     const metadata: unknown = JSON.parse(`${'[{"a":'.repeat(200)}null${'}]'.repeat(200)}`);
     const client = new ScriptedClient();
     client.event('connect', { metadata });

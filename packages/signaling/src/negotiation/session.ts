@@ -23,17 +23,17 @@ import { Slots } from './slots.js';
 /** Creates the sans-IO machine that serves one client; see `PeerSession`. */
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
-/** Additions to the protocol of Jellyfish. A client uses those that `connected` names; it names those that `connect` named. */
+/** Additions to the Jellyfish protocol. `connect` names those the client knows; `connected` names those it may use. */
 const FEATURES: readonly string[] = ['pause', 'data'];
 
 /**
- * Time for the client to apply an answer with new tracks, unless its next offer shows that it has. Nothing else does: Chromium
- * may begin the checks of an ICE restart before the answer arrives. The published SDK throws an exception for a track that is
- * removed meanwhile.
+ * Time that the client has to apply an answer with new tracks, unless its next offer shows that it has. Nothing else
+ * does: Chromium may start the checks of an ICE restart before the answer arrives. The published SDK throws an
+ * exception when a track is removed before that.
  */
 const APPLY_MS = 500;
 
-/** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: all further input is ignored. */
+/** `new`: before `connect`, or after leaving. `joining`: waiting for the room. `failed`: ignores all further input. */
 type Phase = 'new' | 'joining' | 'joined' | 'failed';
 
 /** State from `connect` to `disconnect`: one transport, one connection of the client. */
@@ -43,7 +43,7 @@ interface Membership {
   publications: Publications;
   cycles: Cycles;
   metadata: unknown;
-  /** Additions to the protocol that both sides know. */
+  /** Protocol additions that both sides know. */
   features: readonly string[];
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
   sdpSessionId: string;
@@ -89,7 +89,7 @@ class Session implements PeerSession {
     if (input.type === 'clientEvent') return this.#clientEvent(parseClientEvent(input.text));
     if (input.type === 'joined') return this.#joined(input.endpoints);
     if (input.type === 'setPublishes') return this.#setPublishes(input.kinds);
-    // Any other input before `joined` is contained in it, or belongs to an earlier membership.
+    // Any other input before `joined` is covered by it or belongs to an earlier membership.
     if (this.#phase !== 'joined') return undefined;
     const { others, cycles, publications } = this.#membership;
     switch (input.type) {
@@ -128,7 +128,7 @@ class Session implements PeerSession {
       case 'trackRemovedByServer':
         publications.withdraw(input.trackId);
         this.#act({ type: 'unpublish', trackIds: [input.trackId] });
-        // The client learns it from an answer with an inactive m-line.
+        // The client learns of it from an answer with an inactive m-line.
         return cycles.request();
       case 'dataChannelClosed':
         return this.#send(serverEvent.dataChannelClosed(input.label, input.reason));
@@ -177,7 +177,7 @@ class Session implements PeerSession {
         return this.#act({ type: 'setTrackMetadata', trackId, metadata });
       }
       case 'setEncoding': {
-        // Clients repeat these by the hundred: a repetition must cost nothing.
+        // Clients repeat these by the hundred, so a repetition must cost nothing.
         const { trackId, encoding, enabled } = event;
         const publication = publications.get(trackId);
         if (publication === undefined || !publication.inbound.rids.includes(encoding)) return undefined;
@@ -247,7 +247,8 @@ class Session implements PeerSession {
     const { publications, cycles, ice } = this.#membership;
     const dropped = publications.dropDenied();
     if (dropped.length > 0) this.#act({ type: 'unpublish', trackIds: dropped });
-    // An offer of the client shows what it would like to publish now. Its first one is still to come, and may have no m-line.
+    // The client's next offer shows what it now wants to publish. Its first offer is yet to come and may have no
+    // m-line.
     if (ice !== undefined) cycles.request();
   }
 
@@ -270,7 +271,7 @@ class Session implements PeerSession {
       if (accepted.denied > 0) this.#deny(accepted.denied);
       const plan = matchSlots(parsed.media, accepted.media, slots);
 
-      // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
+      // RFC 8445, section 9: new credentials from the client mean a restart, which requires new ones from us.
       const { iceUfrag, icePwd, fingerprint } = parsed.transport;
       const restarted = previous?.remoteUfrag !== iceUfrag;
       const { ufrag, pwd } = restarted ? this.#identifiers.iceCredentials() : toCredentials(previous);
@@ -283,7 +284,7 @@ class Session implements PeerSession {
         ),
       );
 
-      // The media plane first: no track may be announced that it does not know.
+      // The media plane comes first: no track may be announced that it does not know.
       this.#act({
         type: 'negotiate',
         negotiation: {
@@ -338,14 +339,14 @@ class Session implements PeerSession {
     for (const { line, slot } of plan.media) {
       const trackId = slot === undefined ? publications.lastTrackId(line.mid) : slot.lastTrackId;
       if (trackId === undefined) continue;
-      // A dead m-line must not claim a track that has come back on another one.
+      // A dead m-line must not claim a track that has returned on another one.
       if (slot !== undefined && slot.track === undefined && present.has(trackId)) continue;
       map.set(line.mid, trackId);
     }
     return map;
   }
 
-  /** The answer with these m-lines has been sent: the client knows their tracks, and dead slots become free. */
+  /** Updates the slots after the answer was sent: the client knows the tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
     const applying: RemoteTrack[] = [];
     for (const { slot } of plan.media) {
@@ -424,14 +425,14 @@ class Session implements PeerSession {
     this.#act({ type: 'fail', reason });
   }
 
-  /** Logs the 1st, 2nd, 4th, 8th ... ignored event: a client can send garbage at any rate. */
+  /** Logs ignored events 1, 2, 4, 8 and so on: a client can send garbage at any rate. */
   #ignore(reason: string): void {
     this.#ignored += 1;
     if (!isPowerOfTwo(this.#ignored)) return;
     this.#warn('media_event.ignored', `${reason} (${this.#ignored} ignored so far)`);
   }
 
-  /** Logs the 1st, 2nd, 4th, 8th ... offer with tracks that the client may not publish: most clients repeat them. */
+  /** Logs offers 1, 2, 4, 8 and so on with tracks that the client may not publish: most clients repeat them. */
   #deny(tracks: number): void {
     this.#denied += 1;
     if (!isPowerOfTwo(this.#denied)) return;

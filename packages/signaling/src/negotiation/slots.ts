@@ -5,17 +5,17 @@ import type { RemoteTrack } from './remote.js';
 /** One m-line from the server to the client. The client keeps it permanently, so it is never removed, only reused. */
 export interface Slot {
   readonly kind: TrackKind;
-  /** Undefined until an offer contains it. */
+  /** Undefined until an offer contains the slot. */
   mid: string | undefined;
-  /** Its track. A removed track stays until an answer has made the m-line inactive. */
+  /** The slot's track. A removed track stays until an answer has made the m-line inactive. */
   track: RemoteTrack | undefined;
-  /** The client may not have applied the answer that made the m-line inactive. */
+  /** True while the client may not have applied the answer that made the m-line inactive. */
   doubtful: boolean;
-  /** Its last track, for the map of mids. */
+  /** The slot's last track, for the map of mids. */
   lastTrackId: string | undefined;
   /**
-   * New for each track: with the SSRCs of the former track Chromium 156 shows no frame of the new one, although it fires the
-   * track event and receives the packets.
+   * New for each track. If it keeps the former track's SSRCs, Chromium 156 shows no frame of the new track, although it
+   * fires the track event and receives the packets.
    */
   ssrc: number;
   rtxSsrc: number;
@@ -36,7 +36,7 @@ export class Slots {
     return this.#slots.values();
   }
 
-  /** Assigns a track to a dead slot of its kind that was answered inactive, else to a new one. */
+  /** Assigns a track to a dead slot of its kind that was answered inactive, or else to a new slot. */
   assign(track: RemoteTrack, takenSsrcs: ReadonlySet<number>): void {
     const identity = {
       ssrc: this.#identifiers.ssrc(takenSsrcs),
@@ -64,7 +64,7 @@ export class Slots {
     return this.#slots.find((slot) => slot.mid === mid);
   }
 
-  /** Returns the slot for a new m-line of an offer; undefined when the client offers more than requested. */
+  /** Returns the slot for a new m-line of an offer, or undefined when the client offers more than requested. */
   claim(kind: TrackKind, mid: string): Slot | undefined {
     const slot = this.#slots.find((candidate) => candidate.kind === kind && candidate.mid === undefined);
     if (slot !== undefined) slot.mid = mid;
@@ -72,7 +72,7 @@ export class Slots {
   }
 }
 
-/** Without an inactive answer between two tracks a browser fires no track event for the second. */
+/** Without an inactive answer between two tracks, browsers fire no track event for the second. */
 function isFree({ mid, track, doubtful }: Slot): boolean {
   return mid !== undefined && track === undefined && !doubtful;
 }

@@ -10,7 +10,7 @@ beforeEach(() => {
   rate = new EventRate(clock);
 });
 
-test('a thousand events pass at once, and 200 each second after that', () => {
+test('passes 1,000 events in a burst, then 200 per second', () => {
   for (let i = 0; i < 1_000; i++) expect(rate.count(100)).toBe(0);
   expect(rate.count(100)).toBe(5);
   clock.advance(5);

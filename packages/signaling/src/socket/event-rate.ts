@@ -1,14 +1,14 @@
 import type { Clock } from '@bloom/time';
 
-/** Media events that a client may send at once, and per second afterwards. */
+/** Media events that a client may send in a burst, and per second afterwards. */
 const BURST = 1_000;
 const PER_SECOND = 200;
-/** A large event counts as several. */
+/** Bytes that count as one event, so a large event counts as several. */
 const BYTES_PER_EVENT = 4 * 1024;
-/** Events that change nothing, and go no further than the socket, for one. */
+/** Repetitions that count as one event. They change nothing and go no further than the socket. */
 const REPETITIONS_PER_EVENT = 20;
 
-/** Bounds the rate of one client's media events, each of which may become an event for everyone else in the room. */
+/** Limits the rate of a client's media events, each of which may become an event for everyone else in the room. */
 export class EventRate {
   readonly #clock: Pick<Clock, 'now'>;
   #left = BURST;
@@ -19,7 +19,7 @@ export class EventRate {
     this.#refilledAt = clock.now();
   }
 
-  /** Counts an event. Returns the milliseconds for which no further one should be read: usually 0. */
+  /** Counts an event. Returns for how many milliseconds to stop reading; usually 0. */
   count(bytes: number): number {
     return this.#take(1 + Math.floor(bytes / BYTES_PER_EVENT));
   }

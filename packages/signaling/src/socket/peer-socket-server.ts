@@ -11,15 +11,15 @@ export const PEER_SOCKET_PATH = '/socket/peer/websocket';
 
 export interface PeerSocketServer {
   /**
-   * Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. Returns false when too many clients are about to
-   * authenticate: the caller refuses the upgrade. `address`: of the client, default that of the connection.
+   * Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. Returns false when too many clients are
+   * authenticating, so that the caller refuses the upgrade. `address`: the client's, by default that of the connection.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address?: string): boolean;
   /** Ends every socket without a close frame. */
   close(): void;
 }
 
-/** Creates the peer websocket without a listener of its own: the application has one port for everything. */
+/** Creates the peer websocket server without a listener: the application serves everything on one port. */
 export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketServer {
   const server = new WebSocketServer({
     noServer: true,

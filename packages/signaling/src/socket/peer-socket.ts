@@ -13,20 +13,20 @@ import type { WebSocket } from 'ws';
 import { EventRate } from './event-rate.js';
 import { RepeatedEvents } from './repeated-events.js';
 
-/** Time for a client to send its token. */
+/** Time that a client has to send its token. */
 export const AUTH_TIMEOUT_MS = 10_000;
-/** A socket that shows no sign of life for two of these periods is dead. */
+/** A socket without any sign of life for two of these periods is dead. */
 export const PING_PERIOD_MS = 30_000;
 const MAX_SILENT_PERIODS = 2;
-/** How long a stranger's socket may delay its closing handshake. */
+/** How long the socket of an unauthenticated client may delay the closing handshake. */
 const STRANGER_CLOSE_TIMEOUT_MS = 1_000;
-/** Undecodable frames in a row before the socket is closed. */
+/** Consecutive undecodable frames before the socket is closed. */
 const MAX_UNDECODABLE = 20;
 /** Bytes that may wait for a slow client before it is disconnected. */
 export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 const NORMAL = 1000;
-/** Reported by ws for a connection that ended without a close frame. */
+/** Code that ws reports for a connection that ended without a close frame. */
 const ABNORMAL = 1006;
 const TOO_BIG = 1009;
 const INTERNAL_ERROR = 1011;
@@ -39,18 +39,18 @@ export interface PeerSocketOptions {
   maxBufferedBytes?: number;
 }
 
-/** `closing`: closed by us, the other end may not know yet. */
+/** `closing`: closed by us, though the other end may not know yet. */
 type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 
-/** What a socket tells its server. */
+/** What a socket reports to its server. */
 interface PeerSocketHost {
   /** Called when the client has authenticated. */
   authenticated: () => void;
-  /** Returns whether the network of the client may fill one more line: any stranger can open socket after socket. */
+  /** Returns whether the client's network may cause another log line: any stranger can open socket after socket. */
   mayLog: (what: string) => boolean;
 }
 
-/** Takes over the websocket of a client: authentication, keep-alive and limits. The room interprets the events. */
+/** Takes over a client's websocket: authentication, keep-alive and limits. The room interprets the events. */
 export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions, host: PeerSocketHost): void {
   new PeerConnection(socket, options, host).open();
 }
@@ -58,7 +58,7 @@ export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions, 
 let lastText: string | undefined;
 let lastFrame: Uint8Array = new Uint8Array(0);
 
-/** Encodes an event that is sent to several sockets in a row only once. */
+/** Encodes an event only once when it is sent to several sockets in a row. */
 function mediaEventFrame(text: string): Uint8Array {
   if (text !== lastText) {
     lastFrame = encodePeerMessage({ type: 'mediaEvent', data: text });
@@ -76,7 +76,7 @@ class PeerConnection implements PeerSocket {
   #state: State = 'unauthenticated';
   readonly #host: PeerSocketHost;
   #peer: AttachedPeer | undefined;
-  /** The time limit of authentication, then the ping period. */
+  /** Times authentication first, then the ping period. */
   readonly #timer: Timer;
   readonly #rate: EventRate;
   readonly #repeated = new RepeatedEvents();
@@ -85,7 +85,7 @@ class PeerConnection implements PeerSocket {
   #silentPeriods = 0;
   #undecodable = 0;
   #ignored = 0;
-  /** Callers that wait for a sign of life. */
+  /** Callers waiting for a sign of life. */
   readonly #livenessChecks = new Set<(alive: boolean) => void>();
 
   constructor(
@@ -113,7 +113,7 @@ class PeerConnection implements PeerSocket {
     });
     this.#socket.on('pong', () => this.#alive());
     this.#socket.on('ping', () => this.#alive());
-    // After a protocol violation ws closes with the fitting code itself: 1009 for a frame that is too long.
+    // After a protocol violation ws itself closes with the right code: 1009 for an oversized frame.
     this.#socket.on('error', (error) => {
       if (this.#host.mayLog('error')) this.#log.warn('peer_socket.error', { error: error.message });
     });
@@ -183,7 +183,7 @@ class PeerConnection implements PeerSocket {
       (outcome) => {
         if (typeof outcome === 'string') {
           this.#log.debug('peer_socket.refused', { reason: outcome });
-          // The only refusal that does not last.
+          // The only temporary refusal.
           this.close(outcome === 'too many connections' ? TRY_AGAIN : NORMAL, outcome);
         } else {
           this.#attached(outcome);
@@ -192,7 +192,7 @@ class PeerConnection implements PeerSocket {
       (error: unknown) => {
         const text = error instanceof Error ? error.message : String(error);
         if (this.#host.mayLog('attach_failed')) this.#log.error('peer_socket.attach_failed', { error: text });
-        // The room may still exist on a node that cannot be reached: no final reason.
+        // The room may still exist on an unreachable node, so the reason must not be final.
         if (error instanceof RoomError) this.close(TRY_AGAIN, 'try again');
         else this.close(INTERNAL_ERROR, 'Internal server error');
       },
@@ -218,7 +218,7 @@ class PeerConnection implements PeerSocket {
     return this.#peer.receive(text);
   }
 
-  /** Makes a client that floods wait for itself: no event is lost, none is read for that long. */
+  /** Pauses reading from a client that floods. No event is lost, but none is read for that long. */
   #slowDown(ms: number): void {
     if (ms === 0 || this.#state === 'closing') return;
     this.#socket.pause();
@@ -263,20 +263,20 @@ class PeerConnection implements PeerSocket {
     this.#socket.send(bytes);
   }
 
-  /** The library waits 30 s for the other end, which is too long for a stranger. */
+  /** Shortens the 30 s for which the library waits for the other end: too long for a stranger. */
   #terminateSoon(): void {
     const timer = new Timer(this.#clock);
     timer.start(STRANGER_CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
     this.#socket.once('close', () => timer.stop());
   }
 
-  /** Ends the socket without a close frame, because the other end does not read. */
+  /** Ends the socket without a close frame because the other end does not read. */
   #abort(end: SocketEnd): void {
     this.#release(end);
     this.#socket.terminate();
   }
 
-  /** Ends everything that belongs to an open socket, once. */
+  /** Ends everything that belongs to an open socket, exactly once. */
   #release(end: SocketEnd): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
@@ -287,7 +287,7 @@ class PeerConnection implements PeerSocket {
     this.#peer = undefined;
   }
 
-  /** Logs the 1st, 2nd, 4th, 8th ... ignored frame: a client can send garbage at any rate. */
+  /** Logs ignored frames 1, 2, 4, 8 and so on: a client can send garbage at any rate. */
   #ignore(what: string): void {
     this.#ignored += 1;
     if (!isPowerOfTwo(this.#ignored)) return;

@@ -1,18 +1,18 @@
-/** How the published SDKs write the event. */
+/** The start of the event as the published SDKs write it. */
 const PREFIX = '{"type":"disableTrackEncoding",';
-/** More than the encodings of all tracks of one client; a longer text is none of theirs. */
+/** Exceeds the number of encodings of all tracks of a client, and the length of their events. */
 const MAX_TEXTS = 128;
 const MAX_LENGTH = 512;
 
 /**
- * Recognises events that change nothing. The published SDKs disable each disabled encoding again after every answer, and
- * double the number each time: tens of thousands of events after 15 answers, nearly all of them the same.
+ * Recognises events that change nothing. After every answer the published SDKs disable each disabled encoding again,
+ * twice as often each time: tens of thousands of events after 15 answers, nearly all of them identical.
  */
 export class RepeatedEvents {
-  /** The events that came since the last one of another type. */
+  /** Events received since the last one of another type. */
   readonly #texts = new Set<string>();
 
-  /** Returns whether the event came already, and nothing since then that it could undo. */
+  /** Returns true when the event was already received and nothing since could have been undone by it. */
   repeats(text: string): boolean {
     if (!text.startsWith(PREFIX)) {
       this.#texts.clear();

@@ -1,4 +1,4 @@
-/** The endpoint class of the published client SDK, unmodified, with a browser that the test makes up. */
+/** The endpoint class of the published client SDK, unmodified, with a browser simulated by the test. */
 import type { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -41,7 +41,7 @@ export interface SdkEndpoint extends EventEmitter {
 
 export interface FakeBrowser {
   connection: (config: unknown) => FakeConnection;
-  /** Whatever the SDK prints: it never prints unless something is wrong. */
+  /** Receives anything that the SDK prints, which it only does when something is wrong. */
   print: (...values: unknown[]) => void;
 }
 
@@ -51,7 +51,7 @@ export function createSdkEndpoint(browser: FakeBrowser): SdkEndpoint {
   compiled ??= compile();
   const module = { exports: {} as { WebRTCEndpoint: new () => SdkEndpoint } };
   const console = { log: browser.print, warn: browser.print, error: browser.print };
-  // The SDK news its connections; a constructor may return another object.
+  // The SDK calls `new` on it; a constructor may return another object.
   function RTCPeerConnection(config: unknown) {
     return browser.connection(config);
   }
@@ -64,7 +64,7 @@ export function createSdkEndpoint(browser: FakeBrowser): SdkEndpoint {
   return new module.exports.WebRTCEndpoint();
 }
 
-/** The package exports its top class only, which opens a websocket; the endpoint class below it is what is tested here. */
+/** The package only exports its top class, which opens a websocket; the tests need the endpoint class below it. */
 function compile(): string {
   const index = createRequire(import.meta.url).resolve('@jellyfish-dev/ts-client-sdk');
   const result = buildSync({

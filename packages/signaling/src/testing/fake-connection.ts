@@ -1,6 +1,6 @@
 /**
- * As much of an RTCPeerConnection as the client SDK and its negotiation can see: transceivers, offers as text, answers
- * checked for what browsers insist on, track events. No media and no network; the test says when ICE is connected.
+ * The parts of an RTCPeerConnection that the client SDK and its negotiation use: transceivers, offers as text, answers
+ * checked as browsers do, track events. No media and no network; the test decides when ICE connects.
  */
 import { EXTENSION_URIS } from '@bloom/webrtc';
 
@@ -67,11 +67,11 @@ interface TrackEvent {
   transceiver: FakeTransceiver;
 }
 
-/** What the world around a connection decides. */
+/** What a connection's surroundings decide. */
 export interface FakeNetwork {
-  /** Lets an asynchronous operation of the connection finish. */
+  /** Resolves when an asynchronous operation of the connection may finish. */
   defer: () => Promise<void>;
-  /** An answer was taken over; ICE can connect with its credentials from now on. */
+  /** Reports that an answer was applied; from now on ICE can connect with its credentials. */
   onAnswered: (connection: FakeConnection, serverUfrag: string) => void;
 }
 
@@ -183,7 +183,7 @@ export class FakeConnection {
     return Promise.resolve();
   }
 
-  /** The other end was reached with the credentials of the latest answer. */
+  /** Reports that the other end was reached with the credentials of the latest answer. */
   connect(): void {
     if (this.signalingState === 'closed') return;
     this.iceConnectionState = 'connected';
@@ -203,7 +203,7 @@ export class FakeConnection {
     return `v=0\r\no=- ${this.#id} ${this.#offers} IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE ${mids.join(' ')}\r\na=extmap-allow-mixed\r\n${lines.join('')}`;
   }
 
-  /** Throws on what a browser refuses, and on what the contract with its counting of m-lines forbids. */
+  /** Throws on what browsers refuse and on violations of the SDK's m-line counting. */
   #applyAnswer(sdp: string): TrackEvent[] {
     const answered = sections(sdp);
     const [, id = '', version = ''] = /^o=- (\d+) (\d+) /m.exec(sdp) ?? [];
@@ -258,7 +258,7 @@ const MIRRORED: Record<FakeDirection, FakeDirection> = {
   sendrecv: 'sendrecv',
 };
 
-/** Encodings that an answer leaves out are gone for good, all but the first (webrtc-pc section 4.4.1.5). */
+/** Drops the encodings missing from an answer permanently, except the first (webrtc-pc, section 4.4.1.5). */
 function keepEncodings(encodings: FakeEncoding[], answer: string): void {
   const kept = encodings.filter(({ rid }, index) => index === 0 || answer.includes(`a=rid:${rid} recv\r\n`));
   encodings.splice(0, encodings.length, ...kept);

@@ -1,4 +1,4 @@
-/** Things that happen in order within a lane, and in any order between lanes. */
+/** Steps that run in order within a lane and in any order between lanes. */
 export class Lanes {
   readonly #lanes = new Map<string, (() => unknown)[]>();
 
@@ -8,7 +8,9 @@ export class Lanes {
     else steps.push(step);
   }
 
-  /** Runs the first step of one lane; false when all are empty. `choose` gets the number of lanes to choose from. */
+  /**
+   * Runs the first step of a lane. Returns false when all are empty. `choose` gets the number of lanes to choose from.
+   */
   step(choose: (count: number) => number): boolean {
     const names = [...this.#lanes.keys()];
     const name = names[choose(names.length)];
@@ -21,7 +23,7 @@ export class Lanes {
   }
 }
 
-/** Small deterministic generator (mulberry32): numbers from 0 to below `count`. */
+/** Small deterministic generator (mulberry32): returns numbers from 0 to below `count`. */
 export function chooser(seed: number): (count: number) => number {
   let state = seed >>> 0;
   return (count) => {

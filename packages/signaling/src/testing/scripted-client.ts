@@ -40,9 +40,9 @@ export class ScriptedClient {
   readonly session: PeerSession;
   connection = ScriptedClient.#createConnection();
   readonly local = new Map<string, LocalTrack>();
-  /** Changes the text of the next offers. */
+  /** Edits the text of the next offers. */
   editOffer: (sdp: string) => string = (sdp) => sdp;
-  /** Receiving m-lines of each kind that the client offers beyond what it is asked for. */
+  /** Number of receiving m-lines of each kind that the client offers beyond the requested ones. */
   spare = 0;
   #events: Json[] = [];
   #actions: SessionAction[] = [];
@@ -65,7 +65,7 @@ export class ScriptedClient {
     });
   }
 
-  /** Connects; the others are in the room already. */
+  /** Connects to a room that the others have already joined. */
   join(...others: Endpoint[]): this {
     this.event('connect', { metadata: { name: 'me' } });
     this.input({ type: 'joined', endpoints: others });
@@ -83,7 +83,7 @@ export class ScriptedClient {
     }
   }
 
-  /** A media event of the client that is not wrapped. */
+  /** Sends an unwrapped media event. */
   event(type: string, data?: unknown): void {
     this.text(JSON.stringify({ type, data }));
   }
@@ -119,7 +119,7 @@ export class ScriptedClient {
     this.local.delete(trackId);
   }
 
-  /** Answers `offerData` with an offer that has as many receiving m-lines as it asked for. */
+  /** Answers `offerData` with an offer that has as many receiving m-lines as requested. */
   async sendOffer(): Promise<void> {
     this.text(await this.makeOffer());
   }
@@ -161,20 +161,20 @@ export class ScriptedClient {
     return this.#negotiation;
   }
 
-  /** The media plane is ready; the client takes the answer over. */
+  /** Reports that the media plane is ready; the client applies the answer. */
   async negotiated(): Promise<void> {
     this.input({ type: 'negotiated', generation: this.negotiation.generation });
     await this.connection.setRemoteDescription({ type: 'answer', sdp: this.answer });
   }
 
-  /** The client has had the time to apply the answer, and its connection is established. */
+  /** Gives the client time to apply the answer and establishes its connection. */
   connected(): void {
     this.input({ type: 'timer', name: 'apply' });
     this.input({ type: 'iceConnected', peerId: 'me', generation: this.negotiation.generation });
     this.input({ type: 'dtlsConnected', peerId: 'me' });
   }
 
-  /** Everything from the offer to ICE. */
+  /** Runs everything from the offer to ICE. */
   async cycle(): Promise<void> {
     await this.sendOffer();
     await this.negotiated();
@@ -186,27 +186,27 @@ export class ScriptedClient {
     return this.session.descriptions().answer ?? '';
   }
 
-  /** Direction of each m-line in the latest answer. */
+  /** Returns the direction of each m-line in the latest answer. */
   directions(): string[] {
     return [...this.answer.matchAll(/^a=(sendonly|recvonly|inactive)\r$/gm)].map((match) => match[1] ?? '');
   }
 
-  /** Events since the last call. */
+  /** Returns the events since the last call. */
   takeEvents(): Json[] {
     return this.#events.splice(0);
   }
 
-  /** Events since the last call in short: the name, and who or what it is about. */
+  /** Returns the events since the last call in short form: the name, and whom or what each is about. */
   heard(): string[] {
     return this.takeEvents().map(inShort);
   }
 
-  /** Actions other than messages and timers since the last call. */
+  /** Returns the actions since the last call except messages and timers. */
   asked(): SessionAction[] {
     return this.#actions.splice(0).filter((action) => action.type !== 'setTimer' && action.type !== 'clearTimer');
   }
 
-  /** Timers set and cleared since the last call of this or `asked`. */
+  /** Returns the timers set and cleared since the last call of this method or `asked`. */
   timers(): string[] {
     return this.#actions
       .splice(0)

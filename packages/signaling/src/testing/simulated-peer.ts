@@ -1,4 +1,4 @@
-/** One participant: the client SDK with a made-up browser, the session that serves it, and everything between in lanes. */
+/** One participant: the client SDK with a simulated browser, its session, and everything between them in lanes. */
 import type { PeerSession, SessionAction, SessionInput, SessionTimer } from '@bloom/rooms';
 import { createPeerSession } from '../negotiation/session.js';
 import { createSdkEndpoint, type SdkEndpoint } from './client-sdk.js';
@@ -11,7 +11,7 @@ export interface SimulatedPeerOptions {
   room: SimulatedRoom;
   lanes: Lanes;
   choose: (count: number) => number;
-  /** Whatever must not happen. */
+  /** Reports what must not happen. */
   complain: (what: string) => void;
 }
 
@@ -19,24 +19,24 @@ let trackCounter = 0;
 let instanceCounter = 0;
 
 export class SimulatedPeer {
-  /** A new one for each `connect`, as applications do. */
+  /** Replaced for each `connect`, as applications do. */
   sdk: SdkEndpoint;
   readonly session: PeerSession;
-  /** Resolved additions that nobody has asked to remove. */
+  /** Resolved additions for which no removal was requested. */
   readonly localTrackIds: string[] = [];
   readonly timers = new Set<SessionTimer>();
   joined = false;
   promisesPending = 0;
-  /** The websocket is open. */
+  /** True while the websocket is open. */
   attached = true;
-  /** The client is in the room, or on its way. */
+  /** True while the client is in the room or joining. */
   present = false;
   readonly #options: SimulatedPeerOptions;
   readonly #lane: string;
   readonly #generations = new Map<string, number>();
   #outbound: string[] = [];
   #dtlsConnected = false;
-  /** Count `connect` and `join`: what was sent before the client left is not for the one that came after. */
+  /** Count `connect` and `join`: messages sent before the client left must not reach its next membership. */
   #connects = 0;
   #joins = 0;
 
@@ -94,7 +94,7 @@ export class SimulatedPeer {
     this.#track(this.sdk.replaceTrack(trackId, newTrack(kind), { replaced: ++trackCounter }));
   }
 
-  /** `disconnect`, with the websocket left open; or, when `lost`, without a word. */
+  /** Sends `disconnect` and leaves the websocket open; when `lost`, leaves without a word. */
   leave(lost: boolean): void {
     if (lost) {
       this.attached = false;
@@ -107,7 +107,7 @@ export class SimulatedPeer {
     this.promisesPending = 0;
   }
 
-  /** What the room's events become for this session, in their order. */
+  /** Delivers the room's events to this session, in order. */
   readonly tell = (input: SessionInput): void => {
     this.#later('to session', () => this.#handle(input));
   };
@@ -121,7 +121,7 @@ export class SimulatedPeer {
           onAnswered: (connection, ufrag) => this.#connectIce(connection, ufrag),
         }),
       print: (...values) => {
-        // One that has left prints that its connection is gone.
+        // An SDK that has left prints that its connection has gone.
         if (this.present && sdk === this.sdk) complain(`the SDK of ${id} says ${values.map(String).join(' ')}`);
       },
     });
@@ -154,7 +154,7 @@ export class SimulatedPeer {
         this.#outbound = outbound.map((slot) => slot.trackId);
         return this.#later('media', () => {
           this.#handle({ type: 'negotiated', generation });
-          // Chromium may begin the checks of a restart before it has our answer.
+          // Chromium may start the checks of a restart before it has our answer.
           if (this.#dtlsConnected && this.#options.choose(2) === 0)
             this.#handle({ type: 'iceConnected', peerId: this.#options.id, generation });
         });
@@ -187,7 +187,7 @@ export class SimulatedPeer {
   #connectIce(connection: FakeConnection, ufrag: string): void {
     const generation = this.#generations.get(ufrag);
     if (generation === undefined) return this.#options.complain(`no negotiation has the ufrag ${ufrag}`);
-    // Browsers leave `connected` during some restarts only.
+    // Browsers leave `connected` only during some restarts.
     if (this.#options.choose(4) === 0) connection.iceConnectionState = 'checking';
     this.#later('ice of the client', () => connection.connect());
     const membership = this.#joins;
@@ -214,7 +214,7 @@ export class SimulatedPeer {
         this.promisesPending -= 1;
       },
       (error: unknown) => {
-        // The SDK rejects what is under way when the client leaves.
+        // The SDK rejects pending operations when the client leaves.
         if (this.present && error !== 'Disconnected')
           this.#options.complain(`${this.#options.id} rejects with ${String(error)}`);
       },

@@ -1,4 +1,4 @@
-// The room that the tests of negotiation use, held against the real one.
+// Compares the room that the negotiation tests use with the real one.
 import { afterEach, expect, test } from '@jest/globals';
 import { defaultRoomConfig, type EndpointTrack, type PeerRequest, type SessionInput } from '@bloom/rooms';
 import { testNode, type TestNode, type TestPeer } from '@bloom/rooms/testing';
@@ -34,7 +34,7 @@ const request: fc.Arbitrary<PeerRequest> = fc.oneof(
   fc.record({ type: fc.constant('setTrackMetadata' as const), trackId, metadata: fc.nat(2) }),
 );
 
-/** What real sessions would do: join once, publish under ids of their own, touch only tracks that there are. */
+/** Keeps what real sessions would do: join once, publish under own ids, touch only existing tracks. */
 function sensible(steps: readonly { peer: number; request: PeerRequest }[]): Step[] {
   const joined = new Set<number>();
   const published = new Map<string, number>();
@@ -70,7 +70,7 @@ function sensible(steps: readonly { peer: number; request: PeerRequest }[]): Ste
   });
 }
 
-/** The room promises no order of endpoints. */
+/** Sorts the endpoints, whose order the room does not guarantee. */
 function ordered(inputs: readonly SessionInput[]): unknown[] {
   return inputs.map((input) =>
     input.type === 'joined'
@@ -79,7 +79,7 @@ function ordered(inputs: readonly SessionInput[]): unknown[] {
   );
 }
 
-test('the simulated room notifies its sessions of the same as the real one', async () => {
+test('the simulated room sends its sessions the same notifications as the real one', async () => {
   const script = fc.array(fc.record({ peer: fc.nat(PEERS - 1), request }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(script, async (steps) => {

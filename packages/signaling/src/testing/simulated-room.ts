@@ -1,4 +1,4 @@
-/** The truth about endpoints and tracks, and what every session is told of a change, as the room actor keeps it. */
+/** Tracks endpoints and tracks, and tells every session of each change, as the room actor does. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Endpoint, EndpointTrack, SessionAction, SessionInput } from '@bloom/rooms';
 
@@ -11,7 +11,7 @@ interface Member {
 export class SimulatedRoom {
   readonly #members = new Map<string, Member>();
 
-  /** Carries out what a session asked of the room. */
+  /** Carries out what a session requests of the room. */
   act(id: string, action: SessionAction, tell: (input: SessionInput) => void): void {
     const member = this.#members.get(id);
     if (action.type === 'join') {

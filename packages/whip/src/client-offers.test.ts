@@ -20,7 +20,7 @@ const offers = new Map(
 );
 const roleOf = (name: string): 'publish' | 'watch' => (name.endsWith('-watch') ? 'watch' : 'publish');
 
-/** Opens a session with the offer; returns its answer. */
+/** Opens a session with the offer and returns its answer. */
 function opened(sdp: string, role: 'publish' | 'watch'): SessionAnswer {
   let byte = 0;
   const session: PeerSession = createHttpSession({
@@ -52,7 +52,7 @@ function opened(sdp: string, role: 'publish' | 'watch'): SessionAnswer {
   return JSON.parse(answer.text) as SessionAnswer;
 }
 
-/** Returns the answer in one line: direction and codecs of each m-line, or the code of the refusal. */
+/** Returns the answer on one line: direction and codecs of each m-line, or the code of the refusal. */
 function summary(answer: SessionAnswer): string {
   if (answer.type === 'refused') return answer.code;
   if (answer.type !== 'answer') return answer.type;
@@ -75,7 +75,7 @@ const h264First = 'recvonly h264, recvonly opus';
 const vp8First = 'recvonly vp8, recvonly opus';
 const seen = 'sendonly opus, sendonly vp8 h264';
 
-describe('the offer of a real client', () => {
+describe('offers of real clients', () => {
   const expected: Readonly<Record<string, string>> = {
     'aiortc-watch': seen,
     'chromium-156-audio-only': 'recvonly opus',
@@ -87,7 +87,7 @@ describe('the offer of a real client', () => {
     'encoder-aac': 'NO_CODEC',
     'encoder-audio-first-no-extensions': h264,
     'encoder-h265': 'NO_CODEC',
-    // It waits for the server to begin the handshake.
+    // It waits for the server to start the handshake.
     'ffmpeg-default': 'INVALID_OFFER',
     'ffmpeg-high-profile': 'NO_CODEC',
     'ffmpeg-publish': h264,
@@ -101,7 +101,7 @@ describe('the offer of a real client', () => {
     'gstreamer-vp8-publish': vp8First,
     'gstreamer-watch': 'sendonly vp8, sendonly opus',
     'ios-12-sendrecv': h264,
-    // H.264 without a profile is plain baseline, which browsers need not decode.
+    // H.264 without a profile means plain baseline, which browsers need not decode.
     'janus-no-profile': 'NO_CODEC',
     'libdatachannel-data': `${h264}, inactive`,
     'livekit-plain-baseline': 'NO_CODEC',
@@ -119,18 +119,18 @@ describe('the offer of a real client', () => {
     'werift-watch': 'sendonly opus, sendonly vp8',
   };
 
-  test.each([...offers])('%s is answered', (name, sdp) => {
+  test.each([...offers])('answers the offer of %s', (name, sdp) => {
     const answer = opened(sdp, roleOf(name));
     expect({ name, answer: summary(answer) }).toEqual({ name, answer: expected[name] ?? both });
     if (answer.type !== 'answer') return;
     const mids = (text: string): string[] => [...text.matchAll(/^a=mid:(\S+)/gm)].map(([, mid = '']) => mid);
     expect(mids(answer.sdp)).toEqual(mids(sdp));
-    // The answer to LF is the same.
+    // The same offer with LF line endings gets the same answer.
     expect(summary(opened(sdp.replaceAll('\r', ''), roleOf(name)))).toBe(summary(answer));
   });
 });
 
-test('a refused profile of H.264 is named', () => {
+test('names a refused H.264 profile', () => {
   const answer = opened(offers.get('ffmpeg-high-profile')!, 'publish');
   expect(answer).toMatchObject({ reason: expect.stringMatching(/has: H264 with profile-level-id 64001f$/) });
 });
@@ -168,7 +168,7 @@ function mutations(texts: readonly string[]): fc.Arbitrary<string> {
   });
 }
 
-test('a mutated offer is answered or refused, never a fault', () => {
+test('answers or refuses a mutated offer without any other error', () => {
   fc.assert(
     fc.property(mutations([...offers.values()]), fc.constantFrom('publish' as const, 'watch' as const), (sdp, role) => {
       const answer = opened(sdp, role);
@@ -185,7 +185,7 @@ test('a mutated offer is answered or refused, never a fault', () => {
   );
 });
 
-/** What a client sends of its offer to trickle candidates or to restart ICE (RFC 8840 section 9). */
+/** Returns what a client sends of its offer to trickle candidates or restart ICE (RFC 8840, section 9). */
 function fragmentOf(sdp: string): string {
   const sent = /^(m=|a=(mid|ice-ufrag|ice-pwd|ice-options|candidate|end-of-candidates|group))/;
   const candidate = 'a=candidate:1 1 udp 2122260223 192.0.2.1 50000 typ host generation 0 ufrag abcd network-id 1';
@@ -193,7 +193,7 @@ function fragmentOf(sdp: string): string {
   return `${[...sdp.split('\r\n').filter((line) => sent.test(line)), candidate, 'a=end-of-candidates'].join('\r\n')}\r\n`;
 }
 
-test('the fragment of each offer has its credentials, and a mutated one is read or refused', () => {
+test('reads the credentials from the fragment of each offer, and reads or refuses a mutated one', () => {
   const fragments = [...offers.values()].map(fragmentOf);
   for (const fragment of fragments) expect(parseFragment(fragment)).toEqual({ ufrag: 'abcd', pwd: expect.any(String) });
   fc.assert(

@@ -12,12 +12,12 @@ export type WhipErrorCode =
   /** ICE was restarted less than a second ago. */
   | 'TOO_MANY_RESTARTS';
 
-/** A request of a WHIP or WHEP client that is refused. */
+/** A refused request of a WHIP or WHEP client. */
 export class WhipError extends Error {
   override readonly name = 'WhipError';
   constructor(
     readonly code: WhipErrorCode,
-    /** A sentence; sent to the client. */
+    /** A sentence, which is sent to the client. */
     message: string,
     options?: ErrorOptions,
   ) {

@@ -33,7 +33,7 @@ function start(over: Rules = {}): void {
   });
 }
 
-/** Feeds an input, and the end of each negotiation that it causes. */
+/** Feeds an input and completes each negotiation that it causes. */
 function feed(input: SessionInput): void {
   const caused = session.handle(input);
   actions.push(...caused);
@@ -58,7 +58,7 @@ const answers = () =>
   actions.flatMap((action) => (action.type === 'send' ? [JSON.parse(action.text) as SessionAnswer] : []));
 const negotiations = () =>
   actions.flatMap((action): TransportNegotiation[] => (action.type === 'negotiate' ? [action.negotiation] : []));
-/** Ids of the tracks on the m-lines, by mid. */
+/** Returns the ids of the tracks on the m-lines, by mid. */
 const shown = () =>
   Object.fromEntries(
     negotiations()
@@ -78,7 +78,7 @@ const participant = (id: string): Endpoint => ({
   tracks: [track(`${id}:a`, 'audio'), track(`${id}:v`, 'video')],
 });
 
-describe('a publisher', () => {
+describe('publishers', () => {
   test.each(['chromium', 'obs', 'simulcast', 'foreignRids'] as const)('publishes the offer of %s', (name) => {
     const answer = open({ type: 'publish' }, offers[name]);
     expect(answer.match(/^a=recvonly/gm)).toHaveLength(2);
@@ -89,22 +89,22 @@ describe('a publisher', () => {
       '',
       name === 'simulcast' ? 'l,m,h' : '',
     ]);
-    // The media plane first: no track may be announced that it does not know.
+    // The media plane comes first: no track may be announced that it does not know.
     expect(actions.map(({ type }) => type)).toEqual(['join', 'negotiate', 'publish', 'send']);
   });
 
-  test('is answered extensions without attributes, which aiortc does not parse', () => {
+  test("answers a publisher's extensions without attributes, which aiortc cannot parse", () => {
     expect(open({ type: 'publish' }, offers.chromium)).toMatch(
       /^a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r$/m,
     );
   });
 
-  test('sends one encoding where the peer may not send simulcast', () => {
+  test('a publisher sends one encoding when its peer may not send simulcast', () => {
     start({ enableSimulcast: false });
     expect(open({ type: 'publish' }, offers.simulcast)).not.toContain('a=simulcast');
   });
 
-  test('is refused without a codec that the room allows', () => {
+  test('refuses a publisher without a codec that the room allows', () => {
     start({ videoCodec: 'vp8' });
     request({ type: 'offer', role: { type: 'publish' }, sdp: offers.obs });
     expect(answers()).toEqual([
@@ -112,7 +112,7 @@ describe('a publisher', () => {
     ]);
   });
 
-  test('loses a track with its permission and gets it back with it', () => {
+  test('a publisher loses a track when its permission is revoked and regains it when the permission is granted', () => {
     open({ type: 'publish' }, offers.chromium);
     actions = [];
     feed({ type: 'setPublishes', kinds: ['audio'] });
@@ -123,7 +123,7 @@ describe('a publisher', () => {
     expect(actions).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ kind: 'video' }] }]);
   });
 
-  test('does not publish what its answer refused, also when that is permitted later', () => {
+  test('never publishes an m-line that the answer refused, even when it is permitted later', () => {
     start({ publishes: ['audio'] });
     expect(open({ type: 'publish' }, offers.chromium).match(/^a=(recvonly|inactive)/gm)).toEqual([
       'a=recvonly',
@@ -143,7 +143,7 @@ describe('a publisher', () => {
     expect(actions.at(-1)).toMatchObject({ type: 'publish', tracks: [{ kind: 'audio' }] });
   });
 
-  test('restarts ICE once a second', () => {
+  test('a publisher can restart ICE once per second', () => {
     open({ type: 'publish' }, offers.chromium);
     const restart = (ufrag: string) => request({ type: 'update', etag: null, ice: { ufrag, pwd: 'x'.repeat(22) } });
     restart('new1');
@@ -156,7 +156,7 @@ describe('a publisher', () => {
     expect(answers().at(-1)).toMatchObject({ type: 'restarted', etag: '3' });
   });
 
-  test('restarts ICE with new credentials of both sides, and keeps its tracks', () => {
+  test('an ICE restart changes the credentials of both sides and keeps the tracks', () => {
     open({ type: 'publish' }, offers.chromium);
     const [before] = negotiations();
     request({ type: 'update', etag: null, ice: { ufrag: 'new1', pwd: 'x'.repeat(22) } });
@@ -174,8 +174,8 @@ describe('a publisher', () => {
   });
 });
 
-describe('a viewer', () => {
-  test('joins unseen, and may come before its source', () => {
+describe('viewers', () => {
+  test('a viewer joins hidden and may join before its source', () => {
     const answer = watch({ type: 'endpoint', endpointId: 'bob' }, []);
     expect(actions[0]).toEqual({ type: 'join', metadata: null, hidden: true });
     expect(answer.match(/^a=sendonly/gm)).toHaveLength(2);
@@ -186,7 +186,7 @@ describe('a viewer', () => {
     expect(shown()).toEqual({});
   });
 
-  test('is answered every codec of the room, that of its source first', () => {
+  test('answers a viewer with every codec of the room, the codec of its source first', () => {
     const h264 = { ...participant('bob'), tracks: [track('v', 'video', { codec: 'h264' })] };
     const answer = watch({ type: 'endpoint', endpointId: 'bob' }, [h264]);
     expect(answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103 96 97\r\n');
@@ -195,12 +195,12 @@ describe('a viewer', () => {
     expect(watch({ type: 'speaker' }, [])).toContain('m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n');
   });
 
-  test('watches one track', () => {
+  test('a viewer can watch a single track', () => {
     watch({ type: 'track', trackId: 'bob:v' }, [participant('ann'), participant('bob')]);
     expect(shown()).toEqual({ 1: 'bob:v' });
   });
 
-  test('gets the best variant that fits', () => {
+  test('a viewer gets the best variant that fits', () => {
     const bob = { ...participant('bob'), tracks: [track('v', 'video', { encodings: ['l', 'm', 'h'] })] };
     watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);
     expect(actions).toContainEqual({
@@ -209,7 +209,7 @@ describe('a viewer', () => {
     });
   });
 
-  test('follows who speaks on the same SSRCs, at most every 2 s', () => {
+  test('a viewer follows the speaker on the same SSRCs, at most every 2 s', () => {
     watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
     expect(shown()).toEqual({ 0: 'ann:a', 1: 'ann:v' });
     expect(actions).toContainEqual({ type: 'setTimer', name: 'hold', ms: 2_000 });
@@ -223,12 +223,12 @@ describe('a viewer', () => {
     feed({ type: 'timer', name: 'hold' });
     expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
     expect(ssrcs()).toEqual(before);
-    // The credentials stay: nothing is signalled to the client.
+    // The credentials stay the same: nothing is signalled to the client.
     expect(negotiations()[1]?.ice).toEqual(negotiations()[0]?.ice);
     expect(answers()).toHaveLength(1);
   });
 
-  test('begins with who speaks already, the newest speaker of those with a picture', () => {
+  test('a viewer starts with the newest current speaker who has video', () => {
     const eve = { ...participant('eve'), tracks: [track('eve:a', 'audio')] };
     const endpoints = [participant('ann'), participant('bob'), participant('kim'), eve];
     request({ type: 'offer', role: { type: 'watch', source: { type: 'speaker' } }, sdp: offers.viewer });
@@ -239,7 +239,7 @@ describe('a viewer', () => {
     expect(shown()).toEqual({ 0: 'kim:a', 1: 'kim:v' });
   });
 
-  test('does not return to a participant whose microphone is gone', () => {
+  test('a viewer does not return to a participant whose microphone track was removed', () => {
     watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
     feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });
     feed({ type: 'tracksRemoved', endpointId: 'ann', trackIds: ['ann:a'] });
@@ -251,7 +251,7 @@ describe('a viewer', () => {
     expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
   });
 
-  test('stays with a speaker whose other audio track falls silent', () => {
+  test('a viewer stays with a speaker whose other audio track falls silent', () => {
     const bob = { ...participant('bob'), tracks: [...participant('bob').tracks, track('bob:film', 'audio')] };
     watch({ type: 'speaker' }, [participant('ann'), bob]);
     feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });
@@ -266,17 +266,17 @@ describe('a viewer', () => {
   });
 });
 
-describe('an offer', () => {
+describe('unsuitable offers', () => {
   test.each([
     ['two cameras', offers.chromium.replace('m=audio 9', 'm=video 9'), /2 video m-lines/],
     ['nothing to send', offers.viewer, /no audio or video m-line that sends/],
     ['a secret in its error', offers.chromium.replace('a=ice-pwd:0', 'a=ice-pwd:'), /hidden/],
-  ])('with %s is refused', (_what, sdp, sentence) => {
+  ])('refuses an offer with %s', (_what, sdp, sentence) => {
     expect(() => acceptOffer(sdp, 'publish', { videoCodec: null })).toThrow(sentence);
   });
 });
 
-test('requests are answered in order, also while a restart of ICE waits for the media plane', () => {
+test('answers requests in order, even while an ICE restart waits for the media plane', () => {
   open({ type: 'publish' }, offers.chromium);
   actions = [];
   const ask = (message: SessionRequest): void => {

@@ -9,7 +9,9 @@ import { writeFragment } from './sdp-fragment.js';
 import type { SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
 import { Viewer } from './viewer.js';
 
-/** Creates the sans-IO machine that serves one WHIP or WHEP client. Its requests and answers are those of `session-message`. */
+/**
+ * Creates the sans-IO machine that serves one WHIP or WHEP client. `session-message` defines its requests and answers.
+ */
 export const createHttpSession: CreatePeerSession = (options) => new HttpSession(options);
 
 interface OpenSession {
@@ -17,13 +19,13 @@ interface OpenSession {
   wanted: SessionRole;
   sdpSessionId: string;
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string; remotePwd: string };
-  /** Number of the ICE credentials, which is the entity tag. */
+  /** Number of the current ICE credentials; serves as the entity tag. */
   iceGeneration: number;
-  /** Undefined until the room has let the client in. */
+  /** Undefined until the room has admitted the client. */
   role: Role | undefined;
 }
 
-/** Pause between two restarts of ICE, each of which is work for the media worker of everyone in the room. */
+/** Minimum time between two ICE restarts, each of which costs the media worker of the whole room. */
 const RESTART_PAUSE_MS = 1_000;
 
 class HttpSession implements PeerSession {
@@ -32,9 +34,12 @@ class HttpSession implements PeerSession {
   #publishes: PeerSessionOptions['publishes'];
   #open: OpenSession | undefined;
   #generation = 0;
-  /** ICE was restarted a moment ago. */
+  /** True for a while after an ICE restart. */
   #restarted = false;
-  /** Answers in the order of the requests. Those with a generation wait for the media plane, and the others for them. */
+  /**
+   * Answers in the order of the requests. Those with a generation wait for the media plane, and later ones wait for
+   * them.
+   */
   #answers: { generation?: number; make: () => SessionAnswer }[] = [];
   #actions: SessionAction[] = [];
   #descriptions: { offer?: string; answer?: string } = {};
@@ -130,13 +135,13 @@ class HttpSession implements PeerSession {
     if (this.#restarted) return this.#answer({ type: 'tooManyRestarts' });
     this.#restarted = true;
     this.#act({ type: 'setTimer', name: 'restart', ms: RESTART_PAUSE_MS });
-    // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
+    // RFC 8445, section 9: new credentials from the client mean a restart, which requires new ones from us.
     open.ice = { ...this.#newCredentials(), remoteUfrag: ice.ufrag, remotePwd: ice.pwd };
     open.iceGeneration += 1;
     return this.#negotiate(open, role, () => restarted(open, this.#options.endpoint));
   }
 
-  /** Shows the media plane the present state; `answer` is sent when it has been applied. */
+  /** Passes the current state to the media plane; `answer` is sent once it has been applied. */
   #negotiate(open: OpenSession, role: Role, answer?: () => SessionAnswer): void {
     const { inbound, outbound, requests, targets, holdMs } = role.negotiate();
     this.#generation += 1;
@@ -147,7 +152,7 @@ class HttpSession implements PeerSession {
       this.#act({ type: 'media', command: { type: 'setTargetVariant', peerId, ...target } });
     const { fingerprint } = open.offer.transport;
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
-    // The media plane first: no track may be announced that it does not know.
+    // The media plane comes first: no track may be announced that it does not know.
     for (const request of requests) this.#act(request);
     if (holdMs > 0) this.#act({ type: 'setTimer', name: 'hold', ms: holdMs });
   }

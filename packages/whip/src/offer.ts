@@ -13,12 +13,13 @@ import {
 import { WhipError } from './errors.js';
 import type { RoomRules, SessionRole } from './session-message.js';
 
-/** A browser offers some 6 KiB for one audio and one video m-line. */
+/** A browser's offer of one audio and one video m-line has about 6 KiB. */
 const LIMITS = { maxLength: 64 * 1024, maxLines: 2_000, maxLineLength: 4_096, maxMedia: 16, maxPerMedia: 128 };
 
 /**
  * Parses an offer and checks that it fits the role.
- * @throws WhipError INVALID_OFFER when it cannot be parsed or its m-lines do not fit, NO_CODEC when the room allows no codec of it
+ * @throws WhipError INVALID_OFFER when it cannot be parsed or its m-lines do not fit, NO_CODEC when the room allows
+ *   none of its codecs
  */
 export function acceptOffer(sdp: string, role: SessionRole['type'], rules: RoomRules): SdpOffer {
   const offer = parsed(sdp);
@@ -77,7 +78,7 @@ export function watchedLines(media: readonly OfferedMedia[]): Map<TrackKind, Off
   return lines;
 }
 
-/** Returns every codec in which this m-line may show a track of the room. */
+/** Returns every codec in which this m-line can show a track of the room. */
 export function watchableCodecs(line: OfferedMedia, { videoCodec }: RoomRules): ChosenCodec[] {
   const names =
     line.kind === 'audio' ? (['opus'] as const) : videoCodec === null ? (['vp8', 'h264'] as const) : [videoCodec];
@@ -86,8 +87,8 @@ export function watchableCodecs(line: OfferedMedia, { videoCodec }: RoomRules): 
 }
 
 /**
- * Returns the m-line as it can be published: simulcast needs names of variants that the rooms know, and ids to recognise the
- * streams by. Without it a client sends its first encoding only.
+ * Returns the m-line as it can be published. Simulcast requires variant names that the rooms know and ids that identify
+ * the streams; otherwise the client sends only its first encoding.
  */
 export function publishableLine(line: OfferedMedia, { enableSimulcast }: { enableSimulcast: boolean }): OfferedMedia {
   const { mid, rid } = chooseExtensions(line, { audioLevel: true });
@@ -108,7 +109,7 @@ function noCodec({ kind, codecs }: OfferedMedia, videoCodec: RoomRules['videoCod
   );
 }
 
-/** Returns the name of the codec, of H.264 with its profile, which may be why it is refused. */
+/** Returns the codec's name; for H.264 with the profile, which may be the reason for a refusal. */
 function described({ name, encodingName, parameters }: OfferedMedia['codecs'][number]): string {
   if (name !== 'h264') return encodingName;
 

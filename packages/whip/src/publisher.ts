@@ -11,7 +11,7 @@ import {
 import { isSending, publishableLine } from './offer.js';
 import type { Negotiated, Role } from './role.js';
 
-/** A client that publishes what its one offer contains. */
+/** A client that publishes the contents of its only offer. */
 export class Publisher implements Role {
   #media: readonly OfferedMedia[];
   readonly #publications: Publications;
@@ -47,7 +47,7 @@ export class Publisher implements Role {
     const { media, added, removed } = this.#publications.accept(
       this.#media,
       { type: 'sdpOffer', sdp: '', midToTrackId: this.#trackIds, metadata: none, bitrates: none },
-      // Ids of tracks are random, and a publisher receives nothing.
+      // Track ids are random, and a publisher receives nothing.
       { trackId: () => false, mid: () => false },
     );
     this.#published = media;
@@ -67,7 +67,7 @@ export class Publisher implements Role {
 
       return { role: { type: 'receive', rids }, codec, extensions };
     });
-    // The client never sends on an m-line that is refused here, whatever it is permitted later.
+    // The client never sends on an m-line that is refused here, whatever is permitted later.
     this.#media = this.#media.map((line, i) =>
       answered[i]?.role.type === 'receive' ? line : { ...line, direction: 'inactive' },
     );

@@ -5,8 +5,8 @@ const MAX_LENGTH = 64 * 1024;
 const MAX_LINES = 1_000;
 
 /**
- * Returns the ICE credentials of an `application/trickle-ice-sdpfrag` (RFC 8840 section 9), null when it has none. Candidates
- * are ignored: an ICE-lite server learns the client's addresses from its checks.
+ * Returns the ICE credentials of an `application/trickle-ice-sdpfrag` (RFC 8840, section 9), or null when it has none.
+ * Ignores candidates: an ICE-lite server learns the client's addresses from its checks.
  * @throws WhipError INVALID_FRAGMENT
  */
 export function parseFragment(text: string): { ufrag: string; pwd: string } | null {
@@ -23,7 +23,7 @@ export function parseFragment(text: string): { ufrag: string; pwd: string } | nu
     if (line.startsWith('a=ice-pwd:')) pwd ??= line.slice('a=ice-pwd:'.length);
   }
   if (ufrag === undefined && pwd === undefined) return null;
-  // RFC 8839 section 5.4; a colon would end the fragment early in a STUN username.
+  // RFC 8839, section 5.4. A colon would end the fragment early in a STUN username.
   if (ufrag === undefined || !/^[\x21-\x39\x3b-\x7e]{4,256}$/.test(ufrag)) {
     throw invalid('an ICE user fragment has 4 to 256 characters');
   }
@@ -36,12 +36,12 @@ export function parseFragment(text: string): { ufrag: string; pwd: string } | nu
 export interface FragmentOptions {
   ice: { ufrag: string; pwd: string };
   endpoint: { address: string; secondAddress?: string; port: number };
-  /** The m-line that stands for the bundle. */
+  /** The m-line that represents the bundle. */
   media: { type: string; protocol: string; mid: string; formats: readonly string[] };
   mids: readonly string[];
 }
 
-/** Returns the server's answer to an ICE restart (RFC 9725 section 4.3.3). */
+/** Returns the server's answer to an ICE restart (RFC 9725, section 4.3.3). */
 export function writeFragment({ ice, endpoint, media, mids }: FragmentOptions): string {
   return [
     'a=ice-lite',

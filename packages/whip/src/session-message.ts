@@ -1,28 +1,28 @@
 import type { VideoCodec } from '@bloom/rooms';
 
-/** What a viewer watches: a peer or component, a track, or the participant who speaks. */
+/** What a viewer watches: a peer or component, a track, or whoever is speaking. */
 export type WatchedSource =
   | { type: 'endpoint'; endpointId: string }
   | { type: 'track'; trackId: string }
   | { type: 'speaker' };
 
-/** What a client wants with its offer. */
+/** What a client requests with its offer. */
 export type SessionRole = { type: 'publish' } | { type: 'watch'; source: WatchedSource };
 
-/** Requests to the session of a client, as JSON. They come from nodes of the cluster, never from a client itself. */
+/** Requests to a client's session, as JSON. They come from nodes of the cluster, never directly from a client. */
 export type SessionRequest =
   | { type: 'offer'; role: SessionRole; sdp: string }
-  /** `etag` null = any (RFC 9725 section 4.3.3); `ice` null = candidates only. */
+  /** `etag` null = any (RFC 9725, section 4.3.3); `ice` null = candidates only. */
   | { type: 'update'; etag: string | null; ice: { ufrag: string; pwd: string } | null };
 
 export interface IceServer {
   address: string;
-  /** The address of the other family, where there is one. */
+  /** Address of the other family, if there is one. */
   secondAddress?: string;
   port: number;
   /** null = the relay has no TCP port. */
   tcpPort: number | null;
-  /** The relay over TLS, where there is one; the host is the name in its certificate. */
+  /** The relay over TLS, if there is one; the host is the name in its certificate. */
   tls?: { host: string; port: number };
   username: string;
   password: string;
@@ -37,7 +37,7 @@ export type SessionAnswer =
   | { type: 'tooManyRestarts' }
   | { type: 'refused'; code: 'INVALID_OFFER' | 'NO_CODEC'; reason: string };
 
-/** What a room allows. */
+/** The limits that a room sets. */
 export interface RoomRules {
   videoCodec: VideoCodec | null;
 }

@@ -10,12 +10,12 @@ beforeEach(() => {
 const ALL = ['ann', 'bob', 'eve'];
 const shown = (candidates = ALL) => choice.choose(candidates).current;
 
-test('begins with the first candidate when there is silence', () => {
+test('starts with the first candidate during silence', () => {
   expect(choice.choose(ALL)).toEqual({ current: 'ann', changed: true });
   expect(choice.choose(ALL)).toEqual({ current: 'ann', changed: false });
 });
 
-test('follows the newest speaker once the time to hold has passed, and stays when speech ends', () => {
+test('follows the newest speaker after the hold time, and stays when the speech ends', () => {
   shown();
   choice.voice('bob', 'speech');
   expect(shown()).toBe('ann');
@@ -28,7 +28,7 @@ test('follows the newest speaker once the time to hold has passed, and stays whe
   expect(choice.choose(ALL)).toEqual({ current: 'bob', changed: false });
 });
 
-test('leaves a participant who is gone at once', () => {
+test('leaves a participant who has gone at once', () => {
   choice.voice('bob', 'speech');
   expect(shown()).toBe('bob');
   choice.gone('bob');
@@ -36,7 +36,7 @@ test('leaves a participant who is gone at once', () => {
   expect(choice.choose([])).toEqual({ current: undefined, changed: false });
 });
 
-test('changes at most once per time to hold while the shown participant stays', () => {
+test('changes at most once per hold time while the shown participant stays', () => {
   const events = fc.array(
     fc.oneof(
       fc.tuple(fc.constantFrom(...ALL), fc.constantFrom('speech' as const, 'silence' as const)),

@@ -1,12 +1,12 @@
-/** Time for which a viewer stays with a speaker at least. */
+/** Minimum time for which a viewer stays with a speaker. */
 export const HOLD_MS = 2_000;
 
 /**
- * Chooses the participant that a viewer sees: the newest speaker, held for a while. Pure: `choose` after every change of the
- * candidates, `released` once `HOLD_MS` have passed since the last change of its result.
+ * Chooses the participant that a viewer sees: the newest speaker, held for a while. Pure: call `choose` after every
+ * change of the candidates, and `released` once `HOLD_MS` have passed since its result last changed.
  */
 export class SpeakerChoice {
-  /** Participants that speak at present, the newest last. */
+  /** Participants currently speaking, newest last. */
   readonly #speaking = new Set<string>();
   #current: string | undefined;
   #held = false;
@@ -20,12 +20,12 @@ export class SpeakerChoice {
     this.#speaking.delete(endpointId);
   }
 
-  /** Lets the choice change again. */
+  /** Allows the choice to change again. */
   released(): void {
     this.#held = false;
   }
 
-  /** Returns the participant to show among the candidates, the preferred first; `changed` starts the time to hold it. */
+  /** Returns which candidate to show; the first is preferred. `changed` starts the hold time. */
   choose(candidates: readonly string[]): { current: string | undefined; changed: boolean } {
     const present = this.#current !== undefined && candidates.includes(this.#current);
     if (present && this.#held) return { current: this.#current, changed: false };

@@ -27,7 +27,7 @@ interface ViewerSlot {
   readonly msidTrackId: string;
 }
 
-/** A client that watches. Its answer holds for every track that its slots will ever show. */
+/** A client that watches. Its answer is valid for every track that its slots will ever show. */
 export class Viewer implements Role {
   readonly #media: readonly OfferedMedia[];
   readonly #room: WatchedRoom;
@@ -47,7 +47,7 @@ export class Viewer implements Role {
       offer: SdpOffer;
       source: WatchedSource;
       present: readonly Endpoint[];
-      /** Ids of the tracks with speech, the newest last. */
+      /** Ids of the tracks with speech, newest last. */
       speaking?: readonly string[] | undefined;
     },
     { videoCodec }: PeerSessionOptions,
@@ -122,7 +122,7 @@ export class Viewer implements Role {
     });
   }
 
-  /** Returns whether other tracks are shown than before. */
+  /** Chooses the tracks to show. Returns whether they have changed. */
   #choose(): boolean {
     const { tracks, hold } = this.#room.shown();
     const before = this.#shown;
@@ -133,7 +133,7 @@ export class Viewer implements Role {
   }
 }
 
-/** Returns the codecs, that of the track first: some clients configure a decoder before any packet. */
+/** Returns the codecs with the track's own first: some clients configure a decoder before any packet arrives. */
 function preferred(codecs: readonly ChosenCodec[], track: EndpointTrack | undefined): ChosenCodec[] {
   return codecs.toSorted((a, b) => Number(b.name === track?.codec) - Number(a.name === track?.codec));
 }

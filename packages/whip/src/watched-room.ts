@@ -3,25 +3,25 @@ import type { TrackKind } from '@bloom/sfu';
 import type { WatchedSource } from './session-message.js';
 import { SpeakerChoice } from './speaker-choice.js';
 
-/** The tracks that a viewer is shown now. */
+/** The tracks currently shown to a viewer. */
 export type ShownTracks = Partial<Record<TrackKind, EndpointTrack>>;
 
-/** The room as one viewer sees it, and which of its tracks the viewer is shown. */
+/** The room as one viewer sees it, including the tracks shown to that viewer. */
 export class WatchedRoom {
   readonly #source: WatchedSource;
   readonly #endpoints = new Map<string, Map<string, EndpointTrack>>();
   readonly #speaker = new SpeakerChoice();
-  /** Ids of the tracks with speech at present. */
+  /** Ids of the tracks that currently carry speech. */
   readonly #voices = new Set<string>();
 
-  /** `speaking`: ids of the tracks with speech, the newest last. */
+  /** `speaking`: ids of the tracks with speech, newest last. */
   constructor(source: WatchedSource, present: readonly Endpoint[], speaking: readonly string[]) {
     this.#source = source;
     for (const endpoint of present) this.#add(endpoint);
     for (const trackId of speaking) this.#voiceChanged(trackId, 'speech');
   }
 
-  /** Takes news of the room; returns whether the shown tracks may have changed. */
+  /** Handles an event of the room. Returns whether the shown tracks may have changed. */
   handle(input: SessionInput): boolean {
     switch (input.type) {
       case 'endpointAdded':
@@ -36,7 +36,7 @@ export class WatchedRoom {
         return true;
       case 'tracksRemoved':
         for (const trackId of input.trackIds) {
-          // Its end is not reported as silence.
+          // The end of a track is not reported as silence.
           this.#fallSilent(input.endpointId, trackId);
           this.#endpoints.get(input.endpointId)?.delete(trackId);
         }
@@ -51,7 +51,7 @@ export class WatchedRoom {
     }
   }
 
-  /** Returns the tracks to show; `hold`: they are not to change for `HOLD_MS`. */
+  /** Returns the tracks to show. `hold`: they must not change for `HOLD_MS`. */
   shown(): { tracks: ShownTracks; hold: boolean } {
     const source = this.#source;
     if (source.type === 'endpoint') return { tracks: this.#tracksOf(source.endpointId), hold: false };
@@ -75,7 +75,7 @@ export class WatchedRoom {
     return true;
   }
 
-  /** The participant may still speak on another track. */
+  /** Ends the speech of a track. The participant may still be speaking on another one. */
   #fallSilent(endpointId: string, trackId: string): void {
     if (!this.#voices.delete(trackId)) return;
     const others = [...(this.#endpoints.get(endpointId)?.keys() ?? [])];
@@ -86,7 +86,7 @@ export class WatchedRoom {
     this.#endpoints.set(id, new Map(tracks.map((track) => [track.trackId, track])));
   }
 
-  /** Returns the participants with a picture; those with sound only if there are no others. */
+  /** Returns the participants with video, or those with audio only when no one has video. */
   #candidates(): string[] {
     const ids = [...this.#endpoints.keys()];
     const visible = ids.filter((id) => this.#tracksOf(id).video !== undefined);

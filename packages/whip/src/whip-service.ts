@@ -8,14 +8,14 @@ import type { IceServer, SessionAnswer, SessionRequest, SessionRole } from './se
 export interface OpenedSession {
   sessionId: string;
   sdp: string;
-  /** Names the ICE credentials. */
+  /** Identifies the ICE credentials. */
   etag: string;
   iceServer: IceServer;
 }
 
-/** What a request carries besides its body. */
+/** The parts of a request other than its body. */
 export interface SessionCaller {
-  /** The token of the peer. */
+  /** The peer's token. */
   token: string;
   requestId: string;
 }
@@ -29,13 +29,13 @@ export class WhipService {
   }
 
   /**
-   * Connects a peer by its offer.
+   * Connects a peer with its offer.
    * @throws WhipError UNAUTHORIZED, INVALID_OFFER or NO_CODEC
    * @throws RoomError PEER_CONNECTED, TOO_MANY_CONNECTIONS, PEER_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
   async open({ token, requestId }: SessionCaller, role: SessionRole, sdp: string): Promise<OpenedSession> {
     const { roomId, peerId } = this.peerOf(token);
-    // Checked before the peer connects: a bad offer must not notify anyone.
+    // Check the offer before the peer connects: a bad offer must not notify anyone.
     const { config } = await this.#rooms.getRoom(roomId, requestId);
     acceptOffer(sdp, role.type, config);
     const session = { roomId, peerId, sessionId: randomUUID() };
@@ -49,9 +49,9 @@ export class WhipService {
   }
 
   /**
-   * Takes an SDP fragment: candidates are ignored, new credentials restart ICE.
+   * Handles an SDP fragment: candidates are ignored, new credentials restart ICE.
    * @param etag entity tag of the credentials that the client knows; null = any
-   * @returns the server's fragment after a restart, undefined when there is nothing to say
+   * @returns the server's fragment after a restart, otherwise undefined
    * @throws WhipError UNAUTHORIZED, INVALID_FRAGMENT, STALE or TOO_MANY_RESTARTS
    * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
@@ -72,7 +72,7 @@ export class WhipService {
   }
 
   /**
-   * Ends a session: its peer is disconnected.
+   * Ends a session, which disconnects its peer.
    * @throws WhipError UNAUTHORIZED
    * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
@@ -81,7 +81,7 @@ export class WhipService {
   }
 
   /**
-   * Returns the peer that a token was issued for, whether or not it still exists.
+   * Returns the peer for which the token was issued, whether or not it still exists.
    * @throws WhipError UNAUTHORIZED
    */
   peerOf(token: string): { roomId: string; peerId: string } {

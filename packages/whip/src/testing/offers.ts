@@ -1,4 +1,4 @@
-/** Offers in the shapes of real clients, reduced to what a server reads. */
+/** Offers as real clients send them, reduced to what a server reads. */
 
 const FINGERPRINT = Array.from({ length: 32 }, (_, index) => index.toString(16).padStart(2, '0').toUpperCase()).join(
   ':',
@@ -61,7 +61,7 @@ export const offers = {
     ...opus('0', 'sendonly'),
     ...video('1', 'sendonly', [...CHROMIUM_EXTENSIONS, 'a=rid:0 send', 'a=rid:1 send', 'a=simulcast:send 0;1']),
   ]),
-  /** As libdatachannel writes it: mids are names, the fingerprint is at the session, H.264 only. */
+  /** As libdatachannel writes it: mids are names, the fingerprint is at session level, H.264 only. */
   obs: offer(
     [
       'a=msid-semantic:WMS *',

@@ -30,14 +30,14 @@ export interface DoorOptions {
   readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly limits: NodeLimits;
   readonly connections: Connections;
-  /** Called when a node is no longer kept away. */
+  /** Called when a node's cut has ended. */
   readonly cutEnded: (node: string) => void;
   readonly clock: Clock;
   readonly throttle: LogThrottle;
   readonly log: Log;
 }
 
-/** Decides which nodes connect: accepts, dials, refuses, and keeps nodes away that an operator has cut off. */
+/** Decides which nodes connect: accepts, dials, refuses, and keeps out nodes that an operator has cut off. */
 export class Door {
   readonly counters: HandshakeCounters = {};
   readonly #options: DoorOptions;
@@ -78,7 +78,7 @@ export class Door {
   }
 
   /**
-   * Resolves when there is a connection to that node.
+   * Resolves when the node is connected.
    * @throws DistributionError LINK_CUT, NODE_STOPPED, NODE_UNREACHABLE, NODE_NOT_REGISTERED
    * @throws HandshakeFailed
    */
@@ -90,19 +90,19 @@ export class Door {
     await this.#connector.connect(target);
   }
 
-  /** Ends the attempt to reach a node that is connected now. The returned function settles it for its callers. */
+  /** Ends the attempt to reach a node that is now connected. Returns a function that settles it for its callers. */
   connected(node: string, dialled: boolean): () => void {
     return this.#connector.take(node, dialled);
   }
 
-  /** Ends the connection to that node and refuses new ones, from either side, for that long. */
+  /** Closes the connection to the node and refuses new ones, from either side, for `ms`. */
   cut(node: string, ms: number): void {
     this.#cuts.begin(node, ms);
     this.#connector.abandon(node, linkCut(node));
     this.#options.connections.close(node, 'cut', 'it was cut by an operator');
   }
 
-  /** Ends a cut early; false when there was none. */
+  /** Ends a cut early. Returns false when there was none. */
   uncut(node: string): boolean {
     return this.#cuts.end(node);
   }
@@ -116,14 +116,14 @@ export class Door {
     return this.#cuts.remainingMs(node);
   }
 
-  /** Nothing is dialled or admitted from now on. */
+  /** Stops dialling and admitting nodes. */
   close(): void {
     this.#closed = true;
     this.#cuts.stop();
     this.#connector.stop(stopped());
   }
 
-  /** Stops listening; resolves when every accepted socket has ended. */
+  /** Stops listening. Resolves when every accepted socket has ended. */
   async closeServer(): Promise<void> {
     for (const listener of this.#listeners) listener.stop();
     const { server, localServer } = this.#options;
@@ -138,7 +138,7 @@ export class Door {
 
   #accepted(socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void): void {
     const { connections } = this.#options;
-    // Only now has it proved its name; before, anybody could have ended the old connection.
+    // Only now has the node proved its name. Earlier, anyone could have ended the old connection.
     connections.close(remote.name, 'replaced', 'it connected again');
     // An operator may have cut it off during the handshake.
     if (this.#cuts.has(remote.name)) {
@@ -151,9 +151,9 @@ export class Door {
 
   #refused(reason: HandshakeFailure | 'rate', address: string, node = 'unknown'): void {
     this.#count(reason);
-    // These are normal: the other attempt of the two nodes goes on.
+    // These are normal: the other attempt between the two nodes continues.
     if (reason === 'nok' || reason === 'aborted') return;
-    // Names are claims of strangers, who could fill the log with new ones.
+    // Strangers choose the names that they claim and could fill the log with new ones.
     if (this.#options.throttle.allows(`${reason} ${networkOf(address)}`)) {
       this.#options.log.warn('distribution.refused', { node, address, reason });
     }

@@ -34,18 +34,18 @@ export class DistributionError extends Error {
 }
 
 export type HandshakeFailure =
-  /** The other side proved no knowledge of our cookie. */
+  /** The other side did not prove that it knows our cookie. */
   | 'bad_cookie'
-  /** The other side closed; it does not say why (its check of the cookie is one reason). */
+  /** The other side closed without giving a reason; its check of the cookie may have failed. */
   | 'closed'
   | 'not_allowed'
-  /** It dials us, too, and that attempt wins. */
+  /** The node is dialling us too, and that attempt wins. */
   | 'nok'
   | 'name_mismatch'
   | 'malformed'
   | 'missing_flags'
   | 'timeout'
-  /** Our own attempt was given up for another connection to the same node. */
+  /** Our attempt was abandoned in favour of another connection to the same node. */
   | 'aborted';
 
 const HANDSHAKE_TEXT: Record<HandshakeFailure, string> = {

@@ -4,7 +4,7 @@ import { Pid, Ref } from '@bloom/etf';
 const SYSTEM_ID = 1;
 const FIRST_ID = 100;
 
-/** Makes the pids and references of one life of a node, each once. */
+/** Creates the unique pids and references of one lifetime of a node. */
 export class Identifiers {
   /** Pid of the services that every node has. */
   readonly system: Pid;
@@ -29,7 +29,7 @@ export class Identifiers {
     return new Pid(this.node, this.#lastId, this.#serial, this.creation);
   }
 
-  /** Returns a reference of three words, the first below 2^18, as Erlang makes them. */
+  /** Returns a reference of three words, the first below 2^18, as Erlang does. */
   ref(): Ref {
     this.#refs += 1;
     return new Ref(this.node, this.creation, [

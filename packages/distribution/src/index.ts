@@ -1,4 +1,4 @@
-/** Erlang distribution: nodes, links between them, and who is a member. */
+/** Erlang distribution: nodes, the links between them, and membership. */
 export { LOCAL_COOKIE } from './door.js';
 export type { SpawnRequest, Target } from './link/control.js';
 export { DistributionError, type DistributionErrorCode, HandshakeFailed, type HandshakeFailure } from './errors.js';

@@ -36,30 +36,30 @@ export interface NodeOptions {
   readonly mode: NameMode;
   /** Shared secret of the cluster, or one per node. */
   readonly cookie: string | ((node: string) => string);
-  /** Makes the processes that the node speaks for. Called once, before anything arrives. Default none. */
+  /** Creates the processes that the node represents. Called once, before anything arrives. Default none. */
   readonly processes?: (node: DistributionNode) => ProcessTable;
-  /** Listed by Erlang's `nodes()`. Default false (hidden). */
+  /** True when Erlang's `nodes()` lists the node. Default false (hidden). */
   readonly visible?: boolean;
-  /** A tool such as bloomctl: connects to members and is none itself. Default false. */
+  /** True for a tool such as bloomctl, which connects to members but is not one. Default false. */
   readonly tool?: boolean;
-  /** What it announces as a member. Without it, the node speaks protocol 1 and accepts every member. */
+  /** What the node announces as a member. Without it, the node speaks protocol 1 and accepts every member. */
   readonly spoken?: Spoken | undefined;
-  /** Address to listen on. `false`: dial only, register nothing. Default any port of 127.0.0.1. */
+  /** Address to listen on. `false`: only dials and registers nothing. Default any port of 127.0.0.1. */
   readonly listen?: ListenAddress | false;
-  /** From `bindSocket`, for tools on this machine: opening the socket takes no cookie. The node closes it. */
+  /** From `bindSocket`, for tools on this machine, which need no cookie to use it. The node closes it. */
   readonly localServer?: Server;
-  /** Unix socket through which every node is dialled, without host, port mapper and cookie. Default none. */
+  /** Unix socket through which every node is dialled, without host, port mapper or cookie. Default none. */
   readonly via?: string;
-  /** The port mapper of this and all other hosts; `revive` brings a lost one back. */
+  /** The port mapper of this and all other hosts; `revive` restarts a lost one. */
   readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
-  /** Silence after which a connection is dropped, equal on all nodes. Default 60 s. */
+  /** Silence after which a connection is dropped; must be equal on all nodes. Default 60 s. */
   readonly tickTimeMs?: number;
-  /** Report Erlang nodes to listeners, too. Default false. */
+  /** Reports Erlang nodes to listeners too. Default false. */
   readonly announceForeign?: boolean;
   readonly limits?: Partial<NodeLimits>;
-  /** Addresses of a host name, in the order to try them. Default those of the system, one of IPv4 and one of IPv6. */
+  /** Returns the addresses of a host name in the order to try them. Default: the system's, one IPv4 and one IPv6. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
-  /** Makes the transport of a connection. Default the socket itself. */
+  /** Creates the transport of a connection. Default: the socket itself. */
   readonly wire?: (socket: Socket) => Wire;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -70,23 +70,23 @@ export type NodeFilter = 'visible' | 'hidden' | 'connected' | 'members';
 
 export interface NodeCounters {
   readonly handshakes: HandshakeCounters;
-  /** Connections that ended, by reason. */
+  /** Ended connections by reason. */
   readonly closed: Partial<Record<CloseReason, number>>;
 }
 
-/** Means by which others reach a node; empty for one that only dials. */
+/** How others reach a node; empty for a node that only dials. */
 interface Reachable {
   readonly server?: Server;
   readonly registration?: Registration;
 }
 
-/** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
+/** A node of the distribution: listens, dials, and carries messages between its processes and those of other nodes. */
 export class DistributionNode {
   readonly name: string;
-  /** Distinguishes one life of this node from the next; part of every pid and reference. */
+  /** Distinguishes this lifetime of the node from the next; part of every pid and reference. */
   readonly creation: number;
   readonly counters: NodeCounters;
-  /** Events of the members, as this node saw them. */
+  /** Events of the members as this node saw them. */
   readonly events: ClusterEvents;
   readonly #options: NodeOptions;
   readonly #reachable: Reachable;
@@ -107,7 +107,7 @@ export class DistributionNode {
     this.#options = options;
     this.#reachable = reachable;
     this.name = options.name;
-    // A node that registers nowhere takes a creation at random.
+    // A node that is not registered uses a random creation.
     this.creation = reachable.registration?.creation ?? 4 + Math.floor(random() * 0xffff_fff0);
     this.#identifiers = new Identifiers(this.name, this.creation);
     const self = { name: this.name, creation: this.creation, flags: ownFlags(visible) };
@@ -207,7 +207,7 @@ export class DistributionNode {
     return portOf(this.#reachable.server);
   }
 
-  /** True while the port mapper knows us. */
+  /** True while the port mapper knows this node. */
   get registered(): boolean {
     return this.#reachable.registration?.registered === true;
   }
@@ -217,7 +217,7 @@ export class DistributionNode {
     return this.#identifiers.pid();
   }
 
-  /** Returns a reference unique in the life of this node. */
+  /** Returns a reference that is unique in this lifetime of the node. */
   createRef(): Ref {
     return this.#identifiers.ref();
   }
@@ -231,7 +231,7 @@ export class DistributionNode {
       .map(({ name }) => name);
   }
 
-  /** Returns the kind of a connected node; undefined: not connected, or not known yet. */
+  /** Returns the kind of a connected node; undefined when it is not connected or not known yet. */
   kindOf(node: string): NodeKind | undefined {
     return this.#membership.kindOf(node);
   }
@@ -241,7 +241,7 @@ export class DistributionNode {
     return this.#membership.announced(node);
   }
 
-  /** Returns whether that member, or this node, speaks a number of the protocol between members now. */
+  /** Returns whether the member, or this node, speaks at least this version of the member protocol. */
   speaks(node: string, protocol: number): boolean {
     const own = this.#options.spoken?.protocols ?? UNANNOUNCED.protocols;
     const theirs = node === this.name ? own : this.announced(node)?.protocols;
@@ -257,23 +257,23 @@ export class DistributionNode {
     return link && { ...link.counters, pendingBytes: link.pendingBytes };
   }
 
-  /** Returns the function that ends it. */
+  /** Returns a function that unsubscribes. */
   subscribe(listener: NodeListener): () => void {
     return this.#membership.subscribe(listener);
   }
 
-  /** Adds names of the configuration: dialled immediately, and again for ever. Bad names are logged and left out. */
+  /** Adds configured names, which are dialled immediately and forever. Bad names are logged and skipped. */
   seed(nodes: readonly string[]): void {
     this.#membership.seed(nodes);
   }
 
-  /** Adds names to try, such as those of DNS: dialled, retried for 10 minutes, then forgotten. */
+  /** Adds names to try, such as those found in DNS: dialled, retried for 10 minutes, then forgotten. */
   learn(nodes: readonly string[]): void {
     this.#membership.learn(nodes);
   }
 
   /**
-   * Resolves when there is a connection to that node.
+   * Resolves when the node is connected.
    * @throws DistributionError BAD_NODE_NAME, NAME_KIND_MISMATCH, LINK_CUT, NODE_STOPPED, NODE_UNREACHABLE,
    *   NODE_NOT_REGISTERED
    * @throws HandshakeFailed
@@ -286,7 +286,7 @@ export class DistributionNode {
 
   /** False for a name that must not be dialled although a member announced it. */
   #acceptable(node: string): boolean {
-    // C nodes call themselves by any host name, so only names that we dial must be of our kind.
+    // C nodes may use any host name for themselves, so only names that we dial must be of our kind.
     return isNodeName(node) && isLong(parseNodeName(node).host) === (this.#options.mode === 'name');
   }
 
@@ -304,26 +304,26 @@ export class DistributionNode {
     this.#membership.lost(node, reason);
   }
 
-  /** Ends the connection; false when there was none. */
+  /** Closes the connection. Returns false when there was none. */
   disconnect(node: string): boolean {
     return this.#connections.close(node, 'disconnect', 'we disconnected');
   }
 
   /**
-   * Ends the connection to that node and refuses new ones, from either side, for that long (at most an hour): a network
-   * split on purpose. A member is dialled again afterwards.
+   * Closes the connection to the node and refuses new ones, from either side, for `ms` (at most an hour): a deliberate
+   * network split. A member is dialled again afterwards.
    */
   cut(node: string, ms: number): void {
     this.#door.cut(node, ms);
     this.events.add('cut', node, `for ${(ms / 1_000).toFixed(1)} s`);
   }
 
-  /** Ends a cut early; false when there was none. */
+  /** Ends a cut early. Returns false when there was none. */
   uncut(node: string): boolean {
     return this.#door.uncut(node);
   }
 
-  /** Returns the state of every node that is connected, wanted or cut. */
+  /** Returns the state of every node that is connected, wanted or cut off. */
   links(): LinkState[] {
     return this.#membership.links(this.#door.cutNodes).map((plan) => ({
       ...plan,
@@ -332,7 +332,7 @@ export class DistributionNode {
     }));
   }
 
-  /** Resolves with true when that node can be connected and answers within 5 s. */
+  /** Resolves with true when the node can be connected and answers within 5 s. */
   async ping(node: string): Promise<boolean> {
     if (node === this.name) return true;
     const connected = await this.connect(node).then(
@@ -367,7 +367,7 @@ export class DistributionNode {
     return link.send('name' in to ? to.name : to, message, options.from, options.kind ?? 'one-way');
   }
 
-  /** Replies to a call of another node: to its alias when it has one, else to its pid. */
+  /** Replies to a call from another node: to its alias when it has one, otherwise to its pid. */
   reply(call: GenCall, reply: Term, from: Pid): SendResult {
     const message = tuple(call.tag, reply);
     const alias = aliasOf(call.tag);
@@ -381,8 +381,8 @@ export class DistributionNode {
   // --- monitors, links, exits, spawning
 
   /**
-   * Watches a process under that reference: a call uses one as monitor, alias and tag. `ProcessTable.down` is called once,
-   * at the latest when the connection is lost.
+   * Monitors a process under the given reference: a call uses one as monitor, alias and tag. `ProcessTable.down` is
+   * called once, at the latest when the connection is lost.
    */
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
     const connection = this.#connections.get(target.node);
@@ -393,13 +393,13 @@ export class DistributionNode {
     } else connection.signals.monitor(watcher, wireTarget(target), ref);
   }
 
-  /** Ends a monitor; false when there was none. */
+  /** Ends a monitor. Returns false when there was none. */
   demonitor(ref: Ref): boolean {
     for (const { signals } of this.#connections.all()) if (signals.demonitor(ref)) return true;
     return false;
   }
 
-  /** Links a process here with one there; without connection its exit signal is `noconnection`. */
+  /** Links a local process with a remote one; without a connection its exit signal is `noconnection`. */
   link(local: Pid, remote: Pid): void {
     const connection = this.#connections.get(remote.node);
     if (connection !== undefined) connection.signals.linkTo(local, remote);
@@ -419,14 +419,14 @@ export class DistributionNode {
     return link?.signal((writer, payload) => write.exit(writer, false, payload, from, to, reason)) ?? 'no_connection';
   }
 
-  /** Must be called when a process of this node has ended: signals it to nodes with monitors on it or links to it. */
+  /** Must be called when a local process has ended: notifies the nodes that monitor it or are linked to it. */
   exited(pid: Pid, reason: Term): void {
     for (const { signals } of this.#connections.all()) signals.exited(pid, reason);
   }
 
   /**
-   * Asks another node to start a process. `ProcessTable.spawned` receives the answer, and `down`, with the same
-   * reference, its end if it is monitored.
+   * Requests another node to start a process. `ProcessTable.spawned` receives the answer; if the process is monitored,
+   * `down` receives its end with the same reference.
    * @throws DistributionError NOT_CONNECTED
    */
   spawn(node: string, request: SpawnRequest, args: readonly Term[]): void {
@@ -441,7 +441,7 @@ export class DistributionNode {
       return;
     }
     const { to } = control;
-    // The target is of an earlier life of this node.
+    // The target belongs to an earlier lifetime of this node.
     if (typeof to !== 'string' && (to.creation !== this.creation || to.node !== this.name)) return;
     try {
       this.#table.deliver(to, payload, control.from, connection.link.remote.name);

@@ -10,18 +10,18 @@ export interface SystemServices {
   readonly self: string;
   /** Pid of the services. */
   readonly pid: Pid;
-  /** True when Erlang nodes list us in `nodes()`; their `global` then expects an answer. */
+  /** True when Erlang's `nodes()` lists this node; Erlang's `global` then expects an answer. */
   readonly visible: boolean;
   reply(call: GenCall, reply: Term): void;
   sendName(node: string, name: string, message: Term): void;
   mesh(node: string, message: Term): void;
-  /** Receives the answer to a call of the services themselves. */
+  /** Receives the answer to a call made by the services themselves. */
   answered(ref: Ref, reply: Term): void;
 }
 
 /**
- * Answers what every node must, whatever runs on it: `net_kernel` for pings, membership, and in visible mode the greeting
- * of `global`. Everything else goes to the processes of the application.
+ * Answers what every node must answer, whatever runs on it: `net_kernel` for pings, membership, and in visible mode the
+ * greeting of `global`. Everything else goes to the processes of the application.
  */
 export class SystemTable implements ProcessTable {
   readonly #services: SystemServices;
@@ -80,7 +80,7 @@ export class SystemTable implements ProcessTable {
     if (tag instanceof Ref) this.#services.answered(tag, reply);
   }
 
-  /** Answers init_connect; without it `global:sync()` on the other side waits for ever. */
+  /** Answers init_connect; otherwise `global:sync()` on the other side would wait forever. */
   #global(message: Term, node: string): void {
     if (!(message instanceof Tuple) || !isAtom(message.elements[0], '$gen_cast')) return;
     const request = message.elements[1];

@@ -1,16 +1,16 @@
 import { networkOf } from '@bloom/net';
 import type { Clock } from '@bloom/time';
 
-/** Addresses that nodes have connected from and that are remembered. */
+/** Maximum number of remembered addresses from which nodes have connected. */
 const MAX_KNOWN = 1_024;
-/** Connections per second from addresses that are not known, in units of what one address may open. */
+/** Connections per second from all unknown addresses, in multiples of the limit for one address. */
 const STRANGERS = 4;
-/** Connections per second from one known address, in the same units. */
+/** Connections per second from one known address, in the same multiples. */
 const KNOWN = 10;
 
 /**
- * Limits how many connections are accepted per second: for each address, and in sum for all addresses from which no
- * node has ever proved to know the cookie. A flood therefore stops neither members nor newcomers from elsewhere.
+ * Limits the accepted connections per second: for each address, and in total for all addresses from which no node has
+ * ever proved that it knows the cookie. A flood therefore stops neither members nor newcomers from elsewhere.
  */
 export class AcceptRate {
   readonly #clock: Clock;
@@ -26,7 +26,7 @@ export class AcceptRate {
     this.#maxPerSecond = maxPerSecond;
   }
 
-  /** Counts one connection; false when it is one too many. */
+  /** Counts a connection. Returns false when it exceeds the limit. */
   take(remoteAddress: string): boolean {
     const address = networkOf(remoteAddress);
     const second = Math.floor(this.#clock.now() / 1_000);
@@ -49,7 +49,7 @@ export class AcceptRate {
     return this.#known.has(networkOf(remoteAddress));
   }
 
-  /** Remembers an address from which a node has proved itself. */
+  /** Remembers an address from which a node has authenticated. */
   know(remoteAddress: string): void {
     const address = networkOf(remoteAddress);
     this.#known.delete(address);

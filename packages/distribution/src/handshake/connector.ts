@@ -12,7 +12,7 @@ export interface ConnectorOptions {
   readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly clock: Clock;
   readonly stepTimeoutMs: number;
-  /** True while that node is in the middle of a handshake it began; with `address`, one from there. */
+  /** True while the node is in the middle of a handshake that it started; with `address`, one from there. */
   readonly isShaking: (node: string, address?: string) => boolean;
   readonly isConnected: (node: string) => boolean;
   /** False for a node that must not connect at all. */
@@ -26,14 +26,15 @@ interface Connecting {
   readonly attempt: Attempt;
   readonly settle: (error?: Error) => void;
   readonly timer: Timer;
-  /** Our own attempt lost against one of the other node, which is awaited. */
+  /** True when our attempt lost to one of the other node, which we are waiting for. */
   yielded: boolean;
 }
 
 /**
- * Attempts to connect, one per node. When two nodes dial each other, the attempt of the greater name is kept.
+ * Attempts to connect, one per node. When two nodes dial each other, the attempt of the node with the greater name
+ * wins.
  *
- * A name that dials us proves nothing, so it never ends an attempt of ours; only a complete handshake does.
+ * A name that dials us proves nothing, so it never ends our own attempt; only a complete handshake does.
  */
 export class Connector {
   readonly #options: ConnectorOptions;
@@ -43,25 +44,25 @@ export class Connector {
     this.#options = options;
   }
 
-  /** Resolves when there is a connection, whichever side made it. Rejects with the reason of the attempt. */
+  /** Resolves when the node is connected, whichever side dialled. Rejects with the reason why the attempt failed. */
   connect(target: NodeName): Promise<void> {
     return (this.#connecting.get(target.full) ?? this.#dial(target)).promise;
   }
 
-  /** Answers a node that dials us; undefined closes without a status. */
+  /** Returns the status for a node that dials us; undefined closes without a status. */
   decide({ name: node }: Identity, address: string): Status | undefined {
     const { admits, isConnected, isShaking, self } = this.#options;
     if (!admits(node)) return 'not_allowed';
-    // Only from one address: a stranger using the name must not keep the node itself from returning.
+    // Only from the same address: a stranger who uses the name must not keep the node itself from returning.
     if (isConnected(node)) return isShaking(node, address) ? undefined : 'alive';
     const connecting = this.#connecting.get(node);
     if (connecting === undefined || connecting.yielded) return 'ok';
-    // While our attempt still looks for the node it may take long: let the other one try.
+    // While our attempt is still looking for the node it may take long, so let the other one try.
     if (connecting.attempt.isUnderWay && isLower(node, self.name)) return 'nok';
     return 'ok_simultaneous';
   }
 
-  /** Ends the attempt because there is a connection now. The returned function settles it for its callers. */
+  /** Ends the attempt because the node is connected. Returns a function that settles it for its callers. */
   take(node: string, dialled: boolean): () => void {
     const connecting = this.#connecting.get(node);
     if (connecting === undefined) return () => {};
@@ -71,7 +72,7 @@ export class Connector {
     return connecting.settle;
   }
 
-  /** Ends the attempt with that error, if there is one. */
+  /** Ends the attempt, if there is one, with the error. */
   abandon(node: string, error: Error): void {
     const connecting = this.#connecting.get(node);
     if (connecting === undefined) return;
@@ -90,7 +91,7 @@ export class Connector {
     const promise = new Promise<void>((done, fail) => {
       settle = (error) => (error === undefined ? done() : fail(error));
     });
-    // Callers await it; an attempt without a caller is no unhandled rejection.
+    // Callers await it, but an attempt without callers must not become an unhandled rejection.
     promise.catch(() => {});
     const connecting: Connecting = { promise, attempt, settle, timer: new Timer(clock), yielded: false };
     this.#connecting.set(target.full, connecting);
@@ -114,7 +115,7 @@ export class Connector {
     else this.#giveUp(node, connecting, error);
   }
 
-  /** The other node's own attempt to reach us goes on, and settles ours. */
+  /** Leaves our attempt to the other node's own attempt to reach us, which will settle it. */
   #awaitOther(node: string, connecting: Connecting): void {
     connecting.yielded = true;
     const late = new HandshakeFailed(node, 'timeout', 'its own attempt to reach us did not arrive');

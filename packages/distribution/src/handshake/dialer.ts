@@ -6,7 +6,7 @@ import { DistributionError, HandshakeFailed } from '../errors.js';
 import { type Identity, Initiator, type Secrets, type Step } from './handshake.js';
 import type { NodeName } from './names.js';
 
-/** How long an attempt lets a handshake that the other node began go first. */
+/** How long an attempt gives precedence to a handshake that the other node has started. */
 const GO_FIRST_MS = 500;
 const TCP = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
 
@@ -18,12 +18,12 @@ export interface DialOptions {
   readonly mapperPort: number;
   /** The Unix socket of the target, instead of its host and port. */
   readonly via?: string | undefined;
-  /** Addresses of a host name, in the order to try them. */
+  /** Returns the addresses of a host name in the order in which to try them. */
   readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly clock: Clock;
-  /** Time limit of each step of the handshake. */
+  /** Time limit for each step of the handshake. */
   readonly stepTimeoutMs: number;
-  /** True while the other node is in a handshake with us, which goes first. */
+  /** True while the other node is in a handshake with us, which takes precedence. */
   readonly mustWait: () => boolean;
 }
 
@@ -52,12 +52,12 @@ export class Attempt {
     this.result = this.#run();
   }
 
-  /** True while the other side has sent no status; when it closes then, it may prefer its own attempt to reach us. */
+  /** True while the other side has sent no status. If it closes now, it may prefer its own attempt to reach us. */
   get waitsForStatus(): boolean {
     return this.#machine.waitsForStatus;
   }
 
-  /** True once the other side can know of the attempt: our name is on its way. */
+  /** True once the other side may know of the attempt, because our name has been sent. */
   get isUnderWay(): boolean {
     return this.#begun;
   }
@@ -82,7 +82,7 @@ export class Attempt {
         return await this.#dial(address);
       } catch (error) {
         failure ??= error;
-        // Once it knows of the attempt, the node has been found: another address would not change its answer.
+        // Once the node knows of the attempt, it has been found: another address would not change its answer.
         if (this.#begun || this.#aborted) throw error;
       }
     }
@@ -129,7 +129,7 @@ export class Attempt {
         if (step.failed !== undefined) fail(new HandshakeFailed(target.full, step.failed));
         else if (step.up !== undefined) {
           leave();
-          // What arrives before the link listens must wait.
+          // Data that arrives before the link listens must wait.
           socket.pause();
           resolve({ socket, ...step.up });
         }
@@ -144,7 +144,7 @@ export class Attempt {
       this.#fail = fail;
       expect();
       socket.on('connect', () => {
-        // Two handshakes at once could each end the other.
+        // Two simultaneous handshakes could each end the other.
         if (mustWait()) timer.start(GO_FIRST_MS, begin);
         else begin();
       });
@@ -159,8 +159,8 @@ function unreachable({ full }: NodeName, why: string, cause: unknown): Distribut
 }
 
 /**
- * Returns the first IPv4 and the first IPv6 address of a host name, as the system resolves it. A name such as `localhost` has
- * both, and a node listens on one of them, mostly that of IPv4, which Erlang uses, too.
+ * Returns the first IPv4 and the first IPv6 address to which the system resolves a host name. Names such as `localhost`
+ * have both, while a node listens on only one of them, usually IPv4 as Erlang does.
  */
 export async function resolveHost(host: string): Promise<string[]> {
   if (isIP(host) !== 0) return [host];

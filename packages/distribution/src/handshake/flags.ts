@@ -27,7 +27,7 @@ export const FLAG = {
   alias: 0x800000000n,
 } as const;
 
-/** Flags that mandatory25 stands for. The published protocol page gives another bit for it; this one is in use. */
+/** Flags implied by mandatory25. The published protocol page gives it another bit; this is the one in use. */
 const MANDATORY_25 =
   FLAG.extendedReferences |
   FLAG.funTags |
@@ -41,7 +41,7 @@ const MANDATORY_25 =
   FLAG.bigCreation |
   FLAG.handshake23;
 
-/** Flags that every other node must have: the demands of OTP 26 and later. */
+/** Flags that every other node must have, as OTP 26 and later require. */
 export const DEMANDED = MANDATORY_25 | FLAG.unlinkId | FLAG.v4Nc;
 
 /** Our flags. Without the atom cache (0x2000) and fragments (0x800000) OTP sends plain messages in single frames. */
@@ -51,17 +51,17 @@ export function ownFlags(visible: boolean): bigint {
   return visible ? HIDDEN | FLAG.published : HIDDEN;
 }
 
-/** True for a node that has all our flags: one of ours or of Erlang; C nodes lack some. */
+/** True for nodes with all our flags: ours and those of Erlang. C nodes lack some. */
 export function hasOwnFlags(flags: bigint): boolean {
   return (flags & HIDDEN) === HIDDEN;
 }
 
-/** Returns the flags that the sent ones stand for. */
+/** Returns the flags including those that the sent ones imply. */
 export function expandFlags(sent: bigint): bigint {
   return (sent & FLAG.mandatory25) === 0n ? sent : sent | MANDATORY_25;
 }
 
-/** Returns the names of the demanded flags that are missing. */
+/** Returns the names of the missing mandatory flags. */
 export function missingFlags(flags: bigint): string[] {
   return Object.entries(FLAG)
     .filter(([, bit]) => (DEMANDED & bit) !== 0n && (flags & bit) === 0n)

@@ -2,10 +2,10 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { HandshakeFailure } from '../errors.js';
 import { DEMANDED, expandFlags, FLAG } from './flags.js';
 
-// Handshake of the distribution protocol, version 6 (OTP 23 and later), without its socket. Each message is a length of
-// 16 bits and that many bytes.
+// The handshake of the distribution protocol, version 6 (OTP 23 and later), without its socket. Each message is a
+// 16-bit length followed by that number of bytes.
 
-/** Longest message that is read of a node that has not proved to know the cookie. */
+/** Maximum length of a message from a node that has not proved that it knows the cookie. */
 const MAX_HANDSHAKE_BYTES = 1_024;
 
 export interface Identity {
@@ -15,7 +15,7 @@ export interface Identity {
 }
 
 export interface Secrets {
-  /** Returns the cookie for that node. */
+  /** Returns the cookie for the node. */
   cookie(remote: string): string;
   /** Returns 32 random bits. */
   challenge(): number;
@@ -23,9 +23,9 @@ export interface Secrets {
 
 export interface Step {
   readonly send: readonly Buffer[];
-  /** Set when the handshake is complete. `rest` holds the bytes after it: frames already. */
+  /** Set when the handshake is complete. `rest` holds the bytes after it, which already belong to frames. */
   readonly up?: { readonly remote: Identity; readonly rest: Buffer };
-  /** Set when the handshake has failed; `send` still goes out before the close. */
+  /** Set when the handshake has failed; `send` is still sent before closing. */
   readonly failed?: HandshakeFailure;
 }
 
@@ -33,7 +33,7 @@ export type Status = 'ok' | 'ok_simultaneous' | 'nok' | 'alive' | 'not_allowed';
 
 const NOTHING: Step = { send: [] };
 
-/** Returns the MD5 over the cookie and the challenge in decimal digits. */
+/** Returns the MD5 of the cookie and the challenge in decimal digits. */
 export function digest(cookie: string, challenge: number): Buffer {
   return createHash('md5')
     .update(cookie)
@@ -73,12 +73,12 @@ export function challengeMessage(self: Identity, challenge: number): Buffer {
   return body;
 }
 
-/** Takes one message after the other off a stream of bytes. */
+/** Reads one message after another from a stream of bytes. */
 abstract class Machine {
   #received: Buffer = Buffer.alloc(0);
   protected over = false;
 
-  /** Memory that incomplete messages occupy: bounded, because a stranger may send anything. */
+  /** Memory held by incomplete messages; bounded, because a stranger may send anything. */
   get heldBytes(): number {
     return this.#received.buffer.byteLength;
   }
@@ -97,8 +97,8 @@ abstract class Machine {
       send.push(...step.send);
       if (step.up !== undefined || step.failed !== undefined) return { ...step, send };
     }
-    // At most one message is incomplete. A view would keep the whole chunk that it came with, and `Buffer.from` a piece of
-    // Node's pool, which is 64 KiB since Node 24.
+    // At most one message is incomplete. A view would keep its whole chunk alive, and `Buffer.from` would keep a piece
+    // of Node's pool, which has 64 KiB since Node 24.
     this.#received = Buffer.from(new Uint8Array(this.#received).buffer);
     return send.length === 0 ? NOTHING : { send };
   }
@@ -119,7 +119,7 @@ abstract class Machine {
 /** The side that dials. */
 export class Initiator extends Machine {
   readonly #self: Identity;
-  /** The name that was dialled; undefined accepts any node. */
+  /** The dialled name; undefined accepts any node. */
   readonly #target: string | undefined;
   readonly #secrets: Secrets;
   #state: 'status' | 'challenge' | 'ack' = 'status';
@@ -138,7 +138,7 @@ export class Initiator extends Machine {
     return this.#state === 'status';
   }
 
-  /** The node that answered, also when its name or flags made the handshake fail; undefined before it has said its name. */
+  /** The node that answered, even when its name or flags failed the handshake; undefined until it has sent its name. */
   get answered(): Identity | undefined {
     return this.#remote;
   }
@@ -161,7 +161,7 @@ export class Initiator extends Machine {
         this.#state = 'challenge';
         return NOTHING;
       case 'alive':
-        // The other side believes to have a connection that we do not have.
+        // The other side still has a connection that we no longer have.
         this.#state = 'challenge';
         return { send: [framed(Buffer.from('strue'))] };
       case 'nok':
@@ -202,8 +202,8 @@ export class Initiator extends Machine {
 }
 
 /**
- * The side that is dialled. `decide` chooses the status for a node by its name; undefined closes without one. After `up`
- * the owner drops its earlier connection to that node, and only then sends.
+ * The side that is dialled. `decide` chooses the status for a node by its name; undefined closes without one. After
+ * `up` the owner must drop its earlier connection to the node before it sends anything.
  */
 export class Acceptor extends Machine {
   readonly #self: Identity;

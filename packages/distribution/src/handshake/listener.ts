@@ -9,7 +9,7 @@ import { Acceptor, type Identity, type Secrets, type Status } from './handshake.
 export interface ListenAddress {
   /** Default 127.0.0.1. */
   readonly address?: string;
-  /** Range of ports; only a `minPort` means exactly that one, none means any. */
+  /** Port range. `minPort` alone means exactly that port; neither means any port. */
   readonly minPort?: number;
   readonly maxPort?: number;
 }
@@ -18,14 +18,17 @@ export interface ListenerOptions {
   readonly self: Identity;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  /** Time limit of each step of a handshake. */
+  /** Time limit for each step of a handshake. */
   readonly stepTimeoutMs: number;
-  /** Connections that have not proved to know the cookie, at once. */
+  /** Maximum number of connections that have not yet proved that they know the cookie. */
   readonly maxPending: number;
   readonly maxAcceptsPerSecond: number;
-  /** Answers a node that has said its name; undefined closes without a status. */
+  /** Returns the status for a node that has sent its name; undefined closes without a status. */
   readonly decide: (remote: Identity, address: string) => Status | undefined;
-  /** A node has proved itself. The owner drops its earlier connection, calls `acknowledge` and takes the socket over. */
+  /**
+   * Called when a node has authenticated. The owner drops its earlier connection, calls `acknowledge` and takes the
+   * socket.
+   */
   readonly up: (socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void) => void;
   readonly failed: (why: HandshakeFailure | 'rate', address: string, node: string | undefined) => void;
 }
@@ -40,7 +43,7 @@ interface Pending {
 }
 
 /**
- * Listens on the first free port of the range. Connections are refused until a `Listener` takes the server over.
+ * Listens on the first free port of the range. Connections are refused until a `Listener` takes over the server.
  * @throws DistributionError CANNOT_LISTEN when no port of the range is free
  */
 export async function bindServer({ address = '127.0.0.1', minPort, maxPort }: ListenAddress): Promise<Server> {
@@ -71,13 +74,13 @@ export async function bindSocket(path: string): Promise<Server> {
   throw new DistributionError('CANNOT_LISTEN', `cannot listen on ${path}: ${error.message}`, { cause: error });
 }
 
-/** Port of a server; 0 without one, and after its end. */
+/** Returns the port of a server; 0 without a server and after it has closed. */
 export function portOf(server: Server | undefined): number {
   const address = server?.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Accepts connections and shakes hands. */
+/** Accepts connections and performs their handshakes. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #rate: AcceptRate;
@@ -125,7 +128,7 @@ export class Listener {
     socket.on('data', pending.data).on('close', pending.leave);
   }
 
-  /** Drops the oldest handshake of the address that has most of them under way, and one of a known address last. */
+  /** Drops the oldest handshake of the address with the most pending ones; known addresses come last. */
   #makeRoom(): void {
     const counts = new Map<string, number>();
     for (const { address } of this.#pending) counts.set(networkOf(address), (counts.get(networkOf(address)) ?? 0) + 1);
@@ -199,10 +202,10 @@ function listenOn(server: Server, where: ListenOptions): Promise<NodeJS.ErrnoExc
   });
 }
 
-/** Length from which a cookie is safe on a listener that other machines can reach. */
+/** Minimum length of a cookie that is safe on a listener reachable from other machines. */
 const SAFE_COOKIE = 20;
 
-/** The cookie is all that keeps others out, so one that can be guessed must not be reachable from other machines. */
+/** Warns when other machines can reach the listener and the cookie, its only protection, is easy to guess. */
 export function warnOfOpenDoor(address: string | undefined, cookie: string, log: Log): void {
   if (address === undefined || address === '::1' || address.startsWith('127.') || cookie.length >= SAFE_COOKIE) return;
   log.warn('distribution.weak_cookie', { address, atLeast: SAFE_COOKIE });

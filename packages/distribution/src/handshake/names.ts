@@ -3,20 +3,20 @@ import { DistributionError } from '../errors.js';
 
 export type NameMode = 'sname' | 'name';
 
-/** Longest full node name, in characters. */
+/** Maximum length of a full node name, in characters. */
 const MAX_NODE_NAME = 255;
 
 export interface NodeName {
   readonly full: string;
-  /** Before `@`: the name that the port mapper knows. */
+  /** The part before `@`: the name in the port mapper. */
   readonly alive: string;
-  /** After `@`. */
+  /** The part after `@`. */
   readonly host: string;
 }
 
 /**
  * Splits `name@host`.
- * @throws DistributionError BAD_NODE_NAME unless there is something on either side of exactly one `@`
+ * @throws DistributionError BAD_NODE_NAME unless there is exactly one `@` with text on both sides
  */
 export function parseNodeName(full: string): NodeName {
   if (full.length > MAX_NODE_NAME) throw badName(full, `it has more than ${MAX_NODE_NAME} characters`);
@@ -39,7 +39,7 @@ export function isNodeName(text: string): boolean {
 }
 
 /**
- * Splits a name that an Erlang node could have, too.
+ * Splits a name that an Erlang node could also have.
  * @throws DistributionError BAD_NODE_NAME
  */
 export function parseOwnName(full: string): NodeName {
@@ -48,7 +48,7 @@ export function parseOwnName(full: string): NodeName {
   return name;
 }
 
-/** True for long names: those with a dot in the host, or an IP address as host. */
+/** True for long names, whose host contains a dot or is an IP address. */
 export function isLong(host: string): boolean {
   return host.includes('.') || isIP(host) !== 0;
 }
@@ -64,7 +64,7 @@ export function checkKind({ full, host }: NodeName, mode: NameMode): void {
   );
 }
 
-/** Orders node names as the byte strings of their UTF-8 form. */
+/** Compares node names as byte strings in UTF-8. */
 export function isLower(a: string, b: string): boolean {
   return Buffer.compare(Buffer.from(a, 'utf8'), Buffer.from(b, 'utf8')) < 0;
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '@bloom/time';
 
-/** Most turns of one wait, in case the clock stands still. */
+/** Maximum number of turns of one wait, in case the clock stands still. */
 const MAX_TURNS = 1_000;
-/** Most queries that are skipped after answers did not come in time. */
+/** Maximum number of queries skipped after answers came too late. */
 const MAX_LEFT_OUT = 64;
 
 /**
- * Keeps the event loop awake for a moment after a query, as Erlang's schedulers do: waking a process takes about as long
- * as the rest of a call. Other events are served meanwhile. Where answers take longer than that moment anyway (another
- * machine, a busy one), it soon waits for one query in 64 only.
+ * Keeps the event loop awake for a moment after a query, as Erlang's schedulers do: waking a process takes about as
+ * long as the rest of a call. Other events are still served. Where answers take longer anyway (another machine, a busy
+ * one), it soon waits for only one query in 64.
  */
 export class BusyWait {
   readonly #clock: Pick<Clock, 'now'>;
@@ -26,7 +26,7 @@ export class BusyWait {
     this.#nextTurn = nextTurn;
   }
 
-  /** Starts waiting: a query has been sent. */
+  /** Starts waiting because a query has been sent. */
   asked(): void {
     if (this.#longestMs <= 0) return;
     if (this.#toLeaveOut > 0) {
@@ -40,7 +40,7 @@ export class BusyWait {
     this.#nextTurn(this.#turn);
   }
 
-  /** Stops waiting: the other side has sent something. */
+  /** Stops waiting because the other side has sent something. */
   received(): void {
     if (!this.#waiting || this.#until === 0) return;
     this.#until = 0;

@@ -25,7 +25,7 @@ export interface ConnectionsOptions {
   readonly table: ProcessTable;
   readonly guard: (what: string, run: () => void) => void;
   readonly control: (connection: Connection, control: Control, payload: Term) => void;
-  /** Called when there is a connection, before anything is read from it. */
+  /** Called when a node is connected, before anything is read from it. */
   readonly up: (remote: Identity, dialled: boolean) => void;
   readonly closed: (node: string, reason: CloseReason, detail: string) => void;
 }
@@ -57,14 +57,14 @@ export class Connections {
     return this.#byNode.values();
   }
 
-  /** Closes a connection; false when there was none. */
+  /** Closes a connection. Returns false when there was none. */
   close(node: string, reason: CloseReason, detail: string): boolean {
     const connection = this.#byNode.get(node);
     connection?.link.close(reason, detail);
     return connection !== undefined;
   }
 
-  /** Makes the socket of a node that has proved itself the connection to it, in place of an earlier one. */
+  /** Makes the socket of an authenticated node its connection, replacing an earlier one. */
   adopt(socket: Socket, remote: Identity, rest: Buffer, dialled: boolean): void {
     const { self, limits, wire, clock, defer, table, guard, control, closed, up } = this.#options;
     const { name: node } = remote;

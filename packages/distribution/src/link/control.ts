@@ -1,7 +1,8 @@
 import { Atom, atom, Pid, Ref, type Term, type TermWriter, Tuple } from '@bloom/etf';
 
-// Control messages of the distribution protocol ("Protocol between Connected Nodes"). On the wire each is a tuple whose
-// first element is its number; some are followed by a payload. The forms with a trace token mean the same as without.
+// Control messages of the distribution protocol ("Protocol between Connected Nodes"). On the wire each one is a tuple
+// that starts with its number; some are followed by a payload. The forms with a trace token mean the same as those
+// without.
 
 export type Target = Pid | string;
 
@@ -17,16 +18,16 @@ export type Control =
   | { readonly op: 'down'; readonly from: Target; readonly to: Pid; readonly ref: Ref; readonly reason?: Reason }
   | { readonly op: 'spawn'; readonly request: SpawnRequest }
   | { readonly op: 'spawned'; readonly ref: Ref; readonly to: Pid; readonly flags: number; readonly result: Pid | Atom }
-  /** Valid, without effect here. */
+  /** Valid, but without effect here. */
   | { readonly op: 'ignored' };
 
-/** Wraps a reason, because a reason may be any term, undefined included. */
+/** Wraps a reason, because a reason may be any term, including undefined. */
 export interface Reason {
   readonly term: Term;
 }
 
 export interface SpawnRequest {
-  /** Id of the request, and reference of the monitor if one is asked for. */
+  /** Id of the request, and reference of the monitor if one is requested. */
   readonly ref: Ref;
   readonly from: Pid;
   readonly module: string;
@@ -48,7 +49,7 @@ export function reasonIsPayload(op: number): boolean {
   return op >= 24 && op <= 28;
 }
 
-/** Returns the message in a control tuple; undefined when there is none of that number and form. */
+/** Returns the message in a control tuple, or undefined for an unknown number or form. */
 export function parseControl(elements: readonly Term[]): Control | undefined {
   const [op, a, b, c, d] = elements;
   const size = elements.length;
@@ -150,7 +151,7 @@ function isPid(term: Term): term is Pid {
   return term instanceof Pid;
 }
 
-/** True for names: they are atoms, some of which are decoded to other values (true, nil, ...). */
+/** True for names. They are atoms, some of which are decoded to other values (true, nil, ...). */
 function isName(term: Term): term is Atom | boolean | null | undefined {
   return term instanceof Atom || typeof term === 'boolean' || term === null || term === undefined;
 }
@@ -172,7 +173,7 @@ function isUnlinkId(term: Term): term is number | bigint {
   return (typeof term === 'number' && Number.isInteger(term) && term > 0) || (typeof term === 'bigint' && term > 0n);
 }
 
-// Writing. Each function appends the control tuple with its version byte. The head of a tuple is 104 and its arity, a
+// Writing. Each function appends the control tuple with its version byte. A tuple starts with 104 and its arity, a
 // small integer is 97 and its value, the empty atom is 119 0.
 
 const HEADS = new Map<number, Uint8Array>();

@@ -1,14 +1,17 @@
-/** Largest frame by default. OTP sends each message as one, whatever its size, because we negotiate no fragments. */
+/**
+ * Default maximum frame size. OTP sends each message as one frame, whatever its size, because we negotiate no
+ * fragments.
+ */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 /** Receives the bytes of one frame without its length; an empty frame is a tick. Returns false to stop reading. */
 export type OnFrame = (bytes: Buffer, start: number, end: number) => boolean;
 
-/** Chunks below this are copied together: each of many tiny ones would cost a hundred times its bytes. */
+/** Smaller chunks are copied together, because each of many tiny ones would cost a hundred times its bytes. */
 const SMALL_CHUNK_BYTES = 4 * 1024;
 const BLOCK_BYTES = 64 * 1024;
 
-/** Bytes that incomplete frames of all connections of a node may occupy. */
+/** Limits the bytes of incomplete frames over all connections of a node. */
 export class FrameBudget {
   used = 0;
 
@@ -16,8 +19,8 @@ export class FrameBudget {
 }
 
 /**
- * Cuts a stream of bytes into frames (a length of 32 bits and that many bytes). A frame within one chunk is not copied;
- * one of several chunks is put together once, when it is complete.
+ * Splits a stream of bytes into frames (a 32-bit length followed by that number of bytes). A frame within one chunk is
+ * not copied; a frame spread over several chunks is assembled once, when it is complete.
  */
 export class FrameDecoder {
   readonly #maxFrameBytes: number;
@@ -25,7 +28,7 @@ export class FrameDecoder {
   #chunks: Buffer[] = [];
   #buffered = 0;
   #needed = 4;
-  /** The last of the chunks, when it is a block that small ones are copied to, and how much of it is used. */
+  /** The last chunk if it is a block that collects small ones, and the number of bytes used in it. */
   #block: Buffer | undefined;
   #blockUsed = 0;
 
@@ -40,8 +43,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Reads a chunk. `stopped`: `onFrame` returned false. `too_big`: a frame is too large, or incomplete frames of all
-   * connections are; nothing more may be pushed.
+   * Reads a chunk. `stopped`: `onFrame` returned false. `too_big`: the frame, or the incomplete frames of all
+   * connections together, exceed their limit; nothing more may be pushed.
    */
   push(chunk: Buffer, onFrame: OnFrame): 'ok' | 'stopped' | 'too_big' {
     let bytes = chunk;

@@ -1,7 +1,7 @@
 import { atom, Opaque, Pid, Ref, type Term, type TermReader, Tuple, ImproperList, isAtom, tuple } from '@bloom/etf';
 
 // Calls as gen_server, gen_statem and net_kernel make them: {'$gen_call', {Pid, Tag}, Request}. The tag is a reference,
-// [alias | Ref] or [[alias | Ref] | Extra]; it is sent back as it came, so its bytes are kept.
+// [alias | Ref] or [[alias | Ref] | Extra]. Its bytes are kept because it must be returned unchanged.
 
 const GEN_CALL = atom('$gen_call');
 
@@ -11,7 +11,7 @@ export interface GenCall {
   readonly request: Term;
 }
 
-/** Reads a payload; in a call the tag is an `Opaque`. Takes the version byte first. */
+/** Reads a payload, starting with its version byte. The tag of a call is returned as an `Opaque`. */
 export function readPayload(reader: TermReader): Term {
   reader.version();
   const start = reader.position;
@@ -25,7 +25,7 @@ export function readPayload(reader: TermReader): Term {
   return reader.part();
 }
 
-/** Returns the call in a message of another node; undefined when it is none. */
+/** Returns the call in a message from another node, or undefined for any other message. */
 export function asGenCall(message: Term): GenCall | undefined {
   if (!(message instanceof Tuple) || message.elements.length !== 3) return undefined;
   const [head, from, request] = message.elements;
@@ -34,7 +34,7 @@ export function asGenCall(message: Term): GenCall | undefined {
   return pid instanceof Pid && tag instanceof Opaque ? { from: pid, tag, request } : undefined;
 }
 
-/** Returns the alias to which the reply of a call with this tag goes, if any. */
+/** Returns the alias that receives the reply to a call with this tag, if any. */
 export function aliasOf(tag: Term): Ref | undefined {
   const term = tag instanceof Opaque ? tag.term : tag;
   if (!(term instanceof ImproperList)) return undefined;

@@ -17,16 +17,16 @@ export type CloseReason =
   | 'frame_too_big'
   | 'slow_peer'
   | 'replaced'
-  /** An operator keeps the node away. */
+  /** An operator has cut the node off. */
   | 'cut';
 
 /** The transport under a link, such as a socket. */
 export interface Wire {
-  /** Written bytes that the operating system has not taken yet. */
+  /** Written bytes that the operating system has not accepted yet. */
   readonly pendingBytes: number;
-  /** Calls `done` when `bytes` may be reused. */
+  /** Writes the bytes. Calls `done` when they may be reused. */
   write(bytes: Buffer, done?: () => void): void;
-  /** Closes after everything written. */
+  /** Closes after everything has been written. */
   end(): void;
   destroy(): void;
 }
@@ -38,10 +38,12 @@ export interface LinkLimits {
   readonly overflow: 'drop' | 'close';
 }
 
-/** `query`: fails fast. `one-way`: follows the policy. `signal`: must arrive; a link that cannot take it is closed. */
+/**
+ * `query`: fails fast. `one-way`: follows the policy. `signal`: must arrive; a link that cannot accept it is closed.
+ */
 export type SendKind = 'query' | 'one-way' | 'signal';
 
-/** `overflow`: the message was not queued, because the connection has more unsent bytes than it may. */
+/** `overflow`: not queued, because the connection has too many unsent bytes. */
 export type SendResult = 'sent' | 'overflow' | 'no_connection';
 
 export interface LinkCounters {
@@ -51,7 +53,7 @@ export interface LinkCounters {
   bytesOut: number;
   ticksIn: number;
   ticksOut: number;
-  /** One-way messages that were dropped because the other side was too slow. */
+  /** One-way messages dropped because the other side was too slow. */
   dropped: number;
   /** Dropped control messages in the name of a third node. */
   foreign: number;
@@ -70,20 +72,20 @@ export interface LinkOptions {
   readonly wire: Wire;
   readonly limits: LinkLimits;
   readonly events: LinkEvents;
-  /** Runs a function once this turn of the event loop is over. */
+  /** Runs a function at the end of this turn of the event loop. */
   readonly defer: (run: () => void) => void;
-  /** Memory for incomplete frames, shared by the connections of a node. */
+  /** Memory for incomplete frames, shared by all connections of a node. */
   readonly budget?: FrameBudget;
   /** Waits for the answers to queries. */
   readonly wait?: BusyWait;
 }
 
-/** A batch is written when it is this large, or at the end of the turn. */
+/** A batch is written when it reaches this size, or at the end of the turn. */
 const BATCH_BYTES = 64 * 1024;
 const SPARE_BUFFERS = 4;
-/** Batches up to this are copied for the transport. */
+/** Batches up to this size are copied for the transport. */
 const SMALL_BYTES = 1_024;
-/** Initial buffer for batches: most connections send little. */
+/** Initial size of the batch buffer: most connections send little. */
 const IDLE_BYTES = 1_024;
 const TICK = Buffer.alloc(4);
 const SILENT_CHECKS = 4;
@@ -91,7 +93,7 @@ const SEND_SENDER = Buffer.from([131, 104, 3, 97, 22]);
 const REG_SEND = Buffer.from([131, 104, 4, 97, 6]);
 const UNUSED = Buffer.from([119, 0]);
 
-/** One established connection: frames in and out, ticks, and the bound on unsent bytes. */
+/** An established connection: frames in and out, ticks, and the limit on unsent bytes. */
 export class Link {
   readonly remote: Identity;
   readonly dialled: boolean;
@@ -118,7 +120,7 @@ export class Link {
   #lastFrom: Pid | undefined;
   #lastTo: Pid | undefined;
   #frameStart = 0;
-  /** Size of the message that took the unsent bytes above the high water; 0 when it was a small one. */
+  /** Size of the message that raised the unsent bytes above the high-water mark; 0 when it was a small one. */
   #largest = 0;
   #flushPending = false;
   #seenIn = 0;
@@ -139,7 +141,7 @@ export class Link {
     this.#writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
   }
 
-  /** Bytes that wait to be sent. */
+  /** Bytes waiting to be sent. */
   get pendingBytes(): number {
     return this.#writer.length + this.#wire.pendingBytes;
   }
@@ -198,8 +200,8 @@ export class Link {
   };
 
   /**
-   * Reads {22, From, To} and {6, From, '', Name} without making a tuple of them: nearly all messages are one of these,
-   * mostly between the same two processes as before. Leaves the reader where it was for any other message.
+   * Reads {22, From, To} and {6, From, '', Name} without building a tuple: nearly all messages have one of these forms,
+   * mostly between the same two processes as before. For any other message the reader stays where it was.
    */
   #readSend(reader: TermReader): Control | undefined {
     const start = reader.position;
@@ -231,7 +233,7 @@ export class Link {
 
   // --- sending
 
-  /** @throws EtfError NOT_ENCODABLE, DistributionError FRAME_TOO_BIG: nothing was queued */
+  /** @throws EtfError NOT_ENCODABLE, DistributionError FRAME_TOO_BIG; nothing was queued then */
   send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
     if (!this.#admit(kind)) return 'overflow';
     if (kind === 'query') this.#options.wait?.asked();
@@ -244,7 +246,7 @@ export class Link {
     });
   }
 
-  /** Queues a message that others depend on: monitors, links, exits. */
+  /** Queues a message on which others depend: monitors, links, exits. */
   signal(put: (writer: TermWriter, exitPayload: boolean) => void): SendResult {
     if (!this.#admit('signal')) return 'overflow';
     return this.#frame('signal', (writer) => put(writer, this.#exitPayload));
@@ -259,7 +261,7 @@ export class Link {
     return false;
   }
 
-  /** Unsent bytes but for one large message: that it was queued whole tells nothing about the pace of the other side. */
+  /** Unsent bytes without one large message, since queueing it whole says nothing about the pace of the other side. */
   get #waitingBytes(): number {
     return this.pendingBytes - this.#largest;
   }
@@ -313,7 +315,7 @@ export class Link {
     const writer = this.#writer;
     if (writer.length === 0 || this.#over) return;
     if (writer.length <= SMALL_BYTES) {
-      // Copying a little is cheaper than another buffer for the next one.
+      // Copying a little is cheaper than allocating another buffer for the next batch.
       const bytes = Buffer.allocUnsafe(writer.length);
       writer.bytes.copy(bytes, 0, 0, writer.length);
       writer.clear();
@@ -322,7 +324,7 @@ export class Link {
     }
     const batch = this.#writer.take(this.#spare.pop());
     this.#transmit(batch, () => {
-      // A buffer that grew for one large message is not kept.
+      // Do not keep a buffer that grew for one large message.
       const whole = batch.buffer;
       const useful = whole.byteLength >= BATCH_BYTES && whole.byteLength <= 2 * BATCH_BYTES;
       if (useful && this.#spare.length < SPARE_BUFFERS) this.#spare.push(Buffer.from(whole));
@@ -337,8 +339,8 @@ export class Link {
   // --- life
 
   /**
-   * Sends a tick if need be and closes a silent link. To be called every quarter of the tick time. With `judge` false
-   * silence does not count, because we could not read ourselves.
+   * Sends a tick if necessary and closes a silent link. Must be called every quarter of the tick time. With `judge`
+   * false silence does not count, because we could not read.
    */
   check(judge: boolean): void {
     if (this.#over) return;
@@ -354,7 +356,7 @@ export class Link {
     if (this.#silentChecks >= SILENT_CHECKS) this.close('net_tick_timeout', 'it was silent for too long');
   }
 
-  /** Closes the link because the other side closed, or the transport failed. */
+  /** Closes the link because the other side closed or the transport failed. */
   lost(detail: string): void {
     this.close('connection_closed', detail);
   }
@@ -370,7 +372,7 @@ export class Link {
   }
 }
 
-/** Reads the next term if it is a pid. Mostly it equals the last one, and comparing bytes is cheaper than decoding. */
+/** Reads the next term if it is a pid. It usually equals the last one, and comparing bytes is cheaper than decoding. */
 function readPid(reader: TermReader, last: Pid | undefined): Pid | undefined {
   if (last !== undefined && reader.skip(last.wire)) return last;
   const term = reader.part();

@@ -1,19 +1,19 @@
 import type { Ref } from '@bloom/etf';
 
 /**
- * Values by the reference in them. References of one node nearly always differ in their first two words; these make a
- * number, which is found several times faster than a text.
+ * Maps references to the values that contain them. References of one node nearly always differ in their first two
+ * words, which form a number; numbers are found several times faster than text.
  */
 export class RefMap<T extends { readonly ref: Ref }> {
   readonly #fast = new Map<number, T>();
-  /** Values whose number is taken by another one. */
+  /** Values with the same number as another one. */
   readonly #rest = new Map<string, T>();
 
   get size(): number {
     return this.#fast.size + this.#rest.size;
   }
 
-  /** Replaces the value of an equal reference. */
+  /** Replaces the value with an equal reference. */
   set(value: T): void {
     const { ref } = value;
     const key = numberOf(ref);

@@ -16,12 +16,12 @@ const MONITORED = 2;
 export type Watched = Pid | { readonly name: string; readonly node: string };
 
 type Entry =
-  /** A process there watches one here. */
+  /** A remote process monitors a local one. */
   | { readonly kind: 'watched'; readonly local: Pid; readonly target: Target; readonly watcher: Pid; readonly ref: Ref }
-  /** A process here watches one there. */
+  /** A local process monitors a remote one. */
   | { readonly kind: 'watching'; readonly local: Pid; readonly target: Target; readonly ref: Ref }
   | { readonly kind: 'link'; readonly local: Pid; readonly remote: Pid; unlinking: number }
-  /** A process here has asked for one there and has no answer yet. */
+  /** A local process has requested a remote one and has no answer yet. */
   | { readonly kind: 'spawning'; readonly local: Pid; readonly ref: Ref };
 
 type Of<K extends Entry['kind']> = Entry & { readonly kind: K };
@@ -31,24 +31,24 @@ export interface SignalOptions {
   readonly table: ProcessTable;
   /** Our own node. */
   readonly self: { readonly name: string; readonly creation: number };
-  /** Monitors and links of all connections at once. */
+  /** Maximum number of monitors and links over all connections. */
   readonly maxEntries: number;
-  /** Monitors and links that this connection may have, however many the others have. */
+  /** Monitors and links that this connection may always have, however many the others have. */
   readonly share: number;
-  /** Returns the number of monitors and links of all connections. */
+  /** Returns the number of monitors and links over all connections. */
   readonly total: () => number;
-  /** Runs a part of the process table and logs its exceptions. */
+  /** Calls into the process table and logs its exceptions. */
   readonly guard: (what: string, run: () => void) => void;
 }
 
-/** Monitors, links and spawn requests over one connection: sends signals when a process, or the connection, ends. */
+/** Monitors, links and spawn requests over one connection. Sends signals when a process or the connection ends. */
 export class Signals {
   readonly #options: SignalOptions;
   readonly #watched = new RefMap<Of<'watched'>>();
   readonly #watching = new RefMap<Of<'watching'>>();
   readonly #spawning = new RefMap<Of<'spawning'>>();
   readonly #links = new Map<string, Of<'link'>>();
-  /** By number of the process here. */
+  /** Entries by the number of the local process. */
   readonly #byLocal = new Map<number, Set<Entry>>();
   #unlinkId = 0;
 
@@ -60,14 +60,14 @@ export class Signals {
     return this.#watched.size + this.#watching.size + this.#spawning.size + this.#links.size;
   }
 
-  // --- what processes here ask for
+  // --- requests of local processes
 
   monitor(watcher: Pid, target: Target, ref: Ref): void {
     this.#add({ kind: 'watching', local: watcher, target, ref });
     this.#options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
   }
 
-  /** Ends a monitor; false when there was none. */
+  /** Ends a monitor. Returns false when there was none. */
   demonitor(ref: Ref): boolean {
     const entry = this.#watching.take(ref);
     if (entry === undefined) return false;
@@ -98,7 +98,7 @@ export class Signals {
     this.#options.link.signal((writer) => write.spawn(writer, request, args));
   }
 
-  /** Signals the end of a process here to the processes there that watch it or are linked to it. */
+  /** Signals the end of a local process to the remote processes that monitor it or are linked to it. */
   exited(local: Pid, reason: Term): void {
     const entries = this.#byLocal.get(numberOf(local));
     if (entries === undefined) return;
@@ -121,7 +121,7 @@ export class Signals {
     }
   }
 
-  /** Sends a reason; `system_limit` in place of one that no frame holds, such as the large result of a function. */
+  /** Sends a reason, or `system_limit` when no frame can hold it, such as a function's large result. */
   #sendReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
     const { link } = this.#options;
     try {
@@ -132,7 +132,7 @@ export class Signals {
     }
   }
 
-  // --- what arrives
+  // --- incoming messages
 
   control(control: Control, payload: Term): void {
     const { table, link } = this.#options;
@@ -171,7 +171,7 @@ export class Signals {
     }
   }
 
-  /** Ends every monitor and link with `noconnection`, once, because the connection is lost. */
+  /** Ends every monitor and link once with `noconnection`, because the connection was lost. */
   lost(): void {
     const { table, guard, link } = this.#options;
     const all: Entry[] = [...this.#watched, ...this.#watching, ...this.#spawning, ...this.#links.values()];
@@ -201,7 +201,7 @@ export class Signals {
     if (local === undefined) this.#answerDown(target, watcher, ref, NOPROC);
     else if (this.#full) this.#answerDown(target, watcher, ref, SYSTEM_LIMIT);
     else {
-      // Without this a reference used twice would leave its first monitor behind, beyond every limit.
+      // Otherwise a reused reference would leave its first monitor behind, beyond every limit.
       this.#forget(this.#watched.take(ref));
       this.#add({ kind: 'watched', local, target, watcher, ref });
     }
@@ -222,7 +222,7 @@ export class Signals {
   #linked(remote: Pid, to: Pid): void {
     const { link } = this.#options;
     const key = linkKey(to, remote);
-    // While our unlink is under way, the other side's link is about to be removed.
+    // While our unlink is pending, the other side's link is about to be removed.
     if (this.#links.has(key)) return;
     const local = this.#whereIs(to);
     if (local !== undefined && !this.#full) this.#add({ kind: 'link', local, remote, unlinking: 0 });
@@ -238,7 +238,7 @@ export class Signals {
     if (unlinking !== 0 && unlinking === Number(id)) this.#takeLink(key);
   }
 
-  /** Removes a link; false unless it was active. */
+  /** Removes a link. Returns false unless it was active. */
   #breakLink(local: Pid, remote: Pid): boolean {
     return this.#takeLink(linkKey(local, remote))?.unlinking === 0;
   }
@@ -339,7 +339,7 @@ export class Signals {
   }
 }
 
-/** Returns a number for a pid of this life of this node; exact below 2^53. */
+/** Returns a unique number for a pid of this node's current lifetime; exact below 2^53. */
 function numberOf({ id, serial }: Pid): number {
   return id + serial * 0x1_0000_0000;
 }
@@ -352,7 +352,7 @@ function withNode(target: Target, node: string): Watched {
   return typeof target === 'string' ? { name: target, node } : target;
 }
 
-/** Returns what the target is called on its own node. */
+/** Returns the name or pid of the target on its own node. */
 export function wireTarget(target: Watched): Target {
   return target instanceof Pid ? target : target.name;
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '@bloom/time';
 
 /**
- * One timer for all connections, every quarter of the tick time. After a stalled event loop timers run before the
- * sockets are read, so a round that is more than one interval late must not judge: every node looks silent then.
+ * One timer for all connections, every quarter of the tick time. After a stall of the event loop, timers run before
+ * sockets are read and every node looks silent, so a round that is more than one interval late must not judge.
  */
 export class Ticker {
   readonly #clock: Clock;

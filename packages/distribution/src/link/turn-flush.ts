@@ -1,7 +1,7 @@
 /**
- * Decides when queued frames are written. What the first callback of a turn sends is written once that callback and its
- * promises have run, so an answer leaves immediately together with what follows from it. Anything sent later in the
- * same turn is written together at its end, so a busy node writes large batches.
+ * Decides when queued frames are written. Frames of the first callback in a turn are written once that callback and its
+ * promises have run, so an answer leaves immediately together with what follows from it. Later frames of the same turn
+ * are written together at its end, so a busy node writes large batches.
  */
 export class TurnFlush {
   #early = true;

@@ -1,54 +1,57 @@
-// What a member says of itself with its hello: its release, and the numbers of the protocol between members that it speaks.
-// docs/reference/node-transport.md has the rule and the meaning of each number.
+// What a member announces with its hello: its release and the versions of the member protocol that it speaks.
+// docs/reference/node-transport.md has the rule and the meaning of each version.
 import { atom, mapGet, type Term, Tuple, tuple } from '@bloom/etf';
 
-/** Lowest and highest number of the protocol between members that a node speaks. */
+/** Lowest and highest version of the member protocol that a node speaks. */
 export interface Protocols {
   readonly min: number;
   readonly max: number;
 }
 
 /**
- * What this checkout speaks. A change that an older member would not understand takes the next number, and is used only between
- * members that speak it (`DistributionNode.speaks`).
+ * Versions that this code speaks. A change that an older member would not understand gets the next number, and is used
+ * only between members that speak it (`DistributionNode.speaks`).
  */
 export const PROTOCOLS: Protocols = { min: 1, max: 1 };
 
 export interface Announcement {
-  /** null: it announced nothing, as releases up to 0.1.0. */
+  /** null: announced none, like releases up to 0.1.0. */
   readonly release: string | null;
   readonly protocols: Protocols;
-  /** Milliseconds since its start. Of two nodes without a common number the older one stays. Infinity: not announced. */
+  /**
+   * Milliseconds since the node's start. Of two nodes without a common version the older one stays. Infinity: not
+   * announced.
+   */
   readonly upMs: number;
 }
 
-/** Spoken by a member that announces nothing. */
+/** What a member speaks that announces nothing. */
 export const UNANNOUNCED: Announcement = {
   release: null,
   protocols: { min: 1, max: 1 },
   upMs: Number.POSITIVE_INFINITY,
 };
 
-/** What a member node announces. Tools announce nothing, and are held to nothing. */
+/** What a member announces. Tools announce nothing and are bound by nothing. */
 export interface Spoken {
   readonly release: string;
   readonly protocols: Protocols;
 }
 
 const MAX_NUMBER = 65_535;
-/** Semantic versioning, with room for what a build adds. */
+/** Semantic versioning, with room for build metadata. */
 const RELEASE = /^[\w.+-]{1,64}$/;
 
 const PROTOCOL = atom('protocol');
 const RELEASED = atom('release');
 const UP = atom('up');
 
-/** Returns the capabilities of a hello that announce this. */
+/** Returns the capabilities of a hello that make this announcement. */
 export function capabilitiesOf({ release, protocols }: Spoken, upMs: number): { [name: string]: Term } {
   return { protocol: tuple(protocols.min, protocols.max), release, up: Math.round(upMs) };
 }
 
-/** Reads the capabilities of a hello. Returns undefined for an announcement that makes no sense. */
+/** Reads the capabilities of a hello. Returns undefined for an invalid announcement. */
 export function announcementOf(caps: Term): Announcement | undefined {
   const [range, release, upMs] = [mapGet(caps, PROTOCOL), mapGet(caps, RELEASED), mapGet(caps, UP)];
   if (range === undefined && release === undefined && upMs === undefined) return UNANNOUNCED;
@@ -60,13 +63,13 @@ export function announcementOf(caps: Term): Announcement | undefined {
   return { release, protocols: { min, max }, upMs };
 }
 
-/** Returns the highest number that both speak; undefined when there is none. */
+/** Returns the highest version that both speak, or undefined when there is none. */
 export function commonProtocol(ours: Protocols, theirs: Protocols): number | undefined {
   const highest = Math.min(ours.max, theirs.max);
   return highest >= Math.max(ours.min, theirs.min) ? highest : undefined;
 }
 
-/** Returns why two nodes cannot be in one cluster. `theirs` undefined: the other one announced nonsense. */
+/** Returns why two nodes cannot be in one cluster. `theirs` undefined: the other node's announcement was invalid. */
 export function noCommonProtocol(node: string, ours: Spoken, theirs: Announcement | undefined): string {
   const own = `this node of release ${ours.release} speaks ${range(ours.protocols)}`;
   if (theirs === undefined) return `${node} announces no protocol that can be read, and ${own}`;

@@ -1,15 +1,15 @@
 import type { CloseReason } from '../link/link.js';
 import type { ClusterEvent, NodeDown, NodeUp } from './link-state.js';
 
-/** Most events that are remembered. */
+/** Maximum number of remembered events. */
 const KEPT = 500;
-/** Most members whose loss is remembered, to distinguish a healed split from a new start. */
+/** Maximum number of lost members remembered, to distinguish a healed split from a restart. */
 const MAX_LOST = 1_000;
 
-/** Reasons for the end of a connection whose node may still live. */
+/** Reasons for the end of a connection to a node that may still be alive. */
 const SPLITS: ReadonlySet<CloseReason> = new Set<CloseReason>(['net_tick_timeout', 'slow_peer', 'cut']);
 
-/** Remembers what happened to the members, as this node saw it. */
+/** Records the events of members as this node saw them. */
 export class ClusterEvents {
   readonly #now: () => number;
   readonly #ring: ClusterEvent[] = [];
@@ -26,7 +26,7 @@ export class ClusterEvents {
     return limit <= 0 ? [] : this.#ring.slice(-limit);
   }
 
-  /** Returns the function that ends it. A listener that throws is not called again. */
+  /** Returns a function that unsubscribes. A listener that throws is not called again. */
   subscribe(listener: (event: ClusterEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,9 +1,9 @@
 import type { Clock } from '@bloom/time';
 
-/** Longest cut, so that a forgotten one ends by itself. */
+/** Maximum duration of a cut, so that a forgotten one ends by itself. */
 const MAX_CUT_MS = 3_600_000;
 
-/** Nodes that an operator keeps away for a while. */
+/** Nodes that an operator has cut off for a while. */
 export class Cuts {
   readonly #clock: Clock;
   readonly #over: (node: string) => void;
@@ -14,7 +14,7 @@ export class Cuts {
     this.#over = over;
   }
 
-  /** Replaces an earlier cut of the same node. */
+  /** Starts a cut, replacing an earlier one of the same node. */
   begin(node: string, ms: number): void {
     const lasts = Math.min(Math.max(0, ms), MAX_CUT_MS);
     this.#clock.clearTimeout(this.#cuts.get(node)?.timer);
@@ -22,7 +22,7 @@ export class Cuts {
     this.#cuts.set(node, { until: this.#clock.now() + lasts, timer });
   }
 
-  /** Ends a cut; false when there was none. */
+  /** Ends a cut. Returns false when there was none. */
   end(node: string): boolean {
     const cut = this.#cuts.get(node);
     if (cut === undefined) return false;

@@ -1,11 +1,11 @@
-/** What one node knows of its connections. All durations are milliseconds. */
+/** What a node knows of its connections. All durations are in milliseconds. */
 import type { Protocols } from './announcement.js';
 import type { CloseReason, LinkCounters } from '../link/link.js';
 
-/** What a connected node is: `tool` such as bloomctl, `foreign` a node of Erlang or C. */
+/** Kind of a connected node: `tool` such as bloomctl, `foreign` such as an Erlang or C node. */
 export type NodeKind = 'member' | 'tool' | 'foreign';
 
-/** Why the last attempt to connect failed, or the last connection ended. */
+/** Why the last attempt to connect failed, or why the last connection ended. */
 export interface LinkFailure {
   readonly agoMs: number;
   readonly reason: string;
@@ -14,21 +14,21 @@ export interface LinkFailure {
 export interface LinkState {
   readonly node: string;
   /**
-   * `up`: connected. `dialling`: an attempt is under way. `waiting`: the next one is planned. `down`: known, but
-   * not dialled from here.
+   * `up`: connected. `dialling`: an attempt is in progress. `waiting`: the next attempt is scheduled. `down`: known,
+   * but not dialled from here.
    */
   readonly state: 'up' | 'dialling' | 'waiting' | 'down';
-  /** null: not known yet, or not connected; a member that is lost, and has not left, is still one. */
+  /** null: not known yet, or not connected. A member that was lost without leaving is still a member. */
   readonly kind: NodeKind | null;
   /** Release (null: unannounced, 0.1.0 or earlier) and protocols of a connected member; null for all others. */
   readonly announced: { readonly release: string | null; readonly protocols: Protocols } | null;
-  /** True for nodes of the configuration, which are dialled for ever. */
+  /** True for configured nodes, which are dialled forever. */
   readonly seed: boolean;
-  /** How long it has been connected, or missing. */
+  /** How long the node has been connected or missing. */
   readonly sinceMs: number;
-  /** True when we dialled; null without connection. */
+  /** True when we dialled; null without a connection. */
   readonly dialled: boolean | null;
-  /** Failed attempts in a row. */
+  /** Number of consecutive failed attempts. */
   readonly attempts: number;
   readonly nextAttemptInMs: number | null;
   /** Remaining time of a cut. */
@@ -39,8 +39,8 @@ export interface LinkState {
 }
 
 /**
- * An event that a node noticed about a member. `split`: the connection is lost although the node may still live.
- * `healed`: the connection is back and the node had been alive. Only this node's view; others may differ.
+ * An event concerning a member, as this node saw it; others may differ. `split`: the connection is lost although the
+ * node may still be alive. `healed`: the connection is back and the node had been alive.
  */
 export interface ClusterEvent {
   /** Unix milliseconds. */
@@ -62,12 +62,12 @@ export interface NodeDown {
   readonly reason: CloseReason;
 }
 
-/** A node of ours that cannot be a member, since it speaks no protocol that this node speaks. It is disconnected. */
+/** A node of ours that is disconnected and cannot be a member, because it shares no protocol version with this node. */
 export interface NodeRefused {
   readonly node: string;
   /** A sentence that names both releases and what they speak. */
   readonly why: string;
-  /** True when this node is the one that joins, and has to end. */
+  /** True when this node is the one that joins and therefore has to end. */
   readonly joins: boolean;
 }
 

@@ -76,7 +76,7 @@ export class Membership {
     this.#act(this.#mesh.retry(node, this.#now));
   }
 
-  /** Returns the state of every known node, and of `others`. */
+  /** Returns the state of every known node and of `others`. */
   links(others: readonly string[]): LinkPlan[] {
     return this.#mesh.links(others, this.#now);
   }
@@ -191,7 +191,7 @@ export class Membership {
 
 const FINAL = new Set(['not_allowed', 'closed', 'bad_cookie', 'missing_flags', 'name_mismatch']);
 
-/** True for failures that a quick retry does not change. */
+/** True for failures that a quick retry would not fix. */
 function isFinal(error: Error): boolean {
   return error instanceof HandshakeFailed && FINAL.has(error.reason);
 }

@@ -10,18 +10,20 @@ import {
 import type { LinkState, NodeKind } from './link-state.js';
 import { isLower } from '../handshake/names.js';
 
-// Membership among nodes of ours, without sockets or clock: events in, actions out. Every member knows every other;
-// names are learned from configuration, discovery and other members.
+// Membership among our own nodes, without sockets or clock: events in, actions out. Every member knows every other one.
+// Names are learned from the configuration, discovery and other members.
 
-/** Registered name that receives the messages. Erlang drops messages to unknown names, so any node may be sent one. */
+/**
+ * Registered name that receives the messages. Erlang drops messages to unknown names, so they may be sent to any node.
+ */
 export const MESH_NAME = 'bloom_mesh';
 
 const VERSION = 1;
-/** Most names in one message. */
+/** Maximum number of names in one message. */
 const MAX_NAMES = 1_024;
-/** Most nodes that are remembered. */
+/** Maximum number of remembered nodes. */
 const MAX_KNOWN = 10_000;
-/** A node without a hello by then is a foreign one: Erlang, or a C node. */
+/** A node that sends no hello within this time is foreign: an Erlang or a C node. */
 const HELLO_WITHIN_MS = 2_000;
 /** Head start of the node with the lower name. */
 const YIELD_MS = 500;
@@ -31,15 +33,15 @@ const MAX_RETRY_MS = 15_000;
 const MAX_SEED_RETRY_MS = 5_000;
 const GIVE_UP_MS = 10 * 60_000;
 const GOSSIP_MS = 10_000;
-/** A node joins for this long at most after its start. */
+/** A node counts as joining for at most this long after its start. */
 const JOINING_MS = 60_000;
-/** New members are gathered this long before they are announced. */
+/** How long new members are gathered before they are announced. */
 const ANNOUNCE_MS = 10;
 
 export type MeshAction =
   | { readonly do: 'dial'; readonly node: string }
   | { readonly do: 'send'; readonly node: string; readonly message: Term }
-  /** From now on the node counts as a node of that kind. */
+  /** From now on the node counts as a node of this kind. */
   | {
       readonly do: 'up';
       readonly node: string;
@@ -47,53 +49,55 @@ export type MeshAction =
       readonly creation: number;
       readonly dialled: boolean;
     }
-  /** The node speaks no protocol in common with this one: no member. `joins`: it is this node that has to end. */
+  /**
+   * The node shares no protocol version with this one and is no member. `joins`: this node is the one that has to end.
+   */
   | { readonly do: 'refuse'; readonly node: string; readonly why: string; readonly joins: boolean }
   | { readonly do: 'down'; readonly node: string; readonly kind: NodeKind; readonly reason: string };
 
 export interface MeshOptions {
   readonly self: string;
-  /** True for a tool: connected, but no member. */
+  /** True for a tool, which is connected but not a member. */
   readonly tool: boolean;
-  /** True when a name announced by a member may be dialled, by its syntax and kind. */
+  /** True when the syntax and kind of a name announced by a member allow dialling it. */
   readonly acceptable: (node: string) => boolean;
   readonly random: () => number;
   /** What this node announces as a member. Without it, the node speaks protocol 1 and accepts every member. */
   readonly spoken?: (Spoken & { readonly startedAt: number }) | undefined;
 }
 
-/** The state of one node, and what is planned for it. */
+/** The state of a node and what is planned for it. */
 export type LinkPlan = Omit<LinkState, 'cutForMs' | 'traffic'>;
 
 interface Known {
   readonly node: string;
   seed: boolean;
-  /** Learned from discovery or a member, or a member before: dialled again when it is lost. */
+  /** Learned from discovery or a member, or a former member: dialled again when lost. */
   wanted: boolean;
-  /** A member when it was last connected, and has not left. */
+  /** A member when last connected, and has not left since. */
   member: boolean;
   /** Time of the next dial; undefined when none is planned. */
   dialAt: number | undefined;
   dialling: boolean;
-  /** Failed attempts in a row. */
+  /** Number of consecutive failed attempts. */
   failures: number;
-  /** Start of its absence, for giving up. */
+  /** Start of its absence, for deciding when to give up. */
   missingSince: number;
   connection:
     | {
         kind: NodeKind | undefined;
-        /** What its first hello announced. */
+        /** Announcement in its first hello. */
         announced: Announcement | undefined;
         readonly since: number;
         readonly creation: number;
         readonly dialled: boolean;
       }
     | undefined;
-  /** Why it is no member although it is one of ours. */
+  /** Why the node is not a member although it is one of ours. */
   refusal: string | undefined;
-  /** True once it has announced that it leaves. */
+  /** True once the node has announced that it leaves. */
   leaving: boolean;
-  /** Why the last attempt failed, or the last connection ended. */
+  /** Why the last attempt failed, or why the last connection ended. */
   failure: { readonly at: number; readonly reason: string } | undefined;
 }
 
@@ -126,7 +130,7 @@ export class Mesh {
     return this.#known.get(node)?.connection?.announced;
   }
 
-  /** Adds names of the configuration: dialled immediately and retried for ever. */
+  /** Adds configured names, which are dialled immediately and retried forever. */
   seed(nodes: readonly string[], now: number): MeshAction[] {
     for (const node of nodes) {
       if (node === this.#options.self) continue;
@@ -139,7 +143,7 @@ export class Mesh {
   }
 
   /**
-   * Adds names to try that are not configured, such as those of DNS. Learning a name again makes it be tried again,
+   * Adds names that are not configured, such as those found in DNS. A name that is learned again is tried again,
    * however often it has failed.
    */
   learn(nodes: readonly string[], now: number): MeshAction[] {
@@ -153,8 +157,8 @@ export class Mesh {
   }
 
   /**
-   * Records a connection. With `mayBeOurs` false the node lacks what every node of ours has: it is foreign and gets no
-   * hello, because a C node in a call takes any message for its answer.
+   * Records a connection. With `mayBeOurs` false the node lacks something that every node of ours has: it is foreign
+   * and gets no hello, because a C node in a call takes any message for the answer.
    */
   connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean, now: number): MeshAction[] {
     const known = this.#remember(node, now, true) as Known;
@@ -172,7 +176,7 @@ export class Mesh {
     if (known?.connection === undefined) return [];
     const { kind } = known.connection;
     known.connection = undefined;
-    // A connection that ends before the node has said what it is counts as a failed attempt.
+    // A connection that ends before the node has identified itself counts as a failed attempt.
     if (kind === undefined) known.failures += 1;
     else known.missingSince = now;
     known.failure = { at: now, reason: known.refusal ?? reason };
@@ -200,7 +204,7 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** Dials a wanted node now, because it is no longer kept away. */
+  /** Dials a wanted node now that it is no longer cut off. */
   retry(node: string, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known?.dialAt !== undefined) {
@@ -210,7 +214,7 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** Returns the state of every known node, and of `others`. */
+  /** Returns the state of every known node and of `others`. */
   links(others: readonly string[], now: number): LinkPlan[] {
     const unknown = others.filter((node) => !this.#known.has(node)).map((node) => unknownPlan(node));
     return [...Array.from(this.#known.values(), (known) => planOf(known, now)), ...unknown];
@@ -223,12 +227,12 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** Handles a message to `bloom_mesh` from that node. Messages of other programs have no effect. */
+  /** Handles a message to `bloom_mesh` from the node. Messages of other programs have no effect. */
   message(node: string, message: Term, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known?.connection === undefined || !(message instanceof Tuple)) return [];
     const [tag, version, name] = message.elements;
-    // The link has proved the name: messages in another name are ignored.
+    // The link has proved the name, so messages in another name are ignored.
     if (version !== VERSION || (tag instanceof Atom && tag.name !== 'peers' && nodeName(name) !== node)) return [];
     if (isAtom(tag, 'hello')) return this.#onHello(known, message.elements[3], message.elements[4], now);
     if (isAtom(tag, 'peers')) return this.#onNames(name, now);
@@ -236,12 +240,12 @@ export class Mesh {
     return [];
   }
 
-  /** Returns the message to all connected nodes before an orderly stop. */
+  /** Returns the message sent to all connected nodes before an orderly stop. */
   bye(): Term {
     return tuple(atom('bye'), VERSION, atom(this.#options.self));
   }
 
-  /** Returns when `poll` has something to do next; undefined: only after another event. */
+  /** Returns when `poll` next has something to do; undefined: not before another event. */
   nextDue(): number | undefined {
     let next = this.#gossipAt;
     if (this.#newsAt !== undefined && (next === undefined || this.#newsAt < next)) next = this.#newsAt;
@@ -249,7 +253,7 @@ export class Mesh {
       const { connection } = known;
       const hello =
         connection !== undefined && connection.kind === undefined ? connection.since + HELLO_WITHIN_MS : undefined;
-      // Dials beyond the limit start when another one ends, not by time.
+      // Dials beyond the limit start when another one ends, not at a set time.
       const dial = known.dialling || this.#dials >= MAX_DIALS ? undefined : known.dialAt;
       for (const at of [hello, dial]) if (at !== undefined && (next === undefined || at < next)) next = at;
     }
@@ -266,7 +270,8 @@ export class Mesh {
           actions.push(this.#up(known, 'foreign'));
       } else if (at !== undefined && at <= now && !known.dialling) due.push({ known, at });
     }
-    // The longest overdue first: otherwise 32 hosts that take long to fail would take turns, and no other be dialled.
+    // The longest overdue comes first. Otherwise 32 hosts that are slow to fail would take turns and no other be
+    // dialled.
     for (const { known } of due.toSorted((a, b) => a.at - b.at).slice(0, MAX_DIALS - this.#dials)) {
       known.dialling = true;
       known.dialAt = undefined;
@@ -283,7 +288,7 @@ export class Mesh {
     return tuple(atom('hello'), VERSION, atom(this.#options.self), caps, this.#memberNames());
   }
 
-  /** Returns at most 1,024 of the members, another part each time when there are more. */
+  /** Returns at most 1,024 of the members, a different part each time when there are more. */
   #memberNames(): Term[] {
     if (this.#options.tool) return [];
     const members = this.members();
@@ -310,7 +315,7 @@ export class Mesh {
     return this.#options.tool ? actions : [...actions, ...this.#onNames(names, now)];
   }
 
-  /** Returns what to do with a member that speaks no common protocol; undefined for all others. */
+  /** Returns what to do with a member that shares no protocol version; undefined for all others. */
   #refusal(known: Known, announced: Announcement | undefined, now: number): MeshAction | undefined {
     const { self, tool, spoken } = this.#options;
     if (tool || spoken === undefined) return undefined;
@@ -319,7 +324,7 @@ export class Mesh {
     const { node } = known;
     known.refusal = noCommonProtocol(node, spoken, announced);
     const age = now - spoken.startedAt;
-    // Never a node that serves already: one message of a stranger would end its rooms.
+    // Never end a node that is already serving: a single message of a stranger would end its rooms.
     const isNew = !this.#joined && age < JOINING_MS;
     const isOlder =
       announced !== undefined && (announced.upMs > age || (announced.upMs === age && isLower(node, self)));
@@ -332,7 +337,7 @@ export class Mesh {
   }
 
   /**
-   * Plans to announce a new member to the others, except to those that it knows already. It has learned of them with our
+   * Plans to announce a new member to the others, except those that it already knows: they have learned of it with our
    * hello. When many join at once, their names travel together.
    */
   #announceLater(node: string, itKnows: readonly string[], now: number): void {
@@ -388,7 +393,7 @@ export class Mesh {
     known.dialAt = now + this.#turn(node);
   }
 
-  /** Pause before dialling: none for the lower name, so that two attempts do not collide. */
+  /** Returns the pause before dialling: none for the lower name, so that two attempts do not collide. */
   #turn(node: string): number {
     return isLower(this.#options.self, node) ? 0 : YIELD_MS;
   }
@@ -421,7 +426,10 @@ export class Mesh {
     this.#dials -= 1;
   }
 
-  /** Pause that doubles with each failure and varies by 20 %; the greater name starts later, so attempts do not collide. */
+  /**
+   * Returns a pause that doubles with each failure, varies by 20 % and is longer for the greater name to avoid
+   * collisions.
+   */
   #delay(known: Known): number {
     const longest = known.seed ? MAX_SEED_RETRY_MS : MAX_RETRY_MS;
     const doubled = Math.min(FIRST_RETRY_MS * 2 ** Math.min(known.failures, 16), longest);
@@ -429,7 +437,7 @@ export class Mesh {
     return yielded + Math.min(doubled * (0.8 + 0.4 * this.#options.random()), longest);
   }
 
-  /** Sends a hello to one member every 10 s: names whose announcement was lost travel with it. */
+  /** Sends a hello to one member every 10 s, so that names from lost announcements still arrive. */
   #gossip(now: number): MeshAction[] {
     if (this.#options.tool) return [];
     const members = this.members();
@@ -476,7 +484,7 @@ function planOf(known: Known, now: number): LinkPlan {
   };
 }
 
-/** Returns the state of a node that is unknown and yet kept away. */
+/** Returns the state of a node that is unknown but cut off. */
 function unknownPlan(node: string): LinkPlan {
   const nothing = { kind: null, announced: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
   return { node, seed: false, state: 'down', sinceMs: 0, attempts: 0, ...nothing };

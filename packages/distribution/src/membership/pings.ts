@@ -3,7 +3,7 @@ import type { Clock } from '@bloom/time';
 
 const LIMIT_MS = 5_000;
 
-/** Pings that wait for their answer. */
+/** Pings waiting for their answer. */
 export class Pings {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, (alive: boolean) => void>();
@@ -12,7 +12,7 @@ export class Pings {
     this.#clock = clock;
   }
 
-  /** Sends a ping and waits for its answer; `send` returns false when it could not be sent. */
+  /** Sends a ping and waits for its answer; `send` returns false when the ping could not be sent. */
   ask(ref: Ref, send: (ref: Ref) => boolean): Promise<boolean> {
     const key = ref.words.join('.');
     return new Promise((resolve) => {

@@ -31,7 +31,7 @@ async function start(
   return test;
 }
 
-/** Events about a node strictly alternate, and the last one says what is so. */
+/** Checks that events about a node strictly alternate and that the last one matches the current state. */
 function expectAlternating(nodes: readonly TestNode[]): void {
   for (const { events, node } of nodes) {
     const state = new Map<string, 'up' | 'down'>();
@@ -47,7 +47,7 @@ function expectAlternating(nodes: readonly TestNode[]): void {
 }
 
 describe('nodes of ours', () => {
-  test('twenty that join one seed at the same moment are a full mesh, without one connection too many', async () => {
+  test('twenty nodes that join one seed at once form a full mesh without a superfluous connection', async () => {
     const port = await mapper();
     const all = await Promise.all(Array.from({ length: 20 }, (_, i) => start(`n${String(i).padStart(2, '0')}`, port)));
     for (const { node } of all.slice(1)) node.seed(['n00@127.0.0.1']);
@@ -56,7 +56,7 @@ describe('nodes of ours', () => {
     expect(all.map(({ events }) => events.length)).toEqual(all.map(() => 19));
   }, 20_000);
 
-  test('that all know each other from configuration connect, whichever dials first', async () => {
+  test('nodes that know each other from their configuration connect, whichever dials first', async () => {
     const port = await mapper();
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((name) => start(name, port)));
     for (const { node } of all) node.seed(all.map((other) => other.node.name));
@@ -64,7 +64,7 @@ describe('nodes of ours', () => {
     expectAlternating(all);
   });
 
-  test('are found under the second address of their host when they do not listen on the first', async () => {
+  test('finds a node under the second address of its host when it does not listen on the first', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const b = await start('b', port, { resolve: async () => ['::1', '127.0.0.1'] });
@@ -72,7 +72,7 @@ describe('nodes of ours', () => {
     expect(b.node.nodes('connected')).toEqual([a.node.name]);
   });
 
-  test('are not found where no address of their host leads to them, for the reason of the first', async () => {
+  test('when no address of a host leads to a node, reports the failure of the first address', async () => {
     const port = await mapper();
     const b = await start('b', port, { resolve: async () => ['127.0.0.1', '::1'] });
     await expect(b.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_NOT_REGISTERED' });
@@ -80,7 +80,7 @@ describe('nodes of ours', () => {
     await expect(c.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
   });
 
-  test('are let in by a node that cannot find them itself', async () => {
+  test('a node lets in another one that it cannot find itself', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const z = await start('z', port, { resolve: () => new Promise(() => {}) });
@@ -91,7 +91,7 @@ describe('nodes of ours', () => {
     await until(() => [a, z].every(({ node }) => node.nodes().length === 1));
   });
 
-  test('heal when every one of them is restarted in turn', async () => {
+  test('the mesh heals when every node is restarted in turn', async () => {
     const port = await mapper();
     const names = ['a', 'b', 'c', 'd'];
     const seeds = names.map((name) => `${name}@127.0.0.1`);
@@ -110,7 +110,7 @@ describe('nodes of ours', () => {
     }
   }, 30_000);
 
-  test('heal after a partition, with no event twice or missing', async () => {
+  test('the mesh heals after a partition without a duplicate or missing event', async () => {
     const west = await mapper();
     const east = await mapper();
     const all = await Promise.all([start('a', west), start('b', west), start('c', east), start('d', east)]);
@@ -120,7 +120,7 @@ describe('nodes of ours', () => {
     for (let round = 0; round < 2; round++) {
       for (const cut of proxies) cut.sever();
       await until(() => all.every(({ node }) => node.nodes().length === 1));
-      // Each side has tried the other again in vain.
+      // Each side has tried to reach the other again, in vain.
       await until(() => proxies.every(({ refused }) => refused > 0));
       for (const cut of proxies) cut.heal();
       await until(() => all.every(({ node }) => node.nodes().length === 3), 15_000);
@@ -129,7 +129,7 @@ describe('nodes of ours', () => {
     for (const { events } of all) expect(events).toHaveLength(3 + 2 * 2 * 2);
   }, 60_000);
 
-  test('never announce a tool to a member', async () => {
+  test('nodes never announce a tool to a member', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     a.node.seed(['b@127.0.0.1']);
@@ -145,7 +145,7 @@ describe('nodes of ours', () => {
     expect(a.events).toEqual([expect.objectContaining({ up: 'b@127.0.0.1' })]);
   });
 
-  test('keep the order of messages, and call, monitor, link and spawn among themselves', async () => {
+  test('nodes keep the order of messages, and call, monitor, link and spawn across nodes', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     await a.node.connect(b.node.name);
@@ -176,7 +176,7 @@ describe('nodes of ours', () => {
     expect(own.exits).toEqual([{ from: inbox.pid, reason: tuple(atom('shutdown'), 'done'), linked: true }]);
   });
 
-  test('tell monitors and links once when the connection goes', async () => {
+  test('monitors and links fire once when the connection is lost', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     await a.node.connect(b.node.name);
@@ -193,13 +193,14 @@ describe('nodes of ours', () => {
     expect(here.exits).toMatchObject([{ reason: atom('noconnection'), linked: true }]);
     await expect(a.monitor(there.pid)).resolves.toEqual({ down: atom('noconnection') });
     expect(a.node.send(there.pid, 1, { from: here.pid })).toBe('no_connection');
-    // A second exit would come before an answer over a new connection does.
+    // A second exit would arrive before an answer over a new connection.
     await a.node.connect(b.node.name);
     await a.node.ping(b.node.name);
-    expect([here.exits.length, there.exits.length]).toEqual([1, 1]);
+    expect(here.exits).toHaveLength(1);
+    expect(there.exits).toHaveLength(1);
   });
 
-  test('do not connect with different cookies, and count it', async () => {
+  test('nodes with different cookies do not connect, and the failure is counted', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const b = await start('b', port, { cookie: 'another' });
@@ -208,7 +209,7 @@ describe('nodes of ours', () => {
     expect(b.node.nodes('connected')).toEqual([]);
   });
 
-  test('survive a handler that throws', async () => {
+  test('a node survives a handler that throws', async () => {
     const port = await mapper();
     const lines: string[] = [];
     const log = { ...silentLog, error: (event: string) => void lines.push(event) };
@@ -223,7 +224,7 @@ describe('nodes of ours', () => {
     expect(lines).toEqual(['distribution.handler_failed']);
   });
 
-  test('replace a connection of an earlier life: down before up', async () => {
+  test('a connection that replaces one of an earlier lifetime reports down before up', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const first = await start('b', port);
@@ -241,8 +242,8 @@ describe('nodes of ours', () => {
   });
 });
 
-describe('starting', () => {
-  test('takes the first free port of a range, and fails when there is none', async () => {
+describe('starting a node', () => {
+  test('takes the first free port of a range and fails when there is none', async () => {
     const port = await mapper();
     const minPort = await freeTcpPort();
     const a = await start('a', port, { listen: { minPort, maxPort: minPort + 3 } });
@@ -251,7 +252,7 @@ describe('starting', () => {
     expect((await start('c', port, { listen: { minPort, maxPort: minPort + 3 } })).node.port).toBeGreaterThan(minPort);
   });
 
-  test('fails on a bad name, the wrong kind of name, and a name in use', async () => {
+  test('fails on a bad name, on the wrong kind of name, and on a name in use', async () => {
     const port = await mapper();
     const options = { cookie: 'c', mapper: { port }, log: silentLog } as const;
     await expect(DistributionNode.start({ ...options, name: 'a', mode: 'name' })).rejects.toMatchObject({
@@ -288,7 +289,7 @@ describe('starting', () => {
     expect(lines).toEqual(['distribution.weak_cookie {"address":"0.0.0.0","atLeast":20}']);
   });
 
-  test('with short names dials short names', async () => {
+  test('a node with a short name dials short names', async () => {
     const port = await mapper();
     const resolve = async (): Promise<string[]> => ['127.0.0.1'];
     const nodes: TestNode[] = [];
@@ -313,8 +314,8 @@ describe('starting', () => {
   });
 });
 
-describe('strangers', () => {
-  test('that send nothing are dropped, the oldest first, and never keep a node out', async () => {
+describe('strangers without the cookie', () => {
+  test('silent strangers are dropped, the oldest first, and never keep a node out', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxPending: 3, stepTimeoutMs: 1_500 } });
     const sockets: Socket[] = [];
@@ -327,7 +328,7 @@ describe('strangers', () => {
     expect(a.node.counters.handshakes.timeout).toBeGreaterThan(0);
   });
 
-  test('above the rate are dropped at once', async () => {
+  test('strangers above the rate are dropped immediately', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxAcceptsPerSecond: 2 } });
     const sockets = await Promise.all(Array.from({ length: 10 }, () => dialTcp(a.node.port)));
@@ -335,7 +336,7 @@ describe('strangers', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('that send garbage are closed, and the node is unharmed', async () => {
+  test('strangers that send garbage are disconnected without harm to the node', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxAcceptsPerSecond: 1_000 } });
     for (let i = 0; i < 50; i++) {
@@ -349,7 +350,7 @@ describe('strangers', () => {
   });
 });
 
-test('a lost port mapper is noticed, and calls go on meanwhile', async () => {
+test('notices a lost port mapper, while calls keep working', async () => {
   const mapperPort = await freeTcpPort();
   const first = await PortMapperServer.start({ port: mapperPort, log: silentLog });
   const revived: PortMapperServer[] = [];
@@ -374,13 +375,13 @@ test('a lost port mapper is noticed, and calls go on meanwhile', async () => {
 });
 
 interface Cut {
-  /** Connections refused since it was severed. */
+  /** Number of connections refused since it was severed. */
   readonly refused: number;
   sever(): void;
   heal(): void;
 }
 
-/** Stands between a node and the nodes that use the other port mapper. */
+/** Creates a proxy between a node and the nodes that use the other port mapper. */
 async function proxy(node: DistributionNode, otherMapper: number): Promise<Cut> {
   const sockets = new Set<Socket>();
   let severed = false;

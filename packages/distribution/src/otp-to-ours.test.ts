@@ -49,7 +49,7 @@ const TS = "'tsn@127.0.0.1'";
     );
   });
 
-  test('C6: reports the reason of an end to a monitor', async () => {
+  test('C6: reports to a monitor why a process ended', async () => {
     expect(
       await erl.eval(`begin R6 = erlang:monitor(process, {calc, ${TS}}), {calc, ${TS}} ! {die, bye},
         receive {'DOWN', R6, process, W6, Y6} -> {W6, Y6} after 3000 -> timeout end end`),
@@ -72,7 +72,7 @@ const TS = "'tsn@127.0.0.1'";
     expect(await erl.eval(`net_adm:ping(${TS})`)).toBe('pong');
   });
 
-  test('C9: a node with short names does not reach it, and ours refuses to dial one', async () => {
+  test('C9: a node with short names cannot reach it, and our node refuses to dial one', async () => {
     const args = [
       '-noshell',
       '-sname',
@@ -112,7 +112,7 @@ const TS = "'tsn@127.0.0.1'";
     200_000,
   );
 
-  test('C11: refuses to run what it does not know', async () => {
+  test('C11: refuses to run unknown functions', async () => {
     expect(await erl.eval(`catch spawn_monitor(${TS}, calc, add, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
     expect(
       await erl.eval(`begin process_flag(trap_exit, true), P11 = spawn_link(${TS}, calc, add, [1, 2]),
@@ -120,7 +120,7 @@ const TS = "'tsn@127.0.0.1'";
     ).toBe('notsup');
   });
 
-  test('C12: its end is noticed at once', async () => {
+  test('C12: its end is noticed immediately', async () => {
     const gone = await TestNode.start('gone@127.0.0.1', mapper.port);
     const name = "'gone@127.0.0.1'";
     expect(
@@ -159,7 +159,7 @@ const TS = "'tsn@127.0.0.1'";
     expect((await run('erl_call', args('wrong'), mapper.port)).out).toContain('failed to connect');
   });
 
-  test('C15: takes 20 MiB in a call and sends them back', async () => {
+  test('C15: receives 20 MiB in a call and returns them', async () => {
     expect(
       await erl.eval(`begin B15 = binary:copy(<<"0123456789abcdef">>, 1310720),
         B15 =:= gen_server:call({calc, ${TS}}, {echo, B15}, 30000) end`),
@@ -178,7 +178,7 @@ const TS = "'tsn@127.0.0.1'";
     );
   }, 20_000);
 
-  test('C17: stays connected to all when Erlang nodes lose each other', async () => {
+  test('C17: stays connected to all Erlang nodes when they lose each other', async () => {
     const seen = await TestNode.start('seen@127.0.0.1', mapper.port, { visible: true });
     more.push(seen);
     const others: Erlang[] = [];

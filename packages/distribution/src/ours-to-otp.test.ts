@@ -8,7 +8,7 @@ import { TestWires } from './testing/wires.js';
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const X = 'x@127.0.0.1';
 
-// A process that answers {swap, A, B}, hands out its pid, and keeps the last thing it was sent.
+// A process that answers {swap, A, B}, hands out its pid, and keeps the last message sent to it.
 const ECHO = `Echo = fun E(Last) ->
   receive
     {'$gen_call', {P, T}, {swap, A, B}} -> gen_server:reply({P, T}, {B, A}), E(Last);
@@ -96,7 +96,7 @@ const ECHO = `Echo = fun E(Last) ->
     await until(() => own.exits.length === 1);
     expect(own.exits[0]).toMatchObject({ linked: true, reason: atom('boom') });
 
-    // The other way round: it links to ours and traps exits.
+    // The reverse: it links to our process and traps exits.
     us.process('ours');
     await x.eval("process_flag(trap_exit, true), {ours, 'us@127.0.0.1'} ! self()");
     const ours = us.whereIs('ours') as Pid;
@@ -177,7 +177,7 @@ const ECHO = `Echo = fun E(Last) ->
     expect(await us.node.ping(X)).toBe(true);
   });
 
-  test('D10: it receives our terms exactly so', async () => {
+  test('D10: it receives our terms exactly as sent', async () => {
     const terms: Term[] = [1, 1.5, new Float(2), -1, 1099511627776, 2n ** 70n, 'str', true, null, undefined, { a: 1 }];
     await us.node.connect(X);
     us.node.send({ node: X, name: 'echo' }, terms, { from: us.process().pid });
@@ -193,7 +193,7 @@ const ECHO = `Echo = fun E(Last) ->
     ).toBe('true');
   });
 
-  test('random terms travel there and back unchanged', async () => {
+  test('random terms return unchanged from a round trip', async () => {
     const { default: fc } = await import('fast-check');
     const value = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(

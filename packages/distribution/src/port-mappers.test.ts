@@ -15,7 +15,7 @@ import { COOKIE, TestNode } from './testing/test-node.js';
 const root = join(import.meta.dirname, '../../..');
 const TSN = 'tsn@127.0.0.1';
 let folder: string;
-/** The fixture, compiled: a plain Node runs it. */
+/** The compiled fixture, which a plain Node runs. */
 let program: string;
 
 const cleanUps: (() => unknown)[] = [];
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
 });
 
-/** The fixture as a process of its own. */
+/** Runs the fixture as a separate process. */
 async function startTsn(port: number, tickMs = 8_000): Promise<{ child: ChildProcess; said: string }> {
   const child = spawn(process.execPath, [program, TSN, String(port), String(tickMs)], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -51,8 +51,8 @@ const listed = async (port: number, name: string): Promise<boolean> =>
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  describe('the original with our node', () => {
-    test('A1, A2, A3: lists it, forgets it at once, and refuses a second of that name', async () => {
+  describe('the original port mapper with our node', () => {
+    test('A1, A2, A3: lists our node, forgets it immediately, and refuses a second one of that name', async () => {
       const mapper = await startMapper('original');
       cleanUps.push(() => mapper.stop());
       for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
@@ -95,7 +95,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
     }, 30_000);
   });
 
-  describe('ours with original programs', () => {
+  describe('our port mapper with original programs', () => {
     const start = async (port = 0): Promise<PortMapperServer> => {
       const server = await PortMapperServer.start({ port, log: silentLog });
       cleanUps.push(() => server.close());
@@ -107,14 +107,14 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       return erl;
     };
 
-    test('B1, B2: is listed by epmd and by net_adm', async () => {
+    test('B1, B2: epmd and net_adm list its names', async () => {
       const { port } = await start();
       expect((await epmd(port, '-names')).out).toBe(`epmd: up and running on port ${port} with data:`);
       const erl = await erlang('b2', port);
       expect(await erl.eval('net_adm:names("127.0.0.1")')).toMatch(/^\{ok,\[\{"b2",\d+\}\]\}$/);
     });
 
-    test('B3: refuses a second node of a name', async () => {
+    test('B3: refuses a second node with the same name', async () => {
       const { port } = await start();
       await erlang('b3', port);
       const { out, code } = await run(
@@ -126,7 +126,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       expect(code).toBe(1);
     });
 
-    test('B4: is killed by epmd -kill only without nodes', async () => {
+    test('B4: epmd -kill stops it only when no nodes are registered', async () => {
       const server = await start();
       const erl = await erlang('b4', server.port);
       expect(await epmd(server.port, '-kill')).toEqual({
@@ -139,7 +139,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       await server.closed;
     });
 
-    test('B5, B6, B7: does not stop nodes, keeps its place, and forgets killed ones at once', async () => {
+    test('B5, B6, B7: does not stop nodes, keeps its port, and forgets killed nodes immediately', async () => {
       const server = await start();
       const erl = await erlang('b5', server.port);
       expect(await epmd(server.port, '-stop', 'b5')).toEqual({ out: 'epmd: local epmd responded with <>', code: 1 });
@@ -149,7 +149,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       expect(await until(() => server.size === 0)).toBeLessThan(200);
     });
 
-    test('B8: Erlang and ours register again after a restart, and calls between them go on', async () => {
+    test('B8: Erlang and our node register again after a restart, and calls between them continue', async () => {
       const port = await freeTcpPort();
       const first = await start(port);
       const ours = await TestNode.start('ours@127.0.0.1', port);

@@ -49,38 +49,38 @@ function converse(initiator: Initiator, acceptor: Acceptor, cut = 1_000) {
   return { initiator: end('initiator'), acceptor: end('acceptor') };
 }
 
-describe('the bytes', () => {
-  test('of the digest', () => {
+describe('the encoding', () => {
+  test('computes the digest as Erlang does', () => {
     expect(digest('c', 123456789).toString('hex')).toBe('eee113d44755c9a48ad47465b4d2da51');
     expect(digest('secret', 4294967295).toString('hex')).toBe('5dfd181e69aa587cc812eb333e6536b6');
   });
 
-  test('of the first message', () => {
+  test('encodes the first message as Erlang does', () => {
     expect(nameMessage(a).toString('hex')).toBe('4e0000000d075f5fbc123456780003614068');
     expect(hex(new Initiator(a, 'b@h', secrets()).start())).toEqual(['00124e0000000d075f5fbc123456780003614068']);
   });
 
-  test('of the flags', () => {
+  test('has the flags of a hidden and of a visible node', () => {
     expect(ownFlags(false)).toBe(0xd075f5fbcn);
     expect(ownFlags(true)).toBe(0xd075f5fbdn);
   });
 });
 
-describe('two of ours', () => {
-  test.each([1, 2, 7, 1_000])('agree, however the bytes are cut (%i at a time)', (cut) => {
+describe('handshakes between two nodes of ours', () => {
+  test.each([1, 2, 7, 1_000])('two nodes agree, however the bytes are split (%i at a time)', (cut) => {
     const result = converse(new Initiator(a, 'b@h', secrets()), new Acceptor(b, () => 'ok', secrets('c', 99)), cut);
     expect(result.initiator?.up?.remote).toEqual(b);
     expect(result.acceptor?.up?.remote).toEqual(a);
   });
 
-  test('part with different cookies, and only the checking side knows why', () => {
+  test('nodes with different cookies part, and only the checking side knows why', () => {
     const result = converse(new Initiator(a, 'b@h', secrets('wrong')), new Acceptor(b, () => 'ok', secrets()));
     expect(result.acceptor?.failed).toBe('bad_cookie');
     expect(result.acceptor?.send).toEqual([]);
     expect(result.initiator).toBeUndefined();
   });
 
-  test('notice an acceptor that does not know the cookie', () => {
+  test('the initiator detects an acceptor that does not know the cookie', () => {
     const initiator = new Initiator(a, 'b@h', secrets());
     initiator.data(framed(Buffer.from('sok')));
     initiator.data(framed(challengeMessage(b, 1)));
@@ -89,7 +89,7 @@ describe('two of ours', () => {
     );
   });
 
-  test('keep bytes that follow the last message', () => {
+  test('keeps bytes that follow the last message', () => {
     const initiator = new Initiator(a, 'b@h', secrets());
     initiator.data(framed(Buffer.from('sok')));
     initiator.data(framed(challengeMessage(b, 1)));
@@ -100,7 +100,7 @@ describe('two of ours', () => {
 });
 
 describe('the initiator', () => {
-  test('accepts any node when it dialled no name, and reports its name', () => {
+  test('accepts any node when it dialled no name, and reports the name of that node', () => {
     const initiator = new Initiator(a, undefined, secrets());
     expect(initiator.answered).toBeUndefined();
     const result = converse(initiator, new Acceptor(b, () => 'ok', secrets('c', 99)));
@@ -108,7 +108,7 @@ describe('the initiator', () => {
     expect(initiator.answered).toEqual(b);
   });
 
-  test('reports the node that answered when its name or flags are wrong', () => {
+  test('reports the node that answered even when its name or flags are wrong', () => {
     const old = { ...b, flags: b.flags & ~FLAG.unlinkId & ~FLAG.mandatory25 };
     for (const answer of [{ ...b, name: 'x@h' }, old]) {
       const initiator = new Initiator(a, 'b@h', secrets());
@@ -133,22 +133,22 @@ describe('the initiator', () => {
     ['snot_allowed', 'not_allowed'],
     ['snamed:xx', 'malformed'],
     ['xok', 'malformed'],
-  ])('takes the status %s for %s', (status, failed) => {
+  ])('treats the status %s as %s', (status, failed) => {
     expect(after(status).failed).toBe(failed);
   });
 
-  test('insists on a new connection when the other side believes in an old one', () => {
+  test('requests a new connection when the other side still has an old one', () => {
     expect(text(after('salive'))).toEqual(['strue']);
     expect(after('salive', challengeMessage(b, 1)).send).toHaveLength(1);
     expect(after('sok_simultaneous', challengeMessage(b, 1)).send).toHaveLength(1);
   });
 
-  test('refuses a node of another name, and one that lacks what we need', () => {
+  test('refuses a node with another name, and one that lacks required flags', () => {
     expect(after('sok', challengeMessage({ ...b, name: 'x@h' }, 1)).failed).toBe('name_mismatch');
     for (const flag of [FLAG.v4Nc, FLAG.unlinkId]) {
       expect(after('sok', challengeMessage({ ...b, flags: b.flags & ~flag }, 1)).failed).toBe('missing_flags');
     }
-    // One bit stands for all that OTP 25 demands.
+    // One bit implies all flags that OTP 25 requires.
     expect(
       after('sok', challengeMessage({ ...b, flags: FLAG.mandatory25 | FLAG.v4Nc | FLAG.unlinkId }, 1)).send,
     ).toHaveLength(1);
@@ -190,7 +190,7 @@ describe('the acceptor', () => {
   });
 });
 
-test('any bytes in any state give a step, never an exception', () => {
+test('handles any bytes in any state without an exception', () => {
   const good = fc.constantFrom(
     nameMessage(a),
     challengeMessage(b, 1),
@@ -222,7 +222,7 @@ test('any bytes in any state give a step, never an exception', () => {
   );
 }, 900_000);
 
-test('an incomplete message does not keep the large chunk that it came with', () => {
+test('an incomplete message does not keep the large chunk in which it arrived', () => {
   const acceptor = new Acceptor(b, () => 'ok', secrets());
   acceptor.data(Buffer.concat([framed(nameMessage(a)), Buffer.from([0, 21, 114])]));
   const chunk = Buffer.alloc(64 * 1024);

@@ -5,7 +5,7 @@ function world(longestMs = 0.2) {
   const turns: (() => void)[] = [];
   const clock = { time: 5, now: () => clock.time };
   const wait = new BusyWait(clock, longestMs, (run) => turns.push(run));
-  /** Runs turns until there are none, each of 10 us; how many there were. */
+  /** Runs turns of 10 us each until there are none, and returns their number. */
   const run = (): number => {
     let count = 0;
     for (let next = turns.shift(); next !== undefined; next = turns.shift()) {
@@ -18,8 +18,8 @@ function world(longestMs = 0.2) {
   return { wait, turns, clock, run };
 }
 
-describe('waiting without sleep', () => {
-  test('lasts until the answer is there', () => {
+describe('busy waiting', () => {
+  test('waits until the answer arrives', () => {
     const { wait, turns, run } = world();
     for (let i = 0; i < 100; i++) {
       wait.asked();
@@ -29,7 +29,7 @@ describe('waiting without sleep', () => {
     }
   });
 
-  test('lasts no longer than its limit, and is one wait for several queries', () => {
+  test('waits no longer than its limit, and once for several queries', () => {
     const { wait, turns, run } = world();
     for (let i = 0; i < 5; i++) wait.asked();
     expect(turns).toHaveLength(1);
@@ -37,7 +37,7 @@ describe('waiting without sleep', () => {
     expect(run()).toBe(0);
   });
 
-  test('is given up step by step where answers take longer, and taken up again', () => {
+  test('gives up step by step where answers take longer, and resumes when they do not', () => {
     const { wait, turns, run } = world();
     let tried = 0;
     for (let i = 0; i < 1_000; i++) {
@@ -53,7 +53,7 @@ describe('waiting without sleep', () => {
     expect(turns).toHaveLength(1);
   });
 
-  test('can be switched off, and ends with a clock that stands still', () => {
+  test('can be switched off, and ends even with a clock that stands still', () => {
     const off = world(0);
     off.wait.asked();
     expect(off.turns).toEqual([]);

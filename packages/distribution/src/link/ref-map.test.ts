@@ -8,8 +8,8 @@ const ref = fc
   .tuple(fc.integer({ min: 1, max: 2 }), fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 1, maxLength: 4 }))
   .map(([creation, words]) => new Ref('a@h', creation, words));
 
-describe('a map of references', () => {
-  test('holds what a map of their texts holds, however many share two words', () => {
+describe('RefMap', () => {
+  test('holds the same values as a map keyed by text, however many references share two words', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.constantFrom('set', 'take'), ref), { maxLength: 60 }), (steps) => {
         const map = new RefMap<{ ref: Ref; n: number }>();

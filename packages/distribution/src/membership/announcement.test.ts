@@ -10,13 +10,13 @@ import { Mesh, type MeshAction } from './mesh.js';
 
 const RELEASE = '1.2.0-rc.1+build';
 
-describe('an announcement', () => {
-  test('is read as it was made', () => {
+describe('announcements', () => {
+  test('an announcement is read as it was written', () => {
     const caps = atomMap(capabilitiesOf({ release: RELEASE, protocols: { min: 2, max: 7 } }, 12.6));
     expect(announcementOf(caps)).toEqual({ release: RELEASE, protocols: { min: 2, max: 7 }, upMs: 13 });
   });
 
-  test('that is missing means protocol 1, whatever else the hello has', () => {
+  test('a missing announcement means protocol 1, whatever else the hello contains', () => {
     for (const caps of [atomMap({}), atomMap({ hidden: true, colour: 'red' }), null, 5, []] satisfies Term[]) {
       expect(announcementOf(caps)).toEqual({
         release: null,
@@ -40,12 +40,12 @@ describe('an announcement', () => {
     ['a release that would break a line of the log', { release: '1.0\nerror' }],
     ['a time below 0', { up: -1 }],
     ['no time', { up: 'long' }],
-  ])('with %s makes no sense', (_what, wrong) => {
+  ])('an announcement with %s is invalid', (_what, wrong) => {
     const right = capabilitiesOf({ release: RELEASE, protocols: { min: 1, max: 1 } }, 0);
     expect(announcementOf(atomMap({ ...right, ...wrong }))).toBeUndefined();
   });
 
-  test('may be any terms: it has numbers in range then, or none', () => {
+  test('any terms yield either numbers in range or no announcement', () => {
     const part = fc.oneof(
       fc.integer(),
       fc.string(),
@@ -64,7 +64,7 @@ describe('an announcement', () => {
   });
 });
 
-test('the highest number that both speak is the common one', () => {
+test('the common protocol is the highest that both nodes speak', () => {
   const range = (min: number, max: number): Protocols => ({ min, max });
   expect(commonProtocol(range(1, 3), range(2, 9))).toBe(3);
   expect(commonProtocol(range(1, 1), range(1, 65_535))).toBe(1);
@@ -72,7 +72,7 @@ test('the highest number that both speak is the common one', () => {
   expect(commonProtocol(range(5, 6), range(1, 4))).toBeUndefined();
 });
 
-describe('a mesh', () => {
+describe('the mesh', () => {
   const meshOf = (self: string, release: string, protocols: Protocols): Mesh =>
     new Mesh({
       self,
@@ -90,21 +90,21 @@ describe('a mesh', () => {
   const old = (node: string): Mesh => new Mesh({ self: node, tool: false, acceptable: () => true, random: () => 0.5 });
   const connect = (mesh: Mesh, node: string, now: number): unknown => mesh.connected(node, 1, true, true, now);
 
-  test('takes a node that announces nothing for a member that speaks 1', () => {
+  test('treats a node that announces nothing as a member that speaks protocol 1', () => {
     const mesh = meshOf('a@h', '2.0.0', { min: 1, max: 4 });
     connect(mesh, 'b@h', 0);
     expect(mesh.message('b@h', helloOf(old('b@h'), 0), 1)).toMatchObject([{ do: 'up', node: 'b@h', kind: 'member' }]);
     expect(mesh.announced('b@h')).toMatchObject({ release: null, protocols: { min: 1, max: 1 } });
   });
 
-  test('is understood by one that knows no announcements', () => {
+  test('a node that knows no announcements understands a hello that contains one', () => {
     const mesh = old('a@h');
     connect(mesh, 'b@h', 0);
     const news = helloOf(meshOf('b@h', '2.0.0', { min: 7, max: 9 }), 0);
     expect(mesh.message('b@h', news, 1)).toMatchObject([{ do: 'up', node: 'b@h', kind: 'member' }]);
   });
 
-  test('keeps the first announcement of a connection, also when it comes late', () => {
+  test('keeps the first announcement of a connection, even when it comes late', () => {
     const mesh = meshOf('a@h', '2.0.0', { min: 1, max: 4 });
     connect(mesh, 'b@h', 0);
     mesh.poll(2_000);
@@ -114,7 +114,7 @@ describe('a mesh', () => {
     expect(mesh.announced('b@h')).toMatchObject({ release: '1.0.0' });
   });
 
-  test('refuses a node without a common number, and the younger one is told to end', () => {
+  test('refuses a node without a common protocol, and tells the younger of the two to end', () => {
     const [older, younger] = [meshOf('a@h', '1.0.0', { min: 1, max: 1 }), meshOf('b@h', '9.0.0', { min: 9, max: 9 })];
     connect(older, 'b@h', 5_000);
     connect(younger, 'a@h', 0);
@@ -145,7 +145,7 @@ describe('a mesh', () => {
   test.each<[string, (mesh: Mesh) => void, number]>([
     ['that has had a member', (mesh) => mesh.message('m@h', hello('m@h', {}), 1), 1_000],
     ['that has run for a minute', () => undefined, 60_000],
-  ])('never tells a node to end %s', (_what, prepare, now) => {
+  ])('never ends a node %s', (_what, prepare, now) => {
     const mesh = meshOf('a@h', '1.0.0', { min: 1, max: 1 });
     connect(mesh, 'm@h', 0);
     prepare(mesh);
@@ -154,7 +154,7 @@ describe('a mesh', () => {
     expect(mesh.message('b@h', hello('b@h', caps), now)).toMatchObject([{ do: 'refuse', joins: false }]);
   });
 
-  test('refuses a node that announces nonsense, and ends for none', () => {
+  test('refuses a node with an invalid announcement, but never ends because of one', () => {
     const mesh = meshOf('a@h', '1.0.0', { min: 1, max: 1 });
     connect(mesh, 'b@h', 0);
     expect(mesh.message('b@h', hello('b@h', { protocol: 'all' }), 1)).toMatchObject([
@@ -167,7 +167,7 @@ describe('a mesh', () => {
   });
 });
 
-describe('nodes', () => {
+describe('nodes of different releases', () => {
   const cleanUps: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
@@ -184,7 +184,7 @@ describe('nodes', () => {
     return started.port;
   }
 
-  test('know what every member speaks, and use what both speak', async () => {
+  test('nodes know what every member speaks, and use what both speak', async () => {
     const port = await mapper();
     const [a, b, c] = [await start('a', port, '2.0.0', 3), await start('b', port, '1.0.0', 2), await start('c', port)];
     for (const { node } of [b, c]) node.seed(['a@127.0.0.1']);
@@ -201,10 +201,10 @@ describe('nodes', () => {
   });
 
   test.each<[string, string, number, number]>([
-    ['numbers out of range', '1.0.0', 1_000_000_000, 0],
-    ['a release that is none', 'x\n'.repeat(100_000), 1, 1],
-    ['only numbers that nobody speaks', '99.0.0', 99, 99],
-  ])('stay members when somebody announces %s, and do not end', async (_what, release, max, min) => {
+    ['protocols out of range', '1.0.0', 1_000_000_000, 0],
+    ['an invalid release', 'x\n'.repeat(100_000), 1, 1],
+    ['only protocols that no one speaks', '99.0.0', 99, 99],
+  ])('members stay connected and do not end when a node announces %s', async (_what, release, max, min) => {
     const port = await mapper();
     const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '1.0.0')];
     a.node.seed(['b@127.0.0.1']);
@@ -217,10 +217,11 @@ describe('nodes', () => {
     expect(joins).not.toContain(true);
     expect(a.node.nodes()).toEqual(['b@127.0.0.1']);
     expect(b.node.nodes()).toEqual(['a@127.0.0.1']);
-    expect([a, b].map(({ events }) => events.length)).toEqual([1, 1]);
+    expect(a.events).toHaveLength(1);
+    expect(b.events).toHaveLength(1);
   });
 
-  test('that have no number in common are no members, and say why in the table of links', async () => {
+  test('nodes without a common protocol do not become members, and their link states say why', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '9.0.0', 99, 99)];
     const refused: NodeRefused[] = [];

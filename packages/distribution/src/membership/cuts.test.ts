@@ -42,8 +42,8 @@ function eventsOf({ node }: TestNode): [ClusterEvent['event'], string][] {
   return node.events.last().map(({ event, node: about }) => [event, about]);
 }
 
-describe('a cut', () => {
-  test('keeps two nodes apart, leaves the third alone, and ends by itself', async () => {
+describe('cuts', () => {
+  test('a cut keeps two nodes apart, leaves the third alone, and ends by itself', async () => {
     const [a, b, c] = await threeNodes();
     const before = eventsOf(a).length;
     a.node.cut(B, 600);
@@ -67,7 +67,7 @@ describe('a cut', () => {
     expect(eventsOf(c).filter(([event]) => event !== 'up')).toEqual([]);
   });
 
-  test('can be ended early, and does not make an unwanted node be dialled', async () => {
+  test('a cut can be ended early, which does not cause an unwanted node to be dialled', async () => {
     const [a, b] = await threeNodes();
     a.node.cut(B, 60_000);
     await until(() => !b.node.nodes().includes(A));
@@ -81,8 +81,8 @@ describe('a cut', () => {
   });
 });
 
-describe('the table of links', () => {
-  test('shows connected and awaited nodes, the reasons, and the traffic', async () => {
+describe('link states', () => {
+  test('include connected and missing nodes, the reasons, and the traffic', async () => {
     const [a, b] = await threeNodes();
     const nobody = 'nobody@127.0.0.1';
     a.node.seed([nobody]);
@@ -98,7 +98,7 @@ describe('the table of links', () => {
     expect(linkOf(a, B)).toMatchObject({ dialled: false, seed: false });
   });
 
-  test('has tools in it, and the members have not', async () => {
+  test('include tools, which the members do not', async () => {
     const [a] = await threeNodes();
     const tool = await start('ctl@127.0.0.1', { tool: true, listen: false });
     await tool.node.connect(A);
@@ -108,8 +108,8 @@ describe('the table of links', () => {
   });
 });
 
-describe('events of the cluster', () => {
-  test('tell a node that came back from one that was started anew', () => {
+describe('cluster events', () => {
+  test('distinguish a node that came back from one that was restarted', () => {
     let now = 0;
     const events = new ClusterEvents(() => now);
     const heard: ClusterEvent[] = [];
@@ -136,7 +136,7 @@ describe('events of the cluster', () => {
     expect(events.last(1)).toEqual([{ at: 14_000, event: 'draining', node: B, detail: '' }]);
   });
 
-  test('are bounded, and a listener that throws is not called again', () => {
+  test('are limited in number, and a listener that throws is not called again', () => {
     const events = new ClusterEvents(() => 1);
     let calls = 0;
     events.subscribe(() => {

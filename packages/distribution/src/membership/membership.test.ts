@@ -6,7 +6,7 @@ import { DistributionError, HandshakeFailed, type HandshakeFailure } from '../er
 import { ClusterEvents } from './cluster-events.js';
 import { Membership } from './membership.js';
 
-/** Attempts to reach a seed within 4 s when each of them fails so. */
+/** Returns the number of attempts to reach a seed within 4 s when each of them fails this way. */
 async function attemptsWithin4s(failure: () => Error): Promise<number> {
   const clock = new ManualClock();
   let attempts = 0;
@@ -44,7 +44,7 @@ test.each<HandshakeFailure>(['bad_cookie', 'closed', 'not_allowed', 'missing_fla
   },
 );
 
-test('a node that cannot be reached is dialled again soon, at growing intervals', async () => {
+test('an unreachable node is soon dialled again, at growing intervals', async () => {
   const attempts = await attemptsWithin4s(() => new DistributionError('NODE_UNREACHABLE', 'no route'));
   expect(attempts).toBeGreaterThanOrEqual(3);
   expect(attempts).toBeLessThanOrEqual(5);

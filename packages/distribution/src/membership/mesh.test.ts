@@ -4,7 +4,7 @@ import { atom, atomMap, type Term, tuple } from '@bloom/etf';
 import fc from 'fast-check';
 import { Mesh, type MeshAction } from './mesh.js';
 
-// A world of meshes without sockets: dials take a while, messages arrive in order, time is handed in.
+// A simulation of meshes without sockets: dials take a while, messages arrive in order, tests control the time.
 
 interface Station {
   readonly mesh: Mesh;
@@ -37,7 +37,7 @@ class World {
     for (const action of actions) this.#carryOut(name, action);
   }
 
-  /** Runs everything due until then. */
+  /** Runs everything that is due by then. */
   advance(ms: number): void {
     const end = this.now + ms;
     for (;;) {
@@ -113,7 +113,7 @@ class World {
 const name = (i: number): string => `n${String(i).padStart(2, '0')}@h`;
 
 describe('the mesh', () => {
-  test.each([5, 20])('of %i nodes joining one seed costs one handshake per pair', (size) => {
+  test.each([5, 20])('%i nodes that join one seed need one handshake per pair', (size) => {
     const world = new World();
     for (let i = 0; i < size; i++) world.add(name(i));
     for (let i = 1; i < size; i++) world.act(name(i), world.station(name(i)).mesh.seed([name(0)], world.now));
@@ -125,7 +125,7 @@ describe('the mesh', () => {
     expect(world.handshakes).toBe((size * (size - 1)) / 2);
   });
 
-  test('reports a node that says hello late as gone and back, so that ups and downs alternate', () => {
+  test('reports a node with a late hello as down and up again, so that the events alternate', () => {
     const options = { tool: false, acceptable: () => true, random: () => 0.5 };
     const mesh = new Mesh({ ...options, self: 'a@h' });
     const other = new Mesh({ ...options, self: 'b@h' });
@@ -140,7 +140,7 @@ describe('the mesh', () => {
     expect(mesh.message('b@h', message, 2_600)).toEqual([]);
   });
 
-  test('dials a member again whose new connection never comes up in place of the old one', () => {
+  test('redials a member whose new connection never comes up in place of the old one', () => {
     const options = { tool: false, acceptable: () => true, random: () => 0.5 };
     const mesh = new Mesh({ ...options, self: 'a@h' });
     mesh.connected('b@h', 7, false, true, 0);
@@ -152,7 +152,7 @@ describe('the mesh', () => {
     expect(mesh.poll(61_000)).toContainEqual({ do: 'dial', node: 'b@h' });
   });
 
-  test('dials a learned node again that is lost before its hello, more and more rarely, for 10 minutes', () => {
+  test('redials a learned node that is lost before its hello, ever more rarely, for 10 minutes', () => {
     const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
     expect(mesh.learn(['b@h'], 0)).toEqual([{ do: 'dial', node: 'b@h' }]);
     const dials: number[] = [];
@@ -169,7 +169,7 @@ describe('the mesh', () => {
     expect(mesh.links([], 700_000)).toEqual([]);
   });
 
-  test('forgets a node that only dialled and is gone before its hello', () => {
+  test('forgets a node that only dialled and is lost before its hello', () => {
     const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
     mesh.connected('b@h', 1, false, true, 0);
     mesh.lost('b@h', 'connection_closed', 5);
@@ -185,12 +185,12 @@ describe('the mesh', () => {
     expect(world.station('c@h').mesh.members().toSorted()).toEqual(['a@h', 'b@h']);
   });
 
-  test('heals a lost announcement by gossip within half a minute', () => {
+  test('recovers from a lost announcement by gossip within half a minute', () => {
     const world = new World(Math.random);
     for (const node of ['a@h', 'b@h', 'c@h']) world.add(node);
     world.connect('a@h', 'b@h');
     world.advance(10);
-    // c and a meet, but their greetings hold nobody: b was away for a moment.
+    // c and a meet, but their greetings contain no names: b was away for a moment.
     world.disconnect('a@h', 'b@h', 'leave');
     world.connect('a@h', 'c@h');
     world.advance(10);
@@ -212,7 +212,7 @@ describe('the mesh', () => {
     expect(world.station('b@h').events).toEqual(['up member a@h', 'down connection_closed a@h', 'up member a@h']);
   });
 
-  test('gives a lost member up after 10 minutes, a seed never', () => {
+  test('gives up a lost member after 10 minutes, a seed never', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, true, true, 0);
     mesh.message('b@h', hello('b@h'), 1);
@@ -234,7 +234,7 @@ describe('the mesh', () => {
     expect(dials['s@h']?.length).toBeGreaterThan(700);
   });
 
-  test('tries a name of discovery again whenever it is named again, one of a member by its own plan', () => {
+  test('retries a name from discovery whenever it is reported again, and one from a member by its own schedule', () => {
     const mesh = new World().add('a@h').mesh;
     const dials: number[] = [];
     let now = 0;
@@ -259,7 +259,7 @@ describe('the mesh', () => {
     }
   });
 
-  test('knows a lost member as a member until it comes back as something else, or leaves', () => {
+  test('considers a lost member a member until it leaves or returns as something else', () => {
     const mesh = new World().add('a@h').mesh;
     const kind = (): unknown => mesh.links([], 0)[0]?.kind;
     mesh.seed(['b@h'], 0);
@@ -282,7 +282,7 @@ describe('the mesh', () => {
     expect(kind()).toBeNull();
   });
 
-  test('waits longer after a failure that a retry does not change', () => {
+  test('waits longer after a failure that a retry would not fix', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, true, true, 0);
     mesh.message('b@h', hello('b@h'), 1);
@@ -292,7 +292,7 @@ describe('the mesh', () => {
     expect(mesh.nextDue()).toBe(15_300);
   });
 
-  test('does not dial a node again that left in order, unless it is a seed', () => {
+  test('does not redial a node that left in an orderly way, unless it is a seed', () => {
     for (const seed of [false, true]) {
       const world = new World();
       for (const node of ['a@h', 'b@h']) world.add(node);
@@ -309,7 +309,7 @@ describe('the mesh', () => {
     }
   });
 
-  test('knows a foreign node by its silence, and a tool by its word', () => {
+  test('recognises a foreign node by its silence, and a tool by its hello', () => {
     const world = new World();
     const { mesh, events } = world.add('a@h');
     mesh.connected('erl@h', 1, false, true, 0);
@@ -326,7 +326,7 @@ describe('the mesh', () => {
     expect(mesh.nextDue()).toBeUndefined();
   });
 
-  test('has at most 16 dials under way, and goes on when one ends', () => {
+  test('has at most 16 dials in progress and continues when one ends', () => {
     const mesh = new World().add('a@h').mesh;
     const many = Array.from({ length: 40 }, (_, i) => `b${i}@h`);
     expect(mesh.seed(many, 0).filter((action) => action.do === 'dial')).toHaveLength(16);
@@ -334,7 +334,7 @@ describe('the mesh', () => {
     expect(mesh.failed('b0@h', true, 5).filter((action) => action.do === 'dial')).toHaveLength(1);
   });
 
-  test('dials all names in turn, also when many of them take long to fail', () => {
+  test('dials all names in turn, even when many of them are slow to fail', () => {
     const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
     const names = Array.from({ length: 60 }, (_, i) => `n${i}@h`);
     const dialled = new Set<string>();
@@ -362,7 +362,7 @@ describe('the mesh', () => {
     expect(mesh.message('b@h', hello('c@h', false, ['x@h']), 2)).toEqual([]);
   });
 
-  test('takes any term for a message without an exception', () => {
+  test('accepts any term as a message without an exception', () => {
     const part = fc.oneof(
       fc.integer(),
       fc.constantFrom<Term>(1, atom('hello'), atom('b@h'), atomMap({ hidden: true }), [atom('x@h'), 5], null, 'x'),
@@ -380,7 +380,7 @@ describe('the mesh', () => {
     );
   });
 
-  test('after any cuts and heals all see each other, with events that alternate', () => {
+  test('after any cuts and heals all nodes see each other, with alternating events', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(4), fc.nat(4), fc.boolean(), fc.nat(3_000)), { maxLength: 12 }), (steps) => {
         const world = new World();

@@ -29,7 +29,7 @@ for (const [there, what] of [
   if (!there) console.warn(`SKIPPED: tests against ${what}; install it with: apt-get install ${what}`);
 }
 
-/** Environment in which every Erlang program uses the port mapper on that port. */
+/** Returns an environment in which every Erlang program uses the port mapper on the given port. */
 function environment(port: number): NodeJS.ProcessEnv {
   return {
     ...process.env,
@@ -45,7 +45,7 @@ export interface TestMapper {
   stop(): Promise<void>;
 }
 
-/** Ours, or the original. */
+/** Starts our port mapper or the original. */
 export async function startMapper(which: 'ours' | 'original'): Promise<TestMapper> {
   if (which === 'ours') {
     const server = await PortMapperServer.start({ port: 0, log: silentLog });
@@ -69,7 +69,7 @@ export async function startMapper(which: 'ours' | 'original'): Promise<TestMappe
   };
 }
 
-/** Runs a program to its end; its output, whatever its exit code. */
+/** Runs a program to its end and returns its output, whatever its exit code. */
 export function run(
   program: string,
   args: readonly string[],
@@ -155,7 +155,7 @@ export class Erlang {
     return erlang;
   }
 
-  /** The value of the expressions, as Erlang prints it. */
+  /** Returns the value of the expressions as Erlang prints it. */
   eval(expressions: string): Promise<string> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

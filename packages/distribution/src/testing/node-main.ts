@@ -1,4 +1,4 @@
-// The fixture node as a process of its own, to be killed and frozen: node-main NAME MAPPER_PORT TICK_MS
+// Runs the fixture node as a separate process that tests can kill and freeze: node-main NAME MAPPER_PORT TICK_MS
 import { TestNode } from './test-node.js';
 
 const [name, mapperPort, tickMs] = process.argv.slice(2);

@@ -15,8 +15,8 @@ import {
 
 export const COOKIE = 'c';
 
-// A minimal process system over a node, enough to speak with real Erlang in tests: named processes that answer
-// calls, a table of functions for rpc and erpc, and a client that calls, monitors, links and spawns.
+// A minimal process system over a node, enough to talk to real Erlang in tests: named processes that answer calls, a
+// table of functions for rpc and erpc, and a client that calls, monitors, links and spawns.
 
 export interface Exit {
   readonly from: Pid;
@@ -90,7 +90,9 @@ export class TestNode implements ProcessTable {
     this.node.exited(pid, reason);
   }
 
-  /** `calc` answers {add, A, B} and echoes {echo, T}; {die, Reason} ends it, and another takes its place. */
+  /**
+   * Starts `calc`, which answers {add, A, B} and echoes {echo, T}. After {die, Reason} another process takes its place.
+   */
   #startCalc(): void {
     const calc = this.process('calc');
     calc.onMessage = (message) => {
@@ -106,7 +108,7 @@ export class TestNode implements ProcessTable {
     };
   }
 
-  /** `rex` for C nodes ({From, {call, M, F, Args, _}}) and for old callers. */
+  /** Starts `rex` for C nodes ({From, {call, M, F, Args, _}}) and for old callers. */
   #startRex(): void {
     const rex = this.process('rex');
     rex.onMessage = (message) => {
@@ -175,7 +177,7 @@ export class TestNode implements ProcessTable {
 
   // --- client
 
-  /** gen_server:call({Name, Node}, Request). */
+  /** Calls gen_server:call({Name, Node}, Request). */
   async call(node: string, target: string, request: Term, timeoutMs = 5_000): Promise<CallResult> {
     await this.node.connect(node);
     const ref = this.node.createRef();
@@ -187,13 +189,13 @@ export class TestNode implements ProcessTable {
     });
   }
 
-  /** erlang:monitor; resolves with the reason. */
+  /** Calls erlang:monitor. Resolves with the reason. */
   monitor(target: Watched, timeoutMs = 5_000): Promise<CallResult> {
     const ref = this.node.createRef();
     return this.#expect(ref, timeoutMs, () => this.node.monitorAs(ref, this.#client.pid, target));
   }
 
-  /** erpc:call. The reason of the monitor is {Res, return, Value} and the like; `Res` is taken off. */
+  /** Calls erpc:call. The reason of its monitor is {Res, return, Value} or similar; `Res` is removed. */
   async erpcCall(node: string, module: string, fun: string, args: readonly Term[]): Promise<Term> {
     await this.node.connect(node);
     const ref = this.node.createRef();
@@ -223,7 +225,7 @@ export class TestNode implements ProcessTable {
     });
   }
 
-  /** Whether the message was the reply to a call; it may come to the alias or to the pid. */
+  /** Returns true for the reply to a call, which may go to the alias or to the pid. */
   #answered(message: Term): boolean {
     if (!(message instanceof Tuple) || message.elements.length !== 2) return false;
     const [tag, reply] = message.elements;

@@ -5,11 +5,11 @@ import { socketWire } from '../link/socket-wire.js';
 
 const STEP_MS = 20;
 
-/** The transports of one node's connections, to be disturbed by a test: `wire` goes into the options of the node. */
+/** The transports of one node's connections, which a test can disturb. `wire` goes into the options of the node. */
 export class TestWires {
-  /** Unsent bytes that each connection claims to have. */
+  /** Unsent bytes that each connection reports. */
   pendingBytes: number | undefined;
-  /** Sends at that pace, as over a slow network. */
+  /** Limits the sending rate, as on a slow network. */
   bytesPerSecond: number | undefined;
   readonly #wires = new Set<Wire>();
 
@@ -39,7 +39,7 @@ export class TestWires {
     };
   };
 
-  /** Sends bytes on every connection, past every check. */
+  /** Sends bytes on every connection, bypassing every check. */
   write(bytes: Buffer): void {
     for (const wire of this.#wires) wire.write(bytes);
   }

@@ -1,17 +1,21 @@
 import { notEncodable } from './errors.js';
 
-/** The most characters an atom may have (Erlang reference manual, "Atom"). */
+/** Maximum number of characters in an atom (Erlang reference manual, "Atom"). */
 export const MAX_ATOM_CHARACTERS = 255;
 
-/** Atoms beyond this many are still decoded, but no longer shared, so that a peer cannot fill our memory with names. */
+/**
+ * Atoms beyond this number are still decoded but no longer shared, so that a peer cannot fill our memory with names.
+ */
 export const MAX_INTERNED_ATOMS = 10_000;
 
 /**
- * A named constant of Erlang. Make one with `atom()`. The first `MAX_INTERNED_ATOMS` names are one object each, so
- * `===` is a shortcut; where names may come from peers compare `.name` or use `isAtom`.
+ * A named constant of Erlang, created with `atom()`. Each of the first `MAX_INTERNED_ATOMS` names is a single object,
+ * so `===` is a shortcut. Where names may come from peers, compare `.name` or use `isAtom`.
  */
 export class Atom {
-  /** The complete encoded form, tag included: SMALL_ATOM_UTF8_EXT (119) up to 255 bytes, else ATOM_UTF8_EXT (118). */
+  /**
+   * The complete encoded form, tag included: SMALL_ATOM_UTF8_EXT (119) up to 255 bytes, otherwise ATOM_UTF8_EXT (118).
+   */
   readonly wire: Uint8Array;
 
   constructor(readonly name: string) {
@@ -32,7 +36,7 @@ function name(atom: Atom): string {
 
 function countCharacters(text: string): number {
   if (text.length <= MAX_ATOM_CHARACTERS) return text.length;
-  // Erlang counts code points; a name of twice the limit in UTF-16 units can be within it.
+  // Erlang counts code points, so a name of up to twice the limit in UTF-16 units may be valid.
   return text.length > 2 * MAX_ATOM_CHARACTERS ? text.length : Array.from(text).length;
 }
 
@@ -52,24 +56,24 @@ function wireOf(text: string): Uint8Array {
 
 const byName = new Map<string, Atom>();
 
-// Open addressing over the encoded form: finding an atom that is known costs no allocation and no string.
+// Open addressing over the encoded form: finding a known atom costs no allocation and no string.
 let slots: (Atom | undefined)[] = Array.from({ length: 1024 });
 let mask = slots.length - 1;
 
 /**
- * Returns the atom of that name.
+ * Returns the atom with that name.
  * @throws EtfError NOT_ENCODABLE above 255 characters
  */
 export function atom(text: string): Atom {
   return byName.get(text) ?? intern(new Atom(text));
 }
 
-/** Whether a value is an atom, and the one of that name if a name is given. */
+/** Returns whether a value is an atom and, if a name is given, has that name. */
 export function isAtom(value: unknown, text?: string): value is Atom {
   return value instanceof Atom && (text === undefined || value.name === text);
 }
 
-/** The shared atom whose UTF-8 name is the `length` bytes at `start`, if one is known. At most 255 bytes. */
+/** Returns the shared atom whose UTF-8 name is the `length` bytes (at most 255) at `start`, if it is known. */
 export function internedAtom(bytes: Uint8Array, start: number, length: number): Atom | undefined {
   let slot = hash(bytes, start, length) & mask;
   for (;;) {
@@ -80,7 +84,7 @@ export function internedAtom(bytes: Uint8Array, start: number, length: number): 
   }
 }
 
-/** How many atoms are shared at the moment. */
+/** Returns the current number of shared atoms. */
 export function internedAtomCount(): number {
   return byName.size;
 }

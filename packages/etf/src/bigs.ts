@@ -1,9 +1,9 @@
 // Integers beyond 32 bits (SMALL_BIG_EXT 110, LARGE_BIG_EXT 111): a sign byte and the magnitude, little-endian.
 
-/** Bytes of magnitude we accept: 4,096 (a number of 9,864 decimal digits). */
+/** Maximum magnitude in bytes: 4,096 (a number of 9,864 decimal digits). */
 export const MAX_BIG_BYTES = 4_096;
 
-/** The value of `count` little-endian bytes; a number when it is safe as one. */
+/** Returns the value of `count` little-endian bytes, as a number if that is safe. */
 export function readBig(bytes: Uint8Array, start: number, count: number, negative: boolean): number | bigint {
   if (count <= 6) {
     let value = 0;
@@ -21,7 +21,7 @@ export function readBig(bytes: Uint8Array, start: number, count: number, negativ
   return safe ? Number(value) : value;
 }
 
-/** The magnitude of a bigint as little-endian bytes without leading zeros. */
+/** Returns the magnitude of a bigint as little-endian bytes without leading zeros. */
 export function bigBytes(value: bigint): Uint8Array {
   const magnitude = value < 0n ? -value : value;
   let hex = magnitude.toString(16);

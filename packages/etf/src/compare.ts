@@ -3,8 +3,8 @@ import { BitString, ExportFun, Float, ImproperList, isRecord, Opaque, OpaqueFun,
 import { Pid, Port, Ref } from './identifiers.js';
 
 /**
- * A string that is equal for equal terms: for use as key of a JavaScript Map, which compares tuples, buffers and pids
- * by identity. A text binary and its bytes have the same key; integers and `Float`s do not.
+ * Returns a string that is equal for equal terms. It serves as a key in a JavaScript Map, which compares tuples,
+ * buffers and pids by identity. A text binary and its bytes have the same key; integers and `Float`s do not.
  */
 export function structuralKey(term: Term): string {
   switch (typeof term) {
@@ -22,7 +22,7 @@ export function structuralKey(term: Term): string {
   }
 }
 
-/** Whether two terms are the same term (`=:=` in Erlang), whatever form they were decoded to. */
+/** Returns whether two terms are the same term (`=:=` in Erlang), whatever form they were decoded to. */
 export function sameTerm(a: Term, b: Term): boolean {
   return a === b || structuralKey(a) === structuralKey(b);
 }

@@ -57,7 +57,7 @@ describe('decoding the older forms', () => {
 });
 
 describe('decoding maps', () => {
-  test('makes objects that inherit nothing', () => {
+  test('creates objects that inherit nothing', () => {
     const term = decode(
       encode(
         new Map([
@@ -71,7 +71,7 @@ describe('decoding maps', () => {
     expect(Object.keys(term)).toEqual(['constructor', 'toString']);
   });
 
-  test('keeps a key called __proto__ away from objects', () => {
+  test('keeps a key called __proto__ out of objects', () => {
     const sent = new Map<Term, Term>([
       ['__proto__', { polluted: true }],
       ['a', 1],
@@ -80,7 +80,7 @@ describe('decoding maps', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  test('reads the same keys again, in another order, and with one changed', () => {
+  test('reads the same keys repeatedly, in another order, and with one changed', () => {
     const rows: Term[] = [];
     for (let i = 0; i < 40; i++) {
       rows.push({ id: i, name: `n${i}`, on: true });
@@ -93,7 +93,7 @@ describe('decoding maps', () => {
     expect(decode(encode(rows))).toEqual(rows);
   });
 
-  test('gives a Map when asked to, or when a key is no text', () => {
+  test('returns a Map on request, or when a key is not text', () => {
     expect(decode(encode({ a: 1 }), { maps: 'map' })).toEqual(new Map([['a', 1]]));
     expect(decode(encode({ a: 1 }), { text: 'none' })).toEqual(new Map([[Buffer.from('a'), 1]]));
     expect(decode(encode({ a: 'x' }), { text: 'keys' })).toEqual({ a: Buffer.from('x') });
@@ -105,7 +105,7 @@ describe('decoding maps', () => {
     expect(decode(encode(mixed))).toEqual(mixed);
   });
 
-  test('distinguishes 1 and 1.0 as keys', () => {
+  test('distinguishes the keys 1 and 1.0', () => {
     const term = decode(
       encode(
         new Map<Term, Term>([
@@ -125,11 +125,11 @@ describe('decoding maps', () => {
     ['atoms in two forms', '8374 00000002 770161 6101 64000161 6102'],
     ['tuples', '8374 00000002 68016101 6101 68016101 6102'],
     ['bytes', '8374 00000002 6d00000001ff 6101 6d00000001ff 6102'],
-  ])('refuses the same key twice (%s)', (_, bytes) => {
+  ])('refuses a duplicate key (%s)', (_, bytes) => {
     expect(() => decode(from(bytes))).toThrow('the same key twice');
   });
 
-  test('refuses the same key twice in a shape it knows', () => {
+  test('refuses a duplicate key in a known shape', () => {
     for (let i = 0; i < 3; i++) decode(encode({ aa: 1, bb: 2 }));
     expect(() => decode(from('8374 00000002 6d000000026161 6101 6d000000026161 6102'))).toThrow('the same key twice');
   });
@@ -159,7 +159,7 @@ describe('limits and garbage', () => {
     expect(() => decode(from(bytes))).toThrow(expect.objectContaining({ code: 'MALFORMED_TERM' }));
   });
 
-  test('ends at 512 levels, whatever the depth of the input', () => {
+  test('stops at 512 levels, whatever the depth of the input', () => {
     const deep = (levels: number) => Buffer.concat([from('83'), Buffer.alloc(levels * 2, from('6801')), from('6a')]);
     expect(() => decode(deep(512))).not.toThrow();
     expect(() => decode(deep(513))).toThrow(expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }));
@@ -168,7 +168,7 @@ describe('limits and garbage', () => {
     expect(() => decode(lists)).toThrow(expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }));
   });
 
-  test('reads tails within tails in one pass, however many', () => {
+  test('reads any number of nested tails in one pass', () => {
     const levels = 20_000;
     const nested = Buffer.concat([from('83'), Buffer.alloc(7 * levels, from('6c00000001 6107')), from('6a')]);
     expect(decode(nested)).toEqual(Array.from({ length: levels }, () => 7));
@@ -199,7 +199,7 @@ describe('limits and garbage', () => {
     );
   });
 
-  test('refuses maps that are keys of maps that are keys, and so on', () => {
+  test('refuses maps with deeply nested maps as keys', () => {
     const keys = (levels: number): Buffer =>
       Buffer.concat([
         from('83'),
@@ -211,7 +211,7 @@ describe('limits and garbage', () => {
     expect(() => decode(keys(9))).toThrow('limit of 8 levels of map keys');
   });
 
-  test('counts terms before it allocates for them', () => {
+  test('counts terms before it allocates memory for them', () => {
     const list = Buffer.concat([from('83 6c 00100000'), Buffer.alloc(0x100001, 0x6a)]);
     expect(() => decode(list, { maxTerms: 1_000_000 })).toThrow('limit of 1000000 terms');
     expect(decode(list)).toHaveLength(0x100000);
@@ -220,7 +220,7 @@ describe('limits and garbage', () => {
   test.each([
     ['lists', '6c'],
     ['tuples', '69'],
-  ])('refuses %s within one another that count the same bytes as theirs', (_, tag) => {
+  ])('refuses nested %s that count the same bytes as theirs', (_, tag) => {
     const level = (length: number): Buffer => from(`${tag} ${length.toString(16).padStart(8, '0')}`);
     const nested = (outer: number, inner: number): Buffer =>
       Buffer.concat([from('83'), level(outer), level(inner), Buffer.alloc(2_001, 0x6a)]);
@@ -240,7 +240,7 @@ describe('limits and garbage', () => {
     expect(() => decode(bytes)).toThrow(expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }));
   });
 
-  test('inflates only when allowed, and only so far', () => {
+  test('inflates only when allowed, and only up to the limit', () => {
     const inner = encode('x'.repeat(1_000)).subarray(1);
     const sent = Buffer.concat([from('8350'), from(inner.length.toString(16).padStart(8, '0')), deflateSync(inner)]);
     expect(decode(sent, { maxInflatedBytes: 2_000 })).toBe('x'.repeat(1_000));
@@ -260,7 +260,7 @@ describe('limits and garbage', () => {
     expect(large.buffer).toBe(sent.buffer);
   });
 
-  test('shares a bounded number of atoms and reads more all the same', () => {
+  test('shares a limited number of atoms and still reads more', () => {
     for (let i = 0; i < MAX_INTERNED_ATOMS + 500; i++) decode(encode(new Atom(`flood_${i}`)));
     expect(internedAtomCount()).toBe(MAX_INTERNED_ATOMS);
     const late = decode(encode(new Atom('too_late')));
@@ -276,7 +276,7 @@ describe('limits and garbage', () => {
     expect(decode(encode(new Map([[late, 5]])))).toEqual(new Map([[late, 5]]));
   });
 
-  test('random bytes give a term or a documented error', () => {
+  test('random bytes yield a term or a documented error', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 120 }), (bytes) => {
         attempt(Buffer.concat([from('83'), bytes]));
@@ -285,7 +285,7 @@ describe('limits and garbage', () => {
     );
   });
 
-  test('encoded terms with some bytes changed give a term or a documented error', () => {
+  test('encoded terms with some bytes changed yield a term or a documented error', () => {
     fc.assert(
       fc.property(
         anyTerm,
@@ -304,7 +304,7 @@ describe('limits and garbage', () => {
 
 function attempt(bytes: Buffer): void {
   try {
-    // What was accepted can be sent on and means the same.
+    // An accepted term can be sent on and keeps its meaning.
     const term = decode(bytes, { floats: 'wrap' });
     expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
   } catch (error) {
@@ -313,7 +313,7 @@ function attempt(bytes: Buffer): void {
 }
 
 describe('round trips', () => {
-  test('every term comes back as it was', () => {
+  test('every term returns unchanged from a round trip', () => {
     fc.assert(
       fc.property(anyTerm, (term) => {
         expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
@@ -322,7 +322,7 @@ describe('round trips', () => {
     );
   });
 
-  test('a term reads the same in one piece and as a part of a stretch', () => {
+  test('a term alone reads the same as within a larger range of bytes', () => {
     fc.assert(
       fc.property(anyTerm, anyTerm, (a, b) => {
         const both = Buffer.concat([from('0000'), encode(a), encode(b), from('ffff')]);
@@ -340,7 +340,7 @@ describe('round trips', () => {
     ['a list of bytes', '836b 0005 0102030405'],
     ['an atom', '8377 05 6162636465'],
     ['an integer', '836e 05 00 0102030405'],
-  ])('%s that ends in the next term of a stretch is refused', (_, bytes) => {
+  ])('refuses %s that extends into the next term', (_, bytes) => {
     const stretch = from(bytes);
     for (let end = 2; end < stretch.length; end++) {
       expect(() => new TermReader().open(stretch, 0, end).term()).toThrow(/early|left/);
@@ -358,7 +358,7 @@ describe('round trips', () => {
     );
   });
 
-  test('terms that differ have different structural keys', () => {
+  test('different terms have different structural keys', () => {
     const all: Term[] = [
       1,
       new Float(1),

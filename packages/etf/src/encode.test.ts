@@ -24,7 +24,7 @@ import {
 const hex = (term: Term): string => encode(term).toString('hex');
 const from = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-// Each line: what it is, the value, its bytes (External Term Format, erts user's guide).
+// Each line: description, value, bytes (External Term Format, erts user's guide).
 const VECTORS: [string, Term, string][] = [
   ['a small integer', 7, '8361 07'],
   ['the largest small integer', 255, '8361 ff'],
@@ -75,7 +75,7 @@ describe('encoding', () => {
     expect(() => encode(2n ** 32_768n)).toThrow(expect.objectContaining({ code: 'NOT_ENCODABLE' }));
   });
 
-  test('takes a bigint that fits for a plain integer', () => {
+  test('writes a bigint that fits as a plain integer', () => {
     expect(hex(5n)).toBe(hex(5));
     expect(hex(2n ** 40n)).toBe(hex(2 ** 40));
   });
@@ -116,7 +116,7 @@ describe('encoding', () => {
       (size) =>
         Array.from({ length: size / 2_001 }, () => Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [i, 0]))),
     ],
-  ])('refuses %s of more terms than a decoder takes, and nothing smaller', (_, termOf) => {
+  ])('refuses %s with more terms than a decoder accepts, and nothing smaller', (_, termOf) => {
     const largest = encode(termOf(3_990_000));
     expect(() => decode(largest)).not.toThrow();
     expect(() => encode(termOf(4_010_000))).toThrow(expect.objectContaining({ code: 'NOT_ENCODABLE' }));
@@ -133,7 +133,7 @@ describe('encoding', () => {
     expect(decode(encode(term))).toEqual(term);
   });
 
-  test('stays within the size it was given', () => {
+  test('never exceeds the given size', () => {
     const writer = new TermWriter(64, 1_000);
     expect(() => writer.term(Buffer.alloc(10_000))).toThrow('larger than 1000 bytes');
   });
@@ -166,12 +166,12 @@ describe('pass-through', () => {
     expect(encode(term).subarray(1)).toEqual(fun);
   });
 
-  test('keeps what an opaque term means', () => {
+  test('keeps the meaning of an opaque term', () => {
     expect(decode(encode([new Opaque(encode('x').subarray(1), 'x')]))).toEqual(['x']);
   });
 });
 
-describe('views on decoded terms', () => {
+describe('accessors for decoded terms', () => {
   test('mapGet finds text and atom keys in either form', () => {
     expect(mapGet({ a: 1 }, 'a')).toBe(1);
     expect(mapGet(decode(encode({ a: 1 }), { maps: 'map' }), 'a')).toBe(1);
@@ -181,7 +181,7 @@ describe('views on decoded terms', () => {
     expect(mapGet(5, 'a')).toBeUndefined();
   });
 
-  test('asBytes gives the bytes of a binary that became text', () => {
+  test('asBytes returns the bytes of a binary that became text', () => {
     expect(asBytes('é')).toEqual(from('c3a9'));
     expect(asBytes(new Uint8Array([1, 2]))).toEqual(from('0102'));
     expect(asBytes(5)).toBeUndefined();

@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-// Reads [size:32, bytes]... and hands each of the bytes to F, whose binary answers it writes in the same form.
+// Reads [size:32, bytes]..., passes each of the bytes to F, and writes its binary answers in the same form.
 const BATCH = `
   {ok, All} = file:read_file(In),
   Out = [begin R = F(B), [<<(byte_size(R)):32>>, R] end || <<N:32, B:N/binary>> <= All],
@@ -55,7 +55,7 @@ function size(bytes: Buffer): Buffer {
 }
 
 (hasErlang ? describe : describe.skip)('with a real Erlang [needs erlang]', () => {
-  test('it receives our terms exactly so', async () => {
+  test('Erlang receives our terms exactly as sent', async () => {
     const cases: [Term, string][] = [
       [1, '1'],
       [1.5, '1.5'],
@@ -91,7 +91,7 @@ function size(bytes: Buffer): Buffer {
     });
   });
 
-  test('random terms survive in its older and compressed forms', async () => {
+  test('random terms survive in the older and compressed forms', async () => {
     const terms = fc.sample(anyTerm, { numRuns: fuzzRuns(500), seed: 21 });
     const options = { floats: 'wrap', maxInflatedBytes: 1_000_000 } as const;
     for (const form of ['[{minor_version, 0}]', '[{minor_version, 1}]', '[compressed]', '[deterministic]']) {
@@ -103,7 +103,7 @@ function size(bytes: Buffer): Buffer {
     }
   }, 30_000);
 
-  test('its own pids, references, ports, funs and maps are read and sent back unchanged', async () => {
+  test('pids, references, ports, funs and maps from Erlang are read and returned unchanged', async () => {
     const [bytes] = await erlang(
       `fun(_) -> X = 1, term_to_binary(#{pid => self(), ref => make_ref(), port => hd(erlang:ports()),
          'fun' => fun(A) -> A + X end, export => fun lists:map/2, bits => <<5:3>>, big => maps:from_list([{I, I} || I <- lists:seq(1, 100)]),
@@ -118,8 +118,8 @@ function size(bytes: Buffer): Buffer {
     expect(structuralKey(decode(same as Buffer))).toBe(structuralKey(term));
   });
 
-  test('it refuses what we refuse, for changed bytes of real terms', async () => {
-    // We are stricter in places (limits, duplicate keys); what Erlang cannot read we must not read either.
+  test('refuses changed bytes of real terms wherever Erlang does', async () => {
+    // We are stricter in places (limits, duplicate keys), but we must not read what Erlang cannot.
     const edited = fc.sample(
       fc.tuple(anyTerm, fc.nat(), fc.nat(255)).map(([term, at, value]) => {
         const bytes = encode(term);

@@ -1,9 +1,9 @@
 import { atom } from './atoms.js';
 import { notEncodable } from './errors.js';
 
-/** A process of some node. `creation` tells one life of a node from the next. */
+/** A process of some node. `creation` distinguishes one lifetime of a node from the next. */
 export class Pid {
-  // Pids are sent far more often than made, so their encoded form is kept.
+  // Pids are sent far more often than created, so their encoded form is kept.
   #wire: Uint8Array | undefined = undefined;
 
   constructor(

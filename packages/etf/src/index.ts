@@ -1,4 +1,4 @@
-/** Terms of Erlang's external term format as bytes and as JavaScript values. */
+/** Erlang's external term format: terms as bytes and as JavaScript values. */
 export { Atom, atom, isAtom } from './atoms.js';
 export { sameTerm } from './compare.js';
 export { EtfError, type EtfErrorCode } from './errors.js';

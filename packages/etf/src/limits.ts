@@ -1,21 +1,24 @@
 import { MAX_DEPTH, MAX_TERMS } from './writer.js';
 
 export interface DecodeOptions {
-  /** `wrap` keeps floats apart from integers (2.0 becomes `Float`); default `number`. Map keys are always kept apart. */
+  /**
+   * `wrap` keeps floats distinct from integers (2.0 becomes `Float`); default `number`. Map keys are always kept
+   * distinct.
+   */
   readonly floats?: 'number' | 'wrap';
-  /** `object` (default): maps whose keys are all text become objects without prototype; `map`: always `Map`. */
+  /** `object` (default): maps with only text keys become objects without prototype; `map`: always `Map`. */
   readonly maps?: 'object' | 'map';
   /** Which binaries become strings if they are UTF-8: `all` (default), only map `keys`, or `none`. */
   readonly text?: 'all' | 'keys' | 'none';
-  /** Greatest nesting, default 512. */
+  /** Maximum nesting depth, default 512. */
   readonly maxDepth?: number;
-  /** Most terms in one call of `decode`, or between two calls of `TermReader.open`; default 4,000,000. */
+  /** Maximum number of terms in one call of `decode`, or between two calls of `TermReader.open`; default 4,000,000. */
   readonly maxTerms?: number;
-  /** Accept COMPRESSED (80) if it inflates to at most this many bytes; default 0, never. */
+  /** Accepts COMPRESSED (80) if it inflates to at most this number of bytes; default 0 = never. */
   readonly maxInflatedBytes?: number;
 }
 
-/** Options with their defaults filled in; made once per reader. */
+/** Options with defaults applied; created once per reader. */
 export interface DecodeRules {
   readonly wrapFloats: boolean;
   readonly records: boolean;

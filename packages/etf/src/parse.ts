@@ -9,17 +9,17 @@ import { Pid, Port, Ref } from './identifiers.js';
 import { readText, releaseText } from './text.js';
 import type { RawBuffer } from './writer.js';
 
-/** No input. */
+/** An empty input. */
 export const EMPTY = Buffer.alloc(0) as Buffer as RawBuffer;
 const TRUE = atom('true');
 const FALSE = atom('false');
 const UNDEFINED = atom('undefined');
 const NIL = atom('nil');
 
-/** Map keys that are maps with such keys, and so on. */
+/** Maximum nesting of maps as keys of maps. */
 const MAX_KEY_DEPTH = 8;
 
-/** What is left to read, and how many terms it may still hold. */
+/** The remaining input, and the number of terms it may still contain. */
 export interface Input {
   bytes: RawBuffer;
   at: number;
@@ -27,23 +27,23 @@ export interface Input {
   termsLeft: number;
 }
 
-// The state of the read in progress. Module variables are quicker than fields here, and reading calls no foreign code
-// that could start another one.
+// The state of the current read. Module variables are faster than fields here, and reading calls no foreign code that
+// could start another read.
 let src: RawBuffer = EMPTY;
 let pos = 0;
 let end = 0;
 let termsLeft = 0;
 let keepFloats = false;
-/** Keys of maps around the term being read. */
+/** Number of map keys around the term being read. */
 let keyDepth = 0;
-/** Elements of lists and long tuples around the term being read that are still to come: a byte and a term each, at least. */
+/** Outstanding elements of the surrounding lists and long tuples; each needs at least one byte and one term. */
 let owed = 0;
 let rules: DecodeRules = rulesOf();
 
 const floats = new Float64Array(1);
 const floatBytes = new Uint8Array(floats.buffer);
 
-/** The term at `input.at`, which is moved behind it; with `wrap` floats stay apart from integers. */
+/** Reads the term at `input.at` and moves `input.at` behind it. With `wrap`, floats stay distinct from integers. */
 export function parse(input: Input, by: DecodeRules, wrap: boolean): Term {
   src = input.bytes;
   pos = input.at;
@@ -93,8 +93,8 @@ function u8(): number {
 }
 
 /**
- * A declared count of things that take at least `each` bytes. What is owed to the lists around is taken off: were the same
- * bytes promised at each of 512 levels, a frame of 4 MB would reserve 16 GB.
+ * Reads a declared count of items that take at least `each` bytes. What the surrounding lists still need is deducted:
+ * if each of 512 levels could promise the same bytes, a frame of 4 MB would reserve 16 GB.
  */
 function count(each: number): number {
   const declared = u32();
@@ -189,7 +189,7 @@ function getTuple(arity: number, depth: number): Tuple {
   return new Tuple(elements);
 }
 
-/** The elements of a list or long tuple. */
+/** Reads the elements of a list or long tuple. */
 function getElements(length: number, inner: number): Term[] {
   const around = owed;
   // oxlint-disable-next-line unicorn/no-new-array -- as above
@@ -212,7 +212,7 @@ function getList(depth: number): Term {
 }
 
 /**
- * The rest of a list whose tail is written out: `[a | [b]]` is the list `[a, b]`. Tails within tails are appended to one
+ * Reads the rest of a list with an explicit tail: `[a | [b]]` is the list `[a, b]`. Nested tails are appended to one
  * array in a loop, because copying the rest at each level would take quadratic time.
  */
 function getTail(elements: Term[], inner: number): Term {
@@ -250,7 +250,10 @@ function getBinary(asText: boolean): Term {
   return bytesOf(start, length);
 }
 
-/** A view on the input if it is a good part of it, else a copy: a small view would keep all of the input alive. */
+/**
+ * Returns a view of the input if it is a large part of it, otherwise a copy: a small view would keep the whole input
+ * alive.
+ */
 function bytesOf(start: number, length: number): Buffer {
   if (length > 256 && length * 4 >= src.buffer.byteLength) return src.subarray(start, start + length);
   const copy = Buffer.allocUnsafe(length);
@@ -295,7 +298,7 @@ function getBig(length: number): Term {
   return readBig(src, pos - length, length, negative);
 }
 
-/** An atom as a value; the two most frequent ones are recognised without looking them up. */
+/** Reads an atom as a value. The two most frequent ones are recognised without a lookup. */
 function getAtomValue(): Term {
   const length = u8();
   if (length === 4 && pos + 4 <= end && sameBytes(TRUE.wire, 4)) {
@@ -438,7 +441,7 @@ function getShaped(first: Shape, bucket: number, size: number, inner: number): T
   return made;
 }
 
-/** Reads the rest of a map of `size` keys into `map`, and makes an object of it if all its keys are text. */
+/** Reads the rest of a map of `size` keys into `map`, and converts it to an object if all its keys are text. */
 function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: number): Term {
   let structural: Set<string> | undefined;
   let allText = true;
@@ -447,7 +450,7 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
     const key = getKey(inner);
     if (typeof key !== 'string') {
       allText = false;
-      // Objects as keys are all different to a Map; shared atoms are the exception.
+      // To a Map all object keys differ, except shared atoms.
       if (typeof key === 'object' && key !== null && !(isAtom(key) && atom(key.name) === key)) {
         structural ??= new Set();
         const identity = structuralKey(key);
@@ -458,7 +461,7 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
     map.set(key, get(inner));
     if (map.size !== i + 1) throw malformedTerm('a map with the same key twice', start);
   }
-  // Copying an object with this key elsewhere could set the prototype of the copy; as Map it is harmless.
+  // Copying an object with this key elsewhere could set the prototype of the copy; in a Map it is harmless.
   if (!allText || !rules.records || map.has('__proto__')) return map;
   const made = new TermRecord();
   for (const [key, value] of map) made[key as string] = value;
@@ -472,10 +475,10 @@ function getKey(depth: number): Term {
     pos += 1;
     return getBinary(rules.textKeys);
   }
-  // 1 and 1.0 are different keys in Erlang and the same number here.
+  // 1 and 1.0 are different keys in Erlang but the same number here.
   const outer = keepFloats;
   keepFloats = true;
-  // Each key is compared as a whole, so keys within keys are read as often as they are nested.
+  // Each key is compared as a whole, so a nested key is read once per level of nesting.
   if (++keyDepth > MAX_KEY_DEPTH) throw termLimitExceeded('levels of map keys', MAX_KEY_DEPTH, pos);
   const key = get(depth);
   keyDepth -= 1;

@@ -6,7 +6,7 @@ import { Opaque, type Term } from './terms.js';
 import type { RawBuffer } from './writer.js';
 
 /**
- * Reads terms one after the other from a stretch of bytes. Counts are checked against the bytes left before anything is
+ * Reads consecutive terms from a range of bytes. Counts are checked against the remaining bytes before anything is
  * allocated for them. Every method throws EtfError MALFORMED_TERM or TERM_LIMIT_EXCEEDED and nothing else.
  */
 export class TermReader {
@@ -17,7 +17,7 @@ export class TermReader {
     this.#rules = rulesOf(options);
   }
 
-  /** Sets the reader to `bytes[start, end)` and its count of terms to zero. */
+  /** Sets the reader to `bytes[start, end)` and resets its count of terms. */
   open(bytes: Uint8Array, start = 0, end = bytes.length): this {
     this.#input.bytes = rawBuffer(bytes);
     this.#input.at = start;
@@ -34,36 +34,36 @@ export class TermReader {
     return this.#input.until - this.#input.at;
   }
 
-  /** The next byte without taking it; -1 at the end. */
+  /** Returns the next byte without consuming it; -1 at the end. */
   peek(): number {
     return this.#input.at < this.#input.until ? (this.#input.bytes[this.#input.at] as number) : -1;
   }
 
-  /** Takes the version byte (131). */
+  /** Reads the version byte (131). */
   version(): void {
     if (this.peek() !== 131) throw malformedTerm(`version byte ${this.peek()} instead of 131`, this.#input.at);
     this.#input.at += 1;
   }
 
-  /** A term with version byte. */
+  /** Reads a term with its version byte. */
   term(): Term {
     this.version();
     return this.part();
   }
 
-  /** A term without version byte. */
+  /** Reads a term without a version byte. */
   part(): Term {
     return parse(this.#input, this.#rules, false);
   }
 
-  /** A term without version byte, with the bytes to send it on unchanged. Floats in it are wrapped. */
+  /** Reads a term without a version byte and keeps its bytes to send them on unchanged. Its floats are wrapped. */
   opaque(): Opaque {
     const start = this.#input.at;
     const term = parse(this.#input, this.#rules, true);
     return new Opaque(Uint8Array.prototype.slice.call(this.#input.bytes, start, this.#input.at), term);
   }
 
-  /** Takes the header of a tuple and returns its arity; undefined when the next term is none. */
+  /** Reads the header of a tuple and returns the arity; undefined when the next term is not a tuple. */
   tupleHeader(): number | undefined {
     if (this.peek() === 104 && this.remaining >= 2) {
       this.#input.at += 2;
@@ -72,7 +72,7 @@ export class TermReader {
     return undefined;
   }
 
-  /** Takes the next term if it is exactly these bytes, such as the `wire` of an atom. */
+  /** Consumes the next term if it has exactly these bytes, such as the `wire` of an atom. */
   skip(wire: Uint8Array): boolean {
     if (this.remaining < wire.length) return false;
     for (let i = 0; i < wire.length; i++) if (this.#input.bytes[this.#input.at + i] !== wire[i]) return false;
@@ -80,12 +80,12 @@ export class TermReader {
     return true;
   }
 
-  /** Goes back to a `position` of before. */
+  /** Returns to an earlier `position`. */
   rewind(position: number): void {
     this.#input.at = position;
   }
 
-  /** Lets go of the input. */
+  /** Releases the input. */
   close(): void {
     this.#input.bytes = EMPTY;
     this.#input.at = 0;
@@ -96,7 +96,8 @@ export class TermReader {
 const plain = new TermReader();
 
 /**
- * The one term in `bytes`, which starts with the version byte 131. @throws EtfError MALFORMED_TERM, also for bytes left over; TERM_LIMIT_EXCEEDED
+ * Returns the single term in `bytes`, which start with the version byte 131.
+ * @throws EtfError MALFORMED_TERM, also for leftover bytes; TERM_LIMIT_EXCEEDED
  */
 export function decode(bytes: Uint8Array, options?: DecodeOptions): Term {
   const reader = options === undefined ? plain : new TermReader(options);
@@ -134,7 +135,7 @@ function rawBuffer(bytes: Uint8Array): RawBuffer {
   return (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as RawBuffer;
 }
 
-/** Whether an error is the input's fault and not ours. */
+/** Returns whether an error is the input's fault rather than ours. */
 export function isDecodeError(error: unknown): error is EtfError {
   return error instanceof EtfError && error.code !== 'NOT_ENCODABLE';
 }

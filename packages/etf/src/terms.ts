@@ -51,7 +51,7 @@ export class Float {
   constructor(readonly value: number) {}
 }
 
-/** `[a, b | tail]` whose tail is no list. */
+/** `[a, b | tail]` with a tail that is not a list. */
 export class ImproperList {
   constructor(
     readonly elements: readonly Term[],
@@ -59,7 +59,7 @@ export class ImproperList {
   ) {}
 }
 
-/** A bit string whose last byte holds only its `bits` (1 to 7) highest bits; whole bytes are a `Uint8Array`. */
+/** A bit string that uses only the `bits` (1 to 7) highest bits of its last byte; whole bytes are a `Uint8Array`. */
 export class BitString {
   constructor(
     readonly bytes: Uint8Array,
@@ -81,7 +81,7 @@ export class OpaqueFun {
   constructor(readonly bytes: Uint8Array) {}
 }
 
-/** An encoded term (without version byte) that is sent on byte for byte; `term` is what it means. */
+/** An encoded term (without version byte) that is sent on byte for byte; `term` is its meaning. */
 export class Opaque {
   constructor(
     readonly bytes: Uint8Array,
@@ -89,8 +89,8 @@ export class Opaque {
   ) {}
 }
 
-// Objects made from a peer's map keys must not inherit anything (`constructor`, `__proto__`). A constructor whose
-// prototype is an empty null-prototype object gives that and, unlike Object.create(null), keeps V8's fast shapes.
+// Objects built from a peer's map keys must not inherit anything (`constructor`, `__proto__`). A constructor with an
+// empty null-prototype object as prototype ensures that and, unlike Object.create(null), keeps V8's fast shapes.
 const emptyPrototype: object = Object.freeze(Object.create(null) as object);
 
 export type TermRecord = { [key: string]: Term };
@@ -101,14 +101,14 @@ RecordShape.prototype = emptyPrototype;
 /** The constructor of decoded maps with text keys. */
 export const TermRecord = RecordShape as unknown as new () => TermRecord;
 
-/** Whether a decoded or encodable value is a map with text keys as an object. */
+/** Returns whether a decoded or encodable value is a map with text keys in its object form. */
 export function isRecord(value: unknown): value is { readonly [key: string]: Term } {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === emptyPrototype || prototype === null;
 }
 
-/** The bytes of a binary, whichever of its two forms it was decoded to. */
+/** Returns the bytes of a binary in either of its decoded forms. */
 export function asBytes(value: Term): Buffer | undefined {
   if (typeof value === 'string') return Buffer.from(value, 'utf8');
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -116,7 +116,8 @@ export function asBytes(value: Term): Buffer | undefined {
 }
 
 /**
- * The value under `key` of a map in either decoded form. Finds atom keys by name, also of atoms that are not shared.
+ * Returns the value under `key` of a map in either decoded form. Finds atom keys by name, including atoms that are not
+ * shared.
  */
 export function mapGet(map: Term, key: string | Atom): Term {
   if (map instanceof Map) {
@@ -132,7 +133,7 @@ export function mapGet(map: Term, key: string | Atom): Term {
   return undefined;
 }
 
-/** A map with atom keys, as Erlang programs like them: `atomMap({ a: 1 })` is `#{a => 1}`. */
+/** Returns a map with atom keys, as usual in Erlang: `atomMap({ a: 1 })` is `#{a => 1}`. */
 export function atomMap(entries: { readonly [key: string]: Term }): Map<Term, Term> {
   const map = new Map<Term, Term>();
   for (const [key, value] of Object.entries(entries)) map.set(atom(key), value);

@@ -1,9 +1,9 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { RawBuffer } from './writer.js';
 
-// Native string creation costs about 60 ns a call, whatever the length. Slicing a string that was made once from a
-// whole stretch of the input costs 10 ns. V8 copies slices of up to 12 characters and lets longer ones keep the whole
-// stretch alive, so only the short ones are cut that way.
+// Native string creation costs about 60 ns per call, whatever the length. Slicing a string made once from a whole range
+// of the input costs 10 ns. V8 copies slices of up to 12 characters but lets longer ones keep the whole range alive, so
+// only short strings are sliced.
 const LONGEST_CUT = 12;
 const STRETCH = 4_096;
 
@@ -12,13 +12,13 @@ let stretch = '';
 let stretchStart = 0;
 let stretchEnd = 0;
 
-/** Forgets the input, so that it is not kept alive by this module. */
+/** Releases the input, so that this module does not keep it alive. */
 export function releaseText(): void {
   source = undefined;
   stretch = '';
 }
 
-/** The text of a binary, or undefined when it is not UTF-8. */
+/** Returns the text of a binary, or undefined when it is not UTF-8. */
 export function readText(bytes: RawBuffer, start: number, length: number, end: number): string | undefined {
   if (length <= 64) {
     let seen = 0;

@@ -4,19 +4,22 @@ import { notEncodable } from './errors.js';
 import { BitString, ExportFun, Float, ImproperList, isRecord, Opaque, OpaqueFun, type Term, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
 
-/** Nesting beyond this is refused: a peer of ours would refuse it too, and a value that contains itself ends here. */
+/** Maximum nesting depth: a peer of ours would refuse more, and a value that contains itself ends here. */
 export const MAX_DEPTH = 512;
 
-/** Terms that a decoder takes in one message by default. */
+/** Default maximum number of terms that a decoder accepts in one message. */
 export const MAX_TERMS = 4_000_000;
 
-/** Terms beyond this are refused, as depth is: a peer of ours would end the connection. The rest is for what surrounds one. */
+/**
+ * Maximum number of terms written: a peer of ours would end the connection. The difference is for the surrounding
+ * message.
+ */
 const MAX_WRITTEN_TERMS = MAX_TERMS - 1_000;
 
-/** The largest output of one writer: 64 MiB, the frame limit of our peers. */
+/** Maximum output of one writer: 64 MiB, the frame limit of our peers. */
 const MAX_TERM_BYTES = 64 * 1024 * 1024;
 
-/** Buffer methods that exist on every Node but are missing in its types. */
+/** Buffer methods that every Node has but its types lack. */
 export interface RawBuffer extends Buffer {
   utf8Write(text: string, offset: number, length?: number): number;
   utf8Slice(start: number, end: number): string;
@@ -24,8 +27,8 @@ export interface RawBuffer extends Buffer {
 }
 
 /**
- * A growing buffer that terms are appended to. `bytes` is reused by `clear()`: callers that keep a view longer copy it
- * or take the whole buffer with `take()`.
+ * A growing buffer to which terms are appended. `clear()` reuses `bytes`, so callers that keep a view longer must copy
+ * it or take the whole buffer with `take()`.
  */
 export class TermWriter {
   bytes: Buffer;
@@ -38,7 +41,7 @@ export class TermWriter {
     this.bytes = Buffer.allocUnsafeSlow(initialBytes);
   }
 
-  /** What was written since the last `clear()` or `take()`. */
+  /** Returns what was written since the last `clear()` or `take()`. */
   view(): Buffer {
     return this.bytes.subarray(0, this.length);
   }
@@ -47,7 +50,7 @@ export class TermWriter {
     this.length = 0;
   }
 
-  /** Hands the written bytes over and goes on with `next` or a new buffer. */
+  /** Hands over the written bytes and continues with `next` or a new buffer. */
   take(next?: Buffer): Buffer {
     const taken = this.view();
     this.bytes = next ?? Buffer.allocUnsafeSlow(this.initialBytes);
@@ -65,7 +68,7 @@ export class TermWriter {
     this.length = this.bytes.writeUInt32BE(value, this.length);
   }
 
-  /** Overwrites four bytes that were written before. */
+  /** Overwrites four previously written bytes. */
   patchU32(offset: number, value: number): void {
     this.bytes.writeUInt32BE(value, offset);
   }
@@ -86,14 +89,14 @@ export class TermWriter {
     this.#start(term, true);
   }
 
-  /** Appends a term without version byte, as part of a larger one. */
+  /** Appends a term without a version byte, as part of a larger one. */
   part(term: Term): void {
     this.#start(term, false);
   }
 
   #start(term: Term, version: boolean): void {
-    // The state of the encoder lives in module variables, because those are quicker than fields on the hot path. A
-    // getter of an encoded object could encode too; saving what was there keeps that correct.
+    // The encoder's state is in module variables, which are faster than fields on the hot path. A getter of an encoded
+    // object could itself encode something; saving and restoring the state keeps that correct.
     const outerOut = out;
     const outerPos = pos;
     const outerCapacity = capacity;
@@ -129,7 +132,7 @@ export class TermWriter {
 const shared = new TermWriter(16_384);
 
 /**
- * Returns the term with its version byte (131), as a buffer of its own.
+ * Returns the term with its version byte (131) in a separate buffer.
  * @throws EtfError NOT_ENCODABLE
  */
 export function encode(term: Term): Buffer {
@@ -142,7 +145,7 @@ export function encode(term: Term): Buffer {
   return bytes;
 }
 
-/** The term without version byte. */
+/** Returns the term without a version byte. */
 export function encodePart(term: Term): Buffer {
   return encode(term).subarray(1);
 }
@@ -167,7 +170,7 @@ function grow(bytes: number): void {
 
 function enlarged(old: Buffer, used: number, bytes: number, maxBytes: number): Buffer {
   const wanted = used + bytes;
-  // A margin: worst-case reservations for text are up to three times what is then written.
+  // The margin is needed because text reserves up to three times what is then written.
   if (wanted > maxBytes * 3 + 1_024) throw notEncodable(`the encoded term is larger than ${maxBytes} bytes`);
   let size = Math.max(old.length * 2, 1_024);
   while (size < wanted) size *= 2;
@@ -340,7 +343,7 @@ function putList(list: readonly Term[], depth: number): void {
 }
 
 function putObject(term: object, depth: number): void {
-  // One look at the prototype tells plain objects from ours; a map key called "constructor" cannot mislead it.
+  // The prototype distinguishes plain objects from ours, and a map key called "constructor" cannot mislead it.
   switch (Object.getPrototypeOf(term)) {
     case Atom.prototype:
       putBytes((term as Atom).wire);

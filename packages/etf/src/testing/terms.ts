@@ -14,7 +14,7 @@ import {
   Tuple,
 } from '../index.js';
 
-// Random terms for tests. Floats are wrapped, so that integer-valued ones survive the comparison.
+// Random terms for tests. Floats are wrapped so that integer-valued ones survive the comparison.
 
 const u32 = fc.nat(0xffffffff);
 const name = fc.oneof(
@@ -56,7 +56,7 @@ function cleared(bytes: Uint8Array, bits: number): Uint8Array {
 
 const isList = (term: Term): boolean => Array.isArray(term) || term instanceof ImproperList;
 
-/** Any term, some levels deep. */
+/** Any term of a few levels. */
 export const anyTerm: fc.Arbitrary<Term> = fc.letrec<{ term: Term }>((tie) => ({
   term: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },

@@ -11,7 +11,7 @@ import {
   portPlease2Request,
 } from './protocol.js';
 
-/** Longest NAMES reply that is read: 10,000 names of 255 bytes. */
+/** Maximum size of a NAMES reply: 10,000 names of 255 bytes. */
 const MAX_REPLY_BYTES = 4 * 1024 * 1024;
 
 export interface MapperAddress {
@@ -22,7 +22,7 @@ export interface MapperAddress {
 }
 
 /**
- * Returns all nodes of that machine.
+ * Returns all nodes of the machine.
  * @throws PortMapperError PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
  */
 export async function names(mapper: MapperAddress): Promise<NamesAnswer> {
@@ -32,7 +32,7 @@ export async function names(mapper: MapperAddress): Promise<NamesAnswer> {
 }
 
 /**
- * Returns the node registered under `name` (the part before `@`), or undefined.
+ * Returns the node registered as `name` (the part before `@`), or undefined.
  * @throws PortMapperError PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
  */
 export async function lookUp(mapper: MapperAddress, name: string): Promise<NodeEntry | undefined> {
@@ -48,7 +48,7 @@ export interface Lease {
 }
 
 /**
- * Registers once.
+ * Registers once, without retries.
  * @throws PortMapperError NAME_IN_USE, PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
  */
 export async function registerOnce(mapper: MapperAddress, entry: NodeEntry): Promise<Lease> {
@@ -112,7 +112,7 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
     );
     socket.on('connect', () => socket.write(request));
     socket.on('data', receive).on('end', finish).on('close', finish);
-    // Stays on the socket of a lease: its end is noticed by 'close'.
+    // Stays on the socket of a lease, whose end is noticed through 'close'.
     socket.on('error', (error) => fail(unreachable(host, port, error)));
   });
 }

@@ -10,13 +10,13 @@ export interface Client {
 }
 
 /**
- * The connections of a mapper, bounded so that no caller takes the place of others: at most half of them come from
- * other machines, at most 64 from one network of those, and an eighth is kept for connections that register nothing.
+ * The connections of a mapper, limited so that no caller displaces others: at most half of them come from other
+ * machines, at most 64 of those from one network, and an eighth is reserved for connections that register nothing.
  */
 export class Clients {
-  /** Names that may be registered at once. */
+  /** Maximum number of registered names. */
   readonly maxNames: number;
-  /** By number of the connection. */
+  /** Clients by connection number. */
   readonly #clients = new Map<number, Client>();
   readonly #all: ConnectionShares<number>;
   readonly #remote: ConnectionShares<number>;
@@ -32,8 +32,8 @@ export class Clients {
   }
 
   /**
-   * Adds a connection, if need be in place of the oldest one that competes for the same room and registered nothing.
-   * False when there is no such connection.
+   * Adds a connection, replacing if necessary the oldest one that competes for the same room and registered nothing.
+   * Returns false when there is none to replace.
    */
   add(connection: number, client: Client): boolean {
     if (client.address !== undefined && !this.#remote.add(connection, client.address)) return false;
@@ -45,7 +45,7 @@ export class Clients {
     return true;
   }
 
-  /** Keeps a connection that has registered a name from being dropped for a newer one. */
+  /** Protects a connection that has registered a name from being dropped for a newer one. */
   keep(connection: number): void {
     this.#all.keep(connection);
     this.#remote.keep(connection);

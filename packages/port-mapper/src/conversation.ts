@@ -9,26 +9,26 @@ import {
 } from './protocol.js';
 import type { Registry } from './registry.js';
 
-/** The answer to a refused registration carries this creation, as the original's does. */
+/** Creation in the answer to a refused registration, as in the original's. */
 const NO_CREATION = 99;
 
 export interface Caller {
-  /** Number of the connection, unique while it lives. */
+  /** Number of the connection, unique during its lifetime. */
   readonly connection: number;
-  /** True for callers of this machine; only they may change anything. */
+  /** True for callers on this machine; only they may change anything. */
   readonly local: boolean;
-  /** The port on which it reached us. */
+  /** The port on which the connection was accepted. */
   readonly port: number;
 }
 
 /** Instructions for the owner of the socket, in this order. */
 export interface Answer {
-  /** Sent in one write: the client of OTP cannot put pieces together. */
+  /** Sent in one write, because OTP's client cannot reassemble pieces. */
   readonly reply?: Buffer;
   readonly close: boolean;
   /** True when a client has asked the mapper to exit. */
   readonly exit?: boolean;
-  /** Another connection to close. */
+  /** Number of another connection to close. */
   readonly drop?: number;
 }
 
@@ -57,7 +57,7 @@ export class Conversation {
 
   data(bytes: Buffer): Answer {
     if (this.#over) return CLOSE;
-    // A node keeps silent on its registration; there is no request to unregister but the end of the connection.
+    // A node stays silent after its registration, and only closing the connection unregisters it.
     if (this.#holds !== undefined) return this.end();
     this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes]);
     if (this.#received.length < 2) return WAIT;
@@ -73,7 +73,7 @@ export class Conversation {
     return answer;
   }
 
-  /** Releases the name: the caller sent FIN, was reset, or the connection is closed. */
+  /** Releases the name because the caller sent FIN or a reset, or the connection was closed. */
   end(): Answer {
     this.#over = true;
     if (this.#holds !== undefined) this.#registry.release(this.#holds);

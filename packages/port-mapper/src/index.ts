@@ -1,4 +1,4 @@
-/** The port mapper of a machine (epmd): which node listens on which port. */
+/** The port mapper of a machine (epmd): knows which node listens on which port. */
 export { lookUp, type MapperAddress, names } from './client.js';
 export { PortMapperError, type PortMapperErrorCode } from './errors.js';
 export { type DetachedMapper, ensureMapper } from './launch.js';

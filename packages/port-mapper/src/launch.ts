@@ -4,18 +4,18 @@ import { names } from './client.js';
 import { unreachable } from './errors.js';
 
 export interface DetachedMapper {
-  /** The program `apps/port-mapper` as a file for this Node. */
+  /** Path of the program `apps/port-mapper`, which runs on this Node. */
   readonly program: string;
   readonly port: number;
-  /** Addresses besides loopback. */
+  /** Addresses in addition to loopback. */
   readonly addresses?: readonly string[];
-  /** How long it may take to answer. Default 5 s. */
+  /** Time that the mapper has to answer. Default 5 s. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Makes sure that a port mapper answers on this machine: a running one, ours or the original, or else a new one as a
- * process of its own, which outlives us. Several callers at once end up with one mapper.
+ * Ensures that a port mapper answers on this machine: a running one, ours or the original, or else a new one in a
+ * separate process that outlives us. Simultaneous callers end up with a single mapper.
  * @throws PortMapperError PORT_MAPPER_UNREACHABLE
  */
 export async function ensureMapper(mapper: DetachedMapper): Promise<'running' | 'started'> {
@@ -37,7 +37,7 @@ async function answers(port: number): Promise<boolean> {
 }
 
 function startDetached({ program, port, addresses }: DetachedMapper): void {
-  // Our environment holds secrets and this process lives long: it gets only what it needs.
+  // Our environment contains secrets and the mapper lives long, so it gets only what it needs.
   const env: NodeJS.ProcessEnv = { ERL_EPMD_PORT: String(port) };
   if (addresses !== undefined && addresses.length > 0) env['ERL_EPMD_ADDRESS'] = addresses.join(',');
   launchDetached(program, env);

@@ -1,14 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 
-// The protocol of epmd (Erlang distribution protocol, "The Protocol between epmd and a node"). Requests have a length
-// of 16 bits in front, replies have none.
+// The protocol of epmd (Erlang distribution protocol, "The Protocol between epmd and a node"). Requests start with a
+// 16-bit length, replies do not.
 
 export const DEFAULT_PORT = 4369;
 
-/** Longest request body that is read. */
+/** Maximum length of a request body. */
 export const MAX_REQUEST_BYTES = 4_096;
 
-/** Longest name, in characters. */
+/** Maximum length of a name, in characters. */
 const MAX_NAME_CHARACTERS = 255;
 
 export const NODE_TYPE = { normal: 77, hidden: 72 } as const;
@@ -25,31 +25,31 @@ const TAG = {
   portPlease2: 122,
 } as const;
 
-/** What a node registers and a look-up returns. */
+/** What a node registers and a lookup returns. */
 export interface NodeEntry {
   readonly name: string;
-  /** Port of its distribution listener. */
+  /** Port of the distribution listener. */
   readonly port: number;
-  /** 77 normal, 72 hidden. */
+  /** 77: normal, 72: hidden. */
   readonly nodeType: number;
   /** 0: TCP. */
   readonly protocol: number;
-  /** Highest and lowest version of the distribution protocol it speaks. */
+  /** Highest and lowest version of the distribution protocol that the node speaks. */
   readonly highest: number;
   readonly lowest: number;
-  /** Opaque; kept and returned. */
+  /** Opaque; stored and returned unchanged. */
   readonly extra: Buffer;
 }
 
 export type Request =
   | { readonly kind: 'alive2'; readonly entry: NodeEntry }
-  /** A registration whose name is refused: too long, not UTF-8, or with control characters. */
+  /** A registration with a refused name: too long, not UTF-8, or with control characters. */
   | { readonly kind: 'alive2-bad-name'; readonly highest: number }
   | { readonly kind: 'port2'; readonly name: string }
   | { readonly kind: 'names' | 'dump' | 'kill' }
   | { readonly kind: 'stop'; readonly name: string };
 
-/** The request in a body (length taken off), or undefined for anything that is none. Never throws. */
+/** Returns the request in a body (without its length), or undefined for an invalid one. Never throws. */
 export function parseRequest(body: Buffer): Request | undefined {
   switch (body[0]) {
     case TAG.alive2:
@@ -101,7 +101,7 @@ function parseNamed(kind: 'port2' | 'stop', body: Buffer): Request | undefined {
   return { kind, name: name.toString('utf8') };
 }
 
-/** Control characters are refused: a line feed in a name would make up a line of `epmd -names`. */
+/** Refuses control characters: a line feed in a name could forge a line of `epmd -names`. */
 function isName(bytes: Buffer): boolean {
   if (bytes.length > MAX_NAME_CHARACTERS * 4 || !isUtf8(bytes) || characters(bytes) > MAX_NAME_CHARACTERS) return false;
   // oxlint-disable-next-line no-control-regex
@@ -145,7 +145,10 @@ export function namesRequest(): Buffer {
   return framed(Buffer.from([TAG.names]));
 }
 
-/** Answer to a registration. Nodes of version 6 get ALIVE2_X_RESP with a creation of 32 bits, older ones of 16 bits. */
+/**
+ * Returns the answer to a registration. Nodes of version 6 get ALIVE2_X_RESP with a 32-bit creation, older ones 16
+ * bits.
+ */
 export function alive2Reply(highest: number, result: number, creation: number): Buffer {
   const wide = highest >= 6;
   const reply = Buffer.alloc(wide ? 6 : 4);
@@ -173,7 +176,7 @@ export function port2Reply(entry: NodeEntry | undefined): Buffer {
   return reply;
 }
 
-/** NAMES and DUMP replies: the port of the mapper, then text. */
+/** Returns the reply to NAMES or DUMP: the port of the mapper, then text. */
 export function listReply(mapperPort: number, text: string): Buffer {
   const lines = Buffer.from(text, 'utf8');
   const reply = Buffer.alloc(4 + lines.length);
@@ -184,7 +187,7 @@ export function listReply(mapperPort: number, text: string): Buffer {
 
 export type Alive2Answer = { readonly result: number; readonly creation: number };
 
-/** The answer to a registration, `incomplete` while bytes are missing, or undefined when it is none. */
+/** Returns the answer to a registration, `incomplete` while bytes are missing, or undefined when it is invalid. */
 export function parseAlive2Reply(reply: Buffer): Alive2Answer | 'incomplete' | undefined {
   if (reply.length === 0) return 'incomplete';
   const wide = reply[0] === TAG.alive2X;
@@ -194,7 +197,9 @@ export function parseAlive2Reply(reply: Buffer): Alive2Answer | 'incomplete' | u
   return { result: reply[1] as number, creation: wide ? reply.readUInt32BE(2) : reply.readUInt16BE(2) };
 }
 
-/** The node in a PORT2_RESP, `missing`, `incomplete` while bytes are missing, or undefined when it is none. */
+/**
+ * Returns the node in a PORT2_RESP, `missing`, `incomplete` while bytes are missing, or undefined when it is invalid.
+ */
 export function parsePort2Reply(reply: Buffer): NodeEntry | 'missing' | 'incomplete' | undefined {
   if (reply.length < 2) return reply.length === 0 || reply[0] === TAG.port2 ? 'incomplete' : undefined;
   if (reply[0] !== TAG.port2) return undefined;
@@ -220,7 +225,7 @@ export interface NamesAnswer {
   readonly nodes: readonly { readonly name: string; readonly port: number }[];
 }
 
-/** A complete NAMES reply (up to the close), or undefined when it is none. */
+/** Returns a complete NAMES reply (up to the close), or undefined when it is invalid. */
 export function parseNamesReply(reply: Buffer): NamesAnswer | undefined {
   if (reply.length < 4) return undefined;
   const mapperPort = reply.readUInt32BE(0);

@@ -11,10 +11,10 @@ export interface RegistrationOptions {
   readonly mapper: MapperAddress;
   /** The part of the node name before `@`. */
   readonly name: string;
-  /** Port of the distribution listener, which must be bound already. */
+  /** Port of the distribution listener, which must already be bound. */
   readonly port: number;
   readonly hidden: boolean;
-  /** Starts another mapper after ours is gone; called when nothing listens on its port. */
+  /** Starts another mapper; called when nothing listens on the mapper's port. */
   readonly revive?: () => Promise<void>;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -32,7 +32,7 @@ export class Registration {
   private constructor(
     options: RegistrationOptions,
     entry: NodeEntry,
-    /** From the first registration; it stays, because it is part of every pid made since. */
+    /** From the first registration. It never changes, because every pid created since contains it. */
     readonly creation: number,
   ) {
     this.#options = options;
@@ -57,7 +57,7 @@ export class Registration {
     return registration;
   }
 
-  /** True while a mapper knows the name. */
+  /** True while a mapper has the name registered. */
   get registered(): boolean {
     return this.#lease !== undefined;
   }
@@ -74,7 +74,7 @@ export class Registration {
     this.#lease = lease;
     lease.socket.resume();
     lease.socket.once('close', () => this.#lost());
-    // Closed between the answer and here: 'close' has been emitted.
+    // The socket closed between the answer and here: 'close' has already been emitted.
     if (lease.socket.destroyed) this.#lost();
   }
 

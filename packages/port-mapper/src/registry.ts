@@ -1,6 +1,6 @@
 import type { NodeEntry } from './protocol.js';
 
-/** Released names that are remembered: for their next creation and for DUMP. */
+/** Maximum number of released names that are remembered, for their next creation and for DUMP. */
 export const MAX_RELEASED = 1_000;
 
 export interface Registered {
@@ -24,15 +24,15 @@ export class Registry {
   #lastCreation: number;
 
   /**
-   * `maxNames`: nodes that can be registered at once. `random()` is in [0, 1): creations start at a random value, so
-   * that they differ from those before a restart.
+   * `maxNames`: maximum number of registered nodes. `random()` is in [0, 1): creations start at a random value so that
+   * they differ from those before a restart.
    */
   constructor(maxNames: number, random: () => number) {
     this.#maxNames = maxNames;
     this.#lastCreation = Math.floor(random() * 0xffff_ffff);
   }
 
-  /** The registration, or undefined when the name is taken. */
+  /** Returns the registration, or undefined when the name is taken. */
   register(entry: NodeEntry, connection: number): Registered | undefined {
     if (this.#names.has(entry.name)) return undefined;
     const before = this.#releasedNames.get(entry.name);
@@ -67,18 +67,18 @@ export class Registry {
     return this.#names.size >= this.#maxNames;
   }
 
-  /** Newest first, as the original lists them. */
+  /** Returns the registrations, newest first like the original. */
   list(): Registered[] {
     return [...this.#names.values()].toReversed();
   }
 
-  /** Oldest first. */
+  /** Returns the released names, oldest first. */
   released(): [string, { readonly port: number; readonly connection: number }][] {
     return [...this.#releasedNames];
   }
 
-  // One counter for all names: every creation differs from the one before it, whichever name had that. The values 0 to 3 are
-  // those of nodes with short creations, all ones is what "none" looks like.
+  // One counter for all names, so every creation differs from the previous one, whichever name had that. The values 0
+  // to 3 belong to nodes with short creations, and all ones looks like "none".
   #nextCreation(): number {
     do this.#lastCreation = (this.#lastCreation + 1) >>> 0;
     while (this.#lastCreation <= 3 || this.#lastCreation === 0xffff_ffff);

@@ -7,15 +7,15 @@ import { PortMapperError } from './errors.js';
 import { Registry } from './registry.js';
 
 export interface ServerOptions {
-  /** 0 for any free one. */
+  /** 0 = any free port. */
   readonly port: number;
-  /** Addresses to listen on besides loopback, which is always served: registration is local. Default none. */
+  /** Addresses in addition to loopback, which is always served because registration is local. Default none. */
   readonly addresses?: readonly string[];
-  /** Allow `epmd -stop NAME`, and `epmd -kill` while nodes are registered. Default false. */
+  /** Allows `epmd -stop NAME`, and `epmd -kill` while nodes are registered. Default false. */
   readonly relaxed?: boolean;
-  /** After this long a connection that registered nothing is closed. Default 60 s. */
+  /** Time after which a connection that registered nothing is closed. Default 60 s. */
   readonly idleMs?: number;
-  /** Simultaneous connections. Default 1,024. */
+  /** Maximum number of simultaneous connections. Default 1,024. */
   readonly maxConnections?: number;
   readonly random?: () => number;
   readonly log: Log;
@@ -25,10 +25,10 @@ const DEFAULT_MAX_CONNECTIONS = 1_024;
 /** Time that a connection has to close its side. */
 const CLOSE_WITHIN_MS = 1_000;
 
-/** A port mapper on its sockets. */
+/** A port mapper with its sockets. */
 export class PortMapperServer {
   readonly #options: ServerOptions;
-  /** Resolves when the server has stopped, by `close()` or on request of a client. */
+  /** Resolves when the server has stopped, through `close()` or at a client's request. */
   readonly closed: Promise<void>;
   readonly #registry: Registry;
   readonly #listeners: Server[] = [];
@@ -48,9 +48,9 @@ export class PortMapperServer {
   }
 
   /**
-   * Listens.
-   * @throws PortMapperError PORT_MAPPER_RUNNING when a port mapper has the port already, PORT_TAKEN when another program
-   *   has it; otherwise the error of the system
+   * Starts listening.
+   * @throws PortMapperError PORT_MAPPER_RUNNING when a port mapper already has the port, PORT_TAKEN when another
+   *   program has it; otherwise the error of the system
    */
   static async start(options: ServerOptions): Promise<PortMapperServer> {
     const server = new PortMapperServer(options);
@@ -99,7 +99,7 @@ export class PortMapperServer {
           });
         });
       } catch (error) {
-        // A machine without IPv6 still has a mapper.
+        // A machine without IPv6 still gets a mapper.
         if (address === '::1' && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(codeOf(error))) continue;
         throw error;
       }
@@ -145,8 +145,8 @@ export class PortMapperServer {
     if (answer.reply !== undefined) socket.write(answer.reply);
     if (answer.drop !== undefined) this.#clients.drop(answer.drop);
     if (!answer.close) return;
-    // The client of OTP waits without a limit for our end of the connection, and one that does not close its own end
-    // must not keep the socket.
+    // OTP's client waits indefinitely for our end of the connection, and a client that does not close its own end must
+    // not keep the socket.
     socket.end(() => {
       if (answer.exit === true) void this.close();
     });

@@ -7,7 +7,7 @@ import { names, PortMapperServer } from './index.js';
 import { alive2Request, type NodeEntry } from './protocol.js';
 import { hasEpmd, say, startEpmd } from './testing/sockets.js';
 
-// The same bytes to the original and to ours must have the same result.
+// The same bytes must have the same result with the original and with ours.
 
 const request = (body: Buffer | string): Buffer => {
   const bytes = Buffer.from(body);
@@ -87,7 +87,7 @@ describe.each(servers)('%s', (which, start) => {
     expect(await register(node('newer', { highest: 7, lowest: 6 }), 6)).toMatch(/^7600/);
   });
 
-  suite('gives another creation to the same name each time', async () => {
+  suite('gives the same name a different creation each time', async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 4; i++) {
       seen.add(await register(node('again'), 6));
@@ -103,14 +103,14 @@ describe.each(servers)('%s', (which, start) => {
     expect(await register(node('taken', { highest: 5 }), 4)).toBe('79010063');
   });
 
-  suite('returns what was registered, extra bytes included', async () => {
+  suite('returns what was registered, including the extra bytes', async () => {
     await register(node('aa', { extra: Buffer.from('xyz'), nodeType: 72, port: 1_234, lowest: 5 }), 6);
     expect(await ask(request('zaa'))).toBe('770004d248000006000500026161000378797a|');
     expect(await ask(request('zaa\0'))).toBe('770004d248000006000500026161000378797a|');
     expect(await ask(request('zab'))).toBe('7701|');
   });
 
-  suite('lists the newest first', async () => {
+  suite('lists the newest names first', async () => {
     await register(node('one'), 6);
     await register(node('two', { port: 6_000 }), 6);
     const text = 'name two at port 6000\nname one at port 5000\n';
@@ -130,19 +130,19 @@ describe.each(servers)('%s', (which, start) => {
     expect(lines.at(-1)).toBe('');
   });
 
-  suite('takes 255 characters as a name, not 256, and only UTF-8', async () => {
+  suite('accepts 255 characters as a name but not 256, and only UTF-8', async () => {
     expect(await register(node('é'.repeat(255)), 6)).toMatch(/^7600/);
     expect(await register(node('é'.repeat(256)), 6)).toBe('760100000063');
     expect(await register(node(Buffer.from([0xff, 0xfe])), 6)).toBe('760100000063');
     expect(await register(node('with@sign'), 6)).toMatch(/^7600/);
   });
 
-  suite('takes a registration with bytes after extra, and any type and protocol', async () => {
+  suite('accepts a registration with bytes after extra, and any type and protocol', async () => {
     expect(await register(request(Buffer.concat([node('junk').subarray(2), Buffer.from('JUNK')])), 6)).toMatch(/^7600/);
     expect(await register(node('odd', { nodeType: 50, protocol: 7 }), 6)).toMatch(/^7600/);
   });
 
-  suite('takes a request in pieces', async () => {
+  suite('accepts a request in pieces', async () => {
     await register(node('slow'), 6);
     const whole = request('zslow');
     expect(await ask(...[...whole].map((byte) => Buffer.from([byte])))).toMatch(/^7700/);
@@ -165,12 +165,12 @@ describe.each(servers)('%s', (which, start) => {
     expect(await ask(bytes)).toBe('|');
   });
 
-  suite('does not let itself be killed while a node is registered', async () => {
+  suite('does not exit on request while a node is registered', async () => {
     await register(node('alive'), 6);
     expect(await ask(request('k'))).toBe('4e4f|');
   });
 
-  suite('drops a name at once when its connection says another word', async () => {
+  suite('drops a name immediately when its connection sends anything more', async () => {
     await register(node('talker'), 6);
     const [socket] = held;
     const closed = new Promise((resolve) => socket?.once('close', resolve));
@@ -180,7 +180,7 @@ describe.each(servers)('%s', (which, start) => {
     expect(await ask(request('ztalker'))).toBe('7701|');
   });
 
-  suite('drops a name at once when its connection is reset', async () => {
+  suite('drops a name immediately when its connection is reset', async () => {
     await register(node('reset'), 6);
     held[0]?.resetAndDestroy();
     await until(async () => (await ask(request('zreset'))) === '7701|', 1_000);

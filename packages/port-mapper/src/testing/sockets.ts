@@ -9,7 +9,7 @@ export interface Heard {
   readonly socket: Socket;
 }
 
-/** Sends the pieces one by one and listens until the other side closes or has sent `enough` bytes. */
+/** Sends the pieces one by one and reads until the other side closes or has sent `enough` bytes. */
 export async function say(port: number, pieces: readonly Buffer[], enough = Number.POSITIVE_INFINITY): Promise<Heard> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });
   const heard: Buffer[] = [];
@@ -46,7 +46,7 @@ if (!hasEpmd) {
   console.warn('SKIPPED: no epmd on this machine; install it with: apt-get install erlang-base');
 }
 
-/** The original on a port of its own. */
+/** Starts the original on a separate port. */
 export function startEpmd(port: number, ...options: string[]): { stop(): void } {
   const child = spawn('epmd', ['-address', '127.0.0.1', '-port', String(port), ...options], { stdio: 'ignore' });
   return { stop: () => child.kill('SIGKILL') };

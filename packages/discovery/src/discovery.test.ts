@@ -88,7 +88,7 @@ async function bindDns(table: Table) {
   };
 }
 
-/** What comes from the address of the server and answers something else. */
+/** Returns datagrams from the server's address that answer a different question. */
 function forgeries(request: Packet): Buffer[] {
   const { id = 0, questions = [] } = request;
   const name = questions[0]?.name ?? '';
@@ -124,18 +124,18 @@ async function resolverFor(table: Parameters<typeof startDns>[0], conf = 'namese
 }
 
 describe('the resolver', () => {
-  test('gives every address of a name', async () => {
+  test('returns every address of a name', async () => {
     const resolve4 = await resolverFor(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
     expect(await resolve4('sfu.internal')).toEqual(['10.0.0.1', '10.0.0.2']);
   });
 
-  test('waits for the answer to its question, whatever else comes from the address of the server', async () => {
+  test("waits for the answer to its question, whatever else comes from the server's address", async () => {
     const resolve4 = await resolverFor(new Map([['sfu.internal', ['10.0.0.1']]]));
     running?.forge();
     expect(await resolve4('sfu.internal')).toEqual(['10.0.0.1']);
   });
 
-  test('asks again over TCP when the answer was truncated', async () => {
+  test('retries over TCP when the answer was truncated', async () => {
     const many = Array.from({ length: 200 }, (_, i) => `10.0.1.${i}`);
     const resolve4 = await resolverFor(new Map([['sfu.internal', many]]));
     running?.truncate(true);
@@ -143,7 +143,7 @@ describe('the resolver', () => {
     expect(running?.counts.tcp).toBe(1);
   });
 
-  test('distinguishes a name that does not exist from answers that say nothing', async () => {
+  test('distinguishes a name that does not exist from answers without information', async () => {
     const resolve4 = await resolverFor(
       new Map<string, 'servfail' | 'garbage'>([
         ['broken', 'servfail'],
@@ -155,7 +155,7 @@ describe('the resolver', () => {
     await expect(resolve4('odd')).rejects.toMatchObject({ code: 'FAILED' });
   });
 
-  test('gives up a server that does not answer in time', async () => {
+  test('gives up on a server that does not answer in time', async () => {
     const resolve4 = await resolverFor(new Map([['slow', 'silent' as const]]));
     await expect(resolve4('slow')).rejects.toMatchObject({
       code: 'FAILED',
@@ -163,7 +163,7 @@ describe('the resolver', () => {
     });
   });
 
-  test('goes on to the next server when the first is not there', async () => {
+  test('moves to the next server when the first is not running', async () => {
     const resolve4 = await resolverFor(
       new Map([['sfu.internal', ['10.0.0.9']]]),
       'nameserver 127.0.0.2\nnameserver 127.0.0.1\noptions attempts:1',
@@ -171,7 +171,7 @@ describe('the resolver', () => {
     expect(await resolve4('sfu.internal')).toEqual(['10.0.0.9']);
   });
 
-  test('goes on to the next server when there is no way to the first', async () => {
+  test('moves to the next server when there is no route to the first', async () => {
     const resolve4 = await resolverFor(
       new Map([['sfu.internal', ['10.0.0.9']]]),
       // A broadcast address is refused at once, as any address is while its network is unreachable.
@@ -190,7 +190,7 @@ describe('the resolver', () => {
 });
 
 describe('resolv.conf', () => {
-  test('is read with its options, comments and limits', () => {
+  test('reads the options, comments and limits of resolv.conf', () => {
     const text =
       '# comment\nnameserver 1.1.1.1 ; x\nnameserver 2.2.2.2\nnameserver 3.3.3.3\nnameserver 4.4.4.4\nsearch a b\noptions ndots:3 timeout:2 attempts:9 rotate';
     expect(parseResolvConf(text)).toEqual({
@@ -202,7 +202,7 @@ describe('resolv.conf', () => {
     });
   });
 
-  test('never throws, whatever it holds', () => {
+  test('never throws on any content of resolv.conf', () => {
     const number = fc.constantFrom('', '-1', '0', '7', '99', '1e9', 'x');
     const option = fc
       .tuple(fc.constantFrom('ndots:', 'timeout:', 'attempts:', ''), number)
@@ -236,7 +236,7 @@ describe('resolv.conf', () => {
     expect([...options].toSorted()).toEqual(['attempts', 'nameserver', 'ndots', 'search', 'timeout']);
   });
 
-  test('a name with enough dots is tried as it is first, an absolute one only as it is', () => {
+  test('tries a name with enough dots unchanged first, and an absolute one only unchanged', () => {
     expect(candidateNames('a.b', { search: ['x'], ndots: 1 })).toEqual(['a.b', 'a.b.x']);
     expect(candidateNames('a', { search: ['x'], ndots: 1 })).toEqual(['a.x', 'a']);
     expect(candidateNames('a.', { search: ['x'], ndots: 1 })).toEqual(['a']);
@@ -244,7 +244,7 @@ describe('resolv.conf', () => {
 });
 
 describe('the node list', () => {
-  test('reports every name but its own, once', async () => {
+  test('reports every name except its own, once', async () => {
     const reports: (readonly string[])[] = [];
     await nodesList({ self: 'a@h1', nodes: ['a@h1', 'b@h2'] }).start((nodes) => reports.push(nodes));
     expect(reports).toEqual([['b@h2']]);
@@ -279,7 +279,7 @@ describe('the DNS strategy', () => {
     };
   }
 
-  test('names the others by the own node name and each address', async () => {
+  test('names the others by its own node name and each address', async () => {
     const p = polled(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
     const strategy = await p.make();
     await strategy.start((nodes) => p.reports.push(nodes));
@@ -288,7 +288,7 @@ describe('the DNS strategy', () => {
     expect(p.clock.pending).toBe(0);
   });
 
-  test('warns once that the name cannot be resolved, and goes on asking', async () => {
+  test('warns once that the name cannot be resolved, and keeps querying', async () => {
     const table = new Map<string, string[] | 'nxdomain'>([['sfu.internal', 'nxdomain']]);
     const p = polled(table);
     const strategy = await p.make();
@@ -308,7 +308,7 @@ describe('the DNS strategy', () => {
     strategy.stop();
   });
 
-  test('asks one question at a time when the resolver is slower than the interval', async () => {
+  test('sends one query at a time when the resolver is slower than the interval', async () => {
     const p = polled(new Map([['sfu.internal', 'silent' as const]]));
     const strategy = await p.make();
     const first = strategy.start((nodes) => p.reports.push(nodes));

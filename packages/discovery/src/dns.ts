@@ -4,12 +4,12 @@ import { ResolveError } from './resolver.js';
 import type { DiscoveryWarning, Strategy } from './strategy.js';
 
 /**
- * Reports the A records of one DNS name, queried at the start and then at a steady interval. All nodes share the part
- * before the `@`, so an address is enough to name one. DNS only adds: an error, an empty answer or a name that is missing
+ * Reports the A records of one DNS name, queried at the start and then at a fixed interval. All nodes share the part
+ * before the `@`, so an address is enough to name one. DNS only adds names: an error, an empty answer or a name missing
  * from one answer never removes a member.
  */
 export function dnsStrategy(options: {
-  /** Our own full name; its host part is an address. */
+  /** Our full name; its host part is an address. */
   self: string;
   query: string;
   pollingIntervalMs: number;

@@ -1,4 +1,4 @@
-/** The part of `/etc/resolv.conf` that matters for a query (resolv.conf(5)). */
+/** The parts of `/etc/resolv.conf` that matter for a query (resolv.conf(5)). */
 export interface ResolverConfig {
   /** Addresses in order of preference; at most three are used. */
   nameservers: readonly string[];
@@ -11,7 +11,7 @@ export interface ResolverConfig {
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCH = 32;
 
-/** Reads a resolv.conf. Unknown lines are skipped; without servers the local one is used. */
+/** Parses a resolv.conf. Unknown lines are skipped; without servers the local one is used. */
 export function parseResolvConf(text: string): ResolverConfig {
   const nameservers: string[] = [];
   let search: string[] = [];
@@ -40,7 +40,10 @@ export function parseResolvConf(text: string): ResolverConfig {
   return { nameservers: nameservers.length > 0 ? nameservers : ['127.0.0.1'], search, ndots, timeoutMs, attempts };
 }
 
-/** Returns the names to query, in order: one with enough dots first as it is, others first with the search list. */
+/**
+ * Returns the names to query, in order. A name with enough dots is tried unchanged first, others with the search list
+ * first.
+ */
 export function candidateNames(name: string, config: Pick<ResolverConfig, 'search' | 'ndots'>): string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const dots = name.split('.').length - 1;

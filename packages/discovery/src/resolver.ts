@@ -1,6 +1,7 @@
 /**
- * Queries the system's name servers for A records. `dns.lookup` sorts by our own address and answers from a cache, while
- * discovery needs the whole set as it is now. UDP first, TCP when the answer was truncated (RFC 1035 section 4.2).
+ * Queries the system's name servers for A records. `dns.lookup` sorts by our own address and may answer from a cache,
+ * while discovery needs the current, complete set. UDP first, TCP when the answer was truncated (RFC 1035, section
+ * 4.2).
  */
 import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
@@ -29,12 +30,12 @@ export class ResolveError extends Error {
 
 export type Resolve4 = (name: string) => Promise<string[]>;
 
-/** More addresses than any cluster has members; further ones are left out. */
+/** More addresses than any cluster has members; further ones are ignored. */
 const MAX_ADDRESSES = 1024;
 const MAX_TCP_ANSWER = 65_535;
 
 export interface ResolverOptions {
-  /** Text of the resolv.conf, read anew for each query because containers rewrite it. */
+  /** Returns the text of resolv.conf. Called for each query, because containers rewrite the file. */
   readConfig?: () => Promise<string>;
   port?: number;
   /** Time limit for one answer of one server. Default from resolv.conf. */
@@ -82,7 +83,7 @@ interface Query {
 }
 
 /**
- * Returns the addresses; none when the server says that there are none.
+ * Returns the addresses, or none when the server says that there are none.
  * @throws ResolveError FAILED when it gives no usable answer
  */
 async function ask(query: Query): Promise<string[]> {
@@ -128,13 +129,13 @@ function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Bu
       if (error !== undefined) reject(error);
       else resolve(data as Buffer);
     };
-    // A connected socket receives only from the server that it queried.
+    // A connected socket only receives from the server that it queried.
     socket.on('error', finish);
-    // Anybody can send in its name; a guess that is wrong must not end the question (RFC 5452 section 9.1).
+    // Anyone can forge the server's address, so a wrong guess must not end the query (RFC 5452, section 9.1).
     socket.on('message', (data) => {
       if (answers(data, request)) finish(undefined, data);
     });
-    // Without a route to the server it is this callback that gets the error, in place of the event.
+    // Without a route to the server this callback gets the error instead of the event.
     socket.connect(port, server, (error?: Error) => {
       if (error !== undefined) finish(error);
       else if (!settled) socket.send(request);
@@ -144,11 +145,11 @@ function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Bu
 
 const HEADER_BYTES = 12;
 
-/** Returns whether a datagram has the id and the question of the request. Its body may be cut anywhere. */
+/** Returns whether a datagram has the id and the question of the request. Its body may be cut off anywhere. */
 function answers(data: Buffer, request: Buffer): boolean {
   const isResponse =
     data.length >= HEADER_BYTES && data.readUInt16BE(0) === request.readUInt16BE(0) && data[2]! >= 0x80;
-  // A server that does not understand the request need not repeat it.
+  // A server that does not understand the request need not repeat the question.
   if (isResponse && data.readUInt16BE(4) === 0) return (data[3]! & 0x0f) !== 0;
   const asked = (packet: Buffer): string => packet.toString('latin1', HEADER_BYTES, request.length).toLowerCase();
 

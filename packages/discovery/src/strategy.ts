@@ -1,14 +1,14 @@
 /**
- * A strategy is a source of names to try. It only ever adds: a name that is no longer reported stays a member until its
+ * A source of names to try. A strategy only ever adds names: one that is no longer reported stays a member until its
  * link is lost. Membership is not decided here.
  */
 export interface Strategy {
   /**
-   * Reports full node names (`name@host`), now and whenever there is something to report. Our own name is never among
-   * them. Resolves when the first report has been made or has failed.
+   * Reports full node names (`name@host`), now and whenever there are any to report, but never our own. Resolves when
+   * the first report has been made or has failed.
    */
   start(report: (nodes: readonly string[]) => void): Promise<void>;
-  /** Idempotent; nothing is reported afterwards. */
+  /** Stops reporting. Idempotent. */
   stop(): void;
 }
 

@@ -17,11 +17,11 @@ import {
 } from './protocol/wire.js';
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** A node counts as silent this long after the time limit it was given. */
+/** Time beyond its own limit after which a node counts as silent. */
 const GRACE_MS = 1_000;
 /**
- * A stream is lost when nothing arrives in this many checks after its time is over: its node is frozen or gone. Checks are
- * counted instead of time, so that a tool that was itself suspended does not give up at once.
+ * A stream is lost when nothing arrives during this many checks after its time has passed: its node is frozen or gone.
+ * Checks are counted rather than time, so that a tool that was itself suspended does not give up immediately.
  */
 const OVERDUE_LOOKS = 6;
 const LOOK_MS = 1_000;
@@ -30,14 +30,14 @@ export interface ClientOptions {
   system: ActorSystem;
   /** Started as a tool: `tool: true, listen: false`. */
   remote: RemoteActors;
-  /** Name of the linked node: all others are asked through it. */
+  /** Name of the linked node, through which all others are asked. */
   asked: string;
-  /** Name of the caller in the logs of the nodes. */
+  /** Name of the caller in the nodes' logs. */
   tool: string;
 }
 
 export interface AskOptions {
-  /** The node that answers; default: the one where the room or actor lives, or else the asked one. */
+  /** The node that answers. Default: the one where the room or actor lives, otherwise the asked one. */
   node?: string;
   /** Default 5 s. */
   timeoutMs?: number;
@@ -133,7 +133,7 @@ export class InspectionClient {
 
       return { stream, node, limit, withinMs, ended, stop: () => this.#stop(stream) };
     } catch (error) {
-      // A node that was only late opens it all the same.
+      // A node that was merely late would still open it.
       this.#stop(stream);
       this.#streams.delete(stream);
       throw error;
@@ -160,7 +160,7 @@ export class InspectionClient {
     try {
       for (const item of items) if (listening.onItem(item as never, node) === false) return false;
     } catch (error) {
-      // Thrown on, it would end this actor, and with it every other stream.
+      // If it were rethrown, it would end this actor and with it every other stream.
       const { message } = error as Error;
       this.#end({ stream, node, reason: 'failed', message, sent: 0, dropped, costMs: null });
       return false;

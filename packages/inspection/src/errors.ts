@@ -1,13 +1,13 @@
 import type { ErrorCode } from './protocol/wire.js';
 
 /**
- * A request without an answer. Answers throw it on the node, which sends code and message to the tool; the client throws it
- * there again.
+ * A request without an answer. The node throws it and sends code and message to the tool, where the client throws it
+ * again.
  */
 export class InspectionError extends Error {
   override readonly name = 'InspectionError';
   constructor(
-    /** `OFF` (the node answers no tools) and `UNREACHABLE` (the link is gone) come from the client alone. */
+    /** Only the client uses `OFF` (the node answers no tools) and `UNREACHABLE` (the link is gone). */
     readonly code: ErrorCode | 'OFF' | 'UNREACHABLE',
     message: string,
     options?: ErrorOptions,

@@ -10,7 +10,7 @@ import { startMapper, startMember, startTool, type Member, type Tool } from './t
 
 const { requests, streams } = await loadSchemas();
 
-describe('whatever is asked', () => {
+describe('malformed requests and answers', () => {
   let mapper: PortMapperServer;
   let a: Member;
   let tool: Tool;
@@ -33,7 +33,7 @@ describe('whatever is asked', () => {
     if (ok) return true;
     const { error } = rest as Extract<Reply, { ok: false }>;
     expect(ERROR_CODES).toContain(error.code);
-    // Never an accident of ours.
+    // Never an internal fault.
     expect(error).not.toMatchObject({ code: 'FAILED' });
     expect(error.message.length).toBeGreaterThan(5);
     return false;
@@ -56,7 +56,7 @@ describe('whatever is asked', () => {
     },
   );
 
-  test('as values, it is refused with a reason and nothing is opened', async () => {
+  test('refuses arbitrary values with a reason and opens nothing', async () => {
     const mostly = (right: fc.Arbitrary<unknown>) =>
       fc.oneof({ weight: 12, arbitrary: right }, { weight: 1, arbitrary: fc.anything() });
     const asking = fc.record(
@@ -72,7 +72,7 @@ describe('whatever is asked', () => {
       { requiredKeys: ['v', 'tool', 'request'] },
     );
     const { inspector } = a.inspection!;
-    // By day too: the count at the end is too near to its bound for a tenth of them.
+    // All runs by day too: the count at the end would be too close to its bound with a tenth of them.
     const runs = Math.max(625, fuzzRuns(2_500));
     let asked = 0;
     let answered = 0;
@@ -89,7 +89,7 @@ describe('whatever is asked', () => {
     expect(inspector.openStreams).toBe(0);
   }, 60_000);
 
-  test('as terms of another node, the link stays up and the actor too', async () => {
+  test('arbitrary terms from another node end neither the link nor the actor', async () => {
     const { term } = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(
         { maxDepth: 4, withCrossShrink: true },
@@ -129,7 +129,7 @@ describe('whatever is asked', () => {
     expect((await tool.client.ask('hello', {})).answer.mode).toBe('read');
   });
 
-  test('an address that somebody made up takes no items', async () => {
+  test('refuses a sink whose address was made up', async () => {
     const rooms = a.system.at('/rooms')!;
     const sink = { path: rooms.path, key: rooms.key } as SinkRef;
     const request = { kind: 'log-tail' };
@@ -138,12 +138,12 @@ describe('whatever is asked', () => {
     expect(reply).toMatchObject({ ok: false, error: { code: 'BAD_REQUEST' } });
   });
 
-  test('another version is told which one is spoken', async () => {
+  test('tells a tool of another version which one is spoken', async () => {
     const reply = await tool.system.call(target, { type: 'ask', v: 7, tool: 't', node: null, request: { kind: 'ps' } });
     expect(reply).toMatchObject({ ok: false, error: { code: 'NOT_SUPPORTED', message: expect.stringContaining('7') } });
   });
 
-  test('a member that answers nonsense is listed as unreachable, with what is wrong', async () => {
+  test('lists a member with an invalid answer as unreachable, with the reason', async () => {
     const odd = await startMember('odd', mapper, { seeds: [a.name] });
     try {
       await until(() => a.node.nodes().includes(odd.name));

@@ -48,12 +48,12 @@ export type {
 export type { Inspection } from './inspection.js';
 export type { InspectionParts } from './parts.js';
 
-/** Starts the answering side of a node. Loaded on demand, so that a tool starts faster. */
+/** Starts the answering side of a node. Loaded on demand, so that tools start faster. */
 export async function startInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
   const { start } = await import('./inspection.js');
 
   return start(parts, mode);
 }
 
-/** Schemas of all requests, answers and items. Loaded on demand, so that a tool starts faster. */
+/** Schemas of all requests, answers and items. Loaded on demand, so that tools start faster. */
 export const loadSchemas = () => import('./protocol/schemas.js');

@@ -18,16 +18,16 @@ import { Inspector } from './inspector/inspector.js';
 import { Redactor } from './inspector/redact.js';
 
 export interface Inspection {
-  /** Answers callers inside this process too, such as the functions for Erlang. */
+  /** Also answers callers inside this process, such as the functions for Erlang. */
   readonly inspector: Inspector;
   /** Undoes the changes made by tools, ends all streams and stops answering. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Mailbox limit: a tool asks only a few requests at a time. */
+/** Mailbox limit; a tool only asks a few requests at a time. */
 const MAX_WAITING = 1_000;
 
-/** Starts to answer tools, under the registered name `inspection`. */
+/** Starts answering tools under the registered name `inspection`. */
 export function start(parts: InspectionParts, mode: InspectionMode): Inspection {
   const sources = sourcesOf(parts);
   const { system, remote, self, log, members, rooms, placement } = sources;
@@ -89,7 +89,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
   };
 }
 
-/** Answers when ready, so a slow request does not delay the next one. */
+/** Answers as soon as a result is ready, so that a slow request does not delay the next one. */
 function behaviour(inspector: Inspector): Behaviour<InspectionProtocol, null> {
   return {
     kind: 'inspection',

@@ -42,27 +42,27 @@ async function open(node: string, fields: Partial<SocketWorld> = {}): Promise<Lo
   return local;
 }
 
-test('a socket is in a folder of its user alone, and is found there', async () => {
+test('the socket is in a folder that only its user can open, and is found there', async () => {
   const path = join(root, 'run-time/bloom/a@desk.sock');
   expect(await open('a@desk')).toMatchObject({ path });
   expect(statSync(join(root, 'run-time/bloom')).mode & 0o777).toBe(0o700);
   expect(await findLocalSockets(world)).toEqual([{ node: 'a@desk', path }]);
 });
 
-test('without a folder of the user, or with a relative one, it is below the resources', async () => {
+test('without a folder of the user, or with a relative one, the socket is below the resources', async () => {
   expect(await open('a@desk', { runtimePath: null })).toMatchObject({ path: join(root, 'resources/run/a@desk.sock') });
   expect(await open('b@desk', { runtimePath: 'x' })).toMatchObject({ path: join(root, 'resources/run/b@desk.sock') });
   expect(await findLocalSockets(world)).toHaveLength(2);
 });
 
-test('the path of resources may be too long for a socket', async () => {
+test('uses another folder when the path of the resources is too long for a socket', async () => {
   const resourcesPath = join(root, 'r'.repeat(90));
   mkdirSync(resourcesPath);
   const path = join(root, `tmp/bloom-${uid}/a@desk.sock`);
   expect(await open('a@desk', { runtimePath: null, resourcesPath })).toMatchObject({ path });
 });
 
-test('a folder that others can enter, or that is a link, is neither used nor searched', async () => {
+test('neither uses nor searches a folder that others can enter or that is a link', async () => {
   const shared = join(root, 'run-time/bloom');
   mkdirSync(shared);
   chmodSync(shared, 0o755);
@@ -76,17 +76,17 @@ test('a folder that others can enter, or that is a link, is neither used nor sea
     ],
   });
   writeFileSync(join(shared, 'a@desk.sock'), '');
-  // Root is not misled by others: it can be, and may ask everybody.
+  // Search as a user other than root, who may ask every node and skips this check.
   expect(await findLocalSockets({ ...world, uid: uid + 1 })).toEqual([]);
 });
 
-test('a socket that a dead process has left is replaced, one of a living process is not', async () => {
+test('replaces the socket of a dead process, but not that of a living one', async () => {
   const path = join(root, 'run-time/bloom/a@desk.sock');
   await open('a@desk');
   expect(await open('a@desk', { resourcesPath: '/nonexistent', temporaryPath: '/nonexistent' })).toMatchObject({
     reasons: [expect.stringContaining('another process listens there'), expect.anything(), expect.anything()],
   });
-  // What is left of a process that was killed: the file of a socket on which nothing listens.
+  // What a killed process leaves behind: a socket file on which nothing listens.
   const left = join(root, 'run-time/bloom/left.sock');
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(left, resolve));

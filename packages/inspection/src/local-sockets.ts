@@ -1,6 +1,6 @@
 /**
- * Where nodes and tools of one user meet on one machine: Unix sockets in a folder that only this user can open. Opening a
- * socket is the permission to ask; there is no cookie.
+ * Where nodes and tools of one user meet on one machine: Unix sockets in a folder that only this user can open. Access
+ * to the socket is the permission to ask; there is no cookie.
  */
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
@@ -18,14 +18,17 @@ export interface SocketWorld {
   readonly uid: number;
 }
 
-/** Longest path of a Unix socket on every system, without its final zero (`sun_path` of unix(4): 104 bytes on macOS, 108 on Linux). */
+/**
+ * Maximum path length of a Unix socket on every system, without the final zero (`sun_path` of unix(4): 104 bytes on
+ * macOS, 108 on Linux).
+ */
 const MAX_PATH_BYTES = 103;
 const SUFFIX = '.sock';
 
-/** Returns the folders in which a node may open its socket, the preferred one first. */
+/** Returns the folders in which a node may open its socket, preferred first. */
 function socketFolders(world: SocketWorld): string[] {
   const { runtimePath, resourcesPath } = world;
-  // The specification of XDG_RUNTIME_DIR: a relative path is ignored.
+  // According to the specification of XDG_RUNTIME_DIR, a relative path is ignored.
   const runtime = runtimePath !== null && isAbsolute(runtimePath) ? [join(runtimePath, 'bloom')] : [];
 
   return [...runtime, join(resourcesPath, 'run'), temporaryFolder(world)];
@@ -35,10 +38,10 @@ function temporaryFolder({ temporaryPath, uid }: SocketWorld): string {
   return join(temporaryPath, `bloom-${uid}`);
 }
 
-/** A listening socket, or why no folder allowed one. */
+/** A listening socket, or the reason why no folder allowed one. */
 export type LocalServer = { readonly path: string; readonly server: Server } | { readonly reasons: readonly string[] };
 
-/** Listens on `<node>.sock` in the first folder that allows it. A socket whose process has died is replaced. */
+/** Listens on `<node>.sock` in the first folder that allows it. Replaces a socket whose process has died. */
 export async function openLocalServer(node: string, world: SocketWorld): Promise<LocalServer> {
   const reasons: string[] = [];
   for (const folder of socketFolders(world)) {
@@ -56,29 +59,29 @@ export async function openLocalServer(node: string, world: SocketWorld): Promise
 }
 
 export interface LocalSocket {
-  /** Name of the node, as its file says. */
+  /** Name of the node according to the file name. */
   readonly node: string;
   readonly path: string;
 }
 
-/** Returns the sockets that this user may open, those of dead processes included. */
+/** Returns the sockets that this user may open, including those of dead processes. */
 export async function findLocalSockets(world: SocketWorld): Promise<LocalSocket[]> {
   const sockets: LocalSocket[] = [];
   for (const folder of socketFolders(world)) {
     try {
-      // Root may ask the nodes of every user. In a folder for all users, anyone could make one for root.
+      // Root may ask the nodes of every user. In a folder open to all users, anyone could create one for root.
       if (world.uid !== 0 || folder === temporaryFolder(world)) await checkPrivate(folder, world.uid);
       const names = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX)).toSorted();
       sockets.push(...names.map((name) => ({ node: name.slice(0, -SUFFIX.length), path: join(folder, name) })));
     } catch {
-      // Not there, or not for this user.
+      // The folder does not exist or is not for this user.
     }
   }
 
   return sockets;
 }
 
-/** @throws Error unless the folder is there then, and only its owner, this user, can enter it */
+/** Creates the folder if missing. @throws Error unless only its owner, this user, can enter it */
 async function makePrivate(folder: string, uid: number): Promise<void> {
   await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
@@ -87,7 +90,7 @@ async function makePrivate(folder: string, uid: number): Promise<void> {
 }
 
 async function checkPrivate(folder: string, uid: number): Promise<void> {
-  // Not stat: in a folder for all users, a link could lead anywhere.
+  // Not stat: in a folder open to all users, a link could lead anywhere.
   const info = await lstat(folder);
   if (!info.isDirectory()) throw new Error('it is no folder');
   if (info.uid !== uid) throw new Error(`it belongs to the user ${info.uid}, not to ${uid}`);
@@ -95,7 +98,7 @@ async function checkPrivate(folder: string, uid: number): Promise<void> {
   if ((mode & 0o077) !== 0) throw new Error(`it is open to other users (mode 0${mode.toString(8)})`);
 }
 
-/** @throws Error when the path is too long or a living process listens there */
+/** Removes a leftover socket. @throws Error when the path is too long or a living process listens there */
 async function makeRoom(path: string): Promise<void> {
   const bytes = Buffer.byteLength(path);
   if (bytes > MAX_PATH_BYTES) throw new Error(`the path of a socket has at most ${MAX_PATH_BYTES} bytes, not ${bytes}`);

@@ -4,7 +4,7 @@ import { until } from '@bloom/time/testing';
 import { loadSchemas, type RequestKind } from './index.js';
 import { startMapper, startMember, startTool, type Member, type MemberOptions, type Tool } from './testing/nodes.js';
 
-describe('a node', () => {
+describe('the modes of a node', () => {
   let mapper: PortMapperServer;
   let running: { stop(): Promise<void> }[] = [];
 
@@ -27,7 +27,7 @@ describe('a node', () => {
     return started;
   };
 
-  test('that may be read only injects no faults, and says so', async () => {
+  test('a read-only node refuses to inject faults and says why', async () => {
     const a = await member('a', { mode: 'read' });
     const { requests } = await loadSchemas();
     const changing = (Object.keys(requests) as RequestKind[]).filter((kind) => 'changes' in requests[kind]);
@@ -49,7 +49,7 @@ describe('a node', () => {
     expect((await client.ask('actors', {})).answer.total).toBeGreaterThan(1);
   });
 
-  test('that may be read only is drained all the same, as an upgrade needs it', async () => {
+  test('a read-only node can still be drained, as upgrades require', async () => {
     const a = await member('a', { mode: 'read' });
     const { client } = await toolOn(a);
     await client.ask('drain', {});
@@ -58,7 +58,7 @@ describe('a node', () => {
     expect(a.local.draining).toBe(false);
   });
 
-  test('that is off answers nobody, and the tool knows', async () => {
+  test('a node with inspection off answers no tools, and the tool learns why', async () => {
     const a = await member('a');
     const b = await member('b', { mode: 'off', seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);
@@ -73,7 +73,7 @@ describe('a node', () => {
     });
   });
 
-  test('never counts a tool, tells nobody of it, and places nothing on it', async () => {
+  test('a tool is never counted, announced or given rooms', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
@@ -91,7 +91,7 @@ describe('a node', () => {
     expect(a.node.events.last()).toHaveLength(events);
   });
 
-  test('cuts a link for a while, joins again by itself, and both are told of', async () => {
+  test('a cut link comes back automatically, and both events are reported', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     const c = await member('c', { seeds: [a.name] });
@@ -118,7 +118,7 @@ describe('a node', () => {
     expect(types).toContain('healed');
   });
 
-  test('says that the cluster is split while it misses a member, which has not left', async () => {
+  test('a cluster that misses a member which has not left is reported as split', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
@@ -139,7 +139,7 @@ describe('a node', () => {
     expect((await client.ask('cluster', {})).answer.verdict).toBe('whole');
   });
 
-  test('that does not answer is listed as unreachable, before the tool gives up', async () => {
+  test('a silent node is listed as unreachable before the tool gives up', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);
@@ -152,7 +152,7 @@ describe('a node', () => {
     await expect(client.ask('ps', {}, { node: b.name, timeoutMs: 400 })).rejects.toMatchObject({ code: 'TIMEOUT' });
   });
 
-  test('and may have what is asked for: nobody says that it does not exist', async () => {
+  test('a silent member may have the requested actor or room, so the others do not deny that it exists', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);

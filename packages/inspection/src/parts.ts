@@ -16,10 +16,10 @@ export interface InspectionParts {
   node: DistributionNode;
   /** The rooms of this node. */
   rooms: LocalRooms;
-  /** undefined without a cluster. */
+  /** Undefined without a cluster. */
   clusterRooms: ClusterRooms | undefined;
   engine: MediaEngine;
-  /** Tools can read its lines when it is a `Logger`. */
+  /** Tools can read its lines if it is a `Logger`. */
   log: Log;
   /** Values that must never be shown. */
   secrets: readonly string[];
@@ -97,7 +97,7 @@ function clusterEvent({ at, event, node, detail }: NodeEvent, { name }: Distribu
   return { at, seenBy: name, type: event, node, reason: detail === '' ? null : detail };
 }
 
-/** True for the log of a running node; tests may have a simpler one. */
+/** True for the log of a running node; tests may use a simpler one. */
 function isLogger(log: Log): log is Logger & LogSource {
   return 'recent' in log && 'setLevel' in log;
 }

@@ -35,7 +35,7 @@ describe('requests', () => {
     await mapper?.close();
   });
 
-  /** Asks, and compares the answer with its schema: nothing missing, nothing of another type, nothing unheard of. */
+  /** Asks, and checks that the answer matches its schema exactly. */
   const ask = async <K extends RequestKind>(kind: K, fields: RequestFields<K>, node?: string) => {
     const reply = await tool.client.ask(kind, fields, node === undefined ? {} : { node });
     const { requests } = await loadSchemas();
@@ -53,7 +53,7 @@ describe('requests', () => {
     return [(error as InspectionError).code, (error as Error).message];
   };
 
-  test('hello tells who answers and what may be asked', async () => {
+  test('hello reports who answers and what can be asked', async () => {
     const { node, answer } = await ask('hello', {});
     expect(node).toBe(a.name);
     expect(answer).toMatchObject({ node: a.name, version: '1.2.3', protocol: 1, mode: 'full', pid: process.pid });
@@ -62,7 +62,7 @@ describe('requests', () => {
     expect((await ask('hello', {}, b.name)).answer.node).toBe(b.name);
   });
 
-  test('nodes come with their figures, the tool is none of them', async () => {
+  test('nodes are listed with their figures, without the tool', async () => {
     const { answer } = await ask('nodes', {});
     expect(answer.nodes.map(({ name }) => name)).toEqual([a.name, b.name]);
     expect(answer.nodes.map(({ links }) => links)).toEqual([
@@ -76,7 +76,7 @@ describe('requests', () => {
     expect(answer.unreachable).toEqual([]);
   });
 
-  test('the cluster is whole when all see all', async () => {
+  test('the cluster is whole when every node sees every other', async () => {
     const { answer } = await ask('cluster', {});
     expect(answer).toMatchObject({ verdict: 'whole', missing: [], groups: [[a.name, b.name]] });
     const links = answer.views[0]?.links ?? [];
@@ -84,7 +84,7 @@ describe('requests', () => {
     expect(links.find(({ node }) => node === b.name)).toMatchObject({ kind: 'member', state: 'up' });
   });
 
-  test('actors are listed as a tree, with rates when looked at twice', async () => {
+  test('actors are listed as a tree, with rates when sampled twice', async () => {
     const { answer } = await ask('actors', { match: 'rooms*', sampleMs: 50 });
     expect(answer.actors.map(({ path }) => path)).toContain('/rooms');
     expect(answer.actors.every(({ inPerS }) => inPerS !== null)).toBe(true);
@@ -94,7 +94,7 @@ describe('requests', () => {
     expect(few.answer.matched).toBeGreaterThan(1);
   });
 
-  describe('an actor', () => {
+  describe('requests about an actor', () => {
     type Counter = {
       add: (message: { by: number; password: string }) => number;
       fail: (message: object) => void;
@@ -127,7 +127,7 @@ describe('requests', () => {
       return { ref, id: ref.path };
     };
 
-    test('is found on whichever node it lives', async () => {
+    test('finds an actor on whichever node it lives', async () => {
       const { ref, id } = spawned();
       await b.system.call(ref, { type: 'add', by: 1, password: 'p' });
       await b.system.call(ref, { type: 'fail' }).catch(() => {});
@@ -145,7 +145,7 @@ describe('requests', () => {
       ]);
     });
 
-    test('shows its state cut, and without secrets', async () => {
+    test('shows the state of an actor cut to the limits and without secrets', async () => {
       const { id } = spawned();
       const { answer } = await ask('state', { id, depth: 3 });
       expect(answer).toMatchObject({
@@ -161,12 +161,12 @@ describe('requests', () => {
       expect((await ask('state', { id, path: 'token' })).answer.state).toBe('********');
     });
 
-    test('that shows no state says so', async () => {
+    test('reports that an actor shows no state', async () => {
       const { answer } = await ask('state', { id: 'inspection' });
       expect(answer).toMatchObject({ shown: false, state: null });
     });
 
-    test('that is suspended shows what waits for it, and goes on by itself', async () => {
+    test('a suspended actor shows its waiting messages and resumes automatically', async () => {
       const { ref, id } = spawned();
       const { answer } = await ask('suspend', { id, forMs: 1_500 });
       expect(answer.path).toBe(ref.path);
@@ -191,7 +191,7 @@ describe('requests', () => {
       );
     });
 
-    test('goes on when it is told to', async () => {
+    test('resumes a suspended actor on request', async () => {
       const { ref, id } = spawned();
       await ask('suspend', { id, forMs: 60_000 });
       expect((await ask('resume', { id })).answer.wasSuspended).toBe(true);
@@ -200,7 +200,7 @@ describe('requests', () => {
       expect((await ask('faults', {}, b.name)).answer.faults).toEqual([]);
     });
 
-    test('can be killed as if it had failed', async () => {
+    test('kills an actor as if it had failed', async () => {
       const { ref, id } = spawned();
       await ask('kill', { id, reason: 'to see what happens' });
       await until(() => b.system.info(ref)?.restarts === 1);
@@ -211,19 +211,19 @@ describe('requests', () => {
       });
     });
 
-    test('that answers the tools is left alone', async () => {
+    test('refuses to change the actor that answers the tools', async () => {
       expect((await refusal(ask('suspend', { id: 'inspection', forMs: 1_000 })))[0]).toBe('BAD_REQUEST');
       expect((await refusal(ask('kill', { id: '/inspection' })))[0]).toBe('BAD_REQUEST');
     });
 
-    test('of several nodes has to be named with its node before it is touched', async () => {
+    test('a change to an actor that exists on several nodes requires the name of the node', async () => {
       const twins = [a, b].map(({ system }) => system.spawn(counter, { name: 'twin' }));
       expect((await ask('actor', { id: 'twin' })).node).toBe(a.name);
       expect((await ask('actor', { id: 'twin' }, b.name)).node).toBe(b.name);
       for (const [i, member] of [a, b].entries()) await member.system.stop(twins[i]!);
     });
 
-    test('takes part in a request that is followed across nodes', async () => {
+    test('follows a request across nodes through its actors', async () => {
       const { ref } = spawned();
       b.system.register('adder', ref);
       const target = a.remote.remote(b.name, 'adder', COUNTER);
@@ -241,7 +241,7 @@ describe('requests', () => {
     });
   });
 
-  test('a process shows its figures', async () => {
+  test('reports the figures of a process', async () => {
     const { answer } = await ask('ps', {}, b.name);
     expect(answer.pid).toBe(process.pid);
     expect(answer.memory.rssBytes).toBeGreaterThan(1e7);
@@ -252,8 +252,8 @@ describe('requests', () => {
     }
   });
 
-  describe('rooms', () => {
-    test('of all nodes are found, with their peers, whoever is asked', async () => {
+  describe('requests about rooms', () => {
+    test('finds the rooms of all nodes with their peers, whichever node is asked', async () => {
       const { room } = await b.rooms.createRoom({
         ...defaultRoomConfig,
         roomId: 'kitchen',
@@ -315,7 +315,7 @@ describe('requests', () => {
       await b.rooms.deleteRoom('kitchen');
     });
 
-    test('are explained by the node that placed them', async () => {
+    test('the node that placed a room explains its decision', async () => {
       const { room } = await b.cluster.createRoom({ ...defaultRoomConfig, roomId: 'attic' });
       const { answer } = await ask('placement-explain', { room: room.id });
       expect(answer).toMatchObject({ room: 'attic', asked: b.name, policy: 'least-loaded', conflicts: [] });
@@ -332,7 +332,7 @@ describe('requests', () => {
     });
   });
 
-  test('a drained node takes no rooms until its time is over', async () => {
+  test('a drained node takes no rooms until its time has passed', async () => {
     const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });
     expect(b.local.draining).toBe(true);
@@ -351,7 +351,7 @@ describe('requests', () => {
     expect(b.node.events.last(4).map(({ event }) => event)).toEqual(['draining', 'undrained', 'draining', 'undrained']);
   });
 
-  test('the log is read, and louder for a while', async () => {
+  test('reads the log and raises its level for a while', async () => {
     b.log.debug('too.quiet');
     b.log.warn('kettle.boils', { room: 'Kitchen', cookie: COOKIE, note: `x ${SECRET}` });
     const { lines } = (await ask('logs', { match: 'KETTLE', level: 'warning' }, b.name)).answer;
@@ -367,14 +367,14 @@ describe('requests', () => {
     await until(() => b.log.level === 'info');
   });
 
-  test('as many at once as the node can bear are answered, the others told so', async () => {
+  test('answers as many simultaneous requests as a node allows, and refuses the others as busy', async () => {
     const code = ({ code: why }: InspectionError): string => why;
     const asked = Array.from({ length: 80 }, () => tool.client.ask('actors', { sampleMs: 200 }).catch(code));
     expect((await Promise.all(asked)).filter((answer) => answer === 'BUSY')).toHaveLength(16);
     await ask('hello', {});
   });
 
-  test('what cannot be answered is refused with a reason', async () => {
+  test('refuses what it cannot answer with a reason', async () => {
     expect(await refusal(ask('actors', { limit: 0 }))).toEqual(['BAD_REQUEST', expect.stringContaining('limit')]);
     expect((await refusal(ask('node', {}, 'z@127.0.0.1')))[0]).toBe('UNKNOWN_NODE');
     expect((await refusal(ask('link-cut', { to: 'z@127.0.0.1', forMs: 1_000 })))[0]).toBe('UNKNOWN_NODE');

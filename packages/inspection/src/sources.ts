@@ -18,7 +18,7 @@ export interface RoomsSource {
 }
 
 export interface PlacementSource {
-  /** The last decisions of this node, oldest first. */
+  /** The latest decisions of this node, oldest first. */
   decisions(): readonly (PlacementDecision & { requestId?: string | null })[];
   /** Surveys all nodes without creating or reserving anything. */
   dryRun(): Promise<PlacementDecision>;
@@ -28,7 +28,7 @@ export type LinkLine = AnswerOf<'links'>['links'][number];
 
 export interface LinksSource {
   list(): readonly LinkLine[];
-  /** Cuts the link to a node for this long. */
+  /** Cuts the link to a node for `ms`. */
   cut(node: string, ms: number): void;
 }
 
@@ -38,7 +38,7 @@ export type ClusterEvent = ItemOf<'cluster-events'>;
 export interface EventsSource {
   /** Oldest first. */
   last(count: number): readonly ClusterEvent[];
-  /** Returns the function that unsubscribes. */
+  /** Returns a function that unsubscribes. */
   follow(listener: (event: ClusterEvent) => void): () => void;
   record(type: ClusterEvent['type'], node: string, reason: string): void;
 }
@@ -58,7 +58,7 @@ export interface InspectionSources {
   startedAt: number;
   system: ActorSystem;
   remote: RemoteActors;
-  /** Members with a link now, without this node. */
+  /** Members with a live link, without this node. */
   members(): readonly string[];
   rooms: RoomsSource;
   placement: PlacementSource;

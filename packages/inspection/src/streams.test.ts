@@ -37,7 +37,7 @@ describe('streams', () => {
     await a?.stop();
     await mapper?.close();
   });
-  // Whatever ends a stream, nothing of it may stay.
+  // Whatever ends a stream, nothing of it may remain.
   afterEach(async () => {
     await until(() => [a, b].every(({ inspection }) => inspection?.inspector.openStreams === 0));
     await until(() => [a, b].every(({ system }) => system.list({ limit: 1_000, match: isRelay }).length === 0));
@@ -59,7 +59,7 @@ describe('streams', () => {
     return { stream, items };
   };
 
-  test('an item that the tool cannot take ends the stream, and no other one', async () => {
+  test('an item that the tool cannot handle ends its stream, but no other one', async () => {
     const fields = { match: onA.path, limit: 2, type: 'say' };
     const other = await collect('trace', fields);
     const { ended } = await tool.client.stream('trace', fields, {
@@ -76,10 +76,10 @@ describe('streams', () => {
   describe.each([
     ['of the asked node', () => a, () => onA],
     ['of another node, through the asked one', () => b, () => onB],
-  ])('a trace %s', (_where, member, ref) => {
+  ])('tracing an actor %s', (_where, member, ref) => {
     const say = (text: string) => member().system.call(ref(), { type: 'say', text, secret: 'sesame' });
 
-    test('shows messages without secrets and ends at its limit', async () => {
+    test('a trace shows messages without secrets and ends at its limit', async () => {
       const { stream, items } = await collect('trace', { match: ref().path, limit: 2, type: 'say' });
       expect(stream).toMatchObject({ node: member().name, limit: 2, withinMs: 10_000 });
       member().system.cast(ref(), { type: 'other' });
@@ -102,12 +102,12 @@ describe('streams', () => {
       ]);
     });
 
-    test('ends when its time is over', async () => {
+    test('a trace ends when its time has passed', async () => {
       const { stream } = await collect('trace', { match: ref().path, withinMs: 60 });
       expect(await stream.ended).toMatchObject({ reason: 'time', sent: 0 });
     });
 
-    test('ends when the tool has enough', async () => {
+    test('a trace ends when the tool has enough', async () => {
       const { stream, items } = await collect('trace', { match: ref().path, withinMs: 60_000 });
       await say('one');
       await until(() => items.length === 1);
@@ -115,7 +115,7 @@ describe('streams', () => {
       expect(await stream.ended).toMatchObject({ reason: 'stopped', sent: 1 });
     });
 
-    test('ends with the tool', async () => {
+    test('a trace ends with the tool', async () => {
       const other = await startTool(a, mapper, 'bloomctl-2-test');
       await collect('trace', { match: ref().path, withinMs: 60_000, limit: 1_000 }, undefined, other);
       expect(member().inspection?.inspector.openStreams).toBe(1);
@@ -125,7 +125,7 @@ describe('streams', () => {
     });
   });
 
-  test('a flood is shown up to its limit, the rest is counted', async () => {
+  test('a flood is shown up to its limit, and the rest is counted', async () => {
     const { stream, items } = await collect('trace', { match: 'here', limit: 10_000, withinMs: 60_000 });
     let sent = 0;
     while (sent < 3_000) {
@@ -137,10 +137,11 @@ describe('streams', () => {
     const end = await stream.ended;
     expect(items.length).toBeGreaterThan(0);
     expect(end.dropped).toBeGreaterThan(0);
-    expect([end.sent, end.sent + end.dropped]).toEqual([items.length, sent]);
+    expect(end.sent).toBe(items.length);
+    expect(end.sent + end.dropped).toBe(sent);
   });
 
-  test('a pattern traces several actors, an unknown actor is refused', async () => {
+  test('a pattern traces several actors, and an unknown actor is refused', async () => {
     const { stream, items } = await collect('trace', { match: '*here', limit: 2 }, b.name);
     await b.system.call(onB, { type: 'say', text: 'x' });
     await b.system.call(onB, { type: 'say', text: 'y' });
@@ -149,7 +150,7 @@ describe('streams', () => {
     await expect(collect('trace', { match: 'nobody' })).rejects.toMatchObject({ code: 'UNKNOWN_ACTOR' });
   });
 
-  test('the log is followed', async () => {
+  test('follows the log', async () => {
     b.log.info('before.that');
     const { stream, items } = await collect('log-tail', { level: 'info', match: 'that', backlog: 1, limit: 3 }, b.name);
     b.log.debug('not.that');
@@ -161,7 +162,7 @@ describe('streams', () => {
     expect(items[1]?.fields['api_token']).toBe('********');
   });
 
-  test('the busiest actors are shown again and again', async () => {
+  test('shows the busiest actors repeatedly', async () => {
     const { stream, items } = await collect('top', { everyMs: 250, limit: 2, actors: 3, sort: 'in' }, b.name);
     for (let i = 0; i < 50; i++) b.system.cast(onB, { type: 'other' });
     expect(await stream.ended).toMatchObject({ reason: 'limit', sent: 2 });
@@ -172,7 +173,7 @@ describe('streams', () => {
     expect(items[0]?.rssBytes).toBeGreaterThan(1e7);
   });
 
-  test('what happens to the cluster is told', async () => {
+  test('reports cluster events', async () => {
     const { stream, items } = await collect('cluster-events', { limit: 4 });
     const c = await startMember('c', mapper, { seeds: [a.name] });
     await until(() => items.length === 1);
@@ -189,7 +190,7 @@ describe('streams', () => {
     ]);
   });
 
-  test.each(['cpu', 'heap'] as const)('a %s profile comes whole, one at a time', async (what) => {
+  test.each(['cpu', 'heap'] as const)('delivers a complete %s profile, one at a time', async (what) => {
     const { stream, items } = await collect('profile', { what, forMs: 200 }, b.name);
     await expect(collect('profile', { what, forMs: 200 }, b.name)).rejects.toMatchObject({ code: 'BUSY' });
     expect(await stream.ended).toMatchObject({ reason: 'complete', dropped: 0 });
@@ -202,7 +203,7 @@ describe('streams', () => {
     expect(await last.stream.ended).toMatchObject({ reason: 'complete' });
   });
 
-  test.each(['a', 'b'] as const)('a stream of %s that opens after its tool gave up ends', async (name) => {
+  test.each(['a', 'b'] as const)('a stream of %s that opens after its tool gave up is ended', async (name) => {
     const member = { a, b }[name];
     const inspection = member.system.whereis('inspection')!;
     member.system.suspend(inspection);
@@ -216,7 +217,7 @@ describe('streams', () => {
     await member.system.idle();
   });
 
-  test('a capture begins with the header of a file, and ends with its time or the peer', async () => {
+  test('a capture starts with a file header and ends with its time or its peer', async () => {
     const { room } = await b.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const peer = await joinRoom(b, room.id);
     const { stream, items } = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 200 });
@@ -230,14 +231,14 @@ describe('streams', () => {
     await expect(collect('pcap', { room: room.id, peer: 'nobody' })).rejects.toMatchObject({ code: 'UNKNOWN_PEER' });
     await expect(collect('pcap', { room: 'hall', peer: 'x' })).rejects.toMatchObject({ code: 'UNKNOWN_ROOM' });
     const again = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 60_000 });
-    // It would take packets from the first one.
+    // A second capture would take packets from the first.
     await expect(collect('pcap', { room: room.id, peer: peer.id })).rejects.toMatchObject({ code: 'BUSY' });
     await b.rooms.deleteRoom(room.id);
     const end = await again.stream.ended;
     expect(['complete', 'failed']).toContain(end.reason);
   });
 
-  test('a media worker that is not there is not profiled', async () => {
+  test('refuses to profile a media worker that does not exist', async () => {
     await expect(collect('profile', { what: 'cpu', thread: 'media-1' })).rejects.toMatchObject({
       code: 'BAD_REQUEST',
       message: expect.stringContaining('media worker'),
@@ -245,7 +246,7 @@ describe('streams', () => {
     await expect(collect('profile', { what: 'cpu', thread: 'media-0' })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   });
 
-  test('streams through a node that goes are told as lost', async () => {
+  test('streams through a node that stops end as lost', async () => {
     const c = await startMember('c', mapper, { seeds: [a.name] });
     await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
     const through = await collect('log-tail', {}, c.name);
@@ -253,14 +254,14 @@ describe('streams', () => {
     const own = await collect('log-tail', {}, undefined, direct);
     const relayed = await collect('log-tail', {}, b.name, direct);
     await c.stop();
-    // The node that is gone, and not the one that tells of it.
+    // Names the lost node rather than the one that reports the loss.
     expect(await through.stream.ended).toMatchObject({ reason: 'lost', node: c.name });
     expect(await own.stream.ended).toMatchObject({ reason: 'lost' });
     expect(await relayed.stream.ended).toMatchObject({ reason: 'lost' });
     await direct.stop();
   });
 
-  test('there is an end to the number of streams', async () => {
+  test('limits the number of streams', async () => {
     const open = await Promise.all(Array.from({ length: 32 }, () => collect('log-tail', {})));
     await expect(collect('log-tail', {})).rejects.toMatchObject({ code: 'BUSY' });
     for (const { stream } of open) stream.stop();

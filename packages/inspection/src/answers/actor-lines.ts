@@ -7,12 +7,12 @@ import type { AnswerOf } from '../protocol/types.js';
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
 export type ActorSort = 'path' | 'queue' | 'in' | 'out' | 'busy' | 'p99' | 'restarts' | 'failed' | 'age';
 
-/** Maximum number of actors sampled for one answer: a sample takes 3 us. */
+/** Maximum number of actors sampled for one answer; each sample takes 3 us. */
 const MAX_LOOKED_AT = 20_000;
-/** An actor is behind when its oldest message has been waiting for this long. */
+/** An actor is behind when its oldest message has been waiting this long. */
 const BEHIND_MS = 1_000;
 
-/** Returns the actor of an id. @throws InspectionError UNKNOWN_ACTOR */
+/** Returns the actor with the id. @throws InspectionError UNKNOWN_ACTOR */
 export function actorOf(system: ActorSystem, id: string): AnyRef {
   const ref = findActor(system, id);
   if (ref === undefined) throw new InspectionError('UNKNOWN_ACTOR', `there is no actor ${id}`);
@@ -31,7 +31,7 @@ export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
   return numbered?.key === path ? numbered : undefined;
 }
 
-/** Samples actors. The second sample has rates. */
+/** Samples actors. Rates are available from the second sample on. */
 export class ActorLook {
   readonly #system: ActorSystem;
   readonly #match: ((path: string) => boolean) | undefined;
@@ -46,7 +46,7 @@ export class ActorLook {
     this.#clock = clock;
   }
 
-  /** Returns the matching actors, with rates since the sample before. */
+  /** Returns the matching actors, with rates since the previous sample. */
   look(): { lines: ActorLine[]; sampledMs: number | null } {
     const match = this.#match;
     const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
@@ -92,7 +92,7 @@ export class ActorLook {
   }
 }
 
-/** Sorts worst first, or by path in the order of a tree. */
+/** Sorts worst first, or by path in tree order. */
 export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] {
   const value = (line: ActorLine): number => {
     switch (by) {

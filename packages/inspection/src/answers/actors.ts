@@ -9,7 +9,7 @@ import { INSPECTION_ACTOR } from '../protocol/wire.js';
 import { ActorLook, actorOf, round, sorted } from './actor-lines.js';
 import type { FaultBook } from './fault-book.js';
 
-/** Time limit for members to report the hops of a request. */
+/** Time that members have to report the hops of a request. */
 const HOPS_TIMEOUT_MS = 2_000;
 
 export interface ActorAnswersOptions {
@@ -46,7 +46,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       .hops(id)
       .slice(-limit)
       .map(({ at, where, what, waitedMs, ranMs }) => ({
-        // A face reports a hop when it is done, so that is its time.
+        // A face reports a hop when it has finished, so its time is the end.
         at: waitedMs === null ? at + (ranMs ?? 0) : at,
         node: options.self,
         actor: where,
@@ -151,7 +151,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       const all = [
         ...own,
         ...answers.flatMap(({ answer, answeredAt, tookMs }) => {
-          // Converted to this node's clock, assuming the answer was made half way.
+          // Converts to this node's clock, assuming that the answer was made halfway.
           const ahead = answer.now - (answeredAt - tookMs / 2);
           return answer.hops.map((hop) => ({ ...hop, at: hop.at - ahead }));
         }),
@@ -228,7 +228,7 @@ export function actorProducers({
   };
 }
 
-/** Shows a message without its type, which has a column of its own. */
+/** Shows a message without its type, which has its own column. */
 function payload(redactor: Redactor, message: unknown, cut: { depth: number; bytes: number }): unknown {
   if (typeof message !== 'object' || message === null) return redactor.show(message, cut).value;
   const fields = Object.fromEntries(Object.entries(message).filter(([name]) => name !== 'type'));

@@ -5,13 +5,13 @@ import { fileHeader, record } from '../process/pcap.js';
 import type { InspectionSources } from '../sources.js';
 import { transportOf } from './peer-rates.js';
 
-/** The media engine buffers one megabyte of headers between two readings. */
+/** Reading interval: the media engine buffers one megabyte of headers between two readings. */
 const READ_EVERY_MS = 50;
-/** Stands for an unknown address. */
+/** Placeholder for an unknown address. */
 const NOWHERE = { address: '0.0.0.0', port: 0 };
 
 export function captureProducers({ rooms, self, log }: InspectionSources): Producers {
-  /** Peers with a capture, by room: a second one would take packets from the first, and end it. */
+  /** Peers with a running capture, by room. A second capture would take packets from the first and end it. */
   const captured = new Set<string>();
 
   return {

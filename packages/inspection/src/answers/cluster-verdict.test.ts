@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { LinkLine } from '../sources.js';
 import { judge } from './cluster-verdict.js';
 
-/** `a: b c!` = a says that b is up and c is down. */
+/** Builds views: in `a: b c!`, a reports that b is up and c is down. */
 function views(...lines: string[]) {
   return lines.map((line) => {
     const [node = '', rest = ''] = line.split(':');
@@ -21,13 +21,13 @@ function views(...lines: string[]) {
   });
 }
 
-describe('the views of the nodes together', () => {
+describe('the verdict on a cluster', () => {
   test.each([
-    ['one node alone', ['a:'], 'whole', [['a']], []],
-    ['all see all', ['a: b c', 'b: a c', 'c: a b'], 'whole', [['a', 'b', 'c']], []],
-    ['a tool is nobody', ['a: b ~t', 'b: a'], 'whole', [['a', 'b']], []],
-    ['two do not see each other', ['a: b c', 'b: a c!', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
-    ['one end says down', ['a: b c', 'b: a c', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
+    ['a lone node', ['a:'], 'whole', [['a']], []],
+    ['a cluster in which all see all', ['a: b c', 'b: a c', 'c: a b'], 'whole', [['a', 'b', 'c']], []],
+    ['a tool beside the members', ['a: b ~t', 'b: a'], 'whole', [['a', 'b']], []],
+    ['two unlinked members', ['a: b c', 'b: a c!', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
+    ['a link reported down by one end', ['a: b c', 'b: a c', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
     [
       'two halves',
       ['a: b c! d!', 'b: a c! d!', 'c: d a! b!', 'd: c a! b!'],
@@ -43,9 +43,9 @@ describe('the views of the nodes together', () => {
         ['b', 'd'],
       ],
     ],
-    ['one that does not answer but is seen', ['a: b c', 'b: a c'], 'whole', [['a', 'b', 'c']], []],
+    ['a member that does not answer but is seen', ['a: b c', 'b: a c'], 'whole', [['a', 'b', 'c']], []],
     [
-      'one that nobody sees',
+      'a member that no one sees',
       ['a: b c!', 'b: a c!'],
       'split',
       [['a', 'b'], ['c']],
@@ -55,7 +55,7 @@ describe('the views of the nodes together', () => {
       ],
     ],
     ['a link that one end has never heard of', ['a: b', 'b:'], 'split', [['a'], ['b']], [['a', 'b']]],
-  ] as const)('%s', (_what, lines, verdict, groups, missing) => {
+  ] as const)('judges %s', (_what, lines, verdict, groups, missing) => {
     expect(judge(views(...lines))).toEqual({ verdict, groups, missing });
   });
 });

@@ -28,7 +28,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
 
   const ownLine = (): AnswerOf<'node'> => {
     const { loop, cpu } = figures.reading;
-    // A connected node of unknown kind is no member: members announce themselves at once.
+    // A connected node of unknown kind is not a member: members announce themselves immediately.
     const links = sources.links
       .list()
       .filter(({ kind, state }) => kind === 'member' || (kind === 'unknown' && state !== 'up'));
@@ -87,7 +87,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       const others = answers.map(({ answer, tookMs, answeredAt }) => ({
         ...answer,
         ageMs: askedAt - answeredAt + tookMs,
-        // Assumes that the member read its clock half way.
+        // Assumes that the member read its clock halfway.
         clockSkewMs: answer.now - (answeredAt - tookMs / 2),
       }));
       const nodes = [own, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1));

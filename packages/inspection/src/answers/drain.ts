@@ -5,7 +5,7 @@ import type { RoomsSource } from '../sources.js';
 /** Maximum number of room ids in the state. */
 const MAX_NAMED = 20;
 
-/** Returns what is left on a draining node; null when it takes rooms. */
+/** Returns what is left on a draining node; null when the node takes rooms. */
 export function drainState(rooms: RoomsSource, clock: Clock): AnswerOf<'drain'> | null {
   if (!rooms.draining) return null;
   const views = rooms.views();
@@ -14,7 +14,7 @@ export function drainState(rooms: RoomsSource, clock: Clock): AnswerOf<'drain'> 
   const order = rooms.drainOrder.current;
 
   return {
-    // A node that shuts down drains as well; the start of that is not recorded.
+    // A node that shuts down also drains, but the start of that is not recorded.
     since: order?.since ?? clock.wall(),
     deadlineAt: order?.until ?? null,
     rooms: rooms.load().rooms,

@@ -10,11 +10,11 @@ export interface Fault {
   target: string;
   tool: string;
   forMs: number;
-  /** Undoes the fault when its time is over or the node shuts down. */
+  /** Undoes the fault when its time has passed or the node shuts down. */
   ended(): void;
 }
 
-/** Records the changes made by tools. The node undoes each of them by itself. */
+/** Records the changes made by tools. The node undoes each of them automatically. */
 export class FaultBook {
   readonly #options: { log: Log; clock: Clock; rooms: RoomsSource };
   readonly #running = new Map<string, Line & { ended: () => void; timer: Timer }>();

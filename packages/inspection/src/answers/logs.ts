@@ -6,7 +6,7 @@ import type { AnswerOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import type { FaultBook } from './fault-book.js';
 
-/** The log bounds its lines itself. */
+/** Limits of a shown line; the log limits its lines itself. */
 const LINE = { depth: 6, bytes: 16_384 };
 
 type Line = AnswerOf<'logs'>['lines'][number];

@@ -4,14 +4,14 @@ import { Redactor } from '../inspector/redact.js';
 import type { InspectionSources } from '../sources.js';
 import { mediaAnswers } from './media.js';
 
-test('rates of a peer whose media worker answered late are those of the interval, not of its whole past', async () => {
+test("rates cover only the interval, even when a peer's media worker answered late", async () => {
   let looks = 0;
   const transport = { peerId: 'bob', iceState: 'connected', inbound: [], outbound: [], bytesReceived: 0 };
   const media = {
     endpoint: { address: '127.0.0.1', port: 1 },
     stats: () => {
       looks += 1;
-      // The first look meets a worker that is busy.
+      // The first sample meets a busy worker.
       if (looks === 1) return new Promise(() => {});
       return Promise.resolve({ roomId: 'kitchen', transports: [{ ...transport, bytesSent: 4e9 + looks }] });
     },

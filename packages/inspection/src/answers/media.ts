@@ -11,12 +11,12 @@ import type { InspectionSources } from '../sources.js';
 import { peerRates, transportOf } from './peer-rates.js';
 
 const MEMBER_TIMEOUT_MS = 1_000;
-/** Bounds of properties and metadata, which come from users. */
+/** Limits for properties and metadata, which come from users. */
 const CUT = { depth: 6, bytes: 4_096 };
-/** Time limit for a media worker; without an answer its figures are left out. */
+/** Time that a media worker has to answer before its figures are left out. */
 const STATS_TIMEOUT_MS = 1_000;
 
-/** Characters of a peer's name. */
+/** Maximum number of characters in a peer's name. */
 const MAX_NAME = 64;
 
 type RoomLine = AnswerOf<'rooms'>['rooms'][number];
@@ -243,7 +243,7 @@ async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again 
   return { before, after, ms: performance.now() - from };
 }
 
-/** Returns the name that a peer goes by: what the backend says counts more than what the client says. */
+/** Returns the name of a peer. The backend's metadata take precedence over the client's. */
 function nameIn(metadata: unknown): string | undefined {
   const whole = fieldsOf(metadata);
   for (const { name, displayName } of [fieldsOf(whole['server']), fieldsOf(whole['peer']), whole]) {

@@ -61,7 +61,7 @@ const after: RoomMediaStats = {
   ],
 };
 
-test('rates are those of the interval, the wanted encoding is told with what it would need', () => {
+test('rates cover the interval, and the wanted encoding comes with the bitrate that it needs', () => {
   const rates = peerRates({ view, peer: 'bob', before, after, ms: 500 });
   expect(rates).toMatchObject({ sampledMs: 500, usedBps: 480_000, inbound: [] });
   expect(rates.outbound).toEqual([
@@ -91,7 +91,7 @@ test('rates are those of the interval, the wanted encoding is told with what it 
   ]);
 });
 
-test('a stream that began in between counts from nothing, and one without media has no rates', () => {
+test('a stream that started in between counts from zero, and one without media has no rates', () => {
   const fresh = peerRates({ view, peer: 'bob', before: undefined, after, ms: 1_000 });
   expect(fresh.outbound[0]).toMatchObject({ packetsPerS: 146, bps: 600_000 });
   expect(peerRates({ view, peer: 'bob', before, after: undefined, ms: 1_000 })).toEqual({
@@ -104,7 +104,7 @@ test('a stream that began in between counts from nothing, and one without media 
   expect(still.outbound[0]).toMatchObject({ bps: 0, loss: 0 });
 });
 
-test('a track that the subscriber has paused gives that as the reason for its silence', () => {
+test('a track paused by its subscriber reports that as the reason for its silence', () => {
   const paused = { ...after, transports: [transport('bob', { outbound: [outbound({ paused: true })] })] };
   expect(peerRates({ view, peer: 'bob', before, after: paused, ms: 500 }).outbound[0]?.reason).toBe('paused');
 });

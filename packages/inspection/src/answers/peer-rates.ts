@@ -21,7 +21,7 @@ export interface PeerRates {
   outbound: Outbound[];
 }
 
-/** Returns what one peer sends and receives per second, from two samples. */
+/** Returns what a peer sends and receives per second, computed from two samples. */
 export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): PeerRates {
   const now = transportOf(after, peer);
   const then = transportOf(before, peer);

@@ -27,7 +27,7 @@ export function placementAnswers({ self, placement, inspector, clock }: Placemen
     'placement-explain': async ({ room }, asker) => {
       const own = placement.decisions().findLast(({ roomId }) => roomId === room);
       if (own !== undefined) return decisionOf(own);
-      // The decision is kept on the node that was asked to create the room.
+      // The node that was asked to create the room keeps the decision.
       const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
       const { answers, silent } = asker.alone
         ? { answers: [], silent: [] }

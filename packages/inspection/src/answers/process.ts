@@ -11,9 +11,9 @@ import type { ItemOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import { ActorLook, sorted, type ActorLine } from './actor-lines.js';
 
-/** How long garbage collections are counted for a first answer. */
+/** How long garbage collections are counted for the first answer. */
 const GC_LOOK_MS = 500;
-/** Size of one piece of a profile. */
+/** Chunk size of a profile. */
 const PIECE = 64 * 1024;
 
 export interface ProcessAnswersOptions {

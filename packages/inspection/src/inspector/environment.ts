@@ -12,9 +12,9 @@ export interface Environment {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly clock: Clock;
-  /** Members with a link now, without this node. */
+  /** Members with a live link, without this node. */
   readonly members: () => readonly string[];
-  /** The inspection actor of a member. */
+  /** Returns the inspection actor of a member. */
   readonly remote: (node: string) => ActorRef<InspectionProtocol>;
   /** True when the actor or room is on this node. */
   readonly knowsActor: (id: string) => boolean;

@@ -5,7 +5,7 @@ import { systemClock } from '@bloom/time';
 import { Inspector } from './inspector.js';
 import { Redactor } from './redact.js';
 
-test('at most 32 streams open, however many are asked for at once', async () => {
+test('opens at most 32 streams, however many are requested at once', async () => {
   const system = createActorSystem({ log: silentLog });
   const sink = system.spawn({ kind: 'sink', init: () => null, handlers: { items: () => true, ended: () => {} } });
   const inspector = new Inspector({

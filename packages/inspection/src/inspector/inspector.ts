@@ -26,7 +26,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const MAX_ASKED = 64;
 const MAX_PASSED_ON = 256;
 const MAX_STREAMS = 32;
-/** A member gets this much less time than the caller has. */
+/** Time by which a member's limit is shorter than the caller's. */
 const HOP_MS = 200;
 
 const envelope = z.object({
@@ -40,19 +40,19 @@ type Envelope = z.output<typeof envelope>;
 
 const opening = z.object({ stream: z.string().min(8).max(100) });
 
-/** The caller, and how long it waits. */
+/** The caller and how long it waits. */
 export interface Asker {
   tool: string;
   timeoutMs: number;
-  /** True when the caller named this node, which then answers for itself alone. */
+  /** True when the caller named this node, which then answers only for itself. */
   alone: boolean;
 }
 
-/** Answers by kind; a node does not support the kinds that are missing. */
+/** Answers by kind; the node does not support missing kinds. */
 export type Answers = {
   [K in RequestKind]?: (fields: ParsedRequest<K>, asker: Asker) => AnswerOf<K> | Promise<AnswerOf<K>>;
 };
-/** Each starts to feed a stream and returns the function that stops it. @throws InspectionError when it cannot */
+/** Each one starts feeding a stream and returns a function that stops it. @throws InspectionError when it cannot */
 export type Producers = {
   [K in StreamKind]?: (fields: ParsedStream<K>, stream: Stream, asker: Asker) => (() => void) | Promise<() => void>;
 };
@@ -64,7 +64,7 @@ export interface InspectorOptions {
   producers: Producers;
 }
 
-/** Validates requests, enforces mode and limits, and answers them here or forwards them to the member they are for. */
+/** Validates requests, enforces mode and limits, and answers requests here or forwards them to the right member. */
 export class Inspector {
   readonly #options: InspectorOptions;
   readonly #streams = new Map<string, Stream | Relay>();
@@ -83,7 +83,7 @@ export class Inspector {
     return this.#allowed(Object.keys(this.#options.producers));
   }
 
-  /** Number of open streams, relayed ones included. */
+  /** Number of open streams, including relayed ones. */
   get openStreams(): number {
     return this.#streams.size;
   }
@@ -136,7 +136,7 @@ export class Inspector {
     return open !== undefined;
   }
 
-  /** Ends all streams: the node shuts down. */
+  /** Ends all streams because the node shuts down. */
   close(): void {
     for (const stream of this.#streams.values()) stream.abort('lost');
   }
@@ -151,7 +151,9 @@ export class Inspector {
     return parse(requests[kind].answer, reply.answer, `the answer of ${node} to ${kind}`, 'FAILED') as AnswerOf<K>;
   }
 
-  /** Asks all other members. Those that fail are listed in `unreachable` with a reason; `silent` names those that did not reply. */
+  /**
+   * Asks all other members. `unreachable` lists failures with a reason; `silent` names the members that did not reply.
+   */
   async askMembers<K extends RequestKind>(
     kind: K,
     fields: object,
@@ -241,7 +243,7 @@ export class Inspector {
     return { limit: parsed.limit ?? null, withinMs: bounds.withinMs };
   }
 
-  /** Returns the member to ask instead, when the caller named none and the actor or room is not here. */
+  /** Returns the member to ask instead when the caller named none and the actor or room is not here. */
   async #elsewhere(kind: string, fields: object, asking: Envelope): Promise<string | undefined> {
     if (asking.node !== null) return undefined;
     const locate = (requestOf(kind) ?? streamOf(kind))?.locate;
@@ -254,7 +256,7 @@ export class Inspector {
 
     const asker = { tool: asking.tool, timeoutMs: Math.min(asking.timeoutMs, 1_000), alone: false };
     const { answers, silent } = await this.askMembers(what, what === 'room' ? { room: id } : { id }, asker);
-    // Saying "there is none" would be a guess: a silent member may have it.
+    // "There is none" would be a guess: a silent member may have it.
     if (answers.length === 0 && silent.length > 0) {
       throw new InspectionError(
         'TIMEOUT',

@@ -3,7 +3,7 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { matcher } from './pattern.js';
 
-describe('a pattern', () => {
+describe('patterns', () => {
   test.each([
     ['rooms/kitchen', '/rooms/kitchen', true],
     ['/rooms/kitchen', 'rooms/kitchen', true],
@@ -17,11 +17,11 @@ describe('a pattern', () => {
     ['a.c', 'abc', false],
     ['*a*b*', 'xxaxxbxx', true],
     ['*a*b*', 'xxbxxaxx', false],
-  ])('%s on %s: %s', (pattern, path, fits) => {
+  ])('the pattern %s on %s: %s', (pattern, path, fits) => {
     expect(matcher(pattern)(path)).toBe(fits);
   });
 
-  test('is as a regular expression would be', () => {
+  test('a pattern matches like the equivalent regular expression', () => {
     const texts = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 12 });
     const patterns = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
     fc.assert(
@@ -33,7 +33,7 @@ describe('a pattern', () => {
     );
   });
 
-  test('with many stars takes no time', () => {
+  test('a pattern with many stars matches quickly', () => {
     const long = 'a'.repeat(1_000);
     expect(matcher(`${'*a'.repeat(500)}*b`)(long)).toBe(false);
   });

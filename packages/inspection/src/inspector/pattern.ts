@@ -1,4 +1,4 @@
-/** Returns a path without its leading slash, as it is compared. */
+/** Returns a path without its leading slash, the form in which paths are compared. */
 export function plainPath(path: string): string {
   return path.startsWith('/') ? path.slice(1) : path;
 }
@@ -7,7 +7,7 @@ export function isPattern(text: string): boolean {
   return text.includes('*');
 }
 
-/** Returns a test for paths. Each `*` of the pattern matches any text. Takes at most length * length steps. */
+/** Returns a matcher for paths. Each `*` of the pattern matches any text. Takes at most length * length steps. */
 export function matcher(pattern: string): (path: string) => boolean {
   const wanted = plainPath(pattern);
   if (!isPattern(wanted)) return (path) => plainPath(path) === wanted;

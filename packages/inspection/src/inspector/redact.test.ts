@@ -26,7 +26,7 @@ describe('secrets', () => {
     'x-api-key',
     'credentials',
     'privateKey',
-  ])('are known by the name %s', (name) => {
+  ])('recognises the secret name %s', (name) => {
     expect(isSecretName(name)).toBe(true);
     expect(redactor.show({ deep: [{ [name]: 'x' }] }, ALL)).toEqual({
       value: { deep: [{ [name]: MASK }] },
@@ -36,7 +36,7 @@ describe('secrets', () => {
     expect(redactor.show(new Map([[name, { any: 'thing' }]]), ALL).value).toEqual({ [name]: MASK });
   });
 
-  test.each(['tokenCount', 'key', 'path', 'monkey', 'roomId', 'passed'])('are not seen in the name %s', (name) => {
+  test.each(['tokenCount', 'key', 'path', 'monkey', 'roomId', 'passed'])('shows values with the name %s', (name) => {
     expect(isSecretName(name)).toBe(false);
   });
 
@@ -52,13 +52,13 @@ describe('secrets', () => {
     ['a parameter of a URL', 'http://h/x?a=1&api_key=abc&b=2', `http://h/x?a=1&api_key=${MASK}&b=2`],
     ['a JSON text', '{"token":"abc","n":1}', `{"token":"${MASK}","n":1}`],
     ['a JSON text in a JSON text', '{"a":"{\\"password\\":\\"abc\\"}"}', `{"a":"{\\"password\\":\\"${MASK}\\"}"}`],
-  ])('are found in texts: %s', (_what, text, shown) => {
+  ])('masks secrets in texts: %s', (_what, text, shown) => {
     expect(redactor.text(text)).toBe(shown);
     expect(redactor.show({ text }, ALL)).toMatchObject({ value: { text: shown }, redacted: 1 });
     expect(redactor.show(new Error(text), ALL).value).toBe(`Error: ${shown}`);
   });
 
-  test('are found whole in JSON texts within one another, whatever characters they have', () => {
+  test('finds whole secrets in nested JSON texts, whatever their characters', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 4 }),
@@ -74,7 +74,7 @@ describe('secrets', () => {
     );
   });
 
-  test('are not shown in part, wherever a text is cut', () => {
+  test('never shows part of a secret, wherever a text is cut', () => {
     for (let bytes = 16; bytes < 60; bytes++) {
       const { value } = redactor.show([`${'x'.repeat(20)}${KNOWN}${'y'.repeat(20)}`], { depth: 3, bytes });
       expect(JSON.stringify(value)).not.toContain('known');
@@ -82,32 +82,32 @@ describe('secrets', () => {
     for (const before of [65_530, 65_536, 69_620, 69_630]) {
       expect(redactor.text(`${'x'.repeat(before)}${KNOWN}${'y'.repeat(9_000)}`)).not.toContain('know');
     }
-    // Replaced ones make the text shorter: what was beyond the end is not shown for that.
+    // Masking shortens the text, but text from beyond the end must not fill the gap.
     for (let length = 1_000; length < 1_020; length++) {
       expect(redactor.text(`${KNOWN} `.repeat(5_000), length)).not.toMatch(/know/);
     }
   });
 
-  test('are not shown in part behind one so long that nothing else fills the text', () => {
+  test('never shows part of a secret that follows a very long one', () => {
     const long = `a=ice-pwd:${'p'.repeat(4_400)} `;
     const text = `${long}${'x'.repeat(1_000 + 4_096 - long.length - 5)}${KNOWN}${'y'.repeat(5_000)}`;
     expect(redactor.text(text, 1_000)).not.toContain('know');
   });
 
-  test('are looked for in no more than is shown, so that nobody can make it long', () => {
+  test('searches no more than it shows, so that no one can make it slow', () => {
     const hostile = 'eyJ-'.repeat(16_384);
-    // A hundred times the whole of it would take minutes.
+    // A hundred times the whole text would take minutes.
     for (let i = 0; i < 100; i++) expect(redactor.show({ hostile }, { depth: 3, bytes: 512 }).truncated).toBe(true);
   });
 
-  test('stay hidden when a path names them', () => {
+  test('masks secrets that a path names', () => {
     const state = { peers: { ann: { token: 'abc', tracks: [1] } } };
     expect(part(state, 'peers.ann.token')).toBe(MASK);
     expect(part(state, 'peers.*.token')).toEqual({ ann: MASK });
     expect(part(state, 'peers.ann.*')).toEqual({ token: MASK, tracks: [1] });
   });
 
-  test('never get through, whatever is around them', () => {
+  test('no secret gets through, whatever surrounds it', () => {
     const holder = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 5 },
@@ -125,7 +125,7 @@ describe('secrets', () => {
       fc.property(holder, cut, (value, how) => {
         const shown = JSON.stringify(redactor.show(value, how).value) ?? '';
         expect(shown).not.toContain(KNOWN);
-        // The marks of what was left out come on top, a few for each level.
+        // Marks for omitted parts add a few characters per level.
         expect(shown.length).toBeLessThan(how.bytes * 2 + 400);
       }),
       { numRuns: fuzzRuns(10_000) },
@@ -133,8 +133,8 @@ describe('secrets', () => {
   }, 60_000);
 });
 
-describe('what is shown', () => {
-  test('is plain JSON, whatever it was', () => {
+describe('shown values', () => {
+  test('any value is shown as plain JSON', () => {
     const system = createActorSystem({ log: silentLog });
     const ref = system.spawn({ kind: 'k', init: () => null, handlers: {} }, { name: 'me' });
     const cyclic: Record<string, unknown> = {};
@@ -176,7 +176,7 @@ describe('what is shown', () => {
     void system.close();
   });
 
-  test('is as long as was asked for, and tells what is missing', () => {
+  test('shown values respect the limits and report what is missing', () => {
     const list = redactor.show({ list: Array.from({ length: 1_000 }, (_, i) => i) }, { depth: 3, bytes: 100 });
     expect(list.truncated).toBe(true);
     expect(JSON.stringify(list.value)).toMatch(/<\d{3} more>/);
@@ -186,7 +186,7 @@ describe('what is shown', () => {
     expect(redactor.show(odd, ALL).value).toEqual(odd);
   });
 
-  test('never throws', () => {
+  test('show never throws', () => {
     fc.assert(
       fc.property(
         fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true }),
@@ -194,7 +194,7 @@ describe('what is shown', () => {
           const { value: shown } = redactor.show(value, { depth: 4, bytes: 300 });
           const text = JSON.stringify(shown);
           expect(() => JSON.parse(text)).not.toThrow();
-          // The limit counts values; marks of what was left out come on top.
+          // The limit counts values; marks for omitted parts come on top.
           expect(text.length).toBeLessThan(1_000);
         },
       ),
@@ -202,7 +202,7 @@ describe('what is shown', () => {
     );
   });
 
-  test('may be a part', () => {
+  test('can show a part of a value', () => {
     const state = { peers: new Map([['ann', { tracks: [{ id: 't1' }, { id: 't2' }] }]]), set: new Set(['a', 'b']) };
     expect(part(state, 'peers.*.tracks')).toEqual({ ann: [{ id: 't1' }, { id: 't2' }] });
     expect(part(state, 'peers.ann.tracks.*.id')).toEqual(['t1', 't2']);

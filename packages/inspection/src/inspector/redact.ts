@@ -1,9 +1,9 @@
 import { isActorRef } from '@bloom/actors';
 import { isSecretKey, MASK } from '@bloom/log';
 
-/** Bounds of a shown value. */
+/** Limits of a shown value. */
 export interface Cut {
-  /** Levels of nesting. */
+  /** Maximum nesting depth. */
   depth: number;
   /** Approximate length of its JSON text. */
   bytes: number;
@@ -22,8 +22,9 @@ export interface Shown {
 const MORE_SECRET_KEYS = /(^|_)(pwd|pass|passphrase|access_key_id|access_key|api_key|signing_key|signature|nonce)$/;
 
 /**
- * Patterns of secrets inside texts: peer tokens (Phoenix), JSON web tokens, headers of HTTP and SIP, ICE passwords in session
- * descriptions, users and secret parameters of URLs, and secret fields of JSON texts. The first group of a match is kept.
+ * Patterns of secrets inside texts: peer tokens (Phoenix), JSON web tokens, HTTP and SIP headers, ICE passwords in
+ * session descriptions, users and secret parameters of URLs, and secret fields of JSON texts. The first group of a
+ * match is kept.
  */
 const SECRET_TEXTS: readonly RegExp[] = [
   /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
@@ -33,22 +34,26 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /\b(a=ice-pwd:)[^\s\\]+/g,
   /(\/\/)[^\s/?#@"']+(?=@)/g,
   /([?&][\w-]*(?:token|password|passwd|pwd|secret|signature|sig|auth|key)=)[^\s&#"']+/gi,
-  // In a JSON text within others, as many backslashes precede the quote at either end of a value, and more those in it.
+  // In nested JSON text, the same number of backslashes precedes the quotes around a value, and more precede those
+  // inside it.
   /(\\{0,15}"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\{0,15}"\s*:\s*(\\{0,15})")(?:(?!(?<!\\)\2")[^])*/gi,
 ];
 
 /** Cheap test before the patterns: every match contains one of these. */
 const SUSPECT = /SFMyNTY|eyJ|bearer|ice-pwd|token|passw|pwd|secret|cookie|auth|credential|key|sig|:\/\/[^/]*@/i;
 
-/** Longest shown text. */
+/** Maximum length of a shown text. */
 const MAX_TEXT = 65_536;
-/** Longest secret. This much beyond the shown text is searched, so that no secret is shown in part. */
+/** Maximum length of a secret. This much beyond the shown text is searched, so that no secret is shown in part. */
 const MAX_SECRET = 4_096;
 
-/** Stands for a part beyond the depth. */
+/** Replaces a part beyond the depth. */
 const NESTED = '<nested>';
 
-/** Replaces secrets and cuts values on the answering side. Knows the node's own secrets by value, others by name and pattern. */
+/**
+ * Replaces secrets and cuts values on the answering side. Knows the node's own secrets by value, others by name and
+ * pattern.
+ */
 export class Redactor {
   readonly #mask: (text: string) => string;
 
@@ -64,13 +69,15 @@ export class Redactor {
     if (SUSPECT.test(shown)) {
       for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
     }
-    // The end may be the beginning of a secret, which no pattern finds.
+    // The end may be the start of a secret, which no pattern would find.
     if (seen.length < text.length) shown = shown.slice(0, Math.max(0, shown.length - MAX_SECRET));
 
     return shown.slice(0, length);
   }
 
-  /** Returns plain JSON without secrets, cut. Never throws, and calls nothing of the value but getters. */
+  /**
+   * Returns plain JSON without secrets, cut to the limits. Never throws, and calls nothing of the value except getters.
+   */
   show(value: unknown, cut: Cut): Shown {
     const state: State = { left: cut.bytes, truncated: false, redacted: 0 };
     let shown: unknown;
@@ -180,13 +187,13 @@ export class Redactor {
 }
 
 interface State {
-  /** Characters left of the JSON text. */
+  /** Characters left for the JSON text. */
   left: number;
   truncated: boolean;
   redacted: number;
 }
 
-/** Cache by name: the same few come again and again. */
+/** Cache by name, because the same few names keep recurring. */
 const known = new Map<string, boolean>();
 const MAX_KNOWN = 1_000;
 
@@ -224,7 +231,10 @@ function* ownFields(value: object): Generator<[string, unknown]> {
   }
 }
 
-/** Returns the part of a plain value at a path of names, indexes and `*` between dots; `*` gives a list or a record. */
+/**
+ * Returns the part of a plain value at a path of names, indexes and `*` separated by dots; `*` yields a list or a
+ * record.
+ */
 export function part(value: unknown, path: string): unknown {
   return step(value, path.split('.').slice(0, 16));
 }
@@ -246,7 +256,7 @@ function step(value: unknown, names: readonly string[]): unknown {
   return Object.hasOwn(value, name) ? field(value, name, rest) : undefined;
 }
 
-/** Masks a secret also when its name is in the middle of the path. */
+/** Returns the field's value. Masks a secret even when its name is in the middle of the path. */
 function field(value: object, name: string, rest: readonly string[]): unknown {
   return isSecretName(name) ? MASK : step((value as Record<string, unknown>)[name], rest);
 }

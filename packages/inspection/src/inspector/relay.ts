@@ -8,7 +8,7 @@ import {
   type StreamEnded,
 } from '../protocol/wire.js';
 
-/** A tool that accepts nothing for this long is considered gone, as for a stream of this node. */
+/** A tool that accepts nothing for this long is considered gone, as for a local stream. */
 const TAKE_TIMEOUT_MS = 5_000;
 
 export interface RelayOptions {
@@ -23,7 +23,7 @@ export interface RelayOptions {
 }
 
 /**
- * Forwards a stream of another node to a tool that has a link to this node only. It is an actor, so that both sides can
+ * Forwards a stream of another node to a tool that is only linked to this node. It is an actor so that both sides can
  * monitor it.
  */
 export class Relay {

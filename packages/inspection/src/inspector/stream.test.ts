@@ -6,14 +6,14 @@ import { systemClock } from '@bloom/time';
 import type { SinkProtocol, SinkRef, StreamEnded, StreamItems } from '../protocol/wire.js';
 import { Stream, type StreamOptions } from './stream.js';
 
-describe('a stream', () => {
+describe('streams', () => {
   let clock: ManualClock;
   let system: ActorSystem;
   let sink: SinkRef;
   let taken: StreamItems[];
   let ends: StreamEnded[];
   let places: number;
-  /** Answers of the sink; undefined: it does not answer yet. */
+  /** Answer of the sink; undefined: it does not answer yet. */
   let answer: (() => boolean) | undefined;
   let answers: ((more: boolean) => void)[];
 
@@ -53,7 +53,7 @@ describe('a stream', () => {
   };
   const items = (): unknown[] => taken.flatMap((batch) => batch.items);
 
-  test('hands over its items in order, and tells its end after the last of them', async () => {
+  test('delivers items in order and reports the end after the last of them', async () => {
     const stream = open({ limit: 250 });
     let stopped = 0;
     stream.runs(() => void stopped++);
@@ -65,7 +65,7 @@ describe('a stream', () => {
     expect(places).toBe(0);
   });
 
-  test('drops and counts what a busy tool has no room for, and goes on when it has', async () => {
+  test('drops and counts items for which a busy tool has no room, and continues when it has', async () => {
     answer = undefined;
     const stream = open();
     for (let i = 0; i < 3_000; i++) stream.push(i);
@@ -84,7 +84,7 @@ describe('a stream', () => {
     expect(ends).toMatchObject([{ reason: 'stopped', dropped }]);
   });
 
-  test('gathers what comes one by one, and hands over the first one at once', async () => {
+  test('delivers the first item at once and gathers later ones', async () => {
     const stream = open();
     stream.push(0);
     await system.idle();
@@ -99,7 +99,7 @@ describe('a stream', () => {
     expect(taken.length).toBeLessThan(15);
   });
 
-  test('ends as slow when the tool takes nothing for 5 s', async () => {
+  test('ends as slow when the tool accepts nothing for 5 s', async () => {
     answer = undefined;
     const stream = open();
     stream.push(1);
@@ -111,7 +111,7 @@ describe('a stream', () => {
     expect(places).toBe(0);
   });
 
-  test('ends when the tool has enough, or is gone', async () => {
+  test('ends when the tool has enough or has gone', async () => {
     answer = () => false;
     open().push(1);
     await system.idle();
@@ -122,10 +122,12 @@ describe('a stream', () => {
     other.runs(() => void stopped++);
     await system.stop(sink);
     await system.idle();
-    expect([stopped, places, other.open]).toEqual([1, 0, false]);
+    expect(stopped).toBe(1);
+    expect(places).toBe(0);
+    expect(other.open).toBe(false);
   });
 
-  test('holds up whoever must not lose anything', async () => {
+  test('delays a producer that must not lose anything', async () => {
     answer = undefined;
     const stream = open();
     let written = 0;
@@ -144,7 +146,7 @@ describe('a stream', () => {
     expect(await stream.write('late')).toBe(false);
   });
 
-  test('lets go of whoever waits when it ends', async () => {
+  test('releases waiting producers when it ends', async () => {
     answer = undefined;
     const stream = open();
     const writing = (async () => {
@@ -156,17 +158,18 @@ describe('a stream', () => {
     expect(places).toBe(0);
   });
 
-  test('that never came to be is not told of', async () => {
+  test('does not report a stream that failed to start', async () => {
     const stream = open();
     stream.abandon();
     await system.idle();
-    expect([ends, places]).toEqual([[], 0]);
+    expect(ends).toEqual([]);
+    expect(places).toBe(0);
     let stopped = 0;
     stream.runs(() => void stopped++);
     expect(stopped).toBe(1);
   });
 
-  test('that fails tells why', async () => {
+  test('reports why it failed', async () => {
     const stream = open();
     stream.costMs = 0.5;
     stream.countDropped(3);

@@ -2,10 +2,10 @@ import { ActorError, type ActorSystem } from '@bloom/actors';
 import { type Clock, sleep, Timer } from '@bloom/time';
 import type { SinkRef, StreamEnd } from '../protocol/wire.js';
 
-/** Items in one message, and in the queue: further ones are dropped and counted. */
+/** Maximum number of items in one message, and in the queue; further ones are dropped and counted. */
 const MAX_BATCH = 100;
 const MAX_WAITING = 1_000;
-/** Items within this time after a batch share the next one: a call per item would cost more than the item. */
+/** Items within this time after a batch share the next one: one call per item would cost more than the item. */
 const GATHER_MS = 100;
 /** A tool that accepts nothing for this long is considered gone. */
 const TAKE_TIMEOUT_MS = 5_000;
@@ -24,7 +24,7 @@ export interface StreamOptions {
   onEnd(): void;
 }
 
-/** One subscription: sends items to a tool in order, until its limit, its time, or the end of either side. */
+/** One subscription: sends items to a tool in order until its limit, its time, or the end of either side. */
 export class Stream {
   #stopSource: (() => void) | undefined;
   /** Mean cost of an item, reported at the end. */
@@ -42,7 +42,7 @@ export class Stream {
   #lastBatchAt = Number.NEGATIVE_INFINITY;
   /** Sends the batch without further delay. */
   #hurry: (() => void) | undefined;
-  /** Set once no items are accepted. The queue is still sent, then this end is reported. */
+  /** Set once no more items are accepted. The queue is still sent, then this end is reported. */
   #closing: { reason: StreamEnd; message: string | null } | undefined;
   #over = false;
 
@@ -55,7 +55,7 @@ export class Stream {
     this.#unwatch = system.monitor(sink, () => this.#finish('lost', null));
   }
 
-  /** Runs a task every `everyMs`, never twice at once; a fault ends the stream. Returns the function that stops it. */
+  /** Runs a task every `everyMs`, never twice at once; a fault ends the stream. Returns a function that stops it. */
   repeat(everyMs: number, task: () => Promise<void>): () => void {
     let running = false;
     const timer = new Timer(this.#options.clock);
@@ -70,7 +70,7 @@ export class Stream {
     return () => timer.stop();
   }
 
-  /** Takes the function that stops the running producer. */
+  /** Registers the function that stops the running producer. */
   runs(stop: () => void): void {
     if (this.open) this.#stopSource = stop;
     else stop();
@@ -93,7 +93,7 @@ export class Stream {
     return this.#dropped;
   }
 
-  /** Adds items that the producer had to drop. */
+  /** Counts items that the producer had to drop. */
   countDropped(items: number): void {
     this.#dropped += items;
   }
@@ -114,7 +114,7 @@ export class Stream {
     return true;
   }
 
-  /** Queues an item that must not be lost, once there is room. Resolves to false when the stream has ended. */
+  /** Queues an item that must not be lost as soon as there is room. Resolves to false when the stream has ended. */
   async write(item: unknown): Promise<boolean> {
     while (this.open && this.#waiting.length >= 4) {
       await new Promise<void>((resolve) => {
@@ -134,7 +134,7 @@ export class Stream {
     void this.#send();
   }
 
-  /** Ends the stream at once and drops the queue. */
+  /** Ends the stream immediately and drops the queue. */
   abort(reason: StreamEnd): void {
     this.#finish(reason, null);
   }
@@ -199,7 +199,7 @@ export class Stream {
   }
 }
 
-/** Returns the end of a stream whose tool did not accept a batch. */
+/** Returns how a stream ends whose tool did not accept a batch. */
 function endOf(error: unknown): [StreamEnd, string | null] {
   const code = error instanceof ActorError ? error.code : undefined;
   if (code === 'NO_CONNECTION' || code === 'NO_PROCESS') return ['lost', null];

@@ -6,7 +6,7 @@ afterEach(() => {
   for (const each of open.splice(0)) each.close();
 });
 
-/** Half of the time on the processor at least, however little of it a busy machine gives. */
+/** Blocks and uses the CPU for at least half of that time, however little of it a busy machine grants. */
 function block(ms: number): void {
   const until = performance.now() + ms;
   const { user } = process.cpuUsage();
@@ -15,13 +15,13 @@ function block(ms: number): void {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe('a meter', () => {
-  test('sees how late the event loop was and how busy the processor, and begins anew', async () => {
+describe('the meter', () => {
+  test('measures event loop delay and CPU usage, and starts over at each reading', async () => {
     const meter = new Meter(5);
     open.push(meter);
     await pause(30);
     meter.read();
-    // At once: a delay must not need a sample before it in the same window.
+    // Immediately: a delay must not need an earlier sample in its window.
     block(120);
     await pause(30);
     const { ms, loop, cpu } = meter.read();
@@ -36,14 +36,14 @@ describe('a meter', () => {
 });
 
 describe('the figures of the process', () => {
-  test('still tell of a delay when somebody asks right after it', async () => {
+  test('report a delay even when it is asked for right afterwards', async () => {
     const figures = new ProcessFigures(400);
     open.push(figures);
     await pause(600);
     block(300);
     figures.lookCloser();
     let worst = 0;
-    // A reading is that of the last window: each of them has to be seen, on a busy machine too.
+    // A reading covers the last window, so each window must be seen, even on a busy machine.
     for (let i = 0; i < 100 && worst <= 100; i++) {
       await pause(20);
       worst = Math.max(worst, figures.reading.loop.maxMs);
@@ -51,7 +51,7 @@ describe('the figures of the process', () => {
     expect(worst).toBeGreaterThan(100);
   });
 
-  test('are there at once, and count collections once somebody asks', async () => {
+  test('are available immediately, and count garbage collections once requested', async () => {
     const figures = new ProcessFigures();
     open.push(figures);
     expect(figures.reading.cpu.user).toBeGreaterThanOrEqual(0);

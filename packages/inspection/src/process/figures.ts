@@ -2,7 +2,7 @@ import { createHistogram, performance, PerformanceObserver } from 'node:perf_hoo
 
 /** Figures of the event loop and the CPU cover the last 5 to 10 s. */
 const WINDOW_MS = 5_000;
-/** Sampling interval of the event loop: coarse always (0.06 % of a core), fine while tools ask (0.3 %). */
+/** Sampling intervals of the event loop: coarse always (0.06 % of a core), fine while tools ask (0.3 %). */
 const RESOLUTION_MS = 100;
 const FINE_RESOLUTION_MS = 20;
 /** Fine sampling and the counting of garbage collections stop this long after the last question. */
@@ -46,7 +46,7 @@ export class Meter {
   #since = performance.now();
 
   constructor(readonly resolution = FINE_RESOLUTION_MS) {
-    // Not `monitorEventLoopDelay`: after a reset it misses a delay that begins before its next sample.
+    // Not `monitorEventLoopDelay`: after a reset it misses a delay that starts before its next sample.
     this.#sampler = setInterval(() => this.#sample(), resolution).unref();
   }
 
@@ -59,7 +59,7 @@ export class Meter {
   look(): Reading {
     const ms = Math.max(1, this.ageMs);
     const { user, system } = process.cpuUsage(this.#usage);
-    // What exceeds the resolution is the delay.
+    // The delay is what exceeds the resolution.
     const late = (microseconds: number): number => Math.max(0, round(microseconds / 1e3 - this.resolution));
 
     return {
@@ -95,7 +95,7 @@ export class Meter {
   }
 }
 
-/** Figures of this process, from what Node measures anyway. */
+/** Figures of this process, derived from what Node measures anyway. */
 export class ProcessFigures {
   readonly #timer: NodeJS.Timeout;
   #meter = new Meter(RESOLUTION_MS);
@@ -106,7 +106,7 @@ export class ProcessFigures {
   #closed = false;
 
   constructor(windowMs = WINDOW_MS) {
-    // Wait one turn: the meter may learn of a delay after the timers that were late.
+    // Wait one turn: timers may run late before the meter learns of the delay.
     this.#timer = setInterval(() => setImmediate(() => this.#turn()), windowMs).unref();
   }
 
@@ -129,7 +129,7 @@ export class ProcessFigures {
     }, IDLE_MS).unref();
   }
 
-  /** Garbage collections since counting began, over the last 5 s at most. */
+  /** Garbage collections since counting began, but at most over the last 5 s. */
   get gc(): GcFigures {
     return this.#gc?.figures() ?? { perS: 0, share: 0, maxPauseMs: 0, total: 0 };
   }
@@ -142,7 +142,7 @@ export class ProcessFigures {
     this.#gc?.close();
   }
 
-  /** Ends a window. The resolution changes between windows only: a change within one would lose its samples. */
+  /** Ends a window. The resolution only changes between windows, because a change within one would lose its samples. */
   #turn(): void {
     if (this.#closed) return;
     this.#last = this.#meter.read();

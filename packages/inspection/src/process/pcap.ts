@@ -4,7 +4,7 @@ import { isIPv6 } from 'node:net';
 /** Little-endian, microseconds, version 2.4. */
 const MAGIC = 0xa1_b2_c3_d4;
 const SNAP_LENGTH = 65_535;
-/** The packets begin with their IP header (LINKTYPE_RAW). */
+/** Packets start with their IP header (LINKTYPE_RAW). */
 const LINK_TYPE = 101;
 const RECORD_HEADER = 16;
 const UDP_HEADER = 8;
@@ -20,7 +20,7 @@ export interface Packet {
   atMs: number;
   from: Endpoint;
   to: Endpoint;
-  /** The captured beginning of the payload. */
+  /** The captured start of the payload. */
   shown: Uint8Array;
   /** Length of the whole payload. */
   length: number;
@@ -38,7 +38,7 @@ export function fileHeader(): Buffer {
   return header;
 }
 
-/** Returns a record: a UDP datagram, truncated to the captured beginning. */
+/** Returns a record: a UDP datagram, truncated to the captured start. */
 export function record({ atMs, from, to, shown, length }: Packet): Buffer {
   const v6 = isIPv6(from.address) || isIPv6(to.address);
   const ip = v6 ? ipv6Header(from, to, length) : ipv4Header(from, to, length);
@@ -87,7 +87,7 @@ function ipv6Header(from: Endpoint, to: Endpoint, length: number): Buffer {
   return header;
 }
 
-/** Returns zeros for text that is no address. */
+/** Returns zeros for text that is not an address. */
 function ipv4Bytes(address: string): Buffer {
   const parts = address.split('.').map(Number);
   const valid = parts.length === 4 && parts.every((part) => Number.isInteger(part) && part >= 0 && part <= 255);

@@ -10,7 +10,7 @@ export interface RunningProfile {
 }
 
 /**
- * Starts to profile this thread, or a media worker (counted from 1). One profile at a time is possible, and it slows the
+ * Starts profiling this thread or a media worker (counted from 1). Only one profile at a time is possible; it slows the
  * thread by a few percent.
  * @throws InspectionError when there is no such worker
  */

@@ -8,8 +8,8 @@ import { ownUdpSockets, parseUdpTable } from './udp-sockets.js';
 const HEAD =
   '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n';
 
-describe('the UDP table', () => {
-  test('is read with addresses, queues and drops', () => {
+describe('the table of UDP sockets', () => {
+  test('reads addresses, queues and drops', () => {
     const table = `${HEAD}  373: 0100007F:C001 00000000:0000 07 00000000:00000900 00:00000000 00000000     0        0 4711 2 0000 17
   374: 00000000000000000000000001000000:C002 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000  0 0 4712 2 0000 0
   375: 0000000000000000FFFF00000100007F:C003 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000  0 0 4713 2 0000 0
@@ -21,7 +21,7 @@ describe('the UDP table', () => {
     ]);
   });
 
-  test('may be anything', () => {
+  test('accepts any text', () => {
     fc.assert(
       fc.property(
         fc.string(),
@@ -37,7 +37,7 @@ describe('the UDP table', () => {
   });
 
   (process.platform === 'linux' ? test : test.skip)(
-    'tells of the sockets of this process, and of no other [needs linux]',
+    'reports the sockets of this process and no others [needs linux]',
     async () => {
       const socket = createSocket('udp4').bind(0, '127.0.0.1');
       await once(socket, 'listening');
@@ -52,7 +52,7 @@ describe('the UDP table', () => {
     },
   );
 
-  test('is nothing where the system has none', async () => {
+  test('returns null where the system has no table', async () => {
     expect(await ownUdpSockets('/nowhere')).toBeNull();
   });
 });

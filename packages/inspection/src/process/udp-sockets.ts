@@ -4,7 +4,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 export interface UdpSocket {
   address: string;
   port: number;
-  /** Bytes received and not read. */
+  /** Bytes received but not read yet. */
   queuedBytes: number;
   /** Datagrams dropped because the queue was full. */
   drops: number;

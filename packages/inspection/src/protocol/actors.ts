@@ -6,7 +6,7 @@ import type { RequestSpec, StreamSpec } from './spec.js';
 export const actorLine = z.object({
   /** `/rooms/kitchen` */
   path: z.string(),
-  /** The path and a number that is never reused on this node. */
+  /** The path with a number that is never reused on this node. */
   key: z.string(),
   kind: z.string(),
   parent: z.string().nullable(),
@@ -14,7 +14,7 @@ export const actorLine = z.object({
   status: z.enum(['idle', 'busy', 'ending', 'suspended']),
   /** Messages waiting. */
   queue: count,
-  /** Wait of the oldest message. */
+  /** Waiting time of the oldest message. */
   oldestMs: ms.nullable(),
   /** Messages since the start. */
   received: count,
@@ -27,16 +27,16 @@ export const actorLine = z.object({
   /** Messages per second between two samples. */
   inPerS: rate,
   outPerS: rate,
-  /** Share of the time spent handling messages. */
+  /** Share of time spent handling messages. */
   busy: rate,
-  /** Handling time of a message, since the start. */
+  /** Handling time per message since the start. */
   p50Ms: ms.nullable(),
   p99Ms: ms.nullable(),
   startedAt: at,
   ageMs: ms,
   /** Registered names. */
   names: z.array(z.string()),
-  /** True when the oldest message has been waiting for too long. */
+  /** True when the oldest message has been waiting too long. */
   behind: z.boolean(),
 });
 
@@ -64,7 +64,7 @@ export const requests = {
       sampleMs: z.number().int().min(0).max(5_000).default(0),
     }),
     answer: z.object({
-      /** Actors of the node, and how many of them match. */
+      /** Number of actors on the node, and how many of them match. */
       total: count,
       matched: count,
       sampledMs: ms.nullable(),
@@ -78,7 +78,7 @@ export const requests = {
       /** Type of the message being handled, and how long the actor has been busy or idle. */
       current: z.string().nullable(),
       sinceMs: ms.nullable(),
-      /** What happens when a handler throws; a null decision means a function of its parent decides. */
+      /** What happens when a handler throws. A null decision means that a function of the parent decides. */
       supervision: z
         .object({
           decision: z.string().nullable(),
@@ -94,7 +94,7 @@ export const requests = {
         types: z.array(messageType),
       }),
       timers: z.array(z.object({ name: z.string(), /** Negative when overdue. */ dueInMs: ms.nullable() })),
-      /** Monitors of this actor; `watchedBy` names those that are actors. */
+      /** Number of monitors of this actor; `watchedBy` names those that are actors. */
       watchers: count,
       watchedBy: z.array(z.string()),
       childPaths: z.array(z.string()),
@@ -108,7 +108,7 @@ export const requests = {
     locate: { actor: 'id' },
     request: z.object({
       id: actorId,
-      /** Part of the state, as names and indexes between dots, `*` for any: `peers.*.tracks`. */
+      /** Part of the state: names and indexes separated by dots, `*` for any, such as `peers.*.tracks`. */
       path: z.string().min(1).max(512).nullable().default(null),
       ...cut,
     }),
@@ -146,7 +146,7 @@ export const requests = {
     request: z.object({ id: z.string().min(1).max(200), limit: z.number().int().min(1).max(1_000).default(200) }),
     answer: z.object({ id: z.string(), now: at, hops: z.array(hop) }),
   },
-  /** The hops of a request on all nodes in order. Clocks of other nodes are aligned to a few ms. */
+  /** The hops of a request on all nodes in order. Clocks of other nodes are aligned to within a few ms. */
   path: {
     request: z.object({ id: z.string().min(1).max(200), limit: z.number().int().min(1).max(1_000).default(200) }),
     answer: z.object({
@@ -195,7 +195,7 @@ export const streams = {
       node: nodeName,
       actor: z.string(),
       direction: z.enum(['in', 'out', 'timer']),
-      /** The other side, when it is known. */
+      /** The other side, if known. */
       other: z.string().nullable(),
       type: z.string(),
       payload: json,

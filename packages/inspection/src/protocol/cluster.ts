@@ -5,17 +5,17 @@ import type { RequestSpec, StreamSpec } from './spec.js';
 /** What is left on a draining node. */
 const drainState = z.object({
   since: at,
-  /** When it takes rooms again; null: on `undrain` only. */
+  /** When the node takes rooms again; null: on `undrain` only. */
   deadlineAt: at.nullable(),
   rooms: count,
   peers: count,
-  /** How many components of each kind. */
+  /** Number of components by kind. */
   components: z.record(z.string(), count),
   /** Ids of some of these rooms. */
   roomIds: z.array(z.string()),
 });
 
-/** Lowest and highest number of the protocol between members. */
+/** Lowest and highest version of the member protocol. */
 const protocols = z.object({ min: count, max: count });
 
 /** Load, links and state of one node. */
@@ -23,7 +23,7 @@ const nodeLine = z.object({
   name: nodeName,
   state: z.enum(['up', 'draining']),
   version: z.string(),
-  /** Absent from releases that speak 1 and announce nothing. */
+  /** Absent from releases that speak version 1 and announce nothing. */
   protocols: protocols.optional(),
   startedAt: at,
   uptimeMs: ms,
@@ -51,7 +51,7 @@ const linkLine = z.object({
   /** End of a deliberate cut. */
   cutUntil: at.nullable(),
   dialled: z.boolean().nullable(),
-  /** What a connected member announced; a release of null is 0.1.0 or earlier. Absent from those. */
+  /** What a connected member announced; a null release means 0.1.0 or earlier. Absent from nodes of those releases. */
   announced: z.object({ release: z.string().nullable(), protocols }).nullable().optional(),
   framesIn: count,
   framesOut: count,
@@ -87,11 +87,11 @@ export const requests = {
         nodeLine.extend({
           /** Age of these figures. */
           ageMs: ms,
-          /** How far its clock is ahead of the asked node's, known to half of `ageMs`. */
+          /** How far its clock is ahead of the asked node's, accurate to half of `ageMs`. */
           clockSkewMs: ms,
         }),
       ),
-      /** Known members without a link, or without an answer in time. */
+      /** Known members without a link or without a timely answer. */
       unreachable,
     }),
   },
@@ -102,7 +102,7 @@ export const requests = {
   cluster: {
     request: z.object({}),
     answer: z.object({
-      /** The links of each node as it reports them. */
+      /** The links of each node as that node reports them. */
       views: z.array(z.object({ node: nodeName, links: z.array(linkLine) })),
       unreachable,
       /** `partial`: some links are missing, but every node can be reached through others. `split`: separate groups. */
@@ -115,7 +115,7 @@ export const requests = {
   },
   drain: {
     request: z.object({
-      /** When the node takes rooms again by itself; null: on `undrain` only. */
+      /** When the node takes rooms again automatically; null: on `undrain` only. */
       deadlineMs: z
         .number()
         .int()
@@ -129,15 +129,15 @@ export const requests = {
   undrain: {
     request: z.object({}),
     answer: z.object({
-      /** False when there was no order to drain. */
+      /** False when there was no drain order. */
       wasDraining: z.boolean(),
-      /** It takes no rooms still: it starts or ends. Absent from nodes of 0.1.0. */
+      /** True when the node still takes no rooms, because it is starting or ending. Absent from nodes of 0.1.0. */
       draining: z.boolean().optional(),
     }),
   },
   'link-cut': {
     changes: true,
-    /** The asked node drops its link to `to`, and neither dials nor accepts it until the time is over. */
+    /** The asked node drops its link to `to`, and neither dials nor accepts it until the time has passed. */
     request: z.object({ to: nodeName, forMs: lasting }),
     answer: z.object({ from: nodeName, to: nodeName, until: at }),
   },
@@ -169,10 +169,10 @@ export const streams = {
     }),
     item: z.object({
       at,
-      /** The node that reports it. */
+      /** The node that reports the event. */
       seenBy: nodeName,
       type: z.enum(['up', 'down', 'draining', 'undrained', 'cut', 'healed', 'split']),
-      /** The node it is about. */
+      /** The node that the event is about. */
       node: nodeName,
       reason: z.string().nullable(),
     }),

@@ -14,12 +14,12 @@ const line = z.object({
 const wanted = {
   /** Minimum severity. */
   level: logLevel.default('debug'),
-  /** Text contained in the event or a field, ignoring case. */
+  /** Text contained in the event or in a field, ignoring case. */
   match: z.string().min(1).max(200).nullable().default(null),
 };
 
 export const requests = {
-  /** The last lines of the node, oldest first. */
+  /** The latest lines of the node, oldest first. */
   logs: {
     request: z.object({ ...wanted, limit }),
     answer: z.object({ lines: z.array(line) }),

@@ -18,18 +18,18 @@ const track = z.object({
   id: z.string(),
   kind: z.enum(['audio', 'video']),
   metadata: json,
-  /** Present once the backend has muted or unmuted it. */
+  /** Present once the backend has muted or unmuted the track. */
   muted: z.boolean().optional(),
 });
 
-/** The name in the metadata of a peer, that of the backend first; null when there is none, absent from older nodes. */
+/** The name in a peer's metadata, preferably the backend's; null when there is none, absent from older nodes. */
 const name = z.string().nullable().optional();
 
 export const componentLine = z.object({
   room: z.string(),
   id: z.string(),
   type: z.string(),
-  /** Properties of its kind, redacted. */
+  /** Kind-specific properties, redacted. */
   properties: json,
   tracks: z.array(track),
 });
@@ -39,7 +39,7 @@ const sample = z.object({
   answeredInMs: ms,
   /** null when the node did not answer. */
   forwardedTracks: count.nullable(),
-  /** Reservations included. */
+  /** Including reservations. */
   rooms: count.nullable(),
   draining: z.boolean().nullable(),
   /** Why the node is not a candidate. */
@@ -80,7 +80,7 @@ export const requests = {
     request: z.object({ room: roomId }),
     answer: roomLine.extend({
       config: json,
-      /** Address of its media port. */
+      /** Address of the node's media port. */
       endpoint: z.object({ address: z.string(), port: count, tcpPort: count.nullable() }).nullable(),
       peerList: z.array(
         z.object({
@@ -104,7 +104,7 @@ export const requests = {
     request: z.object({
       room: roomId,
       peer: z.string().min(1).max(1_024),
-      /** Time between two samples, for the rates. */
+      /** Time between the two samples for the rates. */
       sampleMs: z.number().int().min(100).max(5_000).default(1_000),
     }),
     answer: z.object({
@@ -114,7 +114,7 @@ export const requests = {
       node: nodeName,
       status: z.enum(['connected', 'disconnected']),
       metadata: json,
-      /** Present once the backend has given any. */
+      /** Present once the backend has set any. */
       permissions: z
         .object({
           publish: z.union([z.boolean(), z.array(z.enum(['audio', 'video', 'data']))]),
@@ -133,14 +133,14 @@ export const requests = {
           bytesReceived: count,
           bytesSent: count,
           estimationBps: z.number().nullable(),
-          /** Current rate of what is sent to the peer. */
+          /** Current rate of the data sent to the peer. */
           usedBps: z.number(),
         })
         .nullable(),
       /** Present once the client has negotiated data channels. */
       data: z
         .object({
-          /** Bytes of messages that wait for the client. */
+          /** Bytes of messages waiting for the client. */
           waitingBytes: count,
           channels: z.array(
             z.object({
@@ -179,7 +179,7 @@ export const requests = {
           from: z.string().nullable(),
           kind: z.enum(['audio', 'video']).nullable(),
           codec: z.string().nullable(),
-          /** The encoding being forwarded, the wanted one, and why they differ. */
+          /** The forwarded encoding, the wanted one, and why they differ. */
           variant: z.enum(['l', 'm', 'h']).nullable(),
           target: z.enum(['l', 'm', 'h']).nullable(),
           reason: z.string(),
@@ -218,7 +218,7 @@ export const requests = {
       /** Endpoints subscribed through the API. */
       origins: z.array(z.string()),
       receives: z.array(z.object({ trackId: z.string(), origin: z.string() })),
-      /** Details of its kind: state, lag, files, upload. null when there are none. */
+      /** Kind-specific details: state, lag, files, upload. null when there are none. */
       details: json,
     }),
   },
@@ -230,7 +230,7 @@ export const requests = {
     request: z.object({ room: roomId }),
     answer: decision,
   },
-  /** Decides where the next room would go, without creating or reserving anything. */
+  /** Returns where the next room would go, without creating or reserving anything. */
   'placement-dry-run': {
     request: z.object({}),
     answer: decision,
@@ -238,7 +238,7 @@ export const requests = {
 } as const satisfies Record<string, RequestSpec>;
 
 export const streams = {
-  /** A capture file (pcap) in pieces: IP, UDP and RTP headers of one peer's packets, without payload. */
+  /** A capture file (pcap) in chunks: IP, UDP and RTP headers of one peer's packets, without payload. */
   pcap: {
     locate: { room: 'room' },
     request: z.object({

@@ -4,15 +4,15 @@ import { at, count, ms, nodeName, pattern } from './common.js';
 import type { RequestSpec, StreamSpec } from './spec.js';
 
 const loop = z.object({
-  /** Delay of the event loop over the last seconds. */
+  /** Event loop delay over the last seconds. */
   p50Ms: ms,
   p99Ms: ms,
   maxMs: ms,
-  /** Share of the time the loop was busy. */
+  /** Share of time for which the loop was busy. */
   utilization: z.number(),
 });
 
-/** A file in pieces. */
+/** One chunk of a file. */
 export const chunk = z.object({ bytes: z.instanceof(Uint8Array) });
 
 export const requests = {
@@ -26,7 +26,7 @@ export const requests = {
       platform: z.string(),
       startedAt: at,
       uptimeMs: ms,
-      /** The window of the rates below. */
+      /** Duration of the window for the rates below. */
       sampledMs: ms,
       memory: z.object({
         rssBytes: count,
@@ -41,16 +41,18 @@ export const requests = {
       loop,
       gc: z.object({
         perS: z.number(),
-        /** Share of the time. */
+        /** Share of time. */
         share: z.number(),
         maxPauseMs: ms,
         total: count,
       }),
-      /** Active resources of the process by kind: `TCPSocketWrap` 12. */
+      /** Active resources of the process by kind, such as `TCPSocketWrap` 12. */
       handles: z.record(z.string(), count),
       openFiles: count.nullable(),
       udp: z.object({
-        /** Datagrams dropped by the kernel because the buffer was full; null where the system does not report them. */
+        /**
+         * Datagrams that the kernel dropped because the buffer was full; null where the system does not report them.
+         */
         drops: count.nullable(),
         sockets: z.array(z.object({ address: z.string(), port: count, queuedBytes: count, drops: count })),
       }),
@@ -100,7 +102,7 @@ export const streams = {
   },
   profile: {
     request: z.object({
-      /** `heap` samples allocations by function. Unlike a snapshot it has no contents, so no secrets. */
+      /** `heap` samples allocations by function. Unlike a snapshot it has no contents and therefore no secrets. */
       what: z.enum(['cpu', 'heap']),
       /** The main thread, or a media worker, counted from 1. */
       thread: z

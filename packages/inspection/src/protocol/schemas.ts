@@ -1,4 +1,4 @@
-/** Every request and stream of the protocol by kind. Loaded by nodes and tests; a tool needs the types only. */
+/** Every request and stream of the protocol by kind. Loaded by nodes and tests; tools only need the types. */
 import * as actors from './actors.js';
 import * as cluster from './cluster.js';
 import * as logs from './logs.js';

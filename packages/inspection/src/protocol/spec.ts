@@ -1,16 +1,16 @@
 import type { z } from 'zod';
 
 interface Spec {
-  /** Fields of the request; defaults are filled in by the node. */
+  /** Fields of the request; the node fills in defaults. */
   readonly request: z.ZodType;
-  /** The field that names an actor or a room. Sent without a node, the request goes to the member where that one lives. */
+  /** The field that names an actor or a room. Without a node, the request goes to the member where that lives. */
   readonly locate?: { readonly actor: string } | { readonly room: string };
 }
 
 /** A request with one answer. */
 export interface RequestSpec extends Spec {
   readonly answer: z.ZodType;
-  /** Injects a fault or changes the log level: refused with `JF_INSPECTION=read`. */
+  /** True when the request injects a fault or changes the log level, which `JF_INSPECTION=read` refuses. */
   readonly changes?: true;
 }
 

@@ -7,9 +7,9 @@ type Streams = typeof streams;
 export type RequestKind = keyof Requests;
 export type StreamKind = keyof Streams;
 
-/** Fields of a request as a tool sends them: those with a default may be left out. */
+/** Fields of a request as a tool sends them; those with a default may be omitted. */
 export type RequestFields<K extends RequestKind> = z.input<Requests[K]['request']>;
-/** Fields of a request as the node reads them, defaults filled in. */
+/** Fields of a request as the node reads them, with defaults filled in. */
 export type ParsedRequest<K extends RequestKind> = z.output<Requests[K]['request']>;
 export type AnswerOf<K extends RequestKind> = z.output<Requests[K]['answer']>;
 

@@ -1,6 +1,6 @@
 /**
- * Messages between a tool and a node. Kept light: a command line tool loads this module and nothing heavier; the schemas
- * come with `loadSchemas`.
+ * Messages between a tool and a node. Kept light, because a command line tool loads this module and nothing heavier;
+ * the schemas come with `loadSchemas`.
  */
 import {
   actor,
@@ -21,7 +21,7 @@ import {
   type Shapes,
 } from '@bloom/actors';
 
-/** Raised when a message changes its meaning; new kinds, fields and error codes do not raise it. */
+/** Raised when a message changes its meaning. New kinds, fields and error codes do not raise it. */
 export const PROTOCOL_VERSION = 1;
 
 /** Registered name of the actor that answers tools. */
@@ -62,7 +62,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 const STREAM_ENDS = [
   /** The requested number of items was sent. */
   'limit',
-  /** The requested time is over. */
+  /** The requested time has passed. */
   'time',
   /** Everything was sent: a profile, a list of lines. */
   'complete',
@@ -70,7 +70,7 @@ const STREAM_ENDS = [
   'stopped',
   /** The subscriber accepted nothing for too long. */
   'slow',
-  /** The answering node, or the node in between, is gone or shutting down. */
+  /** The answering node, or the node in between, has gone or is shutting down. */
   'lost',
   'failed',
 ] as const;
@@ -82,7 +82,7 @@ export interface Asking {
   /** Name of the caller for the node's log: `bloomctl-<pid>-<random>@<host>`, optionally after a user name. */
   readonly tool: string;
   /**
-   * The node that answers; the asked node forwards to it. null: the member where the room or actor lives, or else the
+   * The node that answers; the asked node forwards to it. null: the member where the room or actor lives, otherwise the
    * asked node.
    */
   readonly node: string | null;
@@ -111,7 +111,7 @@ export interface WireError {
 
 /** Answer to `subscribe`: items follow. */
 export interface StreamOpened {
-  /** Bounds of the stream. */
+  /** Limits of the stream. */
   readonly limit: number | null;
   readonly withinMs: number | null;
 }
@@ -138,14 +138,14 @@ export interface StreamEnded {
 
 /** Protocol of the tool's actor that receives items and the end of its streams. */
 export type SinkProtocol = {
-  /** A call: the next items are sent when it has been answered. Answering false ends the stream. */
+  /** A call: the next items are sent once it has been answered. Answering false ends the stream. */
   items: (message: StreamItems) => boolean;
   /** The last message of a stream. */
   ended: (message: StreamEnded) => void;
 };
 export type SinkRef = ActorRef<SinkProtocol>;
 
-/** The actor `inspection` of a node. */
+/** The `inspection` actor of a node. */
 export type InspectionProtocol = {
   ask: (message: Asking) => Reply;
   /** `stream` is a unique name, such as a UUID. */
@@ -173,7 +173,7 @@ const failure = object({
   node: text(),
   error: object({ code: otherwise(oneOf(ERROR_CODES), 'FAILED'), message: text() }),
 });
-/** Answers are looked at by the kind of their request. */
+/** Checks an answer according to the kind of its request. */
 const reply: Shape<Reply> = (value, reading) =>
   (value as Partial<Reply> | null)?.ok === true ? success(value, reading) : failure(value, reading);
 const opened: Shape<Reply<StreamOpened>> = (value, reading) => {
@@ -189,7 +189,7 @@ const streamOpened = object({
   answer: object({ limit: nullable(number), withinMs: nullable(number) }),
 });
 
-/** The fields of a request are looked at by the inspector, which says in its reply what is wrong with them. */
+/** Any fields of a request pass: the inspector checks them and reports faults in its reply. */
 const asking: { [K in keyof Asking]-?: Shape<Asking[K]> } = {
   v: unchecked(),
   tool: unchecked(),
@@ -204,7 +204,7 @@ export const INSPECTION_SHAPES: Shapes<InspectionProtocol> = {
     {
       ...asking,
       stream: unchecked<string>(),
-      // An actor of another kind must get no items: the inspector refuses a subscription without sink.
+      // An actor of another kind must not receive items: the inspector refuses a subscription without a sink.
       sink: otherwise(
         actor(() => SINK_SHAPES),
         undefined,

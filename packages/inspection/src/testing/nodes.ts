@@ -1,4 +1,4 @@
-/** Whole nodes over loopback, with real rooms and media in this process, and a hidden tool node. */
+/** Complete nodes over loopback, with real rooms and media in this process, and a hidden tool node. */
 import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import { createLogger, silentLog, type Logger } from '@bloom/log';
@@ -142,7 +142,7 @@ export async function startTool(asked: Member, mapper: { port: number }, alive =
   return { name, system, remote, node, client, stop };
 }
 
-/** Joins a room as a client whose actions are scripted. */
+/** Joins a room as a client with scripted actions. */
 export async function joinRoom(
   { rooms }: Member,
   roomId: string,

@@ -478,7 +478,7 @@ function getKey(depth: number): Term {
   // 1 and 1.0 are different keys in Erlang but the same number here.
   const outer = keepFloats;
   keepFloats = true;
-  // Each key is compared as a whole, so a nested key is read once per level of nesting.
+  // Each key is compared in full, so a nested key is read once per level of nesting.
   if (++keyDepth > MAX_KEY_DEPTH) throw termLimitExceeded('levels of map keys', MAX_KEY_DEPTH, pos);
   const key = get(depth);
   keyDepth -= 1;

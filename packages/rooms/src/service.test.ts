@@ -307,7 +307,7 @@ describe('attaching sockets', () => {
 });
 
 describe('reports', () => {
-  test('list rooms with connected peers, with or without media', async () => {
+  test('reports list the rooms with connected peers, with or without media', async () => {
     await node.rooms.createRoom(kitchen);
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'empty' });
     await node.rooms.addPeer('kitchen', {});

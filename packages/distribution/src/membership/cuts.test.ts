@@ -82,7 +82,7 @@ describe('cuts', () => {
 });
 
 describe('link states', () => {
-  test('include connected and missing nodes, the reasons, and the traffic', async () => {
+  test('link states cover connected and missing nodes, the reasons, and the traffic', async () => {
     const [a, b] = await threeNodes();
     const nobody = 'nobody@127.0.0.1';
     a.node.seed([nobody]);
@@ -98,7 +98,7 @@ describe('link states', () => {
     expect(linkOf(a, B)).toMatchObject({ dialled: false, seed: false });
   });
 
-  test('include tools, which the members do not', async () => {
+  test('link states include tools, which are not members', async () => {
     const [a] = await threeNodes();
     const tool = await start('ctl@127.0.0.1', { tool: true, listen: false });
     await tool.node.connect(A);
@@ -109,7 +109,7 @@ describe('link states', () => {
 });
 
 describe('cluster events', () => {
-  test('distinguish a node that came back from one that was restarted', () => {
+  test('cluster events distinguish a node that came back from one that was restarted', () => {
     let now = 0;
     const events = new ClusterEvents(() => now);
     const heard: ClusterEvent[] = [];
@@ -136,7 +136,7 @@ describe('cluster events', () => {
     expect(events.last(1)).toEqual([{ at: 14_000, event: 'draining', node: B, detail: '' }]);
   });
 
-  test('are limited in number, and a listener that throws is not called again', () => {
+  test('keeps a limited number of events, and never calls a listener that threw again', () => {
     const events = new ClusterEvents(() => 1);
     let calls = 0;
     events.subscribe(() => {

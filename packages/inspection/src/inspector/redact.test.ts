@@ -202,7 +202,7 @@ describe('shown values', () => {
     );
   });
 
-  test('can show a part of a value', () => {
+  test('shows a part of a value', () => {
     const state = { peers: new Map([['ann', { tracks: [{ id: 't1' }, { id: 't2' }] }]]), set: new Set(['a', 'b']) };
     expect(part(state, 'peers.*.tracks')).toEqual({ ann: [{ id: 't1' }, { id: 't2' }] });
     expect(part(state, 'peers.ann.tracks.*.id')).toEqual(['t1', 't2']);

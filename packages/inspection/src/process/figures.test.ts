@@ -36,7 +36,7 @@ describe('the meter', () => {
 });
 
 describe('the figures of the process', () => {
-  test('report a delay even when it is asked for right afterwards', async () => {
+  test('reports a delay even right after it happened', async () => {
     const figures = new ProcessFigures(400);
     open.push(figures);
     await pause(600);
@@ -51,7 +51,7 @@ describe('the figures of the process', () => {
     expect(worst).toBeGreaterThan(100);
   });
 
-  test('are available immediately, and count garbage collections once requested', async () => {
+  test('figures are available immediately, and garbage collections are counted once requested', async () => {
     const figures = new ProcessFigures();
     open.push(figures);
     expect(figures.reading.cpu.user).toBeGreaterThanOrEqual(0);

@@ -45,7 +45,7 @@ export class Claims {
     return this.#claims.get(roomId);
   }
 
-  /** Keeps the claim of an existing room until its announcement arrives. */
+  /** Keeps the claim of an existing room whose announcement may not have arrived yet. */
   settle(roomId: string, claimant: string, owner: string): void {
     const claim = this.#claims.get(roomId);
     if (claim?.claimant === claimant) claim.owner = owner;

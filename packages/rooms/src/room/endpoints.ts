@@ -13,7 +13,7 @@ export interface EndpointsOptions {
   onChange: () => void;
 }
 
-/** The peers and components of one room with their tracks, and what each peer's session is told about the others. */
+/** The peers and components of one room with their tracks, and what each peer's session learns about the others. */
 export class Endpoints {
   readonly roomId: string;
   readonly peers = new Map<string, PeerRecord>();
@@ -181,7 +181,7 @@ function receivesTracks(peer: PeerRecord): boolean {
   return peer.joined && permissionsOf(peer).subscribe;
 }
 
-/** Returns the part of an input meant for a peer that receives no tracks; undefined when nothing is left. */
+/** Returns what is left of an input for a peer that receives no tracks; undefined when nothing is. */
 function withoutTracks(input: SessionInput): SessionInput | undefined {
   if (input.type === 'tracksAdded') return undefined;
 

@@ -91,7 +91,9 @@ export class RoomJournal {
     this.#options.measure({ type: 'connectFailure', cause: 'silent' });
   }
 
-  /** Records that the client has left on an open websocket. The connection stays open and may join again. */
+  /**
+   * Records that the client has left on an open websocket. The connection stays open, and the client may join again.
+   */
   leftRoom(peerId: string): void {
     const visit = this.#visits.get(peerId);
     if (visit === undefined) return;

@@ -263,7 +263,7 @@ export class RoomMachine {
     this.#world.media({ type: 'setDataEvents', labels });
   }
 
-  /** Ends a connection without media, unless it has a websocket: pings there show whether the client is alive. */
+  /** Disconnects a peer whose media path is silent, unless it has a websocket, where pings show whether it is alive. */
   #transportSilent(peerId: string): void {
     this.#journal.silent(peerId);
     const peer = this.#endpoints.peers.get(peerId);

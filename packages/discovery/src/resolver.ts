@@ -12,7 +12,7 @@ import dnsPacket from 'dns-packet';
 import { candidateNames, parseResolvConf } from './resolv-conf.js';
 
 type ResolveErrorCode =
-  /** The name servers know no such name, or no address of it. */
+  /** The name servers know no such name, or no address for it. */
   | 'NOT_FOUND'
   /** No name server gave a usable answer. */
   | 'FAILED';

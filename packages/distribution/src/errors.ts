@@ -1,19 +1,19 @@
 export type DistributionErrorCode =
-  /** The text is no node name. */
+  /** The text is not a node name. */
   | 'BAD_NODE_NAME'
   /** Short and long names never connect. */
   | 'NAME_KIND_MISMATCH'
-  /** The port mapper of that host knows no such node. */
+  /** The port mapper of the host has no such node. */
   | 'NODE_NOT_REGISTERED'
   /** The host, its port mapper or the node cannot be reached, or did not answer in time. */
   | 'NODE_UNREACHABLE'
-  /** The other side refused, was silent, or did not prove to know the cookie; `reason` says which. */
+  /** The other side refused, was silent, or did not prove that it knows the cookie; `reason` says which. */
   | 'HANDSHAKE_FAILED'
-  /** An operator keeps that node away for a while. */
+  /** An operator has cut that node off for a while. */
   | 'LINK_CUT'
   /** There is no connection to that node. */
   | 'NOT_CONNECTED'
-  /** A message is larger than a frame may be; split it. */
+  /** A message exceeds the maximum frame size; split it. */
   | 'FRAME_TOO_BIG'
   /** No port of the range is free, or the address cannot be listened on. */
   | 'CANNOT_LISTEN'

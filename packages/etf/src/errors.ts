@@ -1,9 +1,9 @@
 export type EtfErrorCode =
-  /** The bytes are no term, or none that is accepted (local format, atom cache, NaN, duplicate map key). */
+  /** The bytes are not a term, or not one that is accepted (local format, atom cache, NaN, duplicate map key). */
   | 'MALFORMED_TERM'
-  /** The bytes may be a term, but a larger one than the limits allow. */
+  /** The bytes may be a term, but one that exceeds the limits. */
   | 'TERM_LIMIT_EXCEEDED'
-  /** A JavaScript value has no place in the external term format, or a limit forbids to send it. */
+  /** A JavaScript value has no counterpart in the external term format, or exceeds a limit. */
   | 'NOT_ENCODABLE';
 
 /** Every error of this package; `code` is stable. */

@@ -1,11 +1,11 @@
 export type PortMapperErrorCode =
   /** Nothing answers on the port of the mapper. */
   | 'PORT_MAPPER_UNREACHABLE'
-  /** The answer is not of its protocol, or did not come in time. */
+  /** The answer violates the protocol, or did not come in time. */
   | 'PORT_MAPPER_PROTOCOL'
-  /** A node of that name is registered already. */
+  /** A node with that name is already registered. */
   | 'NAME_IN_USE'
-  /** The port belongs to a port mapper that works: use that one. */
+  /** The port belongs to a working port mapper: use that one. */
   | 'PORT_MAPPER_RUNNING'
   /** The port belongs to another program. */
   | 'PORT_TAKEN';

@@ -137,7 +137,7 @@ export type RoomErrorCode =
   | 'TOO_MANY_CONNECTIONS'
   /** The session of a WHIP or WHEP client does not exist, or has ended. */
   | 'SESSION_NOT_FOUND'
-  /** The room has as many peers as it may. */
+  /** The room has reached its limit of peers. */
   | 'PEER_LIMIT'
   /** The server runs without WebRTC. */
   | 'PEER_TYPE_DISABLED'
@@ -145,13 +145,13 @@ export type RoomErrorCode =
   | 'COMPONENT_NOT_FOUND'
   /** The server does not offer components of this type. */
   | 'COMPONENT_TYPE_DISABLED'
-  /** The room has as many components of this type as it may. */
+  /** The room has reached its limit of components of this type. */
   | 'COMPONENT_LIMIT'
   /** The component cannot work with the room's video codec. */
   | 'INCOMPATIBLE_CODEC'
   /** An option of the component has a wrong value. */
   | 'INVALID_OPTIONS'
-  /** The component needs an option that was not given. */
+  /** A required option of the component is missing. */
   | 'MISSING_OPTION'
   /** The file to be played does not exist. */
   | 'FILE_NOT_FOUND'

@@ -51,7 +51,7 @@ export const ERROR_CODES = [
   'NOT_SUPPORTED',
   /** The node did not answer in time. */
   'TIMEOUT',
-  /** Too many requests or streams at once, or a profile is being taken already. */
+  /** Too many requests or streams at once, or another profile is being taken. */
   'BUSY',
   /** A fault of the node; its log has the reason. */
   'FAILED',

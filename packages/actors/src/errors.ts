@@ -2,37 +2,37 @@ import type { Term } from '@bloom/etf';
 import type { ActorRef } from './ref.js';
 
 export type ActorErrorCode =
-  /** The target of a call does not live, or ended before it answered. */
+  /** The target of a call is not alive, or ended before it answered. */
   | 'NO_PROCESS'
   /** The target did not answer in time; it may still act on the request. */
   | 'TIMEOUT'
-  /** The handler of the request threw; `cause` is what it threw. */
+  /** The handler of the request threw `cause`. */
   | 'CRASHED'
   /** The target's mailbox is at its limit; the request was not accepted. */
   | 'MAILBOX_FULL'
-  /** The name is registered for a living actor. */
+  /** A living actor is registered under this name. */
   | 'NAME_TAKEN'
   /** The actor system has stopped; no actor can be started. */
   | 'SYSTEM_STOPPED'
-  /** The actor has no handler for messages of this type: a fault of the sender, the receiver goes on. */
+  /** The actor has no handler for messages of this type: the sender is at fault and the receiver continues. */
   | 'UNKNOWN_MESSAGE'
-  /** The target's node is not connected, or the connection was lost before the answer came: the request may have run. */
+  /** The target's node is not connected, or the connection was lost before the answer: the request may have run. */
   | 'NO_CONNECTION'
-  /** The connection to the target's node has more unsent bytes than it may; the request was not sent. */
+  /** The connection to the target's node is at its limit of unsent bytes; the request was not sent. */
   | 'LINK_FULL'
-  /** The message or reply cannot go to another node: it is no plain data, or too large. */
+  /** The message or reply cannot go to another node: it is not plain data, or is too large. */
   | 'NOT_SENDABLE'
-  /** More calls to other nodes wait for their answers than may. */
+  /** The limit of unanswered calls to other nodes is reached. */
   | 'TOO_MANY_CALLS'
-  /** A fault on another node, as far as it travels. */
+  /** A fault on another node, without what cannot travel, such as its stack. */
   | 'REMOTE_FAULT'
-  /** The message does not have the shape that its receiver has declared: it was not delivered. */
+  /** The message does not have the shape that its receiver declares: it was not delivered. */
   | 'BAD_MESSAGE'
-  /** The answer of another node does not have the shape that was declared for it. */
+  /** The answer of another node does not have the declared shape. */
   | 'BAD_ANSWER'
-  /** The actor declares no messages of other nodes: it can be neither registered nor asked from another node. */
+  /** The actor declares no messages from other nodes: it can neither be registered nor called from another node. */
   | 'NO_SHAPES'
-  /** The actor ended with a reason of its own, or an exit signal ended it. */
+  /** The actor chose a reason to end with, or an exit signal ended it. */
   | 'EXIT'
   /** An operator killed the actor. */
   | 'KILLED';
@@ -70,8 +70,8 @@ export class RemoteFault extends ActorError {
 }
 
 /**
- * Ends an actor with that term as reason, which Erlang's monitors and links see. Thrown by a handler, or the error of an
- * actor that an exit signal has ended.
+ * Ends an actor with this term as the reason that Erlang's monitors and links see. A handler throws it; it is also the
+ * error of an actor that an exit signal has ended.
  */
 export class Exit extends ActorError {
   constructor(

@@ -1,5 +1,5 @@
 /**
- * The messages of an actor: message type -> function from the message's fields to the reply.
+ * The messages of an actor, as a map from message type to a function from the message's fields to the reply.
  *
  * ```ts
  * type Counter = {

@@ -5,25 +5,25 @@ import type { AnyShapes, Shape, Shapes } from './shape.js';
 declare const speaks: unique symbol;
 
 /**
- * The address of one actor. Opaque: only the system that issued it can deliver to it. It stays a valid address after the
- * actor has ended and never reaches a successor of the same path. In a message to another node it travels as a pid and
+ * The address of one actor. Opaque: only the system that issued it can deliver to it. It remains valid after the actor
+ * has ended and never reaches a successor at the same path. In a message to another node it travels as a pid and
  * arrives as a ref again.
  *
- * Two refs are the same actor when their `key` is equal. They may be different objects: one that travelled is.
+ * Two refs are the same actor if their `key` is equal. They may be different objects, for example after travelling.
  */
 export interface ActorRef<P extends Protocol = Protocol> {
-  /** `/rooms/kitchen/peers/ann`; stable while the actor lives, also across restarts. */
+  /** `/rooms/kitchen/peers/ann`; stable for the life of the actor, including restarts. */
   readonly path: string;
-  /** Unique per actor and system, never used again. */
+  /** Unique per actor and system, never reused. */
   readonly key: string;
   readonly [speaks]?: (protocol: P) => void;
 }
 
-/** An actor of any protocol: enough to stop, watch or compare it. */
+/** An actor with any protocol: enough to stop, watch or compare it. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type AnyRef = ActorRef<any>;
 
-/** A ref to an actor of this process. A class, so that a leaving message can be searched for refs. */
+/** A ref to an actor in this process. It is a class so that refs can be found in an outgoing message. */
 export class LocalRef implements ActorRef {
   constructor(
     readonly path: string,
@@ -33,7 +33,7 @@ export class LocalRef implements ActorRef {
   }
 }
 
-/** A ref to an actor, or an Erlang process, of another node: by pid, or by the name it is registered under there. */
+/** A ref to an actor or Erlang process on another node: by pid, or by the name it is registered under there. */
 export class RemoteRef implements ActorRef {
   readonly path: string;
   readonly key: string;
@@ -41,7 +41,7 @@ export class RemoteRef implements ActorRef {
   constructor(
     readonly node: string,
     readonly to: Pid | string,
-    /** Shapes of its answers; without them it cannot be asked. */
+    /** Shapes of its answers. Without them it cannot be called. */
     readonly shapes?: AnyShapes,
   ) {
     const who = typeof to === 'string' ? to : `<${to.id}.${to.serial}>`;
@@ -56,12 +56,12 @@ export function isActorRef(value: unknown): value is AnyRef {
   return value instanceof LocalRef || value instanceof RemoteRef;
 }
 
-/** Returns a name as one segment of a path. */
+/** Encodes a name as one path segment. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');
 }
 
-/** An actor that speaks this protocol. One of this node is looked at: a made-up or wrong address must not act in its name. */
+/** An actor that speaks this protocol. Local ones are checked: no forged or wrong address may act in their name. */
 export function actor<P extends Protocol>(shapes: () => Shapes<P>): Shape<ActorRef<P>> {
   return (value, reading) => {
     const expected = shapes() as AnyShapes;

@@ -1,24 +1,24 @@
 /**
- * Shapes of what other nodes send: functions that look at a value once. Own ones, because tools start with them (zod alone
- * takes longer to load than such a tool) and every message between nodes passes them.
+ * Shapes of what other nodes send: functions that check a value once. They are our own because tools load them at start
+ * (zod alone takes longer to load than such a tool) and every message between nodes passes through them.
  */
 import { isRecord as isPlain, type Term } from '@bloom/etf';
 import type { Outcome } from './outcome.js';
 import type { Protocol, ReplyOf } from './protocol.js';
 
-/** What a shape returns for a value that it refuses. */
+/** Returned by a shape for a value that it refuses. */
 export const FAILED: unique symbol = Symbol('failed');
 
-/** One look at a value: the shape that refuses it says what it expected, its parents where. */
+/** One check of a value: the refusing shape records what it expected, its parents record where. */
 export class Reading {
   #expected = '';
-  /** Keys on the way to what is wrong, the innermost first; most messages have nothing wrong. */
+  /** Keys on the path to the fault, innermost first; most messages have no fault. */
   #path: string[] | undefined;
 
   constructor(
     /** Node that sent the value. */
     readonly from: string,
-    /** Returns the shapes of a living actor of this node; undefined for all others. */
+    /** Returns the shapes of a living actor on this node, otherwise undefined. */
     readonly shapesAt: (ref: unknown) => AnyShapes | undefined,
   ) {}
 
@@ -45,7 +45,7 @@ export class Reading {
 }
 
 /**
- * Returns the value without unknown fields, or `FAILED`. May change it: a value that was decoded belongs to its
+ * Returns the value without unknown fields, or `FAILED`. May change the value, because a decoded value belongs to its
  * reader.
  */
 export type Shape<T> = (value: unknown, reading: Reading) => T | typeof FAILED;
@@ -53,7 +53,7 @@ export type Shape<T> = (value: unknown, reading: Reading) => T | typeof FAILED;
 /** Marks a field that may be missing. */
 export type OptionalShape<T> = Shape<T | undefined> & { readonly optional: true };
 
-/** What a message of one type has to look like, and its answer. */
+/** The required shape of a message of one type, and of its answer. */
 export interface MessageShape<M, A, F = unknown> {
   readonly message: Shape<M>;
   readonly answer: Shape<A>;
@@ -61,14 +61,14 @@ export interface MessageShape<M, A, F = unknown> {
   readonly fields: F;
 }
 
-/** A message that only actors of the same node send. */
+/** Marks a message that only actors on the same node send. */
 export const LOCAL = 'local';
 
 type FieldsOf<F> = F extends (message: infer M) => unknown ? M : never;
 
 /**
- * The shapes of a protocol. Every message has one, or is `LOCAL`, and every field, also an optional one: none can be
- * forgotten, which would remove it.
+ * The shapes of a protocol. Every message has a shape or is `LOCAL`, and every field has one, including optional
+ * fields: a field without a shape would be removed.
  */
 export type Shapes<P extends Protocol> = {
   readonly [K in keyof P & string]:
@@ -88,7 +88,7 @@ export type ObjectOf<F extends Fields> = {
   [K in Exclude<keyof F, OptionalKeys<F>>]: Shaped<F[K]>;
 } & { [K in OptionalKeys<F>]?: Exclude<Shaped<F[K]>, undefined> };
 
-/** Shape of a message with these fields, and of its answer. */
+/** The shape of a message with these fields, and of its answer. */
 export function takes<F extends Fields, A = void>(
   fields: F,
   answer: Shape<A> = nothing as Shape<A>,
@@ -96,15 +96,15 @@ export function takes<F extends Fields, A = void>(
   return { message: fieldsOf(fields, ['type']), answer, fields };
 }
 
-/** The answer of a message that has none. */
+/** The answer of a message that returns nothing. */
 const nothing: Shape<void> = () => undefined;
 
-/** Takes every value: the receiver has schemas of its own. */
+/** Accepts any value: the receiver has schemas of its own. */
 export function unchecked<T>(): Shape<T> {
   return (value) => value as T;
 }
 
-/** Unknown fields are removed: handlers spread what they are given. */
+/** Removes unknown fields, because handlers spread what they receive. */
 export function object<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
   return fieldsOf(fields, []);
 }
@@ -123,7 +123,7 @@ function fieldsOf<F extends Fields>(fields: F, alsoKnown: readonly string[]): Sh
       const after = (shapes[i] as Shape<unknown>)(before, reading);
       if (after === FAILED) return reading.in(key);
       if (after !== before) value[key] = after;
-      // Erlang's atom `undefined`: a field that is not there.
+      // Erlang's atom `undefined` stands for a missing field.
       else if (after === undefined && key in value) delete value[key];
     }
 
@@ -143,7 +143,7 @@ export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   return (value, reading) => (value === null ? null : shape(value, reading));
 }
 
-/** The fallback in place of what the shape refuses. */
+/** Replaces a value that the shape refuses with the fallback. */
 export function otherwise<T, const F>(shape: Shape<T>, fallback: F): Shape<T | F> {
   return (value, reading) => {
     const read = shape(value, reading);
@@ -168,7 +168,7 @@ export function list<T>(shape: Shape<T>, most = Number.POSITIVE_INFINITY): Shape
   };
 }
 
-/** Objects that differ in the value of one field. */
+/** Objects distinguished by the value of one field. */
 export function tagged<K extends string, V extends Readonly<Record<string, Fields>>>(
   key: K,
   variants: V,
@@ -184,7 +184,7 @@ export function tagged<K extends string, V extends Readonly<Record<string, Field
   };
 }
 
-/** The first of two shapes that takes the value. */
+/** The first of two shapes that accepts the value. */
 export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
   return (value, reading) => {
     const read = first(value, reading);
@@ -193,10 +193,10 @@ export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
   };
 }
 
-/** The answer of an actor whose caller can act on a failure. */
+/** The answer of an actor to a caller that can act on a failure. */
 export function outcome<T, Code extends string>(
   value: Shape<T>,
-  /** Has every code, so that none can be forgotten; codes of later versions are read as `other`. */
+  /** Lists every code, so that none is forgotten. Codes of later versions are read as `other`. */
   codes: Readonly<Record<Code, unknown>>,
   other: NoInfer<Code>,
 ): Shape<Outcome<T, Code>> {
@@ -231,7 +231,7 @@ export function integer(least: number, most = Number.MAX_SAFE_INTEGER): Shape<nu
       : reading.fail(`a whole number from ${least} to ${most}`);
 }
 
-/** A whole number that is not negative. */
+/** A non-negative integer. */
 export const count = integer(0);
 
 export function constant<const T extends string | number | boolean | null>(expected: T): Shape<T> {
@@ -247,14 +247,14 @@ export function oneOf<const T extends string>(values: readonly T[]): Shape<T> {
 export const bytes: Shape<Uint8Array> = (value, reading) =>
   value instanceof Uint8Array ? value : reading.fail('bytes');
 
-/** The name of the node that sent the message: none can speak for another. */
+/** The name of the node that sent the message, so that no node can speak for another. */
 export const sender: Shape<string> = (value, reading) =>
   value === reading.from ? reading.from : reading.fail('the name of the node that sends it');
 
-/** Any value that JSON has, or none. */
+/** Any JSON value, or undefined. */
 export const json: Shape<unknown> = (value, reading) => (isJson(value) ? value : reading.fail('a JSON value'));
 
-/** The value of a JSON text, or a value that was sent as it is: earlier versions do. */
+/** The value of a JSON text, or the value itself, which earlier versions send. */
 export function jsonText<T>(shape: Shape<T>): Shape<T> {
   return (value, reading) => {
     if (typeof value !== 'string') return shape(value, reading);

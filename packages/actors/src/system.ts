@@ -31,7 +31,7 @@ export interface ActorSystemOptions {
 }
 
 export interface ListOptions {
-  /** Most lines. */
+  /** Maximum number of lines. */
   limit: number;
   match?: (path: string) => boolean;
 }
@@ -39,8 +39,8 @@ export interface ListOptions {
 /** Sends messages to actors. */
 export interface Sender {
   /**
-   * Sends without waiting. Returns false when the message was certainly not accepted: no such actor, or its mailbox is
-   * full; for another node: no connection, one that is full, or a message that cannot travel.
+   * Sends without waiting. Returns false if the message was certainly not accepted: the actor does not exist or its
+   * mailbox is full; for another node, the connection is missing or full, or the message cannot travel.
    */
   cast<P extends Protocol>(target: ActorRef<P> | string, message: MessageOf<P>): boolean;
   /**
@@ -59,22 +59,22 @@ export interface ActorSystem extends Sender {
   /** Starts a top-level actor. Throws what its `init` throws. */
   spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options?: SpawnOptions<P>): ActorRef<P>;
   /**
-   * Sends on behalf of a request: everything that these messages cause, on other nodes as well, carries its id.
-   * `face` is shown as their sender, such as `http`.
+   * Sends on behalf of a request: everything that these messages cause, including on other nodes, carries its id.
+   * `face`, such as `http`, is shown as their sender.
    */
   forRequest(requestId: string, face?: string): Sender;
   /** Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch. */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
   /**
-   * @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended, NO_SHAPES when it
-   *   declares no messages of other nodes
+   * @throws ActorError NAME_TAKEN if a living actor has the name, NO_PROCESS if the actor has ended, NO_SHAPES if it
+   *   declares no messages from other nodes
    */
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;
   whereis(name: string): AnyRef | undefined;
-  /** Returns the registered names whose actor has crashed, and those whose permanent actor pauses between restarts. */
+  /** Returns the registered names whose actor has crashed, or is permanent and pausing between restarts. */
   failedServices(): string[];
-  /** True for a living actor; for one on another node, while that node is connected. */
+  /** True for a living actor. An actor on another node counts as alive while its node is connected. */
   isAlive(ref: AnyRef): boolean;
   /** Ends an actor and its children after its current message. The actor itself must not await it. */
   stop(ref: AnyRef): Promise<void>;
@@ -83,29 +83,29 @@ export interface ActorSystem extends Sender {
   longestQueue(): number;
   info(ref: AnyRef): ActorInfo | undefined;
   details(ref: AnyRef): ActorDetails | undefined;
-  /** Returns the living actor of that path. */
+  /** Returns the living actor at this path. */
   at(path: string): AnyRef | undefined;
   /** Returns the messages in its mailbox, oldest first. */
   waiting(ref: AnyRef, limit: number): WaitingMessage[];
-  /** Returns the state of an actor as its behaviour shows it, without going through its mailbox. */
+  /** Returns the state that an actor's behaviour shows, bypassing its mailbox. */
   inspect(ref: AnyRef): Inspected;
-  /** Reports messages as they pass; actors that are not traced pay nothing. A listener that throws ends its trace. */
+  /** Reports messages as they pass, at no cost to actors that are not traced. A listener that throws ends its trace. */
   trace(options: TraceOptions, listener: (event: TraceEvent) => void, onEnd?: (end: TraceEnd) => void): Trace;
-  /** Stops an actor from handling messages, for that long or until `resume`. Returns false if the actor is gone. */
+  /** Stops an actor from handling messages for `forMs`, or until `resume`. Returns false if the actor is gone. */
   suspend(ref: AnyRef, forMs?: number): boolean;
   resume(ref: AnyRef): boolean;
-  /** Fails the actor as if its handler had thrown, so supervision acts. Returns false if the actor is gone. */
+  /** Fails the actor as if its handler had thrown, so that supervision acts. Returns false if the actor is gone. */
   kill(ref: AnyRef, reason: string): boolean;
-  /** Returns the steps of that request among the last 10,000 of all requests, oldest first. */
+  /** Returns this request's steps among the last 10,000 of all requests, oldest first. */
   hops(requestId: string): Hop[];
-  /** Records a step of a request that is no message; `ranMs` when it has just ended. */
+  /** Records a step of a request other than a message; `ranMs` if it has just ended. */
   note(requestId: string, where: string, what: string, ranMs?: number): void;
   readonly size: number;
   /** Messages to actors that did not exist. */
   readonly deadLetters: number;
-  /** Resolves when no actor has work in hand, so that tests never sleep. */
+  /** Resolves when no actor has work left, so that tests never sleep. */
   idle(): Promise<void>;
-  /** Ends every actor, the youngest top-level one first. Idempotent. */
+  /** Ends every actor, youngest top-level one first. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -113,7 +113,7 @@ export function createActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 
-/** Delivers what is addressed to actors of other nodes. */
+/** Delivers messages to actors on other nodes. */
 export interface Router {
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean;
   call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown>;
@@ -123,7 +123,7 @@ export interface Router {
   stop(target: RemoteRef): Promise<void>;
 }
 
-/** The router of a system that is not connected to other nodes. */
+/** The router of a system without other nodes. */
 const nowhere: Router = {
   cast: () => false,
   call: (target) => Promise.reject(noConnection(target, target.node)),
@@ -144,7 +144,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
   readonly #cells = new Map<string, Cell>();
   readonly #nact = new NactRoot<Cell>();
-  /** By the key of the parent and the own name; one that is ending gives way to another of its name. */
+  /** Keyed by the parent's key and the actor's name. An actor that is ending makes room for another of its name. */
   readonly #siblings = new Map<string, Cell>();
   readonly #names = new Map<string, Cell>();
   /** Registered names of actors that have crashed. */
@@ -198,7 +198,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     try {
       cell.start(requestId);
     } catch (error) {
-      // `onStop` must not run on a state that was never made.
+      // `onStop` must not run on a state that was never created.
       cell.discard();
       throw error;
     }
@@ -409,7 +409,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   async idle(): Promise<void> {
-    // Promises between actors settle within a turn: after three quiet turns in a row nothing is under way.
+    // Promises between actors settle within a turn: after three quiet turns in a row, no work is left.
     for (let quiet = 0; quiet < 3; quiet = this.#active === 0 ? quiet + 1 : 0) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -445,7 +445,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     this.#nact.close();
   }
 
-  /** Returns the living actor of that ref or name. */
+  /** Returns the living actor for this ref or name. */
   find(target: AnyRef | string): Cell | undefined {
     const cell = typeof target === 'string' ? this.#names.get(target) : this.#cells.get(target.key);
 

@@ -8,8 +8,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Delays between attempts: doubled with each failure of the same cause, so that something that stays away costs little. Up to a
- * tenth is added by chance, so that those that failed together do not come back together.
+ * Delays between attempts. The delay doubles with each failure of the same cause, so that a lasting outage costs
+ * little. Up to a tenth is added at random, so that clients that failed together do not return together.
  */
 export class Backoff {
   readonly #options: BackoffOptions;
@@ -20,7 +20,7 @@ export class Backoff {
     this.#options = options;
   }
 
-  /** Returns the delay after a failure, `atLeastMs` or more. Another cause than before starts over. */
+  /** Returns the delay after a failure, at least `atLeastMs`. A new cause starts over. */
   failed(cause: string, atLeastMs = 0): number {
     const { firstMs, mostMs, random } = this.#options;
     this.#failures = cause === this.#cause ? this.#failures + 1 : 1;

@@ -4,53 +4,53 @@ import { launch } from './launch.js';
 import { type ProcessUsage, usageOf } from './usage.js';
 
 export interface ForkedProcessOptions<Received> {
-  /** What it is for, in the log. */
+  /** Purpose of the process, for the log. */
   kind: string;
   /** The built entry of the process. */
   entry: URL;
   nodeFlags?: readonly string[];
-  /** Resident memory beyond which it is killed. */
+  /** Resident memory beyond which the process is killed, in MiB. */
   memoryMib: number;
-  /** Writable memory that it maps without using it, which the limit of the kernel allows besides. */
+  /** Writable memory that the process maps without using, in MiB. The kernel's limit allows it in addition. */
   reservedMib?: number;
-  /** A process that sends nothing for this long hangs, and is killed; absent: it may be silent. */
+  /** A process that sends nothing for this long counts as hung and is killed. If omitted, it may stay silent. */
   hangMs?: number;
-  /** Kills it when aborted. */
+  /** Kills the process when aborted. */
   signal?: AbortSignal;
   onMessage(message: Received): void;
-  /** It does not start, hangs or has ended, without `finish` having been called. Called once at most. */
+  /** Called at most once, when the process fails to start, hangs, or ends without a call of `finish`. */
   onCrash(reason: string, cause: EndCause): void;
 }
 
-/** Why a process ended: it was asked to, by itself, by a signal, beyond its memory, or silent for too long. */
+/** Why a process ended: on request, by itself, by a signal, out of memory, silent for too long, or never started. */
 export type EndCause = 'asked' | 'exit' | 'signal' | 'memory' | 'hung' | 'not_started';
 
 export interface EndedProcess {
   cause: EndCause;
-  /** Without its last words, which may hold secrets. */
+  /** Omits the process's last output, which may contain secrets. */
   reason: string;
   usage: ProcessUsage | undefined;
 }
 
 interface Surroundings {
   clock: Clock;
-  /** Called when it is up: its first message has arrived, or it is gone. Once. */
+  /** Called once, when the first message has arrived or the process is gone. */
   onStarted(): void;
-  /** Called when it is gone, before `closed` resolves. */
+  /** Called when the process is gone, before `closed` resolves. */
   onEnded(ended: EndedProcess): void;
 }
 
 const ERROR_TEXT_LIMIT = 2_000;
-/** Looks for a sign of life in one period of `hangMs`. */
+/** Checks for a sign of life per period of `hangMs`. */
 const LOOKS = 5;
-/** Looks at the memory; the kernel's own limit holds in between. */
+/** Interval of memory checks. The kernel's own limit holds in between. */
 const MEMORY_LOOK_MS = 1_000;
-/** Words of libraries and of V8 at the limit of the kernel. */
+/** Words of libraries and of V8 at the kernel's limit. */
 const OUT_OF_MEMORY = /out of memory|bad_alloc|cannot allocate|allocation failed/i;
-/** Messages that wait for the start. */
+/** Maximum number of messages that wait for the start. */
 const MAX_EARLY = 1_000;
 
-/** A Node.js process for work on what strangers send, or in a native library: its faults do not reach the server. */
+/** A Node.js process for untrusted input or a native library: its faults do not reach the server. */
 export class ForkedProcess<Sent extends object, Received> {
   /** Resolves when the process is gone. */
   readonly closed: Promise<void>;
@@ -67,10 +67,10 @@ export class ForkedProcess<Sent extends object, Received> {
   #gone = false;
   #cause: EndCause | undefined;
   #usage: ProcessUsage | undefined;
-  /** Looks in a row that found no sign of life. */
+  /** Consecutive checks that found no sign of life. */
   #silentLooks = 0;
 
-  /** Does not start it yet. */
+  /** Does not start the process yet. */
   constructor(options: ForkedProcessOptions<Received>, surroundings: Surroundings) {
     this.#options = options;
     this.#surroundings = surroundings;
@@ -89,7 +89,7 @@ export class ForkedProcess<Sent extends object, Received> {
     return this.#options.kind;
   }
 
-  /** Forks it, unless its owner has ended it already. */
+  /** Forks the process, unless its owner has already ended it. */
   begin(): void {
     if (this.#gone) return;
     const { entry, nodeFlags = [], memoryMib, reservedMib = 0, signal, hangMs, onMessage } = this.#options;
@@ -109,7 +109,7 @@ export class ForkedProcess<Sent extends object, Received> {
       onMessage(message as Received);
     });
     child.once('error', (error) => {
-      // Without a process there is no `close`.
+      // Without a process, there is no `close` event.
       if (child.pid === undefined) this.#end('not_started', error.message);
       else this.#crash(error.message, 'signal');
     });
@@ -124,12 +124,12 @@ export class ForkedProcess<Sent extends object, Received> {
     for (const send of this.#early.splice(0)) send();
   }
 
-  /** Ends it before its start. */
+  /** Ends the process before it starts. */
   refuse(reason: string): void {
     this.#end('not_started', reason);
   }
 
-  /** Resolves when the message has left, which a sender of much waits for. Never rejects. */
+  /** Resolves when the message has been sent, so that callers with much to send can wait. Never rejects. */
   send(message: Sent): Promise<void> {
     return new Promise((resolve) => {
       const child = this.#child;
@@ -160,7 +160,7 @@ export class ForkedProcess<Sent extends object, Received> {
     else this.#child.kill('SIGKILL');
   }
 
-  /** Counts looks, not time: after a pause of this process itself, a look finds what has come meanwhile. */
+  /** Counts checks, not time: after a pause of this process itself, a check still finds what arrived during it. */
   #watch(hangMs: number): void {
     this.#watchdog.repeat(hangMs / LOOKS, () => {
       this.#silentLooks += 1;

@@ -1,18 +1,18 @@
-/** How a child is started, so that its limits hold before its first instruction. */
+/** Starts children so that their limits hold before their first instruction. */
 import { type ChildProcess, type ForkOptions, fork, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 
-/** The kernel ends a child long before a node. */
+/** Makes the kernel kill a child long before the node when memory runs out. */
 const OOM_SCORE = 800;
-/** Niceness below that of the node, and the lowest there is. */
+/** Niceness steps below the node, and the lowest priority there is. */
 const STEPS_BELOW = 5;
 const LOWEST_PRIORITY = 19;
 const SHELL = '/bin/sh';
 /**
- * Becomes the program after `$1`, the limit of its writable memory in KiB. The limit counts what is mapped for writing, unlike
- * that of the address space, of which V8 reserves gigabytes. `setpriv` of util-linux makes the kernel end the child with its
- * parent even while it hangs; elsewhere the closed channel does.
+ * Becomes the program after `$1`, the limit of its writable memory in KiB. The limit counts memory mapped for writing,
+ * unlike the limit of the address space, of which V8 reserves gigabytes. `setpriv` of util-linux makes the kernel kill
+ * the child when its parent dies, even if the child hangs; elsewhere the closed channel ends it.
  */
 const WRAPPER = `ulimit -d "$1" 2>/dev/null
 ulimit -c 0 2>/dev/null
@@ -24,16 +24,16 @@ exec "$@"`;
 export interface LaunchOptions {
   entry: URL;
   nodeFlags: readonly string[];
-  /** Limit of writable memory. */
+  /** Limit of writable memory, in MiB. */
   dataMib: number;
   signal?: AbortSignal;
 }
 
-/** Forks Node.js with its limits. Where there is no shell, it runs without them. */
+/** Forks Node.js with its limits. Without a shell, the process runs without them. */
 export function launch({ entry, nodeFlags, dataMib, signal }: LaunchOptions): ChildProcess {
   const options: ForkOptions = {
     serialization: 'advanced',
-    // The process reads what strangers send: it gets nothing of the server's environment.
+    // The process reads untrusted input, so it gets nothing from the server's environment.
     env: {},
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' }),
@@ -44,18 +44,18 @@ export function launch({ entry, nodeFlags, dataMib, signal }: LaunchOptions): Ch
   return lowered(fork(entry, { ...options, execPath: SHELL, execArgv }));
 }
 
-/** Gives calls and requests the precedence over the processes of components. */
+/** Gives calls and requests precedence over the processes of components. */
 function lowered(child: ChildProcess): ChildProcess {
   try {
     if (child.pid !== undefined) setPriority(child.pid, Math.min(LOWEST_PRIORITY, getPriority() + STEPS_BELOW));
   } catch {
-    // It is gone already, or the system does not allow it.
+    // The process has already ended, or the system does not allow it.
   }
 
   return child;
 }
 
-/** Starts a program for this Node that outlives it, with this environment only. A failure shows in what the program does not do. */
+/** Starts a Node.js program that outlives this one, with only this environment. A failure to start goes unreported. */
 export function startDetached(program: string, env: NodeJS.ProcessEnv): void {
   const child = spawn(process.execPath, [program], { detached: true, stdio: 'ignore', env, cwd: '/' });
   child.on('error', () => {});

@@ -6,17 +6,17 @@ import { type EndedProcess, ForkedProcess, type ForkedProcessOptions } from './f
 export interface ProcessesOptions {
   log: Log;
   clock?: Clock;
-  /** Processes that run at the same time. */
+  /** Maximum number of running processes. */
   most?: number;
-  /** Processes that start at the same time: each takes a third of a second of a core. Default: one for each core. */
+  /** Maximum number of processes starting at once: each uses a core for a third of a second. Default: one per core. */
   mostStarting?: number;
-  /** Processes that wait for their start. */
+  /** Maximum number of processes waiting to start. */
   mostWaiting?: number;
 }
 
 const MOST = 256;
 const MOST_WAITING = 256;
-/** A process that has not said anything by then starts no faster for keeping the others waiting. */
+/** A process that has not sent a message by then no longer delays the start of the next one. */
 const START_MS = 10_000;
 /** A longer wait for a start is logged. */
 const LONG_WAIT_MS = 5_000;
@@ -24,8 +24,8 @@ const LONG_WAIT_MS = 5_000;
 type AnyProcess = ForkedProcess<object, never>;
 
 /**
- * Every process that a node forks. Those that start wait for their turn, kind after kind, so that many of one kind do not hold up
- * the others.
+ * Every process that a node forks. Processes wait for their start by kind, in turn, so that many of one kind do not
+ * delay the others.
  */
 export class Processes {
   readonly #log: Log;
@@ -35,7 +35,7 @@ export class Processes {
   readonly #mostWaiting: number;
   readonly #running = new Set<AnyProcess>();
   readonly #starting = new Set<AnyProcess>();
-  /** By kind; the kind whose turn it is comes first. */
+  /** Keyed by kind; the first kind is next. */
   readonly #waiting = new Map<string, AnyProcess[]>();
   readonly #refusals = new Set<AnyProcess>();
   readonly #queuedAtMs = new WeakMap<AnyProcess, number>();
@@ -50,12 +50,12 @@ export class Processes {
     this.#mostWaiting = options.mostWaiting ?? MOST_WAITING;
   }
 
-  /** Number of processes that run, wait for their start, and were refused. */
+  /** Number of processes that are running, waiting to start, and refused. */
   get counts(): { running: number; waiting: number; refused: number } {
     return { running: this.#running.size, waiting: this.#waitingCount, refused: this.#refused };
   }
 
-  /** Starts a process, at once or when it is its turn. Beyond the limits `onCrash` is called, soon. */
+  /** Starts a process now or when its turn comes. Beyond the limits, `onCrash` is called soon afterwards. */
   start<Sent extends object, Received>(options: ForkedProcessOptions<Received>): ForkedProcess<Sent, Received> {
     const startedAtMs = this.#clock.now();
     const child = new ForkedProcess<Sent, Received>(options, {
@@ -71,7 +71,7 @@ export class Processes {
       },
     });
     const entry = child as unknown as AnyProcess;
-    // The caller has no process to speak of yet.
+    // The caller does not have the process yet, so refuse it later.
     if (this.#running.size >= this.#most) this.#refuse(entry, `${this.#most} processes run on this node already`);
     else if (this.#waitingCount >= this.#mostWaiting)
       this.#refuse(entry, `${this.#mostWaiting} processes of this node wait for their start already`);
@@ -99,7 +99,7 @@ export class Processes {
       if (first === undefined) return;
       const [kind, line] = first;
       const entry = line.shift()!;
-      // Its kind goes to the end of the line.
+      // The kind moves to the end of the queue.
       this.#waiting.delete(kind);
       if (line.length > 0) this.#waiting.set(kind, line);
       this.#noteWait(entry);
@@ -143,7 +143,7 @@ export class Processes {
   }
 
   #logEnd(entry: AnyProcess, { cause, reason, usage }: EndedProcess, ranMs: number): void {
-    // A refusal has its own line, and what was not needed any more before its start none.
+    // A refusal has its own line, and a process that its owner ended before the start needs none.
     if (this.#refusals.delete(entry) || (entry.pid === undefined && cause === 'asked')) return;
     const { kind, pid: processId } = entry;
     const seconds = Math.round(ranMs / 1_000);

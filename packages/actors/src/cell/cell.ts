@@ -26,15 +26,15 @@ const STOP_GRACE_MS = 5_000;
 export interface CellOptions {
   readonly host: CellHost;
   readonly ref: ActorRef;
-  /** The root for an actor at the top. */
+  /** The root for a top-level actor. */
   readonly parent: Cell | NactRoot<Cell>;
-  /** Name in nact's tree, unique among all children that the parent has had: nact refuses `@`, `:` and `/` in names. */
+  /** Name in nact's tree, unique among all children the parent has had: nact refuses `@`, `:` and `/` in names. */
   readonly nactName: string;
   readonly behaviour: AnyBehaviour;
   readonly options: AnyOptions;
 }
 
-/** One living actor: handles its messages, fails, restarts and ends. */
+/** One living actor: handles messages, fails, restarts and ends. */
 export class Cell implements Supervised {
   readonly ref: ActorRef;
   readonly behaviour: AnyBehaviour;
@@ -45,7 +45,7 @@ export class Cell implements Supervised {
   readonly restarts: Restarts;
   /** Registered names of this actor. */
   readonly names = new Set<string>();
-  /** Listeners notified of the end, and the path of each. */
+  /** Listeners for the end of this actor, each with its path. */
   readonly watchers = new Map<(down: Down) => void, string>();
   ending: { reason: StopReason; error?: unknown } | undefined;
 
@@ -54,7 +54,7 @@ export class Cell implements Supervised {
   readonly #log: RequestLog;
   #life: Incarnation;
   #current: Envelope | undefined;
-  /** Set by a kill until the message in hand is handled, and by a fault until the actor has restarted. */
+  /** Set by a kill until the current message is handled, and by a fault until the actor has restarted. */
   #fault: { error: unknown } | undefined;
   #stopRequested = false;
   /** Timer of the pause after too many restarts. */
@@ -87,12 +87,12 @@ export class Cell implements Supervised {
     return this.#nact.parentCell;
   }
 
-  /** The children that live. */
+  /** Children that are alive. */
   get children(): Cell[] {
     return this.#nact.childCells.filter(({ ending }) => ending === undefined);
   }
 
-  /** True when other nodes may send it messages. */
+  /** True if other nodes may send it messages. */
   get isForNodes(): boolean {
     return this.behaviour.shapes !== undefined || this.behaviour.onTerm !== undefined;
   }
@@ -102,7 +102,7 @@ export class Cell implements Supervised {
     return this.#pause !== undefined && this.ending === undefined;
   }
 
-  /** Type of the message in hand. */
+  /** Type of the message being handled. */
   get current(): string | undefined {
     return this.#current?.message.type;
   }
@@ -111,7 +111,7 @@ export class Cell implements Supervised {
     return this.#life.timers;
   }
 
-  /** Makes the state. Throws what `init` throws. */
+  /** Creates the state. Throws what `init` throws. */
   start(requestId?: string): void {
     const life = this.#life;
     life.requestId = requestId;
@@ -122,12 +122,12 @@ export class Cell implements Supervised {
     }
   }
 
-  /** Returns the state as the behaviour shows it. Throws what its `inspect` throws. */
+  /** Returns the state that the behaviour shows. Throws what its `inspect` throws. */
   inspect(): { state: unknown } | undefined {
     return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#life.state) };
   }
 
-  /** True when its protocol has such a message. */
+  /** True if its protocol has this message. */
   understands(type: string): boolean {
     return this.#handler(type) !== undefined;
   }
@@ -136,7 +136,7 @@ export class Cell implements Supervised {
     return this.inbox.receive(message, from, requestId, reply);
   }
 
-  // --- the message in hand
+  // --- the current message
 
   drain(): void | Promise<void> {
     return this.turns.drain();
@@ -167,7 +167,7 @@ export class Cell implements Supervised {
     life.requestId = undefined;
     if (result instanceof Promise) {
       return result.then((value: unknown) => {
-        // Unless the actor was killed meanwhile.
+        // Unless the actor was killed while the handler waited.
         if (this.#current === envelope) this.#done(envelope, value);
       });
     }
@@ -182,7 +182,7 @@ export class Cell implements Supervised {
     return Object.hasOwn(handlers, type) ? handlers[type] : undefined;
   }
 
-  /** Throws the error of a kill, so that the actor fails. */
+  /** Throws the error of a kill, which fails the actor. */
   #done(envelope: Envelope, value: unknown): void {
     this.activity.handled(envelope);
     this.#putDown();
@@ -215,9 +215,9 @@ export class Cell implements Supervised {
 
   // --- faults
 
-  /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
+  /** Fails the actor with this error as if the current message's handler had thrown it. */
   kill(error: unknown): void {
-    // One that is about to fail or to begin anew has failed already.
+    // An actor that is about to fail or to restart has failed already.
     if (this.ending !== undefined || this.isPausing || this.#fault !== undefined) return;
     if (this.turns.abort(error)) return;
     if (this.#current !== undefined) this.#fault = { error };
@@ -245,10 +245,10 @@ export class Cell implements Supervised {
       return 'reset';
     }
 
-    // Before nact acts on the decision: the caller whose message failed may use the name of the actor again at once.
+    // Stop before nact acts on the decision: the caller whose message failed may reuse the actor's name immediately.
     void this.stop('crashed', error);
     this.turns.end();
-    // In the parent's mailbox, while nact's `escalate` would fail the parent in the middle of a handler.
+    // Escalate through the parent's mailbox: nact's `escalate` would fail the parent in the middle of a handler.
     if (decision === 'escalate') this.parent?.inbox.escalate(error);
 
     return 'stop';
@@ -285,7 +285,7 @@ export class Cell implements Supervised {
     if (this.ending === undefined && !this.isPausing) this.#beginAnew();
   }
 
-  /** Makes a new life; false when its `init` threw. */
+  /** Starts a new incarnation. Returns false if its `init` threw. */
   #beginAnew(): boolean {
     const fault = this.#fault;
     this.#fault = undefined;
@@ -302,7 +302,7 @@ export class Cell implements Supervised {
     }
   }
 
-  /** Messages wait meanwhile. */
+  /** Messages wait during the pause. */
   #pauseRestart(): void {
     const pauseMs = this.restarts.takeWithPause();
     this.#log.error('actor.restart_paused', { pauseMs, restarts: this.activity.counters.restarts });
@@ -315,7 +315,7 @@ export class Cell implements Supervised {
 
   // --- the end
 
-  /** Ends the actor and its children; resolves when it is gone. No message is accepted from now on. */
+  /** Ends the actor and its children, and accepts no more messages. Resolves when it has ended. */
   stop(reason: StopReason = 'normal', error?: unknown): Promise<void> {
     if (this.#stopped === undefined) {
       this.ending = error === undefined ? { reason } : { reason, error };
@@ -333,7 +333,7 @@ export class Cell implements Supervised {
     if (this.#current === undefined) void this.stop();
   }
 
-  /** Undoes the constructor when `start` failed. */
+  /** Undoes the constructor after `start` failed. */
   discard(): void {
     this.ending = { reason: 'crashed' };
     this.#stopped = Promise.resolve();
@@ -342,7 +342,7 @@ export class Cell implements Supervised {
     this.#leave();
   }
 
-  /** Ends what a life owns whose `init` failed. */
+  /** Releases what an incarnation owns after its `init` failed. */
   #abandon(): void {
     this.#life.end();
     for (const child of this.#nact.childCells) void child.stop();
@@ -367,11 +367,11 @@ export class Cell implements Supervised {
   #leave(): void {
     this.#host.gone(this.ref);
     this.#nact.leave();
-    // nact drops a turn that was asked for.
+    // nact drops a turn that was already requested.
     this.turns.end();
   }
 
-  /** Waits for that part of the actor's own code, but not for ever. */
+  /** Waits for the actor's own code to settle, up to a limit. */
   #withGrace(work: Promise<void>, what: string): Promise<void> {
     const late = (): void => this.#log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
 

@@ -8,7 +8,7 @@ import type { CellHost } from './host.js';
 import type { Inbox } from './inbox.js';
 import { Timers } from './timers.js';
 
-/** The parts of an actor that its code acts through; they outlast a restart. */
+/** The parts of an actor that its code acts through. They outlast a restart. */
 export interface ActorParts {
   readonly host: CellHost;
   readonly ref: ActorRef;
@@ -16,20 +16,20 @@ export interface ActorParts {
   readonly log: RequestLog;
   readonly inbox: Inbox;
   readonly activity: Activity;
-  /** Ends the actor after the message in hand. */
+  /** Ends the actor after the current message. */
   requestStop(): void;
 }
 
-/** One life of an actor, from `init` to its restart or its end. What it owns ends with it. */
+/** One life of an actor, from `init` to its restart or end. What it owns ends with it. */
 export class Incarnation {
   readonly parts: ActorParts;
   readonly timers: Timers;
-  /** Ends of the watches that this life has begun. */
+  /** Functions that end the watches started by this incarnation. */
   readonly watches = new Set<() => void>();
-  /** The context of `init`, and of messages that belong to no request. */
+  /** The context of `init`, and of messages outside any request. */
   readonly context: Context;
   state: unknown;
-  /** Id of the request on whose behalf code of this actor runs at this moment. */
+  /** Id of the request that the actor's code is currently running for. */
   requestId: string | undefined;
   #over = false;
 
@@ -52,11 +52,11 @@ export class Incarnation {
 }
 
 /**
- * What one incarnation of an actor may do. Work that an earlier incarnation started must not touch the present one, so
+ * What one incarnation of an actor may do. Work that an earlier incarnation started must not touch the current one, so
  * timers, watches and `stop` have no effect once their incarnation is over.
  *
- * With a request id it belongs to one message: everything sent through it carries that id, however late. One is made
- * per such message, so it holds next to nothing. Without, it carries the id of the message being handled.
+ * A context with a request id belongs to one message, and everything sent through it carries that id, however late. One
+ * is created per such message, so it holds next to nothing. A context without an id passes on the current message's.
  */
 export class Context implements AnyContext {
   readonly #life: Incarnation;

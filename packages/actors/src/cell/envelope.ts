@@ -5,7 +5,7 @@ export interface Message {
   readonly type: string;
 }
 
-/** A term from Erlang. A class, so that no message of another node can pass for one. */
+/** A term from Erlang. It is a class so that no message from another node can pass for one. */
 export class TermEnvelope implements Message {
   readonly type: string;
   constructor(readonly term: TermMessage) {
@@ -23,17 +23,17 @@ export interface Reply {
 export interface Envelope {
   readonly message: Message;
   readonly reply: Reply | undefined;
-  /** Set for a timer's message, which counts only while that start of the timer is current. */
+  /** Set for a timer's message, which counts only until the timer is cleared or restarted. */
   readonly timer: TimerState | undefined;
-  /** Set when a child escalated: handling the message means failing with this error. */
+  /** Set when a child escalated: the actor handles the message by failing with this error. */
   readonly escalated: { error: unknown } | undefined;
   readonly from: string;
   readonly requestId: string | undefined;
-  /** Arrival time by the monotonic clock: exact for a message of a request, else that of the turn, or `AT_ONCE`. */
+  /** Arrival time by the monotonic clock: exact for a request's message, otherwise that of the turn, or `AT_ONCE`. */
   readonly at: number;
 }
 
-/** Stands for an arrival time that was not read: an idle actor takes the message immediately. */
+/** Marks an arrival time that was not read because an idle actor takes the message immediately. */
 export const AT_ONCE = -1;
 
 export const OUTSIDE = 'outside';

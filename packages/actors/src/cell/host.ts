@@ -6,14 +6,14 @@ import type { AnyRef } from '../ref.js';
 import type { Message } from './envelope.js';
 
 export interface AskOptions {
-  /** Path of the actor, or the face, that asks. */
+  /** Path of the asking actor, or name of the asking face. */
   readonly from: string;
   readonly requestId: string | undefined;
   /** Default 5 s. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** What an actor needs of its system. */
+/** What an actor needs from its system. */
 export interface CellHost {
   readonly clock: Clock;
   readonly log: Log;
@@ -22,10 +22,10 @@ export interface CellHost {
   active(change: 1 | -1): void;
   send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean;
   ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<unknown>;
-  /** `by`: path of the watcher. */
+  /** `by` is the path of the watcher. */
   watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void;
   spawnChild(parent: AnyRef, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
   stop(target: AnyRef): Promise<void>;
-  /** The actor has ended. */
+  /** Called when the actor has ended. */
   gone(ref: AnyRef): void;
 }

@@ -21,7 +21,7 @@ export interface InboxOptions {
   readonly log: Log;
 }
 
-/** Decides what an actor takes in, and passes it to its turns. */
+/** Decides which messages an actor accepts and passes them to its turns. */
 export class Inbox {
   readonly limit: number;
   readonly #policy: AnyOptions['mailbox'];
@@ -41,7 +41,7 @@ export class Inbox {
     this.#ref = ref;
   }
 
-  /** Takes a message of another one; false when the mailbox is full. */
+  /** Accepts a message from another actor. Returns false if the mailbox is full. */
   receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
     const turns = this.#turns;
     this.#counters.received++;
@@ -55,14 +55,14 @@ export class Inbox {
     return true;
   }
 
-  /** Takes a message of the actor's own making: of a timer or a monitor. */
+  /** Accepts a message from the actor itself: from a timer or a monitor. */
   arrive(message: Message, from: string, timer?: TimerState): void {
     this.#counters.received++;
     const at = this.#observer.turn.stamp();
     this.#turns.push({ message, reply: undefined, timer, escalated: undefined, from, requestId: undefined, at });
   }
 
-  /** A child failed and its policy escalates the fault: this actor fails with the same error. */
+  /** Handles an escalated fault of a child: this actor fails with the same error. */
   escalate(error: unknown): void {
     const message = { type: 'escalated' };
     const from = OUTSIDE;
@@ -71,7 +71,7 @@ export class Inbox {
     this.#turns.push({ message, reply: undefined, timer: undefined, escalated, from, requestId: undefined, at });
   }
 
-  /** Arrival time: not read for a message that an idle actor takes immediately, and exact for one of a request. */
+  /** Arrival time: not read if an idle actor takes the message immediately, exact if it belongs to a request. */
   #stamp(requestId: string | undefined): number {
     if (requestId !== undefined) return this.#observer.clock.now();
 
@@ -80,7 +80,7 @@ export class Inbox {
 
   #overflow(message: Message, reply: Reply | undefined): void {
     const count = ++this.#counters.overflowed;
-    // At 1, 2, 4, 8, ...: a flood of messages must not flood the log.
+    // Log at 1, 2, 4, 8, ...: a flood of messages must not flood the log.
     if (isPowerOfTwo(count)) {
       this.#log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
     }

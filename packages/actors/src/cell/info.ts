@@ -4,14 +4,14 @@ import type { Cell } from './cell.js';
 import { AT_ONCE } from './envelope.js';
 import type { Turns } from './turn.js';
 
-/** Longest list. */
+/** Maximum length of a list. */
 const MOST = 100;
 
 /** Returns one line of the listing. */
 export function infoOf(cell: Cell, observer: Observer): ActorInfo {
   const { turns, activity } = cell;
   const { mailbox, durations } = turns;
-  // A handler that waits has not been counted yet.
+  // The recorded durations do not include a handler that is still waiting.
   const inHandMs = turns.waits ? Math.max(0, observer.clock.now() - turns.statusAt) : 0;
 
   return {
@@ -93,15 +93,15 @@ function statusOf(cell: Cell): ActorStatus {
   return cell.current !== undefined ? 'busy' : 'idle';
 }
 
-/** Returns how long a message has been waiting. */
+/** Returns how long a message has been waiting, in milliseconds. */
 function waitedMs(turns: Turns, at: number, { clock }: Observer): number {
-  // Handled immediately, unless the actor was suspended at that moment.
+  // The message was handled immediately unless the actor was suspended at the time.
   const since = at !== AT_ONCE ? at : turns.suspended ? turns.statusAt : undefined;
 
   return since === undefined ? 0 : Math.max(0, clock.now() - since);
 }
 
-/** Counts waiting messages by type; beyond 100 types they are summed up under `...`. */
+/** Counts waiting messages by type. Types beyond the first 100 are summed up as `...`. */
 function waitingOf(turns: Turns): Record<string, number> {
   const types = new Map<string, number>();
   for (const { message } of turns.mailbox) {

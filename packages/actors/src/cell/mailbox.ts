@@ -1,4 +1,6 @@
-/** FIFO over a ring buffer that grows by doubling. The caller checks the limit, since it knows which messages may exceed it. */
+/**
+ * FIFO over a ring buffer that grows by doubling. The caller checks the limit and knows which messages may exceed it.
+ */
 export class Mailbox<T> {
   #ring = Array.from<T | undefined>({ length: 8 });
   #head = 0;
@@ -30,12 +32,12 @@ export class Mailbox<T> {
     return item;
   }
 
-  /** The oldest item, which stays in the mailbox. */
+  /** The oldest item, without removing it. */
   get head(): T | undefined {
     return this.#ring[this.#head];
   }
 
-  /** Iterates over the waiting items, oldest first; the mailbox must not change meanwhile. */
+  /** Iterates over the waiting items, oldest first. The mailbox must not change during the iteration. */
   *[Symbol.iterator](): Iterator<T> {
     for (let i = 0; i < this.#size; i++) yield this.#ring[(this.#head + i) & (this.#ring.length - 1)] as T;
   }

@@ -1,24 +1,24 @@
 import nact, { type ActorSystemRef } from 'nact';
 import { Actor, type ActorSystem } from 'nact/lib/actor.js';
 
-/** The only message that nact carries: the actor has messages in its own mailbox. */
+/** The only message that nact carries: it says that the actor's own mailbox has messages. */
 const WAKE = 'wake';
 const SENDER = new nact.Nobody();
 
 /** What nact runs and supervises. */
 export interface Supervised {
-  /** Handles waiting messages; nact gives the next turn once the promise, if any, has settled. What it throws is a fault. */
+  /** Handles waiting messages. nact gives the next turn once any promise has settled; a thrown error is a fault. */
   drain(): void | Promise<void>;
   /** Decides on a fault. Must not throw. */
   crashed(error: unknown): 'stop' | 'reset';
-  /** Begins a new life; nact has asked the children to stop. Must not throw. */
+  /** Starts a new incarnation. nact has already asked the children to stop. Must not throw. */
   restart(): void;
-  /** Ends it, its children first. */
+  /** Ends the actor after its children. */
   stop(): Promise<void>;
 }
 
 /**
- * nact's context of a message, except that the children are copied for who asks, not for each message. The contexts of
+ * nact's message context, except that children are copied when asked for instead of with each message. The contexts of
  * `onCrash` and `afterStop` are spread from it and lack them.
  */
 class MessageContext {
@@ -46,18 +46,18 @@ class MessageContext {
 }
 
 /**
- * An actor of nact, which gives the cell its turns, its parent and its children, and acts on its faults. It differs from
- * nact's own in two places:
- * - A message does not copy the children: with 10,000 of them nact handled 700 messages per second, 550,000 with none.
- * - `stop` asks the cell, which ends after its children. nact's ends an actor at once, and not the children below.
+ * An nact actor that gives the cell its turns, its parent and its children, and acts on its faults. It differs from
+ * nact's own in two ways:
+ * - A message does not copy the children: with 10,000 of them nact handled 700 messages per second, with none 550,000.
+ * - `stop` asks the cell, which ends after its children. nact's own ends the actor immediately and leaves its children.
  *
- * A simulation that decides whose turn is next takes over here: every turn begins with `wake`, and `handleMessage` of
- * nact calls `setImmediate` for it.
+ * A simulation that decides which actor runs next hooks in here: every turn begins with `wake`, for which nact's
+ * `handleMessage` calls `setImmediate`.
  */
 export class NactActor<Cell extends Supervised> extends Actor {
   readonly cell: Cell;
 
-  /** `name`: unique among all children that the parent has had. */
+  /** `name` is unique among all the children the parent has ever had. */
   constructor(parent: NactActor<Cell> | ActorSystem<NactActor<Cell>>, name: string, cell: Cell) {
     const system = parent instanceof NactActor ? parent.system : parent;
     super(parent, name, system, () => cell.drain(), {
@@ -71,17 +71,17 @@ export class NactActor<Cell extends Supervised> extends Actor {
     return this.parent instanceof NactActor ? this.parent.cell : undefined;
   }
 
-  /** All that have not ended yet. */
+  /** All children that have not ended yet. */
   get childCells(): Cell[] {
     return Array.from(this.children.values(), ({ cell }) => cell);
   }
 
-  /** Has nact call `drain` in a turn of the event loop of its own. */
+  /** Makes nact call `drain` in a separate turn of the event loop. */
   wake(): void {
     this.dispatch(WAKE, SENDER);
   }
 
-  /** Has nact act on a fault that no message caused. */
+  /** Makes nact act on a fault that no message caused. */
   fail(error: unknown): void {
     void this.handleFault(undefined, undefined, error);
   }
@@ -90,12 +90,12 @@ export class NactActor<Cell extends Supervised> extends Actor {
     return new MessageContext(this, sender);
   }
 
-  /** nact's order to stop, which the cell carries out. */
+  /** Receives nact's order to stop, which the cell carries out. */
   override stop(): void {
     void this.cell.stop();
   }
 
-  /** The cell has ended: leaves nact's tree, and drops a turn that was asked for. */
+  /** Leaves nact's tree after the cell has ended, and drops a turn that was requested. */
   leave(): void {
     super.stop();
   }
@@ -115,7 +115,7 @@ export class NactRoot<Cell extends Supervised> {
     this.system = root;
   }
 
-  /** Those at the top that have not ended yet, the oldest first. */
+  /** Top-level actors that have not ended yet, oldest first. */
   get childCells(): Cell[] {
     return Array.from(this.system.children.values(), ({ cell }) => cell);
   }

@@ -1,4 +1,4 @@
-/** The class behind nact's references, which its index does not export; `spawnPersistent` of nact extends it as we do. */
+/** The class behind nact's references, missing from its index; nact's `spawnPersistent` extends it as we do. */
 declare module 'nact/lib/actor.js' {
   export interface ActorSystem<Child extends Actor = Actor> {
     readonly reference: unknown;
@@ -25,7 +25,7 @@ declare module 'nact/lib/actor.js' {
     readonly stopped: boolean;
     readonly children: ReadonlyMap<string, this>;
     readonly childReferences: ReadonlyMap<string, unknown>;
-    /** Makes the first state, and a new one for each `reset`. */
+    /** Creates the first state, and a new one for each `reset`. */
     initialStateFunc: (() => unknown) | undefined;
     constructor(
       parent: Actor | ActorSystem,

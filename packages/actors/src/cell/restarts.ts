@@ -2,11 +2,11 @@ import type { Clock } from '@bloom/time';
 
 const DEFAULT_MAX = 3;
 const DEFAULT_WINDOW_MS = 60_000;
-/** Pause of a permanent actor that was restarted too often; doubles each time. */
+/** Pause of a permanent actor that restarted too often. It doubles each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** Limits how often an actor is restarted within a window of time. */
+/** Limits how often an actor restarts within a time window. */
 export class Restarts {
   readonly max: number;
   readonly windowMs: number;
@@ -20,14 +20,14 @@ export class Restarts {
     this.#clock = clock;
   }
 
-  /** Restarts within the window. */
+  /** Number of restarts within the window. */
   get recent(): number {
     const now = this.#clock.now();
 
     return this.#times.filter((at) => now - at < this.windowMs).length;
   }
 
-  /** Counts one restart; false when it is one too many. */
+  /** Counts one restart. Returns false if it exceeds the limit. */
   take(): boolean {
     const now = this.#clock.now();
     this.#times = this.#times.filter((at) => now - at < this.windowMs);
@@ -38,7 +38,7 @@ export class Restarts {
     return true;
   }
 
-  /** Counts the restart of a permanent actor that was one too many, and returns its pause in milliseconds. */
+  /** Counts a permanent actor's restart beyond the limit. Returns its pause in milliseconds. */
   takeWithPause(): number {
     const pauseMs = this.#pauseMs;
     this.#pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);

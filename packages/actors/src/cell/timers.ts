@@ -24,7 +24,7 @@ export class Timers {
     return [...this.#timers.values()];
   }
 
-  /** Starts or restarts a timer; `run` gets the start it belongs to. */
+  /** Starts or restarts a timer. `run` receives the start it belongs to. */
   set(name: string, ms: number, run: (timer: TimerState) => void): void {
     this.clear(name);
     const timer: TimerState = { name, dueAt: this.#clock.wall() + ms, handle: undefined };
@@ -32,7 +32,7 @@ export class Timers {
     this.#timers.set(name, timer);
   }
 
-  /** Removes a timer whose message is being handled; false when it was cleared or restarted meanwhile. */
+  /** Removes a timer whose message is being handled. Returns false if it has been cleared or restarted since. */
   take(timer: TimerState): boolean {
     return this.#timers.get(timer.name) === timer && this.#timers.delete(timer.name);
   }

@@ -3,27 +3,27 @@ import type { Envelope } from './envelope.js';
 import type { CellHost } from './host.js';
 import { Mailbox } from './mailbox.js';
 
-/** Messages handled per turn of the event loop, so that a flooded actor lets the others run. */
+/** Messages per turn of the event loop, limited so that a flooded actor lets the others run. */
 const BATCH = 256;
-/** Quick messages per reading of the clock; slow ones are measured one by one. */
+/** Quick messages per reading of the clock. Slow ones are measured one by one. */
 const MEASURED_TOGETHER = 16;
 const SLOW_MS = 0.1;
-/** Turns that go unmeasured after a measured one, while messages are quick. */
+/** Turns that go unmeasured after a measured one while messages are quick. */
 const UNMEASURED = 7;
 
 export interface TurnOptions {
   readonly host: CellHost;
-  /** Asks for a turn of the event loop, in which `drain` is called. */
+  /** Requests a turn of the event loop, in which `drain` is called. */
   readonly wake: () => void;
-  /** Handles one message; the promise settles when its handler has. Throws what the handler throws. */
+  /** Handles one message. The promise settles when its handler has. Throws what the handler throws. */
   readonly handle: (envelope: Envelope) => Promise<void> | undefined;
 }
 
-/** The turns of one actor: takes its messages in batches, measures them, and lets a waiting handler be aborted. */
+/** The turns of one actor: takes its messages in batches, measures them, and can abort a waiting handler. */
 export class Turns {
   readonly mailbox = new Mailbox<Envelope>();
   readonly durations = new Durations();
-  /** Reading of the fine clock when the status changed. */
+  /** Reading of the high-resolution clock when the status changed. */
   statusAt: number;
 
   readonly #host: CellHost;
@@ -36,7 +36,7 @@ export class Turns {
   #running: Promise<void> | undefined;
   #abort: ((error: unknown) => void) | undefined;
   #slow = true;
-  /** Turns to come that are not measured. */
+  /** Number of upcoming turns that are not measured. */
   #unmeasured = 0;
 
   constructor({ host, wake, handle }: TurnOptions) {
@@ -46,22 +46,22 @@ export class Turns {
     this.statusAt = host.observer.turn.stamp();
   }
 
-  /** True while nothing is taken out of the mailbox, by order of an operator. */
+  /** True while an operator has stopped messages from leaving the mailbox. */
   get suspended(): boolean {
     return this.#suspended;
   }
 
-  /** True while a message would wait: a turn is planned or under way, or the actor is suspended. */
+  /** True if a message would wait: a turn is planned or running, or the actor is suspended. */
   get occupied(): boolean {
     return this.#scheduled || this.#suspended;
   }
 
-  /** True while the handler of the message in hand waits for something. */
+  /** True while the current message's handler waits for something. */
   get waits(): boolean {
     return this.#abort !== undefined && !this.#suspended;
   }
 
-  /** Settles when the handler that waits has ended; undefined when none waits. */
+  /** Settles when the waiting handler has ended; undefined if none waits. */
   get running(): Promise<void> | undefined {
     return this.#running;
   }
@@ -89,7 +89,7 @@ export class Turns {
     this.statusAt = this.#host.observer.turn.stamp();
   }
 
-  /** Fails the handler that waits with that error; false when none waits. */
+  /** Fails the waiting handler with this error. Returns false if none waits. */
   abort(error: unknown): boolean {
     if (this.#abort === undefined) return false;
     this.#abort(error);
@@ -97,13 +97,13 @@ export class Turns {
     return true;
   }
 
-  /** The message in hand has been handled, or has failed. */
+  /** Called when the current message has been handled or has failed. */
   handled(): void {
     this.#running = undefined;
     this.#abort = undefined;
   }
 
-  /** Ends the turn; plans another one when messages wait. */
+  /** Ends the turn and plans another if messages wait. */
   end(): void {
     if (!this.#scheduled) return;
     this.#scheduled = false;
@@ -111,7 +111,7 @@ export class Turns {
     if (this.mailbox.size > 0) this.#schedule();
   }
 
-  /** The actor ends: takes no more messages, and returns those that will not be handled. */
+  /** Takes no more messages because the actor is ending. Returns those that will not be handled. */
   close(): Envelope[] {
     this.#closed = true;
     this.statusChanged();
@@ -132,9 +132,9 @@ export class Turns {
     this.#host.active(active ? 1 : -1);
   }
 
-  /** Handles waiting messages; the promise settles once a handler that waits has ended. Throws what a handler throws. */
+  /** Handles waiting messages. The promise settles once a waiting handler has ended. Throws what a handler throws. */
   drain(): void | Promise<void> {
-    // A restart after a kill gives a second turn to an actor that had asked for one.
+    // A restart after a kill gives a second turn to an actor that had already requested one.
     if (this.#abort !== undefined) return;
     const { turn } = this.#host.observer;
     const measured = this.#unmeasured === 0;
@@ -171,14 +171,14 @@ export class Turns {
     this.end();
   }
 
-  /** Quick turns are sampled: each measured one stands for those that were not measured. */
+  /** Samples quick turns: each measured one stands for those that were not measured. */
   #record(ms: number, messages: number): void {
     const each = ms / messages;
     this.durations.record(each, messages * (this.#slow ? 1 : UNMEASURED + 1));
     this.#slow = each > SLOW_MS;
   }
 
-  /** A handler that waits does not count as active: one that waits for the clock must not keep `idle` from returning. */
+  /** A waiting handler does not count as active: one that waits for the clock must not keep `idle` from returning. */
   #waitFor(wait: Promise<void>): Promise<void> {
     const since = this.#host.observer.turn.read();
     if (!this.#suspended) this.statusAt = since;

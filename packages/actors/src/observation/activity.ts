@@ -4,7 +4,7 @@ import type { Counters, LastError } from './inspection.js';
 import type { Observer } from './observer.js';
 import type { Tracer } from './tracing.js';
 
-/** The work of one actor, counted and traced as operators see it. */
+/** The work of one actor, counted and traced for operators. */
 export class Activity {
   readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
   readonly startedAt: number;
@@ -14,7 +14,7 @@ export class Activity {
 
   readonly #path: string;
   readonly #observer: Observer;
-  /** When the handling of the message in hand began; set only for one that is traced or belongs to a request. */
+  /** Start of handling the current message; set only if the message is traced or belongs to a request. */
   #observedAt: number | undefined;
   #traced = false;
 
@@ -31,7 +31,7 @@ export class Activity {
     if (tracer?.wants(message.type) === true) this.#observer.sent(tracer, this.#path, target, message, requestId);
   }
 
-  /** The handler of that message begins. */
+  /** Called when the handler of the message begins. */
   begins({ message, requestId }: Envelope): void {
     this.#traced = this.tracer?.wants(message.type) === true;
     if (requestId !== undefined || this.#traced) this.#observedAt = this.#observer.clock.now();
@@ -42,7 +42,7 @@ export class Activity {
     this.#ends(envelope, false);
   }
 
-  /** Records a fault; without an envelope it happened between two messages. */
+  /** Records a fault; without an envelope, the fault happened between two messages. */
   failed(error: unknown, envelope: Envelope | undefined): void {
     this.counters.failed++;
     this.#ends(envelope, true);

@@ -1,9 +1,9 @@
 /** Upper bounds of the buckets, in milliseconds; the last bucket has none. */
 const BUCKET_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1_000, 5_000] as const;
 
-/** Histogram of how long messages took, small enough to be kept for every actor. */
+/** Histogram of how long messages took, small enough to keep one for every actor. */
 export class Durations {
-  /** Sum of all, in milliseconds. */
+  /** Sum of all durations, in milliseconds. */
   totalMs = 0;
   #count = 0;
   #buckets: number[] | undefined;
@@ -12,7 +12,7 @@ export class Durations {
     return this.#count;
   }
 
-  /** Records `times` messages that took `ms` each. */
+  /** Records `times` messages of `ms` milliseconds each. */
   record(ms: number, times = 1): void {
     this.#buckets ??= empty();
     let bucket = 0;
@@ -23,8 +23,8 @@ export class Durations {
   }
 
   /**
-   * Returns the duration that the share `q` of the messages did not exceed, interpolated within its bucket; longer ones
-   * than the last bound count as that bound. null before the first message.
+   * Returns the duration that the share `q` of the messages did not exceed, interpolated within its bucket, or null
+   * before the first message. Durations beyond the last bound count as that bound.
    */
   quantile(q: number): number | null {
     const buckets = this.#buckets;
@@ -43,7 +43,7 @@ export class Durations {
     return BUCKET_BOUNDS_MS.at(-1) as number;
   }
 
-  /** Messages per bucket, as `BUCKET_BOUNDS_MS` and one more. */
+  /** Messages per bucket, in the order of `BUCKET_BOUNDS_MS`, with one more for longer ones. */
   get buckets(): number[] {
     return this.#buckets?.slice() ?? empty();
   }

@@ -1,19 +1,19 @@
-/** What a running actor shows of itself. Times are milliseconds; those called `At` are Unix times. */
+/** What a running actor shows of itself. Times are in milliseconds; fields ending in `At` are Unix times. */
 import type { AnyRef } from '../ref.js';
 
 export interface Counters {
-  /** Messages offered to the mailbox, timers' and overflowed ones included. */
+  /** Messages offered to the mailbox, including timers' and refused ones. */
   received: number;
   handled: number;
   failed: number;
   /** Messages refused because the mailbox was full. */
   overflowed: number;
   restarts: number;
-  /** Casts and calls that the actor sent. */
+  /** Casts and calls sent by the actor. */
   sent: number;
 }
 
-/** `suspended`: takes nothing out of its mailbox, by order of an operator. */
+/** `suspended`: an operator has stopped messages from leaving its mailbox. */
 export type ActorStatus = 'idle' | 'busy' | 'suspended' | 'ending';
 
 /** One line of the listing. */
@@ -25,17 +25,17 @@ export interface ActorInfo extends Counters {
   children: number;
   /** Messages waiting now. */
   queue: number;
-  /** Age of the oldest of them; null when none waits. */
+  /** Age of the oldest waiting message; null if none waits. */
   oldestMs: number | null;
   status: ActorStatus;
-  /** When the status changed; for a quick idle actor that of the last measured turn, one in eight. */
+  /** Time of the last status change; for an idle actor with quick messages, of the last measured turn, one in eight. */
   statusAt: number;
-  /** Type of the message in hand. */
+  /** Type of the message being handled. */
   current: string | null;
-  /** Quantiles of the handlers' durations; null before the first message. */
+  /** Quantiles of handler durations; null before the first message. */
   p50Ms: number | null;
   p99Ms: number | null;
-  /** Sum of all durations, the one under way included; its growth is the time that the actor was busy. */
+  /** Sum of all durations, including the current one; its growth is the time that the actor was busy. */
   busyMs: number;
   timers: readonly string[];
   /** Registered names. */
@@ -44,12 +44,12 @@ export interface ActorInfo extends Counters {
   startedAt: number;
 }
 
-/** The last error of a handler. Its texts are unmasked: they may hold secrets. */
+/** The last error of a handler. Its texts are not masked and may contain secrets. */
 export interface LastError {
   at: number;
   messageType: string;
   message: string;
-  /** First line of the stack that names a place; null without one. */
+  /** First line of the stack that names a place; null if there is none. */
   place: string | null;
 }
 
@@ -59,19 +59,19 @@ export interface ActorDetails extends ActorInfo {
   waiting: Readonly<Record<string, number>>;
   mailbox: { readonly limit: number; readonly essential: readonly string[] | 'all' };
   supervision: {
-    /** `own`: decided by a function of the parent. */
+    /** `own`: the parent decides by a function. */
     readonly strategy: 'stop' | 'restart' | 'escalate' | 'own';
     readonly maxRestarts: number;
     readonly windowMs: number;
-    /** Restarts that count in the window now. */
+    /** Number of restarts in the current window. */
     readonly recent: number;
   };
   timersDue: readonly { readonly name: string; readonly dueAt: number }[];
-  /** Paths of the actors that watch it, `outside` for code that is no actor, names of nodes for watchers there. */
+  /** Paths of the watching actors, `outside` for code that is not an actor, names of nodes for watchers there. */
   watchedBy: readonly string[];
   childPaths: readonly string[];
   lastError: LastError | null;
-  /** When the suspension ends by itself; null without one, or without an end. */
+  /** When the suspension ends by itself; null if there is none or it has no end. */
   suspendedUntil: number | null;
   /** Messages per bucket of the duration histogram. */
   durations: readonly number[];
@@ -80,55 +80,55 @@ export interface ActorDetails extends ActorInfo {
 /** A message in a mailbox. */
 export interface WaitingMessage {
   type: string;
-  /** The message itself, not a copy: readers copy what they need immediately, bounded and redacted. */
+  /** The message itself, not a copy: readers immediately copy what they need, bounded and redacted. */
   message: unknown;
-  /** Path of the actor, name of the node, or face that sent it. */
+  /** Path of the actor, name of the node, or name of the face that sent it. */
   from: string;
   waitedMs: number;
   requestId: string | null;
 }
 
-/** Result of a behaviour's `inspect`: plain data, or why there is none. */
+/** Result of a behaviour's `inspect`: plain data, or the reason why there is none. */
 export type Inspected =
   | { readonly state: unknown }
   | { readonly missing: 'no such actor' | 'not offered' }
   | { readonly failed: string };
 
 export interface TraceEvent {
-  /** Start of its handling, or when it was sent; with fractions. */
+  /** When handling began, or when the message was sent; fractional. */
   at: number;
   /** Path of the traced actor. */
   actor: string;
-  /** `timer`: one of its own timers. */
+  /** `timer`: a timer of the actor itself. */
   direction: 'in' | 'out' | 'timer';
-  /** Path of the other actor, name of its node, a face such as `http`, or `outside`. */
+  /** Path of the other actor, name of its node, name of a face such as `http`, or `outside`. */
   other: string;
   type: string;
-  /** The message itself, not a copy: listeners copy what they need immediately, bounded and redacted. */
+  /** The message itself, not a copy: listeners immediately copy what they need, bounded and redacted. */
   message: unknown;
   /** Duration of the handler, for `in` and `timer`. */
   ranMs: number | null;
-  /** Whether its handler threw. */
+  /** True if its handler threw. */
   failed: boolean;
   requestId: string | null;
 }
 
 export interface TraceOptions {
-  /** Selects actors by path; those that start later are included. */
+  /** Selects actors by path, including those that start later. */
   match: (path: string) => boolean;
-  /** Only messages of this type. */
+  /** Reports only messages of this type. */
   type?: string;
-  /** Events after which the trace ends. */
+  /** Number of events after which the trace ends. */
   limit: number;
-  /** Time after which it ends. */
+  /** Time after which the trace ends. */
   withinMs: number;
-  /** Events beyond this rate are only counted. Default 500. */
+  /** Events beyond this rate are only counted. Default 500 per second. */
   maxPerSecond?: number;
 }
 
 export interface TraceEnd {
   reason: 'limit' | 'time' | 'stopped';
-  /** Events that the listener got. */
+  /** Events passed to the listener. */
   events: number;
   /** Events beyond the rate. */
   dropped: number;
@@ -141,16 +141,16 @@ export interface Trace {
   readonly events: number;
   readonly dropped: number;
   readonly costMs: number;
-  /** Ends it; idempotent. */
+  /** Ends the trace. Idempotent. */
   stop(): void;
 }
 
-/** One step of a request, as this node saw it. Clocks of nodes differ: only steps of one node compare exactly. */
+/** One step of a request, as seen by this node. Clocks differ between nodes: only steps on one node compare exactly. */
 export interface Hop {
   requestId: string;
-  /** With fractions. */
+  /** Fractional. */
   at: number;
-  /** Path of an actor, or a face such as `http` or `notifications`. */
+  /** Path of an actor, or name of a face such as `http` or `notifications`. */
   where: string;
   /** Message type, or the action of the face. */
   what: string;

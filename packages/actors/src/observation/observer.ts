@@ -6,19 +6,19 @@ import { HopRing } from './request.js';
 import { Tracing, type Tracer } from './tracing.js';
 import { TurnClock } from './turn-clock.js';
 
-/** Hops of requests that are remembered. */
+/** Number of request hops kept. */
 const HOPS = 10_000;
 
 /** How a message was handled. */
 export interface Run {
-  /** Reading of the fine clock. */
+  /** Reading of the high-resolution clock. */
   readonly startedAt: number;
   readonly failed: boolean;
-  /** Set when a trace wants the message. */
+  /** Set if a trace wants the message. */
   readonly traced: Tracer | undefined;
 }
 
-/** Records what operators look at: traces, and the steps of requests. */
+/** Records what operators look at: traces and the steps of requests. */
 export class Observer {
   readonly clock: Clock;
   readonly turn: TurnClock;
@@ -33,7 +33,7 @@ export class Observer {
     this.#wallOffset = clock.wall() - clock.now();
   }
 
-  /** Unix time of a reading of the clock; follows when the machine's time is set. */
+  /** Returns the Unix time of a clock reading. Follows changes of the machine's time. */
   wallAt(reading: number): number {
     const offset = this.clock.wall() - this.clock.now();
     // Wall time has whole milliseconds: keeping the offset keeps the fractions of readings comparable.
@@ -42,7 +42,7 @@ export class Observer {
     return reading + this.#wallOffset;
   }
 
-  /** Records a handled message that is traced or belongs to a request. */
+  /** Records a handled message if it is traced or belongs to a request. */
   handled(where: string, { message, from, requestId, timer, at }: Envelope, run: Run): void {
     const { startedAt, failed, traced } = run;
     const ranMs = this.clock.now() - startedAt;

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { Log, LogFields } from '@bloom/log';
 import type { Hop } from './inspection.js';
 
-/** Longest request id; a longer one of another node is ignored. */
+/** Maximum length of a request id. A longer one from another node is ignored. */
 export const MAX_REQUEST_ID = 200;
 
-/** Remembers the last hops of requests. */
+/** Keeps the last hops of requests. */
 export class HopRing {
   readonly #ring: (Hop | undefined)[] = [];
   #next = 0;
@@ -29,7 +29,7 @@ export class HopRing {
   }
 }
 
-/** A logger whose lines carry the id of the request that is being handled, if any. */
+/** A logger that adds the id of the current request, if any, to its lines. */
 export class RequestLog implements Log {
   readonly #inner: Log;
   readonly #request: () => string | undefined;
@@ -59,7 +59,7 @@ export class RequestLog implements Log {
     return new RequestLog(this.#inner.child(fields), this.#request);
   }
 
-  /** Returns the same logger for one request, or for none. */
+  /** Returns the same logger bound to one request, or to none. */
   forRequest(requestId: string | undefined): Log {
     return requestId === undefined ? this.#inner : new RequestLog(this.#inner, () => requestId);
   }
@@ -72,10 +72,10 @@ export class RequestLog implements Log {
 }
 
 let made = 0;
-/** Not base64url: an id that begins with a dash would be an option to `bloomctl path`. */
+/** Hex instead of base64url: `bloomctl path` would read an id that begins with a dash as an option. */
 const salt = randomBytes(9).toString('hex');
 
-/** Returns an id for a request that came without one: unique in this process, and practically so among processes. */
+/** Returns an id for a request that came without one: unique in this process, practically so across processes. */
 export function newRequestId(): string {
   made++;
 

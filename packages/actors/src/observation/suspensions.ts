@@ -1,7 +1,7 @@
 import type { Clock } from '@bloom/time';
 import type { AnyRef } from '../ref.js';
 
-/** Ends suspensions of actors when their time is over. */
+/** Ends suspensions of actors when their time is up. */
 export class Suspensions {
   readonly #clock: Clock;
   readonly #ends = new Map<string, { until: number; timer: unknown }>();
@@ -10,7 +10,7 @@ export class Suspensions {
     this.#clock = clock;
   }
 
-  /** Replaces the planned end of the same actor; without `forMs` there is none. */
+  /** Replaces the planned end of this actor's suspension. Without `forMs` the suspension has no end. */
   set(ref: AnyRef, forMs: number | undefined, resume: () => void): void {
     this.clear(ref);
     if (forMs === undefined) return;

@@ -1,19 +1,19 @@
 import { Timer, type Clock } from '@bloom/time';
 import type { Trace, TraceEnd, TraceEvent, TraceOptions } from './inspection.js';
 
-/** Less than one message in a hundred of a flood of 100,000 per second, so tracing does not change its p99. */
+/** Less than one in a hundred of 100,000 messages per second, so that tracing does not change the p99. */
 const DEFAULT_PER_SECOND = 500;
 /**
- * The rate is refilled in portions of this length, so that events which are only counted read no clock. Portions are
- * short so that the events shown of a flood do not hold up the messages behind them all at once.
+ * The rate refills in portions of this length, so that events that are only counted need no clock reading. Short
+ * portions keep the shown events of a flood from delaying the messages behind them all at once.
  */
 const PORTION_MS = 10;
-/** Unused rate is kept for bursts of up to this length. */
+/** Unused rate is saved for bursts of up to this length. */
 const BURST_MS = 100;
 
 /** The traces that include an actor, as that actor sees them. */
 export interface Tracer {
-  /** True when the next event of this type would reach a listener: only then its duration is measured. */
+  /** True if the next event of this type would reach a listener. Only then is its duration measured. */
   wants(type: string): boolean;
   event(event: TraceEvent): void;
 }
@@ -45,7 +45,7 @@ export class Tracing {
     return trace;
   }
 
-  /** Returns the traces that include an actor of that path; undefined, the usual case, when none does. */
+  /** Returns the traces that include the actor at this path, or undefined, the usual case, if there are none. */
   of(path: string): Tracer | undefined {
     if (this.#traces.size === 0) return undefined;
     const traces = [...this.#traces].filter((trace) => trace.matches(path));
@@ -101,7 +101,7 @@ class RunningTrace implements Trace, Tracer {
     this.#end.start(options.withinMs, () => this.#finish('time'));
   }
 
-  /** True while the rate leaves room for another event. */
+  /** True if the rate allows another event. */
   get open(): boolean {
     return this.#allowed > 0;
   }

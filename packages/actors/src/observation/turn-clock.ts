@@ -1,11 +1,11 @@
 import type { Clock } from '@bloom/time';
 
-/** Readings outside of turns, without a turn in between, that count as a burst. */
+/** Number of readings outside turns, with no turn between them, that counts as a burst. */
 const BURST = 8;
 
 /**
- * Stamps messages with the time without reading the clock for each. Messages sent within a turn of an actor have the
- * time of the turn's last reading; messages that come in a burst from outside have that of the burst.
+ * Timestamps messages without reading the clock for each one. Messages sent within an actor's turn get the time of the
+ * turn's last reading; messages in a burst from outside get the time of the burst.
  */
 export class TurnClock {
   readonly #clock: Pick<Clock, 'now'>;
@@ -38,7 +38,7 @@ export class TurnClock {
     this.#reads = 0;
   }
 
-  /** Reads the time within a turn anew. */
+  /** Reads the clock again within a turn. */
   read(): number {
     this.#fresh = true;
     this.#reading = this.#clock.now();

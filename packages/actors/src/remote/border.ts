@@ -18,8 +18,8 @@ export interface BorderOptions {
 }
 
 /**
- * Looks at everything that other nodes send to actors, and at their answers, before an actor sees it. What has no declared
- * shape, or another one, ends here: counted, and logged once a minute per sender and kind of receiver.
+ * Checks everything that other nodes send to actors, and their answers, before an actor sees it. A message without a
+ * declared shape, or with another one, is refused, counted, and logged once a minute per sender and kind of receiver.
  */
 export class Border {
   readonly #options: BorderOptions;
@@ -30,7 +30,7 @@ export class Border {
     this.#throttle = new LogThrottle(options.system.clock);
   }
 
-  /** Returns the message as its receiver may see it, or the error for its sender. */
+  /** Returns the message that its receiver may see, or the error for its sender. */
   message(cell: Cell, value: { readonly type: string }, from: string): Message | ActorError {
     const { type } = value;
     const shape = shapeOf(cell.behaviour.shapes as AnyShapes | undefined, type);
@@ -47,7 +47,7 @@ export class Border {
   }
 
   /**
-   * Returns the answer of an actor of another node.
+   * Returns the answer from an actor on another node.
    * @throws ActorError BAD_ANSWER
    */
   answer(target: RemoteRef, type: string, value: unknown): unknown {
@@ -64,7 +64,7 @@ export class Border {
     throw badAnswer(target, type, reading.fault);
   }
 
-  /** Counts and reports what an actor is not shown. */
+  /** Counts and reports a message that was refused. */
   refuse(cell: Cell, from: string, reason: string): void {
     this.#report(`${from} ${cell.behaviour.kind}`, { node: from, actor: cell.ref.path, reason });
   }
@@ -91,7 +91,7 @@ export class Border {
   };
 }
 
-/** Stands for the shapes of an actor that declares none. */
+/** Shapes of an actor that declares none. */
 const NO_SHAPES: AnyShapes = {};
 
 function shapeOf(shapes: AnyShapes | undefined, type: string): Exclude<AnyShapes[string], typeof LOCAL> | undefined {

@@ -1,22 +1,22 @@
-/** Traffic with other nodes since the start. */
+/** Traffic with other nodes since start-up. */
 export interface RemoteCounters {
   castsOut: number;
   callsOut: number;
   castsIn: number;
   callsIn: number;
-  /** Calls without an answer in time. */
+  /** Calls that were not answered in time. */
   timeouts: number;
   /** Answers that came after their call had ended. */
   lateReplies: number;
-  /** Requests and messages to a node without connection, and calls that lost theirs. */
+  /** Requests and messages to a node that was not connected, and calls that lost their connection. */
   noConnection: number;
   /** Messages that a full connection did not accept. */
   overflowed: number;
   /** Messages and replies that cannot travel. */
   notSendable: number;
-  /** Messages from other nodes to no actor, or to one that does not handle such. */
+  /** Messages from other nodes to an actor that does not exist or does not handle them. */
   deadLetters: number;
-  /** Messages, signals and answers from other nodes that have no declared shape, or another one. */
+  /** Messages, signals and answers from other nodes without the declared shape. */
   refused: number;
   /** Exit signals that ended an actor. */
   exits: number;

@@ -37,15 +37,15 @@ export interface FunctionsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly counters: RemoteCounters;
-  /** Functions that may run at once. */
+  /** Maximum number of functions running at once. */
   readonly maxRunning: number;
 }
 
-/** The functions that other nodes may call: the registered ones and nothing else. */
+/** The functions that other nodes may call: only registered ones. */
 export class Functions {
   readonly #options: FunctionsOptions;
   readonly #table = new Map<string, Entry>();
-  /** Processes of the functions that erpc started. */
+  /** Processes of functions started by erpc. */
   readonly #processes = new Map<string, Pid>();
   #active = 0;
   #node: DistributionNode | undefined;
@@ -60,7 +60,7 @@ export class Functions {
     this.#rex = rex;
   }
 
-  /** Replaces a function of the same name and arity. */
+  /** Replaces any function of the same name and arity. */
   register(
     fun: readonly [module: string, name: string, arity: number],
     run: NodeFunction,
@@ -75,7 +75,7 @@ export class Functions {
     return this.#processes.get(idOf(pid));
   }
 
-  /** Answers a spawn request: erpc calls and casts, nothing else. */
+  /** Answers a spawn request. Only erpc calls and casts are accepted. */
   spawn({ module, fun, arity }: SpawnRequest, args: readonly Term[], from: string): SpawnAnswer | Atom {
     const node = this.#node;
     if (node === undefined || module !== 'erpc') return atom('notsup');
@@ -117,7 +117,7 @@ export class Functions {
     }
   }
 
-  /** Handles `{call, M, F, Args, GroupLeader}` and `{cast, ...}`; anything else gets no answer. */
+  /** Handles `{call, M, F, Args, GroupLeader}` and `{cast, ...}`. Anything else gets no answer. */
   async #rexCall(request: Term, from: string, answer: ((reply: Term) => void) | undefined): Promise<void> {
     if (!(request instanceof Tuple) || request.elements.length !== 5) return;
     const [kind, ...mfa] = request.elements.slice(0, 4);
@@ -139,7 +139,7 @@ export class Functions {
     return this.#active >= this.#options.maxRunning;
   }
 
-  /** Never rejects; the outcome can be encoded. */
+  /** Never rejects. The outcome can be encoded. */
   async #run([module, fun, args]: readonly Term[], from: string): Promise<Outcome> {
     const { counters, log } = this.#options;
     counters.functionCalls++;

@@ -39,7 +39,7 @@ export interface IncomingOptions {
   readonly log: Log;
 }
 
-/** Delivers what other nodes send to the actors of this one. */
+/** Delivers messages from other nodes to the actors on this one. */
 export class Incoming implements ProcessTable {
   readonly #options: IncomingOptions;
 
@@ -78,8 +78,8 @@ export class Incoming implements ProcessTable {
   }
 
   /**
-   * Ends the actor unless the reason is `normal`, or makes it a message when the actor traps exits, as in Erlang. Only actors
-   * that are `endable` end: pids can be guessed, and no other node may end a room or a service.
+   * Ends the actor unless the reason is `normal`, or delivers a message if the actor traps exits, as in Erlang. Only
+   * `endable` actors end: pids can be guessed, and no other node may end a room or a service.
    */
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
     const { border, counters, log } = this.#options;
@@ -188,7 +188,7 @@ export class Incoming implements ProcessTable {
   }
 }
 
-/** True for a message of our own kind: a map with a `type` that the actor knows, or any type if it takes no terms. */
+/** True for one of our own messages: a map with a `type` that the actor knows, or any type if it takes no terms. */
 function isMessage(cell: Cell, term: Term): term is { [key: string]: Term } {
   if (!isRecord(term) || !Object.hasOwn(term, 'type')) return false;
   const { type } = term;
@@ -196,7 +196,7 @@ function isMessage(cell: Cell, term: Term): term is { [key: string]: Term } {
   return typeof type === 'string' && (cell.behaviour.onTerm === undefined || cell.understands(type));
 }
 
-/** Returns `{error, Code, Detail}`: an error of a call as it travels. */
+/** Returns `{error, Code, Detail}`, the form in which an error of a call travels. */
 function errorTerm(error: Error): Term {
   if (error instanceof MailboxFull) return tuple(ERROR, atom('mailbox_full'), error.limit);
   const code = error instanceof ActorError ? error.code : 'CRASHED';

@@ -52,7 +52,7 @@ export interface OutgoingOptions {
   readonly log: Log;
 }
 
-/** Sends to actors and processes of other nodes. */
+/** Sends to actors and processes on other nodes. */
 export class Outgoing implements Router {
   readonly #options: OutgoingOptions;
 
@@ -94,7 +94,7 @@ export class Outgoing implements Router {
     return this.#result(target, message.type, await this.#request(target, request, timeoutMs, message.type));
   }
 
-  /** Adds the id of the request for nodes of ours, whatever their version; others would not expect it. */
+  /** Adds the request id if the target is a Bloom node of any version. Other nodes would not expect it. */
   #term(target: RemoteRef, message: Message, requestId: string | undefined): Term {
     const { node, data } = this.#options;
     const kind = requestId === undefined ? 'foreign' : node.kindOf(target.node);
@@ -106,7 +106,7 @@ export class Outgoing implements Router {
     const { system, node, waiting } = this.#options;
     if (this.#isHere(target)) return system.monitor(system.find(String(target.to))?.ref ?? NOBODY, report);
 
-    // A connection that cannot take the request ends immediately: report only after this function has returned.
+    // If the connection cannot take the request, it ends immediately: report only after this function has returned.
     let asking = true;
     const ref = waiting.open({
       node: target.node,
@@ -129,7 +129,7 @@ export class Outgoing implements Router {
     return node.isConnected(target.node);
   }
 
-  /** Sends an exit signal with reason `shutdown`; resolves when the actor is gone, or its node. */
+  /** Sends an exit signal with reason `shutdown`. Resolves when the actor or its node is gone. */
   async stop(target: RemoteRef): Promise<void> {
     const { node, waiting, log, system } = this.#options;
     const { to } = target;
@@ -155,7 +155,7 @@ export class Outgoing implements Router {
     return this.#ask({ target, what, timeoutMs }, ({ resolve, reject }) => ({
       answered: resolve,
       down: (reason) => reject(this.#downError(target, what, reason)),
-      // One reference is monitor, alias and tag, as in gen.erl.
+      // One reference serves as monitor, alias and tag, as in gen.erl.
       begin: (ref) => {
         node.monitorAs(ref, waiting.pid, watched(target));
         const from = tuple(waiting.pid, new ImproperList(ALIAS, ref));
@@ -165,7 +165,7 @@ export class Outgoing implements Router {
   }
 
   /**
-   * Sends any term; false when it was not queued.
+   * Sends any term. Returns false if it was not queued.
    * @throws ActorError NOT_SENDABLE
    */
   #send(target: RemoteRef, message: Term, kind: SendKind): boolean {
@@ -208,7 +208,7 @@ export class Outgoing implements Router {
         counters.timeouts++;
         fail(callTimeout(target, what, timeoutMs));
       };
-      // After a stalled event loop timers run before the sockets are read: the answer may be there already.
+      // After the event loop has stalled, timers run before sockets are read: the answer may already be there.
       timer = system.clock.setTimeout(() => setImmediate(late), timeoutMs);
       try {
         begin(ref);
@@ -226,7 +226,7 @@ export class Outgoing implements Router {
     return target.node === this.#options.node.name;
   }
 
-  /** Reads `{ok, Value}` or `{error, Code, Detail}`, the answers of `Incoming`. */
+  /** Reads `{ok, Value}` or `{error, Code, Detail}`, the answers sent by `Incoming`. */
   #result(target: RemoteRef, what: string, reply: Term): unknown {
     const [word, a, b] = reply instanceof Tuple ? reply.elements : [];
     if (isAtom(word, 'ok')) return this.#options.border.answer(target, what, this.#options.data.toValue(a));
@@ -249,7 +249,7 @@ export class Outgoing implements Router {
   }
 }
 
-/** The ref of no actor. */
+/** A ref that belongs to no actor. */
 const NOBODY = { path: '', key: '' };
 
 function watched({ node, to }: RemoteRef): Pid | { name: string; node: string } {
@@ -260,7 +260,7 @@ function isNodedown(reason: Term): boolean {
   return reason instanceof Tuple && isAtom(reason.elements[0], 'nodedown');
 }
 
-/** Turns an error of the wire into one of this package. */
+/** Converts an error of the wire into one of this package. */
 function refused(error: unknown): unknown {
   const tooBig = error instanceof DistributionError && error.code === 'FRAME_TOO_BIG';
   if (!tooBig && !(error instanceof EtfError)) return error;

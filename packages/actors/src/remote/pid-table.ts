@@ -2,16 +2,16 @@ import type { Pid } from '@bloom/etf';
 import type { Down } from '../behaviour.js';
 import { RemoteRef, type AnyRef, type LocalRef } from '../ref.js';
 
-/** Ended actors whose pids are remembered. */
+/** Number of ended actors whose pids are kept. */
 const REMEMBERED = 4_096;
 
 export interface PidTableOptions {
   createPid: () => Pid;
   isOwn: (pid: Pid) => boolean;
-  /** Watches an actor of this process. */
+  /** Watches an actor in this process. */
   monitor: (ref: LocalRef, listener: (down: Down) => void) => void;
   isAlive: (ref: LocalRef) => boolean;
-  /** Called when the actor of that pid has ended. */
+  /** Called when the actor with that pid has ended. */
   ended: (pid: Pid, down: Down) => void;
 }
 
@@ -20,7 +20,7 @@ export class PidTable {
   readonly #options: PidTableOptions;
   readonly #pids = new Map<string, Pid>();
   readonly #actors = new Map<number, LocalRef>();
-  /** Refs of ended actors, so that a ref that comes back still names the same actor. The oldest is forgotten first. */
+  /** Refs of ended actors, so that a returning ref still names the same actor. The oldest is forgotten first. */
   readonly #ended = new Map<number, LocalRef>();
 
   constructor(options: PidTableOptions) {
@@ -55,7 +55,7 @@ export class PidTable {
     return pid;
   }
 
-  /** Returns the ref of any pid: an actor of this process if it is one, else one of its node. */
+  /** Returns the ref for any pid: of an actor in this process, or otherwise on the pid's node. */
   refOf(pid: Pid): AnyRef {
     if (!this.#options.isOwn(pid)) return new RemoteRef(pid.node, pid);
     const id = idOf(pid);
@@ -63,7 +63,7 @@ export class PidTable {
     return this.#actors.get(id) ?? this.#ended.get(id) ?? new RemoteRef(pid.node, pid);
   }
 
-  /** Returns the living actor of one of our pids. */
+  /** Returns the living actor behind one of our pids. */
   actor(pid: Pid): LocalRef | undefined {
     return this.#actors.get(idOf(pid));
   }

@@ -15,32 +15,32 @@ import {
 import { notSendable } from '../errors.js';
 import { LocalRef, RemoteRef, type AnyRef } from '../ref.js';
 
-// Messages among our actors as terms, and back. Text is a binary, an object a map with binary keys, an actor its pid.
-// Values that JavaScript distinguishes and Erlang does not are tuples with one of these words in front:
+// Messages between our actors as terms, and back. Text is a binary, an object a map with binary keys, an actor its pid.
+// Values that JavaScript distinguishes and Erlang does not become tuples that start with one of these words:
 
 const BYTES = atom('$bytes'); // a Uint8Array; a bare binary is a string
 const BIGINT = atom('$bigint'); // a bigint; a bare integer is a number
 const NUMBER = atom('$number'); // NaN and the infinities, as text
 const MAP = atom('$map'); // list of [key, value]
 const SET = atom('$set');
-const OBJECT = atom('$object'); // as $map, for keys that are no Unicode
-const UTF16 = atom('$utf16'); // a string that is no Unicode: its code units
+const OBJECT = atom('$object'); // like $map, for keys that are not valid Unicode
+const UTF16 = atom('$utf16'); // a string that is not valid Unicode, as its code units
 const ACTOR = atom('$actor'); // name and node of a registered actor
 
-const DEEP = atom('$deep'); // bytes of a term of its own, where the nesting goes on
+const DEEP = atom('$deep'); // bytes of a separate term that continues the nesting
 
-/** Levels of one term. Clients may nest metadata as deep as a term, and a message nests it deeper. */
+/** Nesting levels of one term. Clients may nest metadata as deep as a term, and a message nests it deeper. */
 const MAX_LEVELS = 240;
-/** Most terms within terms. */
+/** Maximum depth of terms within terms. */
 const MAX_DEEP = 4;
 
-/** Node has it, its type definitions do not. */
+/** Node.js has it, but its type definitions do not. */
 interface WellFormed {
   isWellFormed(): boolean;
 }
 
 export interface Addresses {
-  /** Returns the pid of an actor of this process. */
+  /** Returns the pid of an actor in this process. */
   pidOf(ref: LocalRef): Pid;
   refOf(pid: Pid): AnyRef;
   named(node: string, name: string): AnyRef;
@@ -56,14 +56,14 @@ export class PlainData {
   }
 
   /**
-   * The term for a value. Parts that need no change are shared with it, so it must not be changed before the term is
-   * written. Fields that are undefined are left out. Throws NotSendable.
+   * Converts a value to a term. The two share parts that need no change, so do not change the value before the term is
+   * written. Undefined fields are left out. Throws NotSendable.
    */
   toTerm(value: unknown): Term {
     return this.#to(value, 0);
   }
 
-  /** The value in a decoded term, which is used up. Objects have no prototype; terms that are no data stay terms. */
+  /** Converts a decoded term, which it uses up, to a value without prototypes. Terms that are not data stay terms. */
   toValue(term: Term): unknown {
     return this.#from(term);
   }
@@ -131,7 +131,7 @@ export class PlainData {
     const keys = Object.keys(record);
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i] as string;
-      // Two keys that are no Unicode could become one, which no map has.
+      // Two keys that are not valid Unicode could become equal, which no map allows.
       if (!isUnicode(key)) return tuple(OBJECT, this.#pairs(Object.entries(record), depth + 2));
       const value = record[key];
       const term = this.#to(value, depth);
@@ -150,7 +150,7 @@ export class PlainData {
     return Array.from(entries, ([key, value]) => [this.#to(key, depth), this.#to(value, depth)]);
   }
 
-  // What was decoded is at most as deep as the decoder allows.
+  // A decoded term is at most as deep as the decoder allows.
   #from(term: Term): unknown {
     if (typeof term !== 'object' || term === null) return term;
     if (Array.isArray(term)) return this.#fromList(term as Term[]);
@@ -213,7 +213,7 @@ export class PlainData {
     return pairs.map(([key, value]) => [this.#from(key), this.#from(value)]);
   }
 
-  /** A map with a key that the decoder makes no field of: `__proto__`, or, from Erlang, any that is no text. */
+  /** Handles a map with a key that cannot be a field: `__proto__`, or from Erlang any key that is not text. */
   #fromMap(map: Map<Term, Term>): unknown {
     const pairs = Array.from(map, ([key, value]): [unknown, unknown] => [this.#from(key), this.#from(value)]);
 
@@ -226,7 +226,7 @@ function is(found: Atom, tag: Atom): boolean {
 }
 
 function objectOf(pairs: readonly (readonly [unknown, unknown])[]): object {
-  // Without prototype there is no setter behind `__proto__`: it is a key like any other.
+  // Without a prototype `__proto__` has no setter and is a key like any other.
   const record = Object.create(null) as { [key: string]: unknown };
   for (const [key, value] of pairs) if (typeof key === 'string') record[key] = value;
 
@@ -240,6 +240,6 @@ function isUnicode(text: string): boolean {
 function numberTerm(value: number): Term {
   if (Number.isSafeInteger(value)) return Object.is(value, -0) ? new Float(value) : value;
   if (!Number.isFinite(value)) return tuple(NUMBER, String(value));
-  // A large integer would come back as bigint.
+  // A large integer would come back as a bigint.
   return Number.isInteger(value) ? new Float(value) : value;
 }

@@ -2,7 +2,7 @@ import { asBytes, atom, Atom, encode, isAtom, type Term, Tuple, tuple } from '@b
 import type { Down, StopReason } from '../behaviour.js';
 import { Exit, RemoteFault } from '../errors.js';
 
-// Why an actor ended, as Erlang says it: `normal`, `shutdown`, `{crashed, Text}` or a reason of its own.
+// Why an actor ended, in Erlang's terms: `normal`, `shutdown`, `{crashed, Text}` or a custom reason.
 
 const NORMAL = atom('normal');
 const CRASHED = atom('crashed');
@@ -14,12 +14,12 @@ export function exitReason(reason: StopReason, error: unknown): Term {
   return reason === 'normal' ? NORMAL : tuple(CRASHED, faultText(error));
 }
 
-/** Returns the part of a fault that travels: its message, not its stack. */
+/** Returns the part of a fault that travels: its message without its stack. */
 export function faultText(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_TEXT);
 }
 
-/** What a watcher here hears of a reason from another node. */
+/** Returns what a watcher here receives for a reason from another node. */
 export function downOf(reason: Term, node: string): Pick<Down, 'reason' | 'error'> {
   if (isAtom(reason, 'noproc')) return { reason: 'noprocess' };
   if (isAtom(reason, 'noconnection')) return { reason: 'noconnection' };

@@ -18,33 +18,33 @@ import { Waiting } from './waiting.js';
 
 export interface RemoteOptions {
   log: Log;
-  /** Calls to other nodes waiting for their answer at once. Default 100,000. */
+  /** Maximum number of unanswered calls to other nodes. Default 100,000. */
   maxCalls?: number;
-  /** Functions of `registerFunction` running at once. Default 1,000. */
+  /** Maximum number of `registerFunction` functions running at once. Default 1,000. */
   maxRunningFunctions?: number;
-  /** Called for every message, signal and answer that was refused for its shape. */
+  /** Called for every message, signal and answer refused for its shape. */
   onRefused?: () => void;
 }
 
-/** Erlang and our own actors on other nodes, for one actor system. */
+/** Connects one actor system to Erlang and to our actors on other nodes. */
 export interface RemoteActors {
-  /** Starts the node that speaks for this system. Throws what `DistributionNode.start` throws. */
+  /** Starts this system's node. Throws what `DistributionNode.start` throws. */
   start(options: Omit<NodeOptions, 'processes'>): Promise<DistributionNode>;
   /** undefined before `start`. */
   readonly node: DistributionNode | undefined;
-  /** Returns the actor registered under that name on that node, which need not be connected yet. `shapes`: of its answers. */
+  /** Returns the actor of this name on a node that need not be connected yet. `shapes` describes its answers. */
   remote<P extends Protocol>(node: string, name: string, shapes: Shapes<P>): ActorRef<P>;
-  /** Adds a function for `rpc:call(Node, Module, Name, Args)` and `erpc`. They reach nothing else. */
+  /** Adds a function for `rpc:call(Node, Module, Name, Args)` and `erpc`, which reach nothing else. */
   registerFunction(module: string, name: string, arity: number, run: NodeFunction, options?: FunctionOptions): void;
 
   readonly counters: Readonly<RemoteCounters>;
-  /** Living actors that other nodes know, and what is open. */
+  /** Number of living actors that other nodes know, and of open calls and monitors. */
   readonly gauges: { readonly pids: number; readonly calls: number; readonly monitors: number };
-  /** Stops the node; calls that wait fail with NO_CONNECTION. Idempotent. */
+  /** Stops the node. Calls in progress fail with NO_CONNECTION. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Connects an actor system of this process to others, as soon as `start` has been called. */
+/** Connects an actor system of this process to others once `start` has been called. */
 export function connectActors(system: ActorSystem, options: RemoteOptions): RemoteActors {
   return new ConnectedActors(system as LocalActorSystem, options);
 }

@@ -3,8 +3,8 @@ import type { Message } from '../cell/envelope.js';
 import { MAX_REQUEST_ID } from '../observation/request.js';
 
 /**
- * The id of a request travels as one more field of the message. A node that does not know it passes it to the actor as a
- * field that no protocol has.
+ * The request id travels as an extra field of the message. A node that does not know the field passes it to the actor,
+ * whose protocol ignores it.
  */
 const FIELD = '$req';
 
@@ -12,7 +12,7 @@ export function withRequestId(message: Message, requestId: string): Message {
   return { ...message, [FIELD]: requestId } as Message;
 }
 
-/** Removes the id from a message of another node and returns it; undefined without one, or with an invalid one. */
+/** Removes the request id from another node's message and returns it, or undefined if it is missing or invalid. */
 export function takeRequestId(term: Term): string | undefined {
   const record = term as { [FIELD]?: unknown };
   const id = record[FIELD];

@@ -2,9 +2,9 @@ import { ImproperList, type Pid, Ref, type Term, Tuple } from '@bloom/etf';
 import type { DistributionNode } from '@bloom/distribution';
 import { ActorError } from '../errors.js';
 
-/** Waits for news of one reference. */
+/** Waits for a reply or a down signal with one reference. */
 export interface Waiter {
-  /** The node that the news has to come from. */
+  /** The node that the reply or signal must come from. */
   readonly node: string;
   /** Called with the reply to a call, after the waiter has been removed. */
   answered?(reply: Term): void;
@@ -12,17 +12,17 @@ export interface Waiter {
   down(reason: Term): void;
 }
 
-/** References of open calls and monitors, and their waiters. */
+/** References of open calls and monitors, with their waiters. */
 export class Waiting {
   readonly #node: DistributionNode;
   readonly #maxCalls: number;
-  /** By number of the reference, which is unique among ours. */
+  /** Keyed by the number of the reference, which is unique among ours. */
   readonly #waiters = new Map<number, { readonly ref: Ref; readonly waiter: Waiter }>();
   #calls = 0;
 
   constructor(
     node: DistributionNode,
-    /** Pid in whose name everything waits. */
+    /** Pid on whose behalf everything waits. */
     readonly pid: Pid,
     maxCalls: number,
   ) {
@@ -61,7 +61,7 @@ export class Waiting {
     return waiter !== undefined;
   }
 
-  /** Handles `{Tag, Reply}`, to the alias or to our pid. Returns false if it came too late. */
+  /** Handles `{Tag, Reply}`, sent to the alias or to our pid. Returns false if it came too late. */
   answered(message: Term, from: string): boolean {
     if (!(message instanceof Tuple) || message.elements.length !== 2) return false;
     const [tag, reply] = message.elements;
@@ -82,7 +82,7 @@ export class Waiting {
   #find(ref: Ref): Waiter | undefined {
     const found = this.#waiters.get(numberOf(ref));
 
-    // References from other nodes may have any words.
+    // References from other nodes may contain any words.
     return found !== undefined && sameWords(found.ref, ref) ? found.waiter : undefined;
   }
 
@@ -96,7 +96,7 @@ export class Waiting {
   }
 }
 
-/** Returns a number from the first two words, which count the references of a node. */
+/** Returns a number made of the first two words, which count a node's references. */
 function numberOf({ words }: Ref): number {
   return (words[0] ?? 0) + (words[1] ?? 0) * 0x40000;
 }

@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => system.close());
 
 describe('faults', () => {
-  test('by default the actor ends, its watchers get the reason, and the process lives', async () => {
+  test('a fault ends the actor by default, its watchers get the reason, and the process survives', async () => {
     const life: Life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life));
     const downs: Down[] = [];
@@ -42,7 +42,7 @@ describe('faults', () => {
     expect(system.isAlive(ref)).toBe(false);
   });
 
-  test('a restarted actor begins anew under the same ref, keeps its mailbox, loses its timers', async () => {
+  test('a restarted actor starts over under the same ref, keeps its mailbox and loses its timers', async () => {
     const life: Life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life), { supervise: 'restart' });
     system.cast(ref, { type: 'add', by: 5 });
@@ -73,7 +73,7 @@ describe('faults', () => {
     expect(system.isAlive(ref)).toBe(false);
   });
 
-  describe('a permanent actor', () => {
+  describe('permanent actors', () => {
     const spawnService = (): ActorRef<CounterProtocol> => {
       const ref = system.spawn(counter(), { permanent: true, maxRestarts: 1, restartWindowMs: 60_000 });
       system.register('service', ref);
@@ -84,7 +84,7 @@ describe('faults', () => {
       return system.idle();
     };
 
-    test('pauses instead of ending, twice as long each time, and is reported meanwhile', async () => {
+    test('a permanent actor pauses instead of ending, twice as long each time, and is reported', async () => {
       spawnService();
       await fail();
       expect(system.failedServices()).toEqual([]);
@@ -101,7 +101,7 @@ describe('faults', () => {
       expect(system.failedServices()).toEqual([]);
     });
 
-    test('handles after the pause what arrived in it', async () => {
+    test('a permanent actor handles after the pause what arrived during it', async () => {
       spawnService();
       await fail();
       await fail();
@@ -112,7 +112,7 @@ describe('faults', () => {
       expect(await system.call<CounterProtocol, 'read'>('service', { type: 'read' })).toBe(3);
     });
 
-    test('tries again when its first state cannot be made', async () => {
+    test('a permanent actor tries again when its first state cannot be created', async () => {
       let broken = false;
       const behaviour: Behaviour<Fragile, null> = {
         kind: 'fragile',
@@ -138,7 +138,7 @@ describe('faults', () => {
       expect(system.failedServices()).toEqual([]);
     });
 
-    test('ends when it is stopped in a pause, and is no longer reported', async () => {
+    test('a permanent actor ends when it is stopped during a pause, and is no longer reported', async () => {
       const ref = spawnService();
       await fail();
       await fail();
@@ -148,7 +148,7 @@ describe('faults', () => {
     });
   });
 
-  test('a name whose actor crashed is reported until another one has it', async () => {
+  test('a name whose actor crashed is reported until another actor takes it', async () => {
     system.register('service', system.spawn(counter()));
     system.cast<CounterProtocol>('service', { type: 'fail', why: 'for good' });
     await system.idle();
@@ -169,18 +169,20 @@ describe('faults', () => {
     expect(system.isAlive(parent)).toBe(true);
   });
 
-  test('a fault of one child leaves its siblings and its parent alone', async () => {
+  test('a fault of one child does not affect its siblings or its parent', async () => {
     const parent = system.spawn(counter());
     const ann = await system.call(parent, { type: 'hatch', name: 'ann', supervise: 'stop' });
     const bob = await system.call(parent, { type: 'hatch', name: 'bob', supervise: 'stop' });
     system.cast(ann, { type: 'fail', why: 'boom' });
     await system.idle();
 
-    expect([parent, ann, bob].map((ref) => system.isAlive(ref))).toEqual([true, false, true]);
+    expect(system.isAlive(parent)).toBe(true);
+    expect(system.isAlive(ann)).toBe(false);
+    expect(system.isAlive(bob)).toBe(true);
     expect(await system.call(bob, { type: 'read' })).toBe(0);
   });
 
-  test('a supervisor that throws itself counts as stop', async () => {
+  test('a supervise function that throws counts as stop', async () => {
     const ref = system.spawn(counter(), {
       supervise: () => {
         throw new Error('no idea');
@@ -202,11 +204,12 @@ describe('faults', () => {
     };
 
     expect(() => system.spawn(broken, { name: 'broken' })).toThrow('cannot begin');
-    expect([system.size, clock.pending]).toEqual([0, 0]);
+    expect(system.size).toBe(0);
+    expect(clock.pending).toBe(0);
     expect(system.isAlive(system.spawn(counter(), { name: 'broken' }))).toBe(true);
   });
 
-  test('faults are written to the log with the message type and without the message', async () => {
+  test('faults are logged with the message type but without the message', async () => {
     const lines: { event: string; fields: Record<string, unknown> | undefined }[] = [];
     const log: Log = { ...silentLog, error: (event, fields) => lines.push({ event, fields }), child: () => log };
     const logged = createActorSystem({ log, clock });

@@ -62,7 +62,7 @@ describe('a shape', () => {
     for (const value of bad) expect(read(shape, value)).toBe(FAILED);
   });
 
-  test('of an object drops unknown fields, and names where one is wrong, but not its value', () => {
+  test('an object drops unknown fields, and a refusal names the field but not its value', () => {
     const shape = object({ room: object({ ids: list(text()) }), muted: optional(flag) });
     expect(read(shape, { room: { ids: ['a'], more: 1 }, later: 'x' })).toEqual({ room: { ids: ['a'] } });
     expect(faultOf(shape, { room: { ids: ['a', 7_777] } })).toBe('expected room.ids.1 to be a text');
@@ -70,24 +70,24 @@ describe('a shape', () => {
     expect(faultOf(shape, null)).toBe('expected the message to be an object');
   });
 
-  test('of an object drops an optional field that is undefined', () => {
+  test('an object drops an optional field that is undefined', () => {
     expect(Object.keys(read(object({ a: optional(flag) }), { a: undefined }) as object)).toEqual([]);
   });
 
-  test('with variants takes only known ones', () => {
+  test('variants accept only known ones', () => {
     const shape = tagged('type', { a: { x: count }, b: {} });
     expect(read(shape, { type: 'a', x: 1 })).toEqual({ type: 'a', x: 1 });
     expect(read(shape, { type: 'a' })).toBe(FAILED);
     for (const type of ['c', 'constructor', '__proto__', null]) expect(read(shape, { type })).toBe(FAILED);
   });
 
-  test('with a fallback goes on after what it refuses', () => {
+  test('a fallback replaces what the shape refuses', () => {
     const shape = object({ code: otherwise(oneOf(['A']), 'B'), n: count });
     expect(read(shape, { code: 'new', n: 1 })).toEqual({ code: 'B', n: 1 });
     expect(faultOf(shape, { code: 'new', n: -1 })).toMatch(/^expected n to be/);
   });
 
-  test('of an outcome reads codes of later versions as a known one', () => {
+  test('an outcome reads codes of later versions as a known one', () => {
     const shape = outcome(count, { GONE: true, LOST: true }, 'LOST');
     expect(read(shape, { ok: true, value: 1 })).toEqual({ ok: true, value: 1 });
     expect(read(shape, { ok: false, code: 'NEW', message: 'm' })).toEqual({ ok: false, code: 'LOST', message: 'm' });
@@ -95,26 +95,26 @@ describe('a shape', () => {
     expect(read(shape, {})).toBe(FAILED);
   });
 
-  test('of JSON text parses it, and takes the value itself', () => {
+  test('JSON text is parsed, and the value itself is accepted', () => {
     const shape = jsonText(list(count));
     expect(read(shape, '[1,2]')).toEqual([1, 2]);
     expect(read(shape, [1])).toEqual([1]);
     for (const bad of ['[', '["a"]', '{}']) expect(read(shape, bad)).toBe(FAILED);
   });
 
-  describe('of an address', () => {
+  describe('shapes of addresses', () => {
     type Door = { open: (message: object) => boolean };
     const DOOR: Shapes<Door> = { open: takes({}, flag) };
     const WALL: AnyShapes = {};
     const shape = actor(() => DOOR);
     const ref = new LocalRef('/a', '/a#1');
 
-    test('gives one of another node the shapes of its answers', () => {
+    test('give an actor on another node the shapes of its answers', () => {
       const far = new RemoteRef('b@host', new Pid('b@host', 1, 2, 3));
       expect(read(shape, far)).toMatchObject({ node: 'b@host', shapes: DOOR });
     });
 
-    test('takes a living actor of this node only if it is of that kind', () => {
+    test('accept a living actor on this node only if it is of the declared kind', () => {
       expect(
         shape(
           ref,
@@ -130,7 +130,7 @@ describe('a shape', () => {
       expect(shape(ref, reading())).toBe(ref);
     });
 
-    test('refuses an actor of this node of another kind by its name, too', () => {
+    test('refuse a local actor of another kind by its name too', () => {
       expect(
         shape(
           new RemoteRef('a@host', 'wall'),
@@ -140,14 +140,14 @@ describe('a shape', () => {
     });
 
     test.each([[{ path: '/a', key: '/a#1' }], ['/a'], [null], [new Pid('b@host', 1, 2, 3)]])(
-      'refuses what only looks like one: %j',
+      'refuses what only looks like an address: %j',
       (value) => {
         expect(read(shape, value)).toBe(FAILED);
       },
     );
   });
 
-  test('never throws, whatever it is given', () => {
+  test('never throws, whatever the value', () => {
     const everything = object({
       a: optional(nullable(list(either(text(1), json), 3))),
       b: tagged('type', { x: { y: jsonText(unchecked()) }, z: { o: outcome(bytes, { A: true }, 'A') } }),
@@ -170,7 +170,7 @@ describe('a shape', () => {
     );
   });
 
-  test('of JSON takes exactly what comes back from JSON the same', () => {
+  test('JSON accepts exactly the values that survive JSON unchanged', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(read(json, value)).toBe(value);

@@ -14,14 +14,14 @@ beforeEach(() => {
 afterEach(() => system.close());
 
 describe('messages', () => {
-  test('casts are handled in order and a call answers after them', async () => {
+  test('casts are handled in order, and a call answers after them', async () => {
     const ref = system.spawn(counter());
     for (let i = 1; i <= 1_000; i++) expect(system.cast(ref, { type: 'add', by: i })).toBe(true);
 
     expect(await system.call(ref, { type: 'read' })).toBe(500_500);
   });
 
-  test('an async handler holds up its own mailbox only', async () => {
+  test('an async handler holds up only its own mailbox', async () => {
     const [slow, other] = [system.spawn(counter()), system.spawn(counter())];
     const gate = deferred<void>();
     const answer = system.call(slow, { type: 'slow', until: gate.promise });
@@ -46,7 +46,7 @@ describe('messages', () => {
     expect(await answer).toBe('at last');
   });
 
-  test('a later reply that fails is the call failing, not the actor', async () => {
+  test('a later reply that fails is a failure of the call, not of the actor', async () => {
     const ref = system.spawn(counter());
     const value = deferred<string>();
     const answer = system.call(ref, { type: 'eventually', value: value.promise });
@@ -57,7 +57,7 @@ describe('messages', () => {
     expect(system.isAlive(ref)).toBe(true);
   });
 
-  test('a message of unknown type fails its call and nothing else', async () => {
+  test('a message of unknown type fails only its call', async () => {
     const ref = system.spawn(counter());
     system.cast(ref, { type: 'constructor' } as never);
 
@@ -65,7 +65,7 @@ describe('messages', () => {
     expect(system.isAlive(ref)).toBe(true);
   });
 
-  test('a flood on one actor lets another one answer in between', async () => {
+  test('another actor still answers during a flood', async () => {
     const [busy, other] = [system.spawn(counter()), system.spawn(counter())];
     for (let i = 0; i < 9_000; i++) system.cast(busy, { type: 'add', by: 1 });
     await system.call(other, { type: 'read' });
@@ -75,7 +75,7 @@ describe('messages', () => {
 });
 
 describe('failing calls', () => {
-  test('distinguish a missing actor, a timeout and a crash', async () => {
+  test('a missing actor, a timeout and a crash have different codes', async () => {
     const ref = system.spawn(counter());
     const gate = deferred<void>();
     const never = system.call(ref, { type: 'slow', until: gate.promise }, 250);
@@ -96,7 +96,7 @@ describe('failing calls', () => {
     await expect(system.call('nobody', { type: 'read' } as never)).rejects.toMatchObject({ code: 'NO_PROCESS' });
   });
 
-  test('calls still waiting in the mailbox of an ending actor fail with no process', async () => {
+  test('calls waiting in the mailbox of an ending actor fail with NO_PROCESS', async () => {
     const ref = system.spawn(counter());
     system.cast(ref, { type: 'quit' });
     const waiting = system.call(ref, { type: 'read' });
@@ -104,7 +104,7 @@ describe('failing calls', () => {
     await expect(waiting).rejects.toMatchObject({ code: 'NO_PROCESS' });
   });
 
-  test('no timer is left behind by an answered call', async () => {
+  test('an answered call leaves no timer behind', async () => {
     const ref = system.spawn(counter());
     await system.call(ref, { type: 'read' });
 
@@ -113,7 +113,7 @@ describe('failing calls', () => {
 });
 
 describe('mailbox limits', () => {
-  test('beyond the limit casts are dropped and counted, calls fail, essential types pass', async () => {
+  test('casts beyond the limit are dropped and counted, calls fail, and essential types pass', async () => {
     const ref = system.spawn(counter(), { mailbox: { limit: 10, essential: ['tick'] } });
     for (let i = 0; i < 15; i++) system.cast(ref, { type: 'add', by: 1 });
 
@@ -127,7 +127,7 @@ describe('mailbox limits', () => {
 });
 
 describe('endings', () => {
-  test('stop waits for the message in hand, then ends children before their parent', async () => {
+  test('stop waits for the current message, then ends children before their parent', async () => {
     const order: string[] = [];
     const named = (name: string): Behaviour<CounterProtocol, CounterState> => ({
       ...counter(),
@@ -151,7 +151,7 @@ describe('endings', () => {
     expect(system.size).toBe(0);
   });
 
-  test('an actor outlives its children, those too that were ending before', async () => {
+  test('an actor outlives its children, even those that were already ending', async () => {
     const ends: string[] = [];
     let release: () => void = () => {};
     const gate = new Promise<void>((resolve) => (release = resolve));
@@ -180,7 +180,7 @@ describe('endings', () => {
     expect(ends).toEqual(['child', 'parent']);
   });
 
-  test('a handler that never ends delays its actor by the grace only', async () => {
+  test('a handler that never ends delays its actor only by the grace period', async () => {
     const ref = system.spawn(counter());
     void system.call(ref, { type: 'slow', until: new Promise<void>(() => {}) }).catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));
@@ -191,7 +191,7 @@ describe('endings', () => {
     expect(system.size).toBe(0);
   });
 
-  test('the name of an ending actor is free at once', async () => {
+  test('the name of an ending actor is free immediately', async () => {
     const first = system.spawn(counter(), { name: 'only' });
     expect(() => system.spawn(counter(), { name: 'only' })).toThrow('/only is taken by a living actor');
     const stopped = system.stop(first);
@@ -205,7 +205,7 @@ describe('endings', () => {
     expect(system.deadLetters).toBe(1);
   });
 
-  test('closing ends everything and starts nothing any more', async () => {
+  test('closing ends everything, and nothing can start afterwards', async () => {
     const parent = system.spawn(counter());
     await system.call(parent, { type: 'hatch', name: 'child', supervise: 'stop' });
     await system.close();
@@ -216,7 +216,7 @@ describe('endings', () => {
 });
 
 describe('children', () => {
-  test('may be kept in folders, write their own fields to the log, and be ended by their parent', async () => {
+  test('children may be kept in folders, add log fields, and be ended by their parent', async () => {
     const bound: unknown[] = [];
     const log: Log = {
       ...silentLog,
@@ -242,15 +242,17 @@ describe('children', () => {
     logged.cast(parent, { type: 'end', child: left });
     await logged.idle();
 
-    expect([left.path, right.path]).toEqual(['/parent-0/left/same', '/parent-0/right/same']);
-    expect([left, right].map((child) => logged.isAlive(child))).toEqual([false, true]);
+    expect(left.path).toBe('/parent-0/left/same');
+    expect(right.path).toBe('/parent-0/right/same');
+    expect(logged.isAlive(left)).toBe(false);
+    expect(logged.isAlive(right)).toBe(true);
     expect(bound).toContainEqual({ actor: '/parent-0/left/same', side: 'left' });
     await logged.close();
   });
 });
 
 describe('monitors', () => {
-  test('an actor is notified of an ending once, and immediately of one that is past', async () => {
+  test('an actor is notified of an end once, immediately if it is in the past', async () => {
     const [watcher, target] = [system.spawn(counter()), system.spawn(counter())];
     await system.call(watcher, { type: 'watch', target });
     await system.stop(target);
@@ -263,7 +265,7 @@ describe('monitors', () => {
     ]);
   });
 
-  test('a watch that was ended stays silent', async () => {
+  test('a cancelled watch stays silent', async () => {
     const target = system.spawn(counter());
     const downs: Down[] = [];
     const cancel = system.monitor(target, (down) => downs.push(down));
@@ -284,7 +286,7 @@ describe('monitors', () => {
 });
 
 describe('timers', () => {
-  test('run by the given clock, restart under the same name, and can be cleared', async () => {
+  test('timers follow the given clock, restart under the same name, and can be cleared', async () => {
     const ref = system.spawn(counter());
     await system.call(ref, { type: 'tickIn', ms: 100 });
     await clock.advanceAsync(60, () => system.idle());
@@ -299,7 +301,7 @@ describe('timers', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('a timer cleared after it ran but before its message was handled stays silent', async () => {
+  test('a timer cleared after it fired but before its message was handled stays silent', async () => {
     const ref = system.spawn(counter());
     await system.call(ref, { type: 'tickIn', ms: 100 });
     const gate = deferred<void>();
@@ -313,7 +315,7 @@ describe('timers', () => {
     expect(await system.call(ref, { type: 'read' })).toBe(0);
   });
 
-  test('die with their actor', async () => {
+  test('timers end with their actor', async () => {
     const ref = system.spawn(counter());
     await system.call(ref, { type: 'tickIn', ms: 100 });
     await system.stop(ref);
@@ -323,7 +325,7 @@ describe('timers', () => {
 });
 
 describe('names and listing', () => {
-  test('a registered name reaches its actor until that ends', async () => {
+  test('a registered name reaches its actor until the actor ends', async () => {
     const ref = system.spawn(counter());
     system.register('tally', ref);
     system.cast<CounterProtocol>('tally', { type: 'add', by: 3 });
@@ -371,7 +373,7 @@ describe('names and listing', () => {
     expect(system.list({ limit: 1 })).toHaveLength(1);
   });
 
-  test('10,000 children come and go without a trace', async () => {
+  test('10,000 children start and end without leaving anything behind', async () => {
     const parent = system.spawn(counter());
     await Promise.all(
       Array.from({ length: 10_000 }, (_, i) =>
@@ -381,6 +383,7 @@ describe('names and listing', () => {
     expect(system.size).toBe(10_001);
     await system.stop(parent);
 
-    expect([system.size, clock.pending]).toEqual([0, 0]);
+    expect(system.size).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 });

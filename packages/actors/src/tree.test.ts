@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => system.close());
 
-/** Starts a child below a child below the top; `ends` gets the name of each that ends. */
+/** Starts a child below a child of a top-level actor; `ends` receives the name of each that ends. */
 function threeGenerations(ends: string[]): Behaviour<CounterProtocol, CounterState> {
   const names = ['grandparent', 'parent', 'child'];
   const generation = (level: number): Behaviour<CounterProtocol, CounterState> => ({
@@ -28,8 +28,8 @@ function threeGenerations(ends: string[]): Behaviour<CounterProtocol, CounterSta
   return generation(0);
 }
 
-describe('the tree', () => {
-  test('a stop reaches all generations, the youngest first', async () => {
+describe('actor tree', () => {
+  test('a stop reaches all generations, youngest first', async () => {
     const ends: string[] = [];
     await system.stop(system.spawn(threeGenerations(ends)));
 
@@ -37,7 +37,7 @@ describe('the tree', () => {
     expect(system.size).toBe(0);
   });
 
-  test('a crash ends all generations, the youngest first', async () => {
+  test('a crash ends all generations, youngest first', async () => {
     const ends: string[] = [];
     const ref = system.spawn(threeGenerations(ends));
     system.cast(ref, { type: 'fail', why: 'boom' });
@@ -47,7 +47,7 @@ describe('the tree', () => {
     expect(system.size).toBe(0);
   });
 
-  test('a restart ends the descendants and lets the new life spawn children of the same names', async () => {
+  test('a restart ends the descendants, and the new incarnation may spawn children of the same names', async () => {
     const ends: string[] = [];
     const ref = system.spawn(threeGenerations(ends), { name: 'top', supervise: 'restart' });
     const before = system.at('/top/parent');
@@ -61,7 +61,7 @@ describe('the tree', () => {
     expect(system.size).toBe(3);
   });
 
-  test('a successor has children of the same names while the predecessor still ends', async () => {
+  test('a successor may have children of the same names while its predecessor is still ending', async () => {
     const gate = deferred<void>();
     const first = system.spawn(counter(), { name: 'room' });
     const old = await system.call(first, { type: 'hatch', name: 'ann', supervise: 'stop' });
@@ -78,7 +78,7 @@ describe('the tree', () => {
     expect(system.isAlive(young)).toBe(true);
   });
 
-  test('names may hold what names of nact may not', async () => {
+  test('actor names may contain what nact refuses in names', async () => {
     const parent = system.spawn(counter(), { name: 'node@host:1' });
     const child = await system.call(parent, { type: 'hatch', name: 'track:é/1', supervise: 'stop' });
 
@@ -86,7 +86,7 @@ describe('the tree', () => {
     expect(await system.call(child, { type: 'read' })).toBe(0);
   });
 
-  test('closing ends the youngest at the top first', async () => {
+  test('closing ends the youngest top-level actor first', async () => {
     const ends: string[] = [];
     const named = (name: string): Behaviour<CounterProtocol, CounterState> => ({
       ...counter(),
@@ -102,8 +102,8 @@ describe('the tree', () => {
   });
 });
 
-describe('after a fault', () => {
-  test('the caller whose message failed finds the name free at once', async () => {
+describe('recovery after a fault', () => {
+  test('the caller whose message failed finds the name free immediately', async () => {
     const ref = system.spawn(counter(), { name: 'only' });
     await expect(system.call(ref, { type: 'fail', why: 'boom' })).rejects.toMatchObject({ code: 'CRASHED' });
 
@@ -134,7 +134,7 @@ describe('after a fault', () => {
     await logged.close();
   });
 
-  test('a permanent actor leaves no child of an `init` that failed, so that the next one may spawn it', async () => {
+  test('a permanent actor keeps no child of a failed `init`, so that the next `init` may spawn it', async () => {
     let starts = 0;
     const slowToBegin: Behaviour<CounterProtocol, CounterState> = {
       ...counter(),
@@ -156,7 +156,7 @@ describe('after a fault', () => {
     expect(system.info(ref)).toMatchObject({ children: 1, timers: ['tick'] });
   });
 
-  test('an actor that is stopped before its restart does not begin again', async () => {
+  test('an actor that is stopped before its restart does not start again', async () => {
     let starts = 0;
     const counted: Behaviour<CounterProtocol, CounterState> = {
       ...counter(),
@@ -174,7 +174,7 @@ describe('after a fault', () => {
     expect(starts).toBe(1);
   });
 
-  test('an idle actor that is killed restarts, with its descendants ended', async () => {
+  test('an idle actor that is killed restarts after its descendants have ended', async () => {
     const ends: string[] = [];
     const ref = system.spawn(threeGenerations(ends), { supervise: 'restart' });
     expect(system.kill(ref, 'to see')).toBe(true);
@@ -185,7 +185,7 @@ describe('after a fault', () => {
     expect(await system.call(ref, { type: 'read' })).toBe(0);
   });
 
-  test('an actor that is killed while it is about to restart begins once', async () => {
+  test('an actor killed just before a restart restarts only once', async () => {
     const life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life), { supervise: 'restart' });
     await system.call(ref, { type: 'fail', why: 'boom' }).catch(() => system.kill(ref, 'to see'));
@@ -195,7 +195,7 @@ describe('after a fault', () => {
     expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1 });
   });
 
-  test('an actor with messages waiting that is killed handles them in its next life', async () => {
+  test('an actor that is killed with messages waiting handles them in its next incarnation', async () => {
     const ref = system.spawn(counter(), { supervise: 'restart' });
     system.cast(ref, { type: 'add', by: 1 });
     system.kill(ref, 'to see');
@@ -222,7 +222,7 @@ describe('after a fault', () => {
     expect(await read).toBe(0);
   });
 
-  test('an async handler that has its own actor killed fails when it is done', async () => {
+  test('an async handler whose own actor was killed fails when it finishes', async () => {
     type Protocol = { die: (message: { me: ActorRef<Protocol> }) => string };
     const behaviour: Behaviour<Protocol, null> = {
       kind: 'mortal',

@@ -10,7 +10,7 @@ import { ManualClock, until } from '@bloom/time/testing';
 import type { ForkedProcess, ForkedProcessOptions } from './forked-process.js';
 import { Processes, type ProcessesOptions } from './processes.js';
 
-/** Node.js starts in a third of a second, and slower beside other tests. */
+/** Node.js starts in a third of a second, slower beside other tests. */
 jest.setTimeout(60_000);
 
 const LOOK_MS = 500;
@@ -80,7 +80,7 @@ class World {
 let world: World;
 afterEach(() => world.end());
 
-describe('a process that sends nothing', () => {
+describe('silent process', () => {
   let clock: ManualClock;
   beforeEach(async () => {
     clock = new ManualClock();
@@ -93,7 +93,7 @@ describe('a process that sends nothing', () => {
     await until(() => world.received.at(-1) === say);
   };
 
-  test('for its time is killed, and leaves no timer behind', async () => {
+  test('kills a process that stays silent for `hangMs`, and leaves no timer behind', async () => {
     clock.advance(5 * LOOK_MS);
     await hear('a sign of life');
     clock.advance(5 * LOOK_MS);
@@ -105,7 +105,7 @@ describe('a process that sends nothing', () => {
     await until(() => clock.pending === 0);
   });
 
-  test('is not the one that hung when the server stood still', async () => {
+  test('does not blame a process for a pause of the server', async () => {
     clock.advance(4 * LOOK_MS);
     clock.leap(60_000);
     await hear('here all the time');
@@ -114,8 +114,8 @@ describe('a process that sends nothing', () => {
   });
 });
 
-describe('a process', () => {
-  test('runs below the priority of the node, and is the first that the kernel ends without memory', async () => {
+describe('limits of a process', () => {
+  test('runs below the priority of the node, and is the first that the kernel kills when memory runs out', async () => {
     world = new World();
     const { pid } = world.start('echo');
     await until(() => world.received.length === 1);
@@ -123,7 +123,7 @@ describe('a process', () => {
     expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('800');
   });
 
-  test('that ends at once is logged with its code, and its last words stay out of the log', async () => {
+  test('logs a process that ends immediately with its code, but keeps its last output out of the log', async () => {
     writeFileSync(join(folder, 'gone.mjs'), `process.stderr.write('rtsp://admin:secret@camera/'); process.exit(3);`);
     world = new World();
     await world.start('gone').closed;
@@ -132,7 +132,7 @@ describe('a process', () => {
     expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'exit', reason: 'it ended with code 3' }]);
   });
 
-  test('that ignores what it is asked is killed after the limit', async () => {
+  test('kills a process that ignores the request to end after the limit', async () => {
     world = new World();
     const child = world.start('stubborn');
     await until(() => world.received.length === 1);
@@ -143,7 +143,7 @@ describe('a process', () => {
     expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'asked' }]);
   });
 
-  test('that takes more and more memory is ended at its limit, and logged with what it used', async () => {
+  test('ends a process with growing memory at its limit, and logs what it used', async () => {
     world = new World();
     await world.start('greedy', { memoryMib: 200, reservedMib: 2_000 }).closed;
     expect(world.crashes[0]).toMatch(/^it used \d+ MiB of memory, and may use 200$/);
@@ -153,7 +153,7 @@ describe('a process', () => {
     expect(fields['cpuSeconds']).toBeGreaterThan(0);
   });
 
-  test('that takes all memory at once meets the limit of the kernel before anybody looks', async () => {
+  test("the kernel's limit stops a process that allocates all memory before the next check", async () => {
     const clock: Clock = { ...systemClock, now: systemClock.now, setTimeout: () => 0, clearTimeout: () => undefined };
     world = new World({ clock });
     await world.start('sudden', { memoryMib: 300 }).closed;
@@ -162,7 +162,7 @@ describe('a process', () => {
   });
 
   const withSetpriv = existsSync('/usr/bin/setpriv') ? test : test.skip;
-  withSetpriv('that hangs ends with its parent, however that ends [needs setpriv]', async () => {
+  withSetpriv('ends a hung process when its parent ends in any way [needs setpriv]', async () => {
     const parent = join(folder, 'parent.mjs');
     const built = new URL('../dist/index.js', import.meta.url).href;
     writeFileSync(
@@ -181,8 +181,8 @@ describe('a process', () => {
   });
 });
 
-describe('processes that are started together', () => {
-  test('start a few at a time, and all of them', async () => {
+describe('start of many processes', () => {
+  test('starts a few at a time, and eventually all of them', async () => {
     world = new World({ mostStarting: 4 });
     let most = 0;
     for (let i = 0; i < 100; i++) world.start('gone', { onCrash: () => undefined });
@@ -196,7 +196,7 @@ describe('processes that are started together', () => {
     expect(world.logged.filter(([event]) => event === 'child.ended')).toHaveLength(100);
   });
 
-  test('of one kind do not hold up another kind', async () => {
+  test('lets one kind start while another waits', async () => {
     world = new World({ mostStarting: 1 });
     const order: string[] = [];
     for (const name of ['gone', 'gone', 'gone', 'echo'] as const)
@@ -205,7 +205,7 @@ describe('processes that are started together', () => {
     expect(order).toEqual(['gone', 'gone', 'echo', 'gone']);
   });
 
-  test('beyond the limits are refused with the reason, and with few lines', async () => {
+  test('refuses processes beyond the limits with the reason, and logs few lines', async () => {
     world = new World({ mostStarting: 1, mostWaiting: 2 });
     for (let i = 0; i < 9; i++) world.start('echo');
     expect(world.crashes).toEqual([]);
@@ -220,7 +220,7 @@ describe('processes that are started together', () => {
     expect(world.processes.counts).toEqual({ running: 0, waiting: 0, refused: 6 });
   });
 
-  test('do not run when as many as may run do so', async () => {
+  test('refuses a process while the maximum is running', async () => {
     world = new World({ most: 1 });
     world.start('echo');
     world.start('echo');
@@ -228,19 +228,19 @@ describe('processes that are started together', () => {
     expect(world.crashes[0]).toBe('1 processes run on this node already');
   });
 
-  test('that wait long for their turn are logged', async () => {
+  test('logs a process that waited long for its turn', async () => {
     const clock = new ManualClock();
     world = new World({ mostStarting: 1, clock });
     const first = world.start('stubborn', { onMessage: () => undefined });
     world.start('echo');
-    // The first one has not said anything yet, and keeps its place for 10 s.
+    // The first process has not sent anything yet, and keeps its place for 10 s.
     clock.advance(5_000);
     first.kill();
     await until(() => world.received.length === 1);
     expect(world.logged).toContainEqual(['child.start_delayed', { kind: 'echo', waitedMs: 5_000, waiting: 0 }]);
   });
 
-  test('get what was sent while they waited', async () => {
+  test('delivers what was sent while a process waited to start', async () => {
     world = new World({ mostStarting: 1 });
     world.start('echo');
     const second = world.start('echo');

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import nact from 'nact';
 import { NactActor, NactRoot, type Supervised } from './nact-actor.js';
 
-/** Says what nact asked of it. */
+/** Records what nact requests of it. */
 class Scripted implements Supervised {
   readonly nact: NactActor<Scripted>;
   drains = 0;
   lives = 0;
   stops = 0;
-  /** Thrown by the next drain. */
+  /** Error thrown by the next drain. */
   fault: Error | undefined;
   readonly faults: unknown[] = [];
   decision: 'stop' | 'reset' = 'stop';
@@ -52,8 +52,8 @@ afterEach(() => root.close());
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('an actor of nact', () => {
-  test('drains in a turn of its own, not in the stack of the one that wakes it', async () => {
+describe('nact actor', () => {
+  test('drains in a separate turn of the event loop, not on the stack of its waker', async () => {
     parent.nact.wake();
     expect(parent.drains).toBe(0);
     await turn();
@@ -71,7 +71,7 @@ describe('an actor of nact', () => {
     expect(parent.nact.childCells).toEqual([other]);
   });
 
-  test('lists the children in the context of a message only when asked', () => {
+  test('lists the children in a message context only when asked', () => {
     const context = parent.nact.createContext(undefined);
 
     expect(Object.keys(context)).not.toContain('children');
@@ -79,7 +79,7 @@ describe('an actor of nact', () => {
     expect(context).toMatchObject({ name: '0', self: parent.nact.reference });
   });
 
-  test('drops the turn that was asked for when it leaves', async () => {
+  test('drops a requested turn when it leaves', async () => {
     parent.nact.wake();
     parent.nact.leave();
     await turn();
@@ -95,8 +95,8 @@ describe('an actor of nact', () => {
   });
 });
 
-describe('a fault', () => {
-  test('is decided by the cell, and `stop` stops it', async () => {
+describe('fault in a nact actor', () => {
+  test('lets the cell decide on a fault, and `stop` stops it', async () => {
     const fault = new Error('boom');
     parent.fault = fault;
     parent.nact.wake();
@@ -108,7 +108,7 @@ describe('a fault', () => {
     expect(child.stops).toBe(0);
   });
 
-  test('answered with `reset` stops the children, begins a new life and goes on with the next turn', async () => {
+  test('stops the children, restarts and continues with the next turn after `reset`', async () => {
     parent.decision = 'reset';
     parent.fault = new Error('boom');
     parent.nact.wake();
@@ -122,7 +122,7 @@ describe('a fault', () => {
     expect(parent.drains).toBe(2);
   });
 
-  test('that no message caused is handled like one', async () => {
+  test('handles a fault that no message caused like any other', async () => {
     parent.decision = 'reset';
     const fault = new Error('killed');
     parent.nact.fail(fault);

@@ -25,8 +25,8 @@ function waiting(): { promise: Promise<void>; resolve: () => void } {
   return { promise, resolve };
 }
 
-describe('what an actor shows', () => {
-  test('is what it is busy with, since when, and what waits behind it', async () => {
+describe('inspection of an actor', () => {
+  test('shows the current message, since when it is handled, and what waits behind it', async () => {
     const idleSince = clock.wall();
     await clock.advanceAsync(1_000);
     expect(system.info(ref)).toMatchObject({ status: 'idle', statusAt: idleSince, current: null, oldestMs: null });
@@ -64,7 +64,7 @@ describe('what an actor shows', () => {
     expect(system.info(ref)?.p50Ms).toBeLessThan(0.1);
   });
 
-  test('is its last error, its restarts and its timers', async () => {
+  test('shows the last error, the restarts and the timers', async () => {
     await system.call(ref, { type: 'tickIn', ms: 60 });
     expect(system.details(ref)).toMatchObject({
       timersDue: [{ name: 'tick', dueAt: clock.wall() + 60 }],
@@ -85,7 +85,7 @@ describe('what an actor shows', () => {
     expect(details?.lastError?.place).toMatch(/^at .*testing\/puppet/);
   });
 
-  test('lists its watchers and its children', async () => {
+  test('lists watchers and children', async () => {
     const watcher = system.spawn(puppet(), { name: 'watcher' });
     await system.call(watcher, { type: 'watch', target: ref });
     const end = system.monitor(ref, () => {});
@@ -101,7 +101,7 @@ describe('what an actor shows', () => {
     expect(system.at('/one/nobody')).toBeUndefined();
   });
 
-  test('is its state only as its behaviour shows it', async () => {
+  test('shows the state only as its behaviour presents it', async () => {
     expect(system.inspect(ref)).toEqual({ missing: 'not offered' });
     const open = system.spawn(puppet({ inspect: ({ seen }) => ({ seen: seen.length }) }));
     await system.call(open, { type: 'note', what: 'x' });
@@ -121,7 +121,7 @@ describe('what an actor shows', () => {
 });
 
 describe('a suspended actor', () => {
-  test('takes nothing out of its mailbox until it is resumed, and then everything in order', async () => {
+  test('takes nothing out of its mailbox until it is resumed, and then handles everything in order', async () => {
     expect(system.suspend(ref)).toBe(true);
     for (const what of ['a', 'b']) system.cast(ref, { type: 'note', what });
     const late = system.call(ref, { type: 'seen' }, 100);
@@ -137,14 +137,14 @@ describe('a suspended actor', () => {
     expect((await system.call(ref, { type: 'seen' })).slice(1)).toEqual(['a in undefined', 'b in undefined']);
   });
 
-  test('overflows by its own policy and keeps what is essential', async () => {
+  test('overflows by its own policy and keeps essential messages', async () => {
     system.suspend(ref);
     for (let i = 0; i < 60; i++) system.cast(ref, { type: 'note', what: `${i}` });
     expect(system.cast(ref, { type: 'tick' })).toBe(true);
     expect(system.info(ref)).toMatchObject({ queue: 51, overflowed: 10 });
   });
 
-  test('goes on by itself when the time is over, of which the last order counts', async () => {
+  test('resumes by itself when the time is up, and the last order decides when', async () => {
     system.suspend(ref, 1_000);
     await clock.advanceAsync(500);
     system.suspend(ref, 1_000);
@@ -160,7 +160,7 @@ describe('a suspended actor', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('is stopped like any other, and finishes what it had in hand', async () => {
+  test('can be stopped like any other, and finishes its current message', async () => {
     const gate = waiting();
     const work = system.call(ref, { type: 'passLater', to: ref, what: 'x', after: gate.promise });
     await system.idle();
@@ -186,7 +186,7 @@ describe('a killed actor', () => {
     expect(await system.call(ref, { type: 'seen' })).toEqual(['init in undefined', 'kept in undefined']);
   });
 
-  test('ends without a supervisor that restarts it, and its watchers get the reason', async () => {
+  test('ends unless its supervisor restarts it, and its watchers get the reason', async () => {
     const mortal = system.spawn(puppet(), { name: 'mortal' });
     const downs: unknown[] = [];
     system.monitor(mortal, ({ reason, error }) => downs.push([reason, (error as { code: string }).code]));
@@ -196,7 +196,7 @@ describe('a killed actor', () => {
     expect(system.kill(mortal, 'again')).toBe(false);
   });
 
-  test('lets go of a handler that waits, whose end means nothing any more', async () => {
+  test('abandons a waiting handler and ignores its outcome', async () => {
     const gate = waiting();
     const other = system.spawn(puppet());
     const stuck = system.call(ref, { type: 'passLater', to: other, what: 'x', after: gate.promise });
@@ -211,7 +211,7 @@ describe('a killed actor', () => {
     expect(await system.call(ref, { type: 'seen' })).toEqual(['init in undefined', 'alive in undefined']);
   });
 
-  test('may be itself: it fails after the message in hand', async () => {
+  test('fails after the current message when it kills itself', async () => {
     const suicide = puppet();
     const handlers = { ...suicide.handlers, note: () => void system.kill(own, 'myself') };
     const own = system.spawn({ ...suicide, handlers });
@@ -222,7 +222,7 @@ describe('a killed actor', () => {
 });
 
 describe('durations', () => {
-  test('give quantiles within their bucket', () => {
+  test('quantiles are interpolated within their bucket', () => {
     const durations = new Durations();
     expect(durations.quantile(0.5)).toBeNull();
     durations.record(0.02, 98);

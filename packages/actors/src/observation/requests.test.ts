@@ -37,12 +37,12 @@ function requestsLogged(event: string): unknown[] {
     .map(({ fields }) => fields['request_id']);
 }
 
-describe('the id of a request', () => {
+describe('request id', () => {
   test('begins with a letter or digit, so that no program takes it for an option', () => {
     expect(newRequestId()).toMatch(/^[\da-f]{18}-[\da-z]{8}$/);
   });
 
-  test('goes on with what is sent while its message is handled, and with nothing else', async () => {
+  test('is passed on with what is sent while its message is handled, and with nothing else', async () => {
     system.cast(first, { type: 'pass', to: second, what: 'before' });
     expect(await system.forRequest('r1').call(first, { type: 'pass', to: second, what: 'during' })).toBe('r1');
     system.cast(first, { type: 'pass', to: second, what: 'after' });
@@ -56,7 +56,7 @@ describe('the id of a request', () => {
     expect(requestsLogged('noted')).toEqual([undefined, 'r1', undefined]);
   });
 
-  test('is still that of the message after an await, whatever came in between', async () => {
+  test('is still that of the message after an await, whatever ran in between', async () => {
     const gate = deferred();
     system.forRequest('r1').cast(first, { type: 'passLater', to: second, what: 'late', after: gate.promise });
     system.forRequest('r2').cast(first, { type: 'pass', to: second, what: 'next' });
@@ -94,7 +94,7 @@ describe('the id of a request', () => {
     expect(requestsLogged('slow.done')).toEqual(['r1']);
   });
 
-  test('is known to the context of `init` while a handler runs, and after an await where it is asked for', async () => {
+  test('is known to the context of `init` while a handler runs, and after an await through `inRequest`', async () => {
     type Keeper = { go: (message: object) => void; goLater: (message: { after: Promise<void> }) => void };
     let tellOutside = (): void => {};
     const keeper: Behaviour<Keeper, { tell: () => void }> = {
@@ -116,7 +116,7 @@ describe('the id of a request', () => {
     await system.forRequest('r1').call(ref, { type: 'go' });
     system.forRequest('r2').cast(ref, { type: 'goLater', after: gate.promise });
     await system.idle();
-    // Something from outside, while the handler waits: it has nothing to do with the request.
+    // An outside call while the handler waits has nothing to do with the request.
     tellOutside();
     gate.resolve();
     await system.idle();
@@ -130,7 +130,7 @@ describe('the id of a request', () => {
     ]);
   });
 
-  test('is that of the creation when an actor begins; its timers and ends belong to no request', async () => {
+  test('is that of the creating request when an actor starts; its timers and ends belong to no request', async () => {
     const child = await system.forRequest('r1').call(first, { type: 'hatch', name: 'child' });
     await system.forRequest('r2').call(second, { type: 'watch', target: child });
     await system.forRequest('r3').call(child, { type: 'tickIn', ms: 10 });
@@ -141,14 +141,14 @@ describe('the id of a request', () => {
     expect((await seenBy(second)).at(-1)).toBe('/first/child normal in undefined');
   });
 
-  test('is in the line about a fault', async () => {
+  test('is part of the log line about a fault', async () => {
     await expect(system.forRequest('r1').call(first, { type: 'fail', why: 'no' })).rejects.toThrow('no');
     expect(requestsLogged('actor.fault')).toEqual(['r1']);
   });
 });
 
-describe('the way of a request', () => {
-  test('is reported hop by hop, in order, and apart from others', async () => {
+describe('path of a request', () => {
+  test('is reported hop by hop, in order, and separate from others', async () => {
     system.note('r1', 'http', 'DELETE /room/x');
     await clock.advanceAsync(5);
     await system.forRequest('r1', 'http').call(first, { type: 'pass', to: second, what: 'x' });
@@ -171,7 +171,7 @@ describe('the way of a request', () => {
     expect(system.hops('r3')).toEqual([]);
   });
 
-  test('reports how long each message waited and ran', async () => {
+  test('includes how long each message waited and ran', async () => {
     const gate = deferred();
     system.forRequest('r1').cast(first, { type: 'passLater', to: second, what: 'x', after: gate.promise });
     system.forRequest('r2').cast(first, { type: 'note', what: 'y' });
@@ -183,7 +183,7 @@ describe('the way of a request', () => {
     expect(system.hops('r2')[0]).toMatchObject({ what: 'note', waitedMs: 40, ranMs: 0 });
   });
 
-  test('is forgotten, the oldest first, beyond 10,000 hops', () => {
+  test('forgets the oldest hops beyond 10,000', () => {
     for (let i = 0; i < 10_001; i++) system.note(i === 0 ? 'old' : i < 3 ? 'less old' : 'new', 'http', 'x');
     expect(system.hops('old')).toEqual([]);
     expect(system.hops('less old')).toHaveLength(2);

@@ -31,7 +31,7 @@ const CALC: Shapes<CalcProtocol> = {
   ),
 };
 
-/** As a gen_server of Erlang would be: answers `{add, A, B}`, ends with the reason of `{die, Reason}`. */
+/** Behaves like an Erlang gen_server: answers `{add, A, B}`, ends with the reason of `{die, Reason}`. */
 function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[] }> {
   return {
     kind: 'calc',
@@ -59,7 +59,7 @@ function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[]
 }
 
 const TS = "'tsn@127.0.0.1'";
-/** Erlang for the pid of a registered actor. */
+/** Erlang expression for the pid of a registered actor. */
 const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${TS}}, #{<<"type">> => <<"self">>}))`;
 
 (hasErlang ? describe : describe.skip)('with real Erlang [needs erlang]', () => {
@@ -100,15 +100,15 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
   });
   const seen = () => tsn.system.call(ref, { type: 'seen' });
 
-  describe('Erlang asks', () => {
-    test('C3: gen_server:call reaches a registered actor', async () => {
+  describe('requests from Erlang', () => {
+    test('gen_server:call reaches a registered actor', async () => {
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3})`)).toBe('5');
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3}, infinity)`)).toBe('5');
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {later, [a]})`)).toBe('{done,[a]}');
       expect(await erl.eval(`gen_server:multi_call([${TS}], calc, {add, 4, 4}, 2000)`)).toBe(`{[{${TS},8}],[]}`);
     });
 
-    test('C4: an unknown name is noproc', async () => {
+    test('a call to an unknown name fails with noproc', async () => {
       expect(await erl.eval(`catch gen_server:call({nosuch, ${TS}}, x)`)).toBe(
         `{'EXIT',{noproc,{gen_server,call,[{nosuch,${TS}},x]}}}`,
       );
@@ -138,7 +138,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`P1 = ${pidOf('calc')}, gen_server:call(P1, {add, 1, 1})`)).toBe('2');
     });
 
-    test('C6: a monitor by name, and one by pid, get the reason', async () => {
+    test('monitors by name and by pid get the reason', async () => {
       expect(
         await erl.eval(`begin P6 = ${pidOf('calc')}, R6 = erlang:monitor(process, {calc, ${TS}}),
           Q6 = erlang:monitor(process, P6), {calc, ${TS}} ! {die, bye},
@@ -162,14 +162,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await down).toBe('normal');
     });
 
-    test('C7: a monitor of an unknown name ends with noproc', async () => {
+    test('a monitor of an unknown name ends with noproc', async () => {
       expect(
         await erl.eval(`begin R7 = erlang:monitor(process, {nosuch, ${TS}}),
           receive {'DOWN', R7, process, W7, Y7} -> {W7, Y7} after 3000 -> timeout end end`),
       ).toBe(`{{nosuch,${TS}},noproc}`);
     });
 
-    test('C15: 20 MiB go there and back', async () => {
+    test('20 MiB travel there and back', async () => {
       expect(
         await erl.eval(`begin B15 = binary:copy(<<"0123456789abcdef">>, 1310720),
           B15 =:= gen_server:call({calc, ${TS}}, {echo, B15}, 30000) end`),
@@ -177,8 +177,8 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     });
   });
 
-  describe('Erlang calls functions', () => {
-    test('C5: by rpc and erpc, those of the table only', async () => {
+  describe('function calls from Erlang', () => {
+    test('rpc and erpc reach only registered functions', async () => {
       expect(await erl.eval(`{rpc:call(${TS}, calc, add, [4, 5]), erpc:call(${TS}, calc, add, [4, 6])}`)).toBe(
         '{9,10}',
       );
@@ -190,7 +190,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`erpc:call(${TS}, calc, nothing, [])`)).toBe('undefined');
     });
 
-    test('what goes wrong in one reaches the caller', async () => {
+    test('errors of a function reach the caller', async () => {
       expect(await erl.eval(`catch erpc:call(${TS}, calc, fail, [])`)).toContain('{crashed,<<"no luck">>}');
       expect(await erl.eval(`catch erpc:call(${TS}, calc, exit, [{my, reason}])`)).toContain('{my,reason}');
       expect(await erl.eval(`catch erpc:call(${TS}, calc, never, [])`)).toContain('timeout');
@@ -198,7 +198,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`erpc:call(${TS}, calc, add, [1, 1])`)).toBe('2');
     });
 
-    test('by multicall and by erpc cast, and rex casts, without an answer', async () => {
+    test('multicall gets answers, and erpc and rex casts run without one', async () => {
       const calls: Term[] = [];
       tsn.remote.registerFunction('calc', 'note', 1, (value) => void calls.push(value));
       expect(
@@ -210,24 +210,24 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`erpc:multicall([${TS}], calc, add, [1, 2])`)).toBe('[{ok,3}]');
     });
 
-    test('older callers ask rex', async () => {
+    test('older callers call through rex', async () => {
       const ask = (mfa: string) => erl.eval(`gen_server:call({rex, ${TS}}, {call, ${mfa}, group_leader()})`);
       expect(await ask('calc, add, [4, 5]')).toBe('9');
       expect(await ask('calc, nope, []')).toBe("{badrpc,{'EXIT',{undef,[{calc,nope,[],[]}]}}}");
       expect(await ask('calc, fail, []')).toBe(`{badrpc,{'EXIT',{{crashed,<<"no luck">>},[]}}}`);
     });
 
-    test('C11: nothing else can be spawned', async () => {
+    test('nothing else can be spawned', async () => {
       expect(await erl.eval(`catch spawn_monitor(${TS}, calc, add, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
       expect(await erl.eval(`catch spawn_monitor(${TS}, erpc, execute_call, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
     });
 
-    (hasErlCall ? test : test.skip)('C14: a C node calls through rex [needs erl_call]', async () => {
+    (hasErlCall ? test : test.skip)('a C node calls through rex [needs erl_call]', async () => {
       const args = ['-c', COOKIE, '-name', tsn.name, '-timeout', '4', '-a', 'calc add [1,2]'];
       expect(await run('erl_call', args, mapper.port)).toEqual({ out: '3', code: 0 });
     });
 
-    test('no more at once than the limit', async () => {
+    test('no more functions run at once than the limit', async () => {
       const small = await startNode('small', mapper, { maxRunningFunctions: 1 });
       let open: (value: Term) => void = () => {};
       small.remote.registerFunction('m', 'wait', 0, () => new Promise<Term>((resolve) => (open = resolve)));
@@ -244,7 +244,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
   });
 
   describe('links', () => {
-    test('D5: an actor ends with a linked process of Erlang', async () => {
+    test('an actor ends with a linked Erlang process', async () => {
       const ended = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
       await erl.eval(`L1 = ${pidOf('calc')}, spawn(fun() -> link(L1), exit(boom) end)`);
       const down = await ended;
@@ -252,14 +252,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(isAtom((down.error as Exit).reason, 'boom')).toBe(true);
     });
 
-    test('a process of Erlang ends with an actor it linked to, and gets its reason', async () => {
+    test('an Erlang process ends with the actor it is linked to, and gets its reason', async () => {
       expect(
         await erl.eval(`begin process_flag(trap_exit, true), L2 = ${pidOf('calc')}, link(L2),
           L2 ! {die, {bad, day}}, receive {'EXIT', L2, E2} -> E2 after 3000 -> timeout end end`),
       ).toBe('{bad,day}');
     });
 
-    test('an actor that traps exits goes on and gets a message', async () => {
+    test('an actor that traps exits survives and gets a message', async () => {
       const tough = tsn.system.spawn(calc(true));
       tsn.system.register('tough', tough);
       await erl.eval(`L3 = ${pidOf('tough')}, spawn(fun() -> link(L3), exit(why) end)`);
@@ -272,7 +272,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       await until(() => !tsn.system.isAlive(tough));
     });
 
-    test('exit signals: normal does nothing, shutdown ends in order, unlink ends the bond', async () => {
+    test('an exit signal `normal` does nothing, `shutdown` ends in order, and unlink removes the link', async () => {
       const down = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
       const script = `begin L4 = ${pidOf('calc')}, exit(L4, normal), link(L4), unlink(L4),
         gen_server:call(L4, {add, 1, 2}) end`;
@@ -283,7 +283,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect((await down).reason).toBe('normal');
     });
 
-    test('D5: ours ends a process of Erlang', async () => {
+    test('one of our actors ends an Erlang process', async () => {
       const script = `X5 = spawn(fun() -> receive never -> ok end end), gen_server:cast({calc, ${TS}}, X5), is_process_alive(X5)`;
       expect(await erl.eval(script)).toBe('true');
       await until(async () => (await seen()).length === 1);
@@ -293,7 +293,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     });
   });
 
-  describe('ours asks Erlang', () => {
+  describe('requests to Erlang', () => {
     beforeAll(async () => {
       await erl.eval(`Echo = fun F() -> receive
           {'$gen_call', From, #{<<"type">> := <<"double">>, <<"n">> := N}} ->
@@ -316,7 +316,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     const ECHO = looseShapes<Echo>('double', 'echo', 'die', 'quiet', 'tell');
     const echo = (): ActorRef<Echo> => tsn.remote.remote(erl.name, 'echo', ECHO);
 
-    test('a call answers; messages are maps', async () => {
+    test('a call is answered, and messages are maps', async () => {
       expect(await tsn.system.call(echo(), { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
     });
 
@@ -337,29 +337,29 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(tsn.remote.gauges.calls).toBe(0);
     });
 
-    test('casts arrive, and refs in them as pids', async () => {
+    test('casts arrive, with refs in them as pids', async () => {
       expect(tsn.system.cast(echo(), { type: 'tell', whom: ref })).toBe(true);
       await until(async () => (await seen()).length === 1);
       const [message] = await seen();
       expect(((message as TermMessage & { term: Tuple }).term.elements[1] as Pid).node).toBe(erl.name);
     });
 
-    test('D5: a monitor gets the reason', async () => {
+    test('a monitor gets the reason', async () => {
       const heard = new Promise<Down>((resolve) => tsn.system.monitor(echo(), resolve));
-      // In order behind the monitor: once it has answered, it is watched.
+      // Messages stay in order: once this one is answered, the monitor is active.
       await tsn.system.call(echo(), { type: 'echo', value: 1 });
       await erl.eval('exit(whereis(echo), {shutdown, done})');
       expect((await heard).reason).toBe('normal');
     });
 
-    test('bytes that are no text come back as bytes', async () => {
+    test('bytes that are not text come back as bytes', async () => {
       const bytes = Buffer.from([0xff, 0xfe, 0]);
       const back = await tsn.system.call(echo(), { type: 'echo', value: bytes });
       expect(Buffer.from(back as Uint8Array).equals(bytes)).toBe(true);
     });
   });
 
-  test('a result that no frame holds fails its caller only', async () => {
+  test('a result too large for a frame fails only its caller', async () => {
     const limits = { maxFrameBytes: 100_000 };
     const d = await startNode('d', mapper, { limits });
     d.remote.registerFunction('m', 'large', 0, () => Buffer.alloc(limits.maxFrameBytes));

@@ -17,7 +17,7 @@ function travel(value: unknown): unknown {
   return data.toValue(decode(encode(data.toTerm(value))));
 }
 
-/** What travelled equals what was sent, whatever its prototype: fields by field, bytes by bytes. */
+/** Compares what travelled with what was sent, ignoring prototypes: field by field, byte by byte. */
 function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
@@ -60,20 +60,20 @@ describe('messages as terms', () => {
       fc.property(plain, (value) => {
         const before = JSON.stringify(value, describeValue);
         expect(same(value, travel(value))).toBe(true);
-        // Sending must not change what is sent.
+        // Sending must not change the value.
         expect(JSON.stringify(value, describeValue)).toBe(before);
       }),
       { numRuns: fuzzRuns(10_000) },
     );
   });
 
-  test('text stays text and bytes stay bytes, also where both are the same', () => {
+  test('text stays text and bytes stay bytes, even if both look the same', () => {
     const back = travel({ text: 'abc', bytes: Buffer.from('abc') }) as { text: unknown; bytes: unknown };
     expect(back.text).toBe('abc');
     expect(Buffer.isBuffer(back.bytes) && back.bytes.toString()).toBe('abc');
   });
 
-  test('numbers stay numbers beyond the integers that are exact', () => {
+  test('numbers stay numbers beyond the exact integers', () => {
     expect(travel([2 ** 60, Number.NaN, Number.POSITIVE_INFINITY, -0, 3, 0.5])).toEqual([
       2 ** 60,
       Number.NaN,
@@ -85,13 +85,13 @@ describe('messages as terms', () => {
     expect(travel(3n)).toBe(3n);
   });
 
-  test('fields without value are left out, and places in a list are kept', () => {
+  test('undefined fields are left out, and positions in a list are kept', () => {
     const back = travel({ a: 1, gone: undefined, list: [undefined, 2] }) as object;
     expect(Object.keys(back)).toEqual(['a', 'list']);
     expect((back as { list: unknown[] }).list).toEqual([undefined, 2]);
   });
 
-  test('keys of a peer never reach a prototype', () => {
+  test('keys from another node never reach a prototype', () => {
     const back = travel(JSON.parse('{"__proto__":{"polluted":true},"constructor":1}')) as { [key: string]: unknown };
     expect(Object.getPrototypeOf(back)).toBe(null);
     expect(Object.keys(back).toSorted()).toEqual(['__proto__', 'constructor']);
@@ -99,7 +99,7 @@ describe('messages as terms', () => {
     expect(Object.getPrototypeOf({ ...back })).toBe(Object.prototype);
   });
 
-  test('an actor that comes home is the same actor', () => {
+  test("an actor's ref that returns is the same actor", () => {
     expect(travel({ type: 'bind', peer: local })).toEqual({ type: 'bind', peer: local });
     expect((travel(local) as AnyRef).key).toBe(local.key);
   });
@@ -118,7 +118,7 @@ describe('messages as terms', () => {
     expect(() => travel(value)).toThrow(why);
   });
 
-  test('what contains itself, or is nested without end, is refused', () => {
+  test('values that contain themselves or are nested too deeply are refused', () => {
     const loop: unknown[] = [];
     loop.push(loop);
     expect(() => travel(loop)).toThrow('nested deeper');
@@ -132,7 +132,7 @@ describe('messages as terms', () => {
     expect(JSON.stringify(travel(JSON.parse(text)))).toBe(text);
   });
 
-  test('any term of a peer becomes some value', () => {
+  test('any term from another node becomes some value', () => {
     const tags = ['$bytes', '$bigint', '$number', '$map', '$set', '$object', '$utf16', '$actor', '$deep', 'x'];
     const term = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(

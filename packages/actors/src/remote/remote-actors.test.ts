@@ -33,7 +33,7 @@ type EchoProtocol = {
   hold: (message: object) => void;
   unsendable: (message: object) => unknown;
   self: (message: object) => ActorRef<EchoProtocol>;
-  /** Asks the actor it is given, and says what that answered. */
+  /** Asks the given actor and returns its answer. */
   ask: (message: { whom: ActorRef<EchoProtocol>; value: unknown }) => unknown;
   watch: (message: { whom: AnyRef }) => void;
   down: (message: { down: Down }) => void;
@@ -104,7 +104,7 @@ type StuckProtocol = { answerAndBlock: (message: { ms: number }) => string };
 
 const STUCK = looseShapes<StuckProtocol>('answerAndBlock');
 
-/** Answers, and keeps the thread from reading the answer. */
+/** Answers, then blocks the thread so that the answer cannot be read. */
 const stuck: Behaviour<StuckProtocol, null> = {
   kind: 'stuck',
   shapes: STUCK,
@@ -112,7 +112,7 @@ const stuck: Behaviour<StuckProtocol, null> = {
   handlers: {
     answerAndBlock: (_state, { ms }) => {
       const block = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-      // By then the answer has left, and nothing was read.
+      // By then the answer has left, but nothing was read.
       queueMicrotask(() => process.nextTick(() => process.nextTick(block)));
       return 'answer';
     },
@@ -153,7 +153,7 @@ describe('actors of several nodes', () => {
     return await a.system.call(a.remote.remote(b.name, name, ECHO), { type: 'self' });
   }
 
-  test('a call reaches a registered actor and brings its answer', async () => {
+  test('a call reaches a registered actor and returns its answer', async () => {
     const value = { text: 'ä', bytes: Buffer.from([0, 255]), list: [1, 2.5, null, true], big: 2n ** 70n };
     const back = (await a.system.call(there, { type: 'echo', value })) as typeof value;
     expect(back).toMatchObject({ text: 'ä', list: [1, 2.5, null, true], big: 2n ** 70n });
@@ -161,18 +161,18 @@ describe('actors of several nodes', () => {
     expect(a.remote.gauges.calls).toBe(0);
   });
 
-  test('an answer that came while this node was stuck counts', async () => {
+  test('an answer that arrived while this node was blocked counts', async () => {
     b.system.register('stuck', b.system.spawn(stuck));
     const ref = a.remote.remote(b.name, 'stuck', STUCK);
     expect(await a.system.call(ref, { type: 'answerAndBlock', ms: 300 }, 200)).toBe('answer');
   });
 
-  test('casts arrive in the order they were sent', async () => {
+  test('casts arrive in the order in which they were sent', async () => {
     for (let i = 0; i < 500; i++) expect(a.system.cast(there, { type: 'note', value: i })).toBe(true);
     expect(await a.system.call(there, { type: 'notes' })).toEqual(Array.from({ length: 500 }, (_, i) => i));
   });
 
-  test('an actor of the own node is reached by a remote name, too', async () => {
+  test('a remote name also reaches an actor on the same node', async () => {
     const own = b.remote.remote(b.name, 'echo', ECHO);
     expect(await b.system.call(own, { type: 'echo', value: 1 })).toBe(1);
     expect(b.system.cast(own, { type: 'note', value: 'own' })).toBe(true);
@@ -182,20 +182,20 @@ describe('actors of several nodes', () => {
     });
   });
 
-  describe('failures are distinguished', () => {
-    test('no actor has that name', async () => {
+  describe('failures of calls to other nodes', () => {
+    test('fails with NO_PROCESS for an unknown name', async () => {
       const nobody = a.remote.remote(b.name, 'nobody', ECHO);
       await expect(a.system.call(nobody, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
     });
 
-    test('an actor that has ended', async () => {
+    test('fails with NO_PROCESS for an actor that has ended', async () => {
       const ref = await spawnOnB('short');
       await a.system.call(ref, { type: 'end' });
       await until(() => b.system.whereis('short') === undefined);
       await expect(a.system.call(ref, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
     });
 
-    test('no connection', async () => {
+    test('fails with NO_CONNECTION without a connection', async () => {
       const nowhere = a.remote.remote('x@127.0.0.1', 'echo', ECHO);
       await expect(a.system.call(nowhere, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_CONNECTION' });
       expect(a.system.cast(nowhere, { type: 'note', value: 1 })).toBe(false);
@@ -203,7 +203,7 @@ describe('actors of several nodes', () => {
       expect(a.system.isAlive(there)).toBe(true);
     });
 
-    test('no answer in time, and a late one is ignored', async () => {
+    test('fails with TIMEOUT without an answer in time, and ignores a late one', async () => {
       await expect(a.system.call(there, { type: 'never' }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
       const late = a.remote.counters.lateReplies;
       await expect(a.system.call(there, { type: 'hold' }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
@@ -213,7 +213,7 @@ describe('actors of several nodes', () => {
       expect(a.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
     });
 
-    test('a handler that threw', async () => {
+    test('fails with CRASHED when the handler threw', async () => {
       const ref = await spawnOnB('fails');
       const error = await a.system.call(ref, { type: 'fail', why: 'too hot' }).catch((reason: unknown) => reason);
       expect(error).toMatchObject({ code: 'CRASHED' });
@@ -221,13 +221,13 @@ describe('actors of several nodes', () => {
       expect(((error as Error).cause as RemoteFault).message).toBe(`on ${b.name}: too hot`);
     });
 
-    test('a message that it does not know', async () => {
+    test('fails with UNKNOWN_MESSAGE for a message that the actor does not know', async () => {
       await expect(a.system.call(there as AnyRef, { type: 'sing' } as never)).rejects.toMatchObject({
         code: 'UNKNOWN_MESSAGE',
       });
     });
 
-    test('a message, or an answer, that cannot travel', async () => {
+    test('fails with NOT_SENDABLE for a message or an answer that cannot travel', async () => {
       await expect(a.system.call(there, { type: 'echo', value: () => 1 })).rejects.toMatchObject({
         code: 'NOT_SENDABLE',
       });
@@ -235,7 +235,7 @@ describe('actors of several nodes', () => {
       await expect(a.system.call(there, { type: 'unsendable' })).rejects.toThrow('a Date is no plain data');
     });
 
-    test('a full mailbox takes no more from other nodes either', async () => {
+    test('a full mailbox refuses messages from other nodes too', async () => {
       const ref = await spawnOnB('full');
       const [first, second, third, fourth] = Array.from({ length: 4 }, () =>
         a.system.call(ref, { type: 'block', ms: 40 }).catch((error: unknown) => error),
@@ -246,7 +246,7 @@ describe('actors of several nodes', () => {
       expect(errors[0]).toMatchObject({ code: 'MAILBOX_FULL' });
     });
 
-    test('more open calls than the limit', async () => {
+    test('fails with TOO_MANY_CALLS beyond the limit of open calls', async () => {
       const small = await startNode('small', mapper, { maxCalls: 2 });
       await small.node.connect(b.name);
       const target = small.remote.remote(b.name, 'echo', ECHO);
@@ -259,14 +259,14 @@ describe('actors of several nodes', () => {
   });
 
   describe('refs in messages', () => {
-    test('a ref that comes home is the same actor', async () => {
+    test('a ref that returns is the same actor', async () => {
       const own = a.system.spawn(echo);
       const back = (await a.system.call(there, { type: 'echo', value: { ref: own } })) as { ref: typeof own };
       expect(back.ref.key).toBe(own.key);
       expect(await a.system.call(back.ref, { type: 'echo', value: 3 })).toBe(3);
     });
 
-    test('a ref that comes home after its actor ended is still that actor', async () => {
+    test('a ref that returns after its actor ended is still the same actor', async () => {
       const own = a.system.spawn(echo);
       a.system.cast(there, { type: 'note', value: own });
       await a.system.stop(own);
@@ -277,14 +277,14 @@ describe('actors of several nodes', () => {
       });
     });
 
-    test('two refs of one actor of another node are the same', async () => {
+    test('two refs to one actor on another node are the same', async () => {
       const [one, two] = [await a.system.call(there, { type: 'self' }), await a.system.call(there, { type: 'self' })];
       expect(one === two).toBe(false);
       expect(one.key).toBe(two.key);
       expect(a.system.isAlive(one)).toBe(true);
     });
 
-    test('an actor answers one that it learned of from a third node', async () => {
+    test('an actor can answer an actor it learned of from a third node', async () => {
       const onC = c.system.spawn(echo);
       c.system.register('echo', onC);
       const ref = await a.system.call(a.remote.remote(c.name, 'echo', ECHO), { type: 'self' });
@@ -296,7 +296,7 @@ describe('actors of several nodes', () => {
   });
 
   describe('monitors', () => {
-    test('report an ending, a crash and a stranger, once each', async () => {
+    test('report an end, a crash and an unknown actor once each', async () => {
       const watcher = a.system.spawn(echo);
       for (const [name, end] of [
         ['m1', { type: 'end' }],
@@ -320,7 +320,7 @@ describe('actors of several nodes', () => {
       expect(a.remote.gauges.monitors).toBe(0);
     });
 
-    test('carry what the handler threw', async () => {
+    test('carry the error that the handler threw', async () => {
       const ref = await spawnOnB('m3');
       const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
       a.system.cast(ref, { type: 'fail', why: 'no coal' });
@@ -335,7 +335,7 @@ describe('actors of several nodes', () => {
       expect(a.remote.gauges.monitors).toBe(0);
     });
 
-    test('stop ends an actor of another node and waits for it', async () => {
+    test('stop ends an actor on another node and waits for it', async () => {
       const ref = await spawnOnB('m5');
       const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
       await a.system.stop(ref);
@@ -344,8 +344,8 @@ describe('actors of several nodes', () => {
     });
   });
 
-  describe('a connection that is lost', () => {
-    test('fails its calls at once and fires its monitors once, then all works again', async () => {
+  describe('lost connection', () => {
+    test('fails its calls immediately and fires its monitors once, and everything works again afterwards', async () => {
       const downs: Down[] = [];
       const ref = await a.system.call(there, { type: 'self' });
       a.system.monitor(ref, (down) => downs.push(down));
@@ -362,7 +362,7 @@ describe('actors of several nodes', () => {
       expect(downs.length).toBe(1);
     });
 
-    test('is noticed on the other side as well', async () => {
+    test('is noticed on the other side too', async () => {
       await until(() => b.node.isConnected(a.name));
       const watcher = b.system.spawn(echo);
       const onA = a.system.spawn(echo);
@@ -395,7 +395,7 @@ describe('actors of several nodes', () => {
     });
   });
 
-  test('any terms of another node neither crash nor leak anything', async () => {
+  test('no term from another node causes a crash or a leak', async () => {
     const word = fc.constantFrom('type', '$gen_call', '$gen_cast', 'call', 'note', 'down', '$map', 'rex', 'alias');
     const pid = a.node.createPid();
     const term = fc.letrec<{ term: Term }>((tie) => ({
@@ -427,7 +427,7 @@ describe('actors of several nodes', () => {
     expect(a.remote.gauges.pids).toBe(before);
   });
 
-  test('many callers at once get their own answers', async () => {
+  test('many concurrent callers get their own answers', async () => {
     await until(() => a.node.isConnected(b.name));
     const answers = await Promise.all(
       Array.from({ length: 2_000 }, (_, value) => a.system.call(there, { type: 'echo', value }, 25_000)),

@@ -6,7 +6,7 @@ import { puppet, PUPPET, type PuppetProtocol } from '../testing/puppet.js';
 import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
 
-describe('the id of a request across nodes', () => {
+describe('request id across nodes', () => {
   let mapper: TestMapper;
   let a: TestNode;
   let b: TestNode;
@@ -29,7 +29,7 @@ describe('the id of a request across nodes', () => {
     await mapper?.close();
   });
 
-  test('travels with casts and calls, and back with what they cause', async () => {
+  test('travels with casts and calls, and with everything they cause', async () => {
     expect(await a.system.forRequest('r1', 'http').call(there, { type: 'pass', to: here, what: 'x' })).toBe('r1');
     await until(async () => (await a.system.call(here, { type: 'seen' })).includes('x in r1'));
     a.system.forRequest('r2').cast(here, { type: 'pass', to: there, what: 'y' });
@@ -40,7 +40,7 @@ describe('the id of a request across nodes', () => {
     expect(a.system.hops('r1')).toEqual([expect.objectContaining({ where: '/here', what: 'note', from: b.name })]);
   });
 
-  test('is not there without a request, and no part of the message', async () => {
+  test('is missing without a request, and is never part of the message', async () => {
     const messages: unknown[] = [];
     const end = b.system.trace({ match: () => true, limit: 10, withinMs: 5_000, type: 'note' }, ({ message }) =>
       messages.push(message),
@@ -55,7 +55,7 @@ describe('the id of a request across nodes', () => {
     ]);
   });
 
-  (hasErlang ? test : test.skip)('is not told to Erlang, and what Erlang says has none [needs erlang]', async () => {
+  (hasErlang ? test : test.skip)("is not sent to Erlang, and Erlang's messages have none [needs erlang]", async () => {
     const erl = await Erlang.start('e1@127.0.0.1', mapper);
     try {
       expect(await erl.eval(`net_adm:ping('a@127.0.0.1')`)).toBe('pong');
@@ -72,8 +72,8 @@ describe('the id of a request across nodes', () => {
   });
 });
 
-describe('the field of a message', () => {
-  test('is taken off, whatever is in it', () => {
+describe('request field of a message', () => {
+  test('is removed, whatever it contains', () => {
     const message = { type: 'note', what: 'x' };
     for (const id of ['r1', '', 'x'.repeat(200)]) {
       const term = { ...withRequestId(message, id) };

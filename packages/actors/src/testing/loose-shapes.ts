@@ -1,7 +1,7 @@
 import { takes, unchecked, type Shapes } from '../shape.js';
 import type { Protocol } from '../protocol.js';
 
-/** Shapes of a protocol for tests in which the shape of messages does not matter: any fields, any answer. */
+/** Shapes of a protocol for tests that do not depend on the shape of messages: any fields, any answer. */
 export function looseShapes<P extends Protocol>(...types: readonly (keyof P & string)[]): Shapes<P> {
   const any = { message: unchecked(), answer: takes({}, unchecked()).answer };
 

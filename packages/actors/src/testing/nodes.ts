@@ -55,7 +55,7 @@ export async function startNode(
   return { name, system, remote, node, stop };
 }
 
-/** Destroys the connection between two nodes, which dial each other again at once. */
+/** Destroys the connection between two nodes, which immediately dial each other again. */
 export function cut({ node }: TestNode, other: TestNode): void {
   node.cut(other.name, 1_000);
   node.uncut(other.name);

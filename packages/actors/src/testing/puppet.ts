@@ -1,10 +1,10 @@
 import { actor, takes, text, unchecked, type ActorRef, type Behaviour, type Down, type Shapes } from '../index.js';
 import { looseShapes } from './loose-shapes.js';
 
-/** An actor for tests: does what its messages say and remembers what it saw. */
+/** A test actor that does what its messages say and records what it saw. */
 export type PuppetProtocol = {
   note: (message: { what: string }) => void;
-  /** Casts to another one, and answers with the request it was asked in. */
+  /** Casts to another actor, and answers with the id of its own request. */
   pass: (message: { to: ActorRef<PuppetProtocol>; what: string }) => string | undefined;
   /** Waits, then casts and logs. */
   passLater: (message: { to: ActorRef<PuppetProtocol>; what: string; after: Promise<void> }) => void;

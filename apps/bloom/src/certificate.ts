@@ -5,7 +5,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { loadTls, type TlsSettings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 
-/** Files are compared by their times, which also sees links that are exchanged, as Kubernetes and certbot do. */
+/** Interval for comparing the files' times, which also detects replaced links, as Kubernetes and certbot use them. */
 const POLL_MS = 5_000;
 
 export interface CertificateOptions {
@@ -14,7 +14,7 @@ export interface CertificateOptions {
   pollMs?: number;
 }
 
-/** Reads the certificate again when its files change or on request. Connections that are open keep the old one. */
+/** Reloads the certificate when its files change or on request. Open connections keep the old one. */
 export class Certificate {
   readonly #options: CertificateOptions;
   readonly #listeners: ((tls: TlsSettings) => void)[] = [];
@@ -32,7 +32,7 @@ export class Certificate {
     }
   }
 
-  /** The certificate of new connections. */
+  /** The certificate for new connections. */
   get context(): SecureContext {
     return this.#context;
   }
@@ -41,7 +41,7 @@ export class Certificate {
     this.#listeners.push(listener);
   }
 
-  /** Reads the files again. Files that do not fit together, as in the middle of a change, are logged and not used. */
+  /** Reads the files again. Files that do not match, for example halfway through a change, are logged and not used. */
   reload(): void {
     const { log } = this.#options;
     const { keyPath, certPath } = this.#tls;
@@ -65,8 +65,8 @@ export class Certificate {
 }
 
 /**
- * Refuses renegotiation (TLS 1.2), each of which costs this thread a signature. Node.js limits it for connections of a `tls.Server`
- * only, and those of TURN have none.
+ * Refuses renegotiation (TLS 1.2), which costs this thread a signature each time. Node.js limits it only for
+ * connections of a `tls.Server`, which those of TURN lack.
  */
 function contextOf({ key, cert }: TlsSettings): SecureContext {
   return createSecureContext({ key, cert, secureOptions: constants.SSL_OP_NO_RENEGOTIATION });

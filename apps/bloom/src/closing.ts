@@ -5,7 +5,7 @@ interface Step {
   close: () => void | Promise<void>;
 }
 
-/** Closes what was opened, in the opposite order. A step that fails is logged and does not keep the others from closing. */
+/** Closes what was opened, in reverse order. A step that fails is logged and does not stop the others. */
 export class Closing {
   readonly #log: Log;
   readonly #steps: Step[] = [];

@@ -1,4 +1,4 @@
-/** Answers the questions of the HTTP API about nodes from their inspection. */
+/** Answers the HTTP API's questions about nodes by inspection. */
 import { HttpError, type ClusterView } from '@bloom/http-api';
 import {
   PROTOCOL_VERSION,
@@ -32,7 +32,7 @@ export type Ask = <K extends RequestKind>(
   node?: string | null,
 ) => Promise<AnswerOf<K>>;
 
-/** Returns how to ask the inspection of any node; answers are HttpErrors where there is no answer. */
+/** Returns the function that asks the inspection of any node. It throws an HttpError if there is no answer. */
 export function asking(inspection: () => Inspection | undefined): Ask {
   return async (kind, fields, node = null) => {
     const opened = inspection();

@@ -37,7 +37,7 @@ export interface ClusterOptions {
   localServer?: Server | undefined;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
-  /** Called once, when this node cannot be a member of the cluster that it joins: it has to end. */
+  /** Called once if the cluster refuses this node as a member: the node must exit. */
   onRefused?: ((error: ClusterError) => void) | undefined;
 }
 
@@ -45,20 +45,20 @@ export interface Cluster {
   readonly rooms: ClusterRooms;
   readonly remote: RemoteActors;
   readonly node: DistributionNode;
-  /** True while a member has a subscriber for the metrics report of this node. */
+  /** True while a member has a subscriber for this node's metrics report. */
   metricsWanted(): boolean;
   health(): { nodeStatus: 'UP' | 'DOWN'; nodesInCluster: number };
   /** Leaves the cluster. */
   close(): Promise<void>;
 }
 
-/** Settings behind the faults that keep a node from joining. */
+/** Settings behind the errors that keep a node from joining. */
 const VARIABLES_OF: Readonly<Record<string, string>> = {
   CANNOT_LISTEN: 'JF_DIST_IP, JF_DIST_MIN_PORT, JF_DIST_MAX_PORT',
   NAME_IN_USE: 'JF_DIST_NODE_NAME',
 };
 
-/** @throws ClusterError NOT_JOINED for faults of a setting, with its variables; other errors as they are */
+/** @throws ClusterError NOT_JOINED for errors caused by a setting, naming its variables; other errors pass unchanged */
 function nameVariables(error: unknown): never {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const variables = VARIABLES_OF[code];
@@ -67,7 +67,7 @@ function nameVariables(error: unknown): never {
 }
 
 /**
- * Joins the cluster. Errors of the port mapper and the listener are passed on: their messages say what to do.
+ * Joins the cluster. Errors of the port mapper and the listener pass unchanged: their messages say what to do.
  * @throws ClusterError
  */
 export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
@@ -129,13 +129,13 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
       if (event.kind !== 'member') return;
       metrics.nodeDown(event.node, event.reason === 'leave');
       events.memberLeft(event.node);
-      // The only trace of its lost rooms: their events ended with it.
+      // The only trace of the node's lost rooms: their events ended with it.
       if (event.reason !== 'leave') log.warn('cluster.node_lost', { node: event.node, reason: event.reason });
     },
   });
 
   const discovery = discoveryOf(settings, self, log, options.resolve4);
-  // Not awaited: a resolver that does not answer must not delay the start.
+  // Do not await: a resolver that does not answer must not delay the start.
   void discovery.start((names) => {
     if (settings.discovery.strategy === 'NODES_LIST') node.seed(names);
     else node.learn(names);

@@ -18,7 +18,7 @@ export function openRecordings({ resourcesPath, recording }: Settings, log: Log,
   });
 }
 
-/** Opens the phone service of the rooms. Returns undefined without `JF_SIP_USED`. */
+/** Opens the phone service of the rooms. Returns undefined unless `JF_SIP_USED` is set. */
 export function openPhones({ sip }: Settings, processes: Processes): SipService | undefined {
   return sip === null ? undefined : new SipService({ processes, address: sip.ip });
 }

@@ -1,23 +1,23 @@
-/** Shares out the descriptors that the system allows this process: connections of strangers must leave some for media and files. */
+/** Divides up the file descriptors of this process: connections from strangers must leave some for media and files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Log } from '@bloom/log';
 
-/** Below it the limits on connections are lower than documented. */
+/** Below this, the connection limits are lower than documented. */
 const ENOUGH = 32_768;
-/** Below it they are so low that a large room or a flood of strangers reaches them. */
+/** Below this, a large room or a flood of strangers reaches the connection limits. */
 const FEW = 4_096;
-/** Shares of the descriptors that are free at the start. The rest is for files, pipes, and links between nodes. */
+/** Shares of the descriptors free at start-up. The rest is for files, pipes, and links between nodes. */
 const HTTP_SHARE = 0.5;
 const RELAY_SHARE = 0.2;
 
 export interface ConnectionLimits {
-  /** undefined = the documented limit. */
+  /** undefined: the documented limit. */
   http: number | undefined;
-  /** Limit of each port of the relay; undefined as above. */
+  /** Limit of each relay port; undefined: the documented limit. */
   relay: number | undefined;
 }
 
-/** Returns the limits that fit the open-file limit of the process, and logs when they are low. */
+/** Returns limits that fit the process's open-file limit, and logs when they are low. */
 export function connectionLimits(log: Log, { files = openFileLimit(), open = openFiles() } = {}): ConnectionLimits {
   if (files >= ENOUGH) return { http: undefined, relay: undefined };
   const free = Math.max(0, files - open);
@@ -35,7 +35,7 @@ export function connectionLimits(log: Log, { files = openFileLimit(), open = ope
   return limits;
 }
 
-/** Returns the soft limit of open files; Infinity where the system does not say. Node has raised it to the hard one. */
+/** Returns the soft limit of open files, raised by Node.js to the hard one; Infinity if the system does not say. */
 function openFileLimit(): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];

@@ -1,4 +1,4 @@
-/** Messages between nodes about events; plain data only. */
+/** Messages between nodes about events, as plain data. */
 import {
   bytes,
   either,
@@ -23,10 +23,10 @@ export const EVENTS_ACTOR = 'events_node';
 
 export type EventsProtocol = {
   notification: (message: { notification: Notification }) => void;
-  /** The report, or its JSON for a member that takes text: it may have more parts than a message between nodes. */
+  /** The report, or its JSON for members that accept text: it may have more parts than a message between nodes. */
   metrics: (message: { report: unknown }) => void;
   data: (message: { notification: Notification }) => void;
-  /** Nodes of earlier versions do not name `data`, and take no text. */
+  /** Earlier versions do not send `data` and do not accept text. */
   interest: (message: { node: string; metrics: boolean; data?: boolean; text?: boolean }) => void;
 };
 
@@ -35,7 +35,7 @@ const owner: Shape<TrackOwner> = either(object({ peerId: id }), object({ compone
 const track = { roomId: id, owner, track: object({ id, type: oneOf(['audio', 'video']), metadata: json }) };
 const dataMessage = { roomId: id, peerId: id, label: text(), to: list(id), data: either(text(), bytes) };
 
-/** Every kind of event has its fields here. */
+/** The fields of every kind of event. */
 const fields = {
   roomCreated: { roomId: id },
   roomDeleted: { roomId: id },

@@ -6,18 +6,18 @@ import { Timer } from '@bloom/time';
 import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messages.js';
 
 const INTEREST_INTERVAL_MS = 500;
-/** Members are sent the interest anew this often: a full link drops messages, and its node would never send an event. */
+/** Interval at which the interest is sent again: a full link drops messages, and its node would never send an event. */
 const RESTATE_INTERVAL_MS = 10_000;
-/** Events that may wait for a member whose link is full, and their bytes. */
+/** Maximum number of events, and of their bytes, that wait for a member whose link is full. */
 const MAX_BACKLOG = 10_000;
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 const CATCH_UP_MS = 250;
 
-/** Events that members get only while they have subscribers for them. */
+/** Events sent to members only while they have subscribers for them. */
 const KINDS = ['metrics', 'data'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Events that a full link did not take, oldest first. */
+/** Events that a full link refused, oldest first. */
 interface Backlog {
   readonly waiting: { notification: Notification; bytes: number }[];
   bytes: number;
@@ -27,7 +27,7 @@ interface Backlog {
 export interface EventRelayOptions {
   system: ActorSystem;
   remote: RemoteActors;
-  /** The name of this node. */
+  /** Name of this node. */
   self: string;
   bus: NotificationBus;
   /** True while a client of this node subscribes to events of this kind. */
@@ -36,21 +36,21 @@ export interface EventRelayOptions {
 }
 
 /**
- * Brings the events of every node to the subscribers of all: each node sends what arose on it to all members, once.
- * Metrics reports and messages of data channels go only to members that declared interest, and are lost where a link is full.
+ * Brings the events of every node to all subscribers: each node sends its own events once to every member. Metrics
+ * reports and data channel messages go only to members that declared interest, and are lost if a link is full.
  */
 export class EventRelay {
   readonly #options: EventRelayOptions;
-  /** Members with subscribers for what arises on this node. */
+  /** Members with subscribers for events of this node. */
   readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
-  /** Those of them that take metrics reports as text. */
+  /** Members that accept metrics reports as text. */
   readonly #takeText = new Set<string>();
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
   readonly #timers: NodeJS.Timeout[];
-  /** By member. */
+  /** Keyed by member. */
   readonly #backlogs = new Map<string, Backlog>();
   readonly #catchUp = new Timer();
-  /** The interest that the members know of. */
+  /** The interest last declared to the members. */
   #declared: Record<Kind, boolean> = { metrics: false, data: false };
 
   constructor(options: EventRelayOptions) {
@@ -66,7 +66,7 @@ export class EventRelay {
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
         interest: (_state, { node, ...wanted }) => {
-          // It may have gone since it sent this.
+          // The member may have left after sending this.
           const isMember = this.#members().includes(node);
           for (const kind of KINDS) {
             if (isMember && wanted[kind] === true) interested[kind].add(node);
@@ -100,7 +100,7 @@ export class EventRelay {
     });
   }
 
-  /** True while a member has a subscriber for the metrics report of this node. */
+  /** True while a member has a subscriber for this node's metrics report. */
   get metricsWanted(): boolean {
     return this.#interested.metrics.size > 0;
   }

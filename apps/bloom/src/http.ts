@@ -22,7 +22,7 @@ import type { ServedFiles } from './served-files.js';
 import { VERSION } from './version.js';
 
 const SERVER_SOCKET_PATH = '/socket/server/websocket';
-/** Time for pending responses and close frames to leave. */
+/** Time allowed for pending responses and close frames to be sent. */
 const CONNECTION_GRACE_MS = 1_000;
 
 export interface ListenerParts {
@@ -30,7 +30,7 @@ export interface ListenerParts {
   log: Log;
   metrics: Metrics;
   serverSocket: ServerSocket;
-  /** The rooms of this node, or of the whole cluster. */
+  /** The rooms of this node or of the whole cluster. */
   rooms: RoomService;
   files: ServedFiles;
   health: () => HealthReport;
@@ -39,7 +39,7 @@ export interface ListenerParts {
   page: Fallback | undefined;
   onStep: OnStep;
   closing: Closing;
-  /** Connections of all kinds; undefined = the documented limit. */
+  /** Maximum number of connections of all kinds; undefined: the documented limit. */
   maxConnections: number | undefined;
 }
 
@@ -94,7 +94,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
   return listener;
 }
 
-/** Reports the health of the process from the time of this call on. */
+/** Reports the health of the process from this call on. */
 export function healthOf(
   { gitCommit, cluster: settings }: Settings,
   cluster: () => Cluster | undefined,

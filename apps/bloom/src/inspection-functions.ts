@@ -1,17 +1,17 @@
-/** The questions of bloomctl for an Erlang shell, read-only: `rpc:call('bloom@host', bloom, room, [<<"kitchen">>])`. */
+/** bloomctl's questions for an Erlang shell, read-only: `rpc:call('bloom@host', bloom, room, [<<"kitchen">>])`. */
 import { Exit, type RemoteActors } from '@bloom/actors';
 import { asBytes, Atom, atom, tuple, type Term } from '@bloom/etf';
 import { PROTOCOL_VERSION, type Inspection, type RequestKind } from '@bloom/inspection';
 
 const TIMEOUT_MS = 4_000;
-/** Longest list in an answer. */
+/** Maximum length of a list in an answer. */
 const LIMIT = 1_000;
-/** Fields with keys chosen by users. These become binaries: Erlang never frees atoms. */
+/** Fields with user-chosen keys, which become binaries: Erlang never frees atoms. */
 const FREE = new Set(['state', 'metadata', 'properties', 'details', 'config', 'components', 'fields', 'handles']);
 
 type Request = { kind: RequestKind } & Record<string, unknown>;
 
-/** Functions by name, each with the request it stands for. */
+/** Functions by name, each with its request. */
 const FUNCTIONS: [name: string, arity: number, request: (...args: string[]) => Request, field?: string][] = [
   ['actors', 0, () => ({ kind: 'actors', limit: LIMIT }), 'actors'],
   ['actors', 1, (match) => ({ kind: 'actors', match, limit: LIMIT }), 'actors'],

@@ -24,7 +24,7 @@ export interface InspectionOptions {
   log: Log;
 }
 
-/** Returns undefined with `JF_INSPECTION=off`; questions are then not answered. */
+/** Returns undefined with `JF_INSPECTION=off`; the node then answers no questions. */
 export async function openInspection({
   settings,
   reached,
@@ -44,8 +44,8 @@ export async function openInspection({
 }
 
 /**
- * Opens the socket on which a node answers tools of its own user and machine. Returns undefined where there is none: with
- * `JF_INSPECTION=off`, on Windows, and when no folder allows it, which is logged.
+ * Opens the socket on which a node answers tools of its user on this machine. Returns undefined with
+ * `JF_INSPECTION=off`, on Windows, and if no folder allows a socket, which is logged.
  */
 export async function openLocalSocket(settings: Settings, name: string, log: Log): Promise<Server | undefined> {
   const uid = process.getuid?.();
@@ -62,21 +62,21 @@ export async function openLocalSocket(settings: Settings, name: string, log: Log
   return undefined;
 }
 
-/** A node without a cluster, reached by tools of this machine only. */
+/** A node without a cluster, reachable only by tools on this machine. */
 export interface Alone {
   node: DistributionNode;
   remote: RemoteActors;
 }
 
-/** Answers tools through a socket. Returns undefined where there is none. */
+/** Answers tools through a socket. Returns undefined if there is none. */
 export async function answerAlone(settings: Settings, system: ActorSystem, log: Log): Promise<Alone | undefined> {
   const [host = ''] = hostname().split('.');
-  // The port tells several nodes of one machine apart.
+  // The port distinguishes several nodes on one machine.
   const name = `bloom-${settings.http.port}@${host === '' ? 'localhost' : host}`;
   const localServer = await openLocalSocket(settings, name, log);
   if (localServer === undefined) return undefined;
   const remote = connectActors(system, { log });
-  // Nothing can use the cookie and the port mapper: the node has no other listener, and dials no other node.
+  // No one can use the cookie and the port mapper: the node has no other listener and dials no other node.
   const cookie = randomBytes(32).toString('hex');
   const node = await remote.start({
     name,
@@ -91,7 +91,7 @@ export async function answerAlone(settings: Settings, system: ActorSystem, log: 
   return { node, remote };
 }
 
-/** The settings that must not be shown. The development defaults are public in the manual, so they are no secrets. */
+/** Settings that must not be shown. The development defaults are public in the manual, so they are not secret. */
 function secretsOf({ http, cluster, recording, webhooks }: Settings): string[] {
   const { s3 } = recording;
   const values = [

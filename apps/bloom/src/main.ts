@@ -44,7 +44,7 @@ async function load(): Promise<LoadedConfig> {
   }
 }
 
-/** What a node writes are calls of people: users of the machine who are not in its group read none of it, whatever the umask. */
+/** A node writes people's calls to disk: users outside its group must not read them, whatever the umask. */
 function hideFromOthers(): void {
   const given = process.umask(OTHERS);
   process.umask(given | OTHERS);
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
   logWarnings(log);
   endOnFaults(log);
-  // Before the start: without a handler, a signal during it ends the process silently, or not at all in a container.
+  // Install handlers before the start: without one, a signal ends the process silently, or not at all in a container.
   const reload = async (): Promise<void> => (await starting).node.certificate?.reload();
   const close = async (): Promise<void> => (await starting).node.close();
   closeOnSignals(log, { close, ...(loaded.settings.http.tls === null ? {} : { reload }) });
@@ -70,7 +70,7 @@ async function main(): Promise<void> {
 
   const starting = start(loaded.settings, log, (error) => {
     log.error('node.start_failed', { error });
-    // In order: the node may have rooms by now.
+    // Close in order: the node may already have rooms.
     void close()
       .catch(() => undefined)
       .then(() => exit(BAD_CONFIG));
@@ -92,7 +92,7 @@ async function start(
   onRefused: (error: ClusterError) => void,
 ): Promise<{ settings: Settings; node: RunningNode }> {
   const settings = await withMediaAddress(await withOwnName(configured, log), log);
-  // Loaded late: wrong settings are reported without waiting for the node's modules. The media workers start while those load.
+  // Load late to report wrong settings without waiting for the node's modules. Media workers start while those load.
   const { openEngine } = await import('./media.js');
   const limits = connectionLimits(log);
   const media = openEngine({ settings, workers: settings.mediaWorkers, log, maxRelayConnections: limits.relay });

@@ -1,4 +1,4 @@
-/** The address that clients send media to, when the settings name it indirectly. */
+/** The address that clients send media to, if the settings name it indirectly. */
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
@@ -8,15 +8,15 @@ import { ConfigError, type Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import { addressBytes } from '@bloom/net';
 
-/** Requests are repeated, since datagrams get lost (RFC 8489 section 6.2.1). */
+/** Interval at which requests are repeated, since datagrams get lost (RFC 8489 section 6.2.1). */
 const REPEAT_MS = 500;
 const ANSWER_MS = 5_000;
 
 type Server = { host: string; port: number };
 
 /**
- * Returns the settings with a literal `JF_WEBRTC_TURN_IP`: a host name is resolved, `auto` asked of the STUN server.
- * @throws ConfigError when there is no address
+ * Returns the settings with a literal `JF_WEBRTC_TURN_IP`: resolves a host name, asks the STUN server for `auto`.
+ * @throws ConfigError if no address is found
  */
 export async function withMediaAddress(settings: Settings, log: Log): Promise<Settings> {
   const { webrtc } = settings;

@@ -9,18 +9,18 @@ export interface EngineParts {
   settings: Settings;
   workers: number;
   log: Log;
-  /** Connections of each relay port; undefined = the documented limit. */
+  /** Maximum number of connections per relay port; undefined: the documented limit. */
   maxRelayConnections?: number | undefined;
 }
 
-/** The media plane and what it shares with the HTTP listener. */
+/** The media plane and the parts it shares with the HTTP listener. */
 export interface Media {
   engine: MediaEngine;
   /** undefined without HTTPS. */
   certificate: Certificate | undefined;
 }
 
-/** Starts the media plane. Without WebRTC it serves components only, on loopback. */
+/** Starts the media plane. Without WebRTC it serves only components, on loopback. */
 export async function openEngine(parts: EngineParts): Promise<Media> {
   const { settings, log } = parts;
   const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
@@ -57,7 +57,7 @@ function engineOptions(parts: EngineParts, certificate: Certificate | undefined)
   };
 }
 
-/** Adds the growth of the engine's totals to the counters of traffic; a replaced worker starts at zero again. */
+/** Adds the growth of the engine's totals to the traffic counters. A replaced worker starts at zero again. */
 export class MediaTraffic {
   readonly #engine: Pick<MediaEngine, 'stats'>;
   readonly #metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent' | 'quality'>;

@@ -54,7 +54,7 @@ function endpoint(
   const variantsOf = new Map<string, number>();
   for (const track of transport.inbound) variantsOf.set(track.trackId, (variantsOf.get(track.trackId) ?? 0) + 1);
   for (const track of transport.inbound) {
-    // Each encoding of a simulcast track is a stream of its own.
+    // Each encoding of a simulcast track is a separate stream.
     const key = (variantsOf.get(track.trackId) ?? 0) > 1 ? `${track.trackId}:${track.variant}` : track.trackId;
     node[`track_id=${key}`] = inbound(track, trackMetadata.get(track.trackId));
   }
@@ -69,7 +69,7 @@ function inbound(track: InboundTrackStats, metadata: unknown): ReportNode {
     'inbound-rtp.packets': track.packets,
     'inbound-rtp.bytes_received': track.bytes,
     'inbound-rtp.markers_received': track.markers,
-    // A marker ends a picture; an audio packet is a frame by itself.
+    // A marker ends a picture; each audio packet is one frame.
     'inbound-rtp.frames': track.codec === 'opus' ? track.packets : track.markers,
     'inbound-rtp.keyframes': track.keyframes,
     'inbound-rtp.encoding': track.codec.toUpperCase(),

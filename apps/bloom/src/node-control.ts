@@ -7,9 +7,9 @@ import type { Ask } from './cluster-view.js';
 export interface NodeControlOptions {
   rooms: LocalRooms;
   engine: Pick<MediaEngine, 'takesRooms'>;
-  /** Holds the services of the node, such as the one that answers other nodes. */
+  /** Holds the node's services, such as the one that answers other nodes. */
   system: Pick<ActorSystem, 'failedServices'>;
-  /** False until the node is completely open. */
+  /** False until the node is fully open. */
   started: () => boolean;
   /** Asks the other nodes. */
   ask: Ask;
@@ -38,7 +38,7 @@ export function nodeControl({ rooms, engine, system, started, ask }: NodeControl
         return { draining: state === 'draining', rooms: left };
       }
       rooms.drainOrder.withdraw(by);
-      // A node that is closing drains on.
+      // A node that is closing keeps draining.
       return { draining: rooms.draining, rooms: rooms.load().rooms };
     },
   };

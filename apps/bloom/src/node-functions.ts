@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.js';
 
 export function registerNodeFunctions(cluster: Cluster, rooms: LocalRooms, health: () => HealthReport): void {
   const { remote, node } = cluster;
-  // Node names are atoms in Erlang; other names are binaries, and keys are atoms.
+  // Node names are atoms in Erlang. Other names are binaries, and keys are atoms.
   remote.registerFunction('bloom', 'nodes', 0, () => [node.name, ...node.nodes('members')].map((name) => atom(name)));
   remote.registerFunction('bloom', 'rooms', 0, () => rooms.views().map((room) => room.id));
   remote.registerFunction('bloom', 'load', 0, () => {

@@ -33,26 +33,26 @@ import { warmUpRooms } from './warm-up.js';
 
 export { stuckThreads } from '@bloom/sfu';
 
-/** Time for the webhook receivers to take the last events of a node. */
+/** Time allowed for webhook receivers to accept a node's last events. */
 const WEBHOOK_GRACE_MS = 5_000;
-/** Time for running uploads of recordings; files not uploaded by then stay on the disk. */
+/** Time allowed for running uploads of recordings. Files that are not uploaded by then stay on disk. */
 const UPLOAD_GRACE_MS = 10_000;
 const DRAIN_POLL_MS = 200;
 
 export interface NodeOptions {
   settings: Settings;
   log: Log;
-  /** Kinds of components beyond the built-in ones. */
+  /** Kinds of components in addition to the built-in ones. */
   componentKinds?: readonly ComponentKind[];
-  /** The media plane, when it was started before; closed with the node. */
+  /** The media plane, if already started; closed with the node. */
   media?: Promise<Media>;
-  /** HTTP connections; undefined = the documented limit. */
+  /** Maximum number of HTTP connections; undefined: the documented limit. */
   maxConnections?: number | undefined;
-  /** Keeps the media in this thread and ignores `JF_MEDIA_WORKERS`: workers run built code only. */
+  /** Keeps media in this thread and ignores `JF_MEDIA_WORKERS`, since workers run only built code. */
   mediaInProcess?: boolean;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
-  /** Called once, possibly during the start, when the cluster refuses this node: it has to end. */
+  /** Called once, possibly during start-up, if the cluster refuses this node: the node must exit. */
   onRefused?: (error: ClusterError) => void;
 }
 
@@ -66,11 +66,11 @@ export interface RunningNode {
   readonly cluster: Cluster | undefined;
   /** undefined without HTTPS. */
   readonly certificate: Certificate | undefined;
-  /** True when `GET /` serves the dashboard. */
+  /** True if `GET /` serves the dashboard. */
   readonly hasPage: boolean;
   /**
-   * Refuses new rooms, waits up to the drain timeout for the running ones, ends the rest as `DELETE` does, sends what is
-   * pending and closes everything. Idempotent.
+   * Refuses new rooms, waits up to the drain timeout for the running ones, ends the rest as `DELETE` does, sends
+   * pending messages and closes everything. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -98,7 +98,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const { ip, port } = settings.metrics;
   const workers = options.mediaInProcess === true ? 0 : settings.mediaWorkers;
   const media = options.media ?? openEngine({ settings, workers, log });
-  // Registered at once: it may open while something else fails. Its own failure is reported where it is awaited.
+  // Register now: the engine may open while something else fails. Its own failure is reported where it is awaited.
   closing.onClose('media engine', () =>
     media.then(
       async (opened) => {
@@ -154,7 +154,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const health = healthOf(settings, () => cluster, local);
   const own = { streams: liveStreams(hls), recordings };
   if (settings.cluster !== null) {
-    // Members place rooms on this node at once: accept none until the listener is up.
+    // Members place rooms here immediately: accept none until the listener is up.
     local.drain('starting');
     const localServer = await openLocalSocket(settings, settings.cluster.nodeName, log);
     closing.onClose('local socket', () => void localServer?.close());
@@ -223,7 +223,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   };
 }
 
-/** Waits for the media plane. The control plane warms up meanwhile. */
+/** Waits for the media plane while the control plane warms up. */
 async function warmMedia({ log, mediaInProcess = false }: NodeOptions, media: Promise<Media>): Promise<Media> {
   const warm = mediaInProcess
     ? undefined
@@ -276,7 +276,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     events: (notification, { webhookUrl, requestId }) => {
       const { type, roomId } = notification;
       if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);
-      // The other members learn of a room before any client or webhook does.
+      // The other members must learn of a room before any client or webhook does.
       cluster()?.rooms.observe(notification, requestId);
       if (requestId !== undefined) system.note(requestId, 'notifications', type);
       bus.publish(notification);

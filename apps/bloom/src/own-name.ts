@@ -16,7 +16,7 @@ export class ClusterError extends Error {
 }
 
 /**
- * Returns the name under which members find this node. DNS discovery yields addresses, so there the host is resolved.
+ * Returns the name under which members find this node. DNS discovery yields addresses, so the host is then resolved.
  * @throws ClusterError HOST_UNRESOLVABLE
  */
 export async function ownName(settings: ClusterSettings, log: Log): Promise<string> {
@@ -26,7 +26,7 @@ export async function ownName(settings: ClusterSettings, log: Log): Promise<stri
   if (discovery.strategy !== 'DNS' || isIP(host) !== 0) return nodeName;
   const address = await addressOf(host);
   log.info('cluster.host_resolved', { host, address });
-  // Debian's installer, among others, gives the name of the machine an address of loopback in /etc/hosts.
+  // Debian's installer, among others, maps the machine's name to a loopback address in /etc/hosts.
   if (address.startsWith('127.'))
     log.warn('cluster.host_is_loopback', {
       host,
@@ -49,7 +49,7 @@ async function addressOf(host: string): Promise<string> {
   }
 }
 
-/** Returns the fault to report: an unresolvable host name of the node takes precedence over `error`. */
+/** Returns the error to report: an unresolvable host name takes precedence over `error`. */
 export async function firstFault(error: ConfigError): Promise<ConfigError> {
   const { hostFirst } = error;
   if (hostFirst === undefined || isIP(hostFirst) !== 0) return error;
@@ -61,7 +61,7 @@ export async function firstFault(error: ConfigError): Promise<ConfigError> {
 }
 
 /**
- * Returns the settings with the node's final name; called before anything is opened.
+ * Returns the settings with the node's final name. Call it before anything is opened.
  * @throws ClusterError HOST_UNRESOLVABLE
  */
 export async function withOwnName(settings: Settings, log: Log): Promise<Settings> {

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import type { Fallback } from '@bloom/http-api';
 import express from 'express';
 
-/** The built page: apps/dashboard/dist beside this app. */
+/** The built page, in apps/dashboard/dist beside this app. */
 const FOLDER = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 'dashboard', 'dist');
 
 /**
- * The page runs its own scripts only, and in no frame. It talks to any host: the rooms of a cluster are on several. React and the
- * player set style attributes; hls.js makes its worker and its media source from blobs.
+ * The page runs only its own scripts and in no frame. It connects to any host, because a cluster's rooms are on
+ * several. React and the player set style attributes; hls.js creates its worker and its media source from blobs.
  */
 const POLICY = [
   "default-src 'self'",
@@ -23,7 +23,7 @@ const POLICY = [
   "form-action 'none'",
 ].join('; ');
 
-/** Returns the handler that serves the dashboard, undefined when it has not been built. */
+/** Returns the handler that serves the dashboard, or undefined if the dashboard has not been built. */
 export function pageFiles(): Fallback | undefined {
   if (!existsSync(join(FOLDER, 'index.html'))) return undefined;
   // Paths without a file fall through to the API.
@@ -32,7 +32,7 @@ export function pageFiles(): Fallback | undefined {
     redirect: false,
     dotfiles: 'ignore',
     setHeaders: (response, path) => {
-      // Built files have the hash of their content in their name.
+      // Names of built files contain a hash of their content.
       const isBuilt = path.startsWith(join(FOLDER, 'assets'));
       response.setHeader('cache-control', isBuilt ? 'public, max-age=31536000, immutable' : 'no-cache');
       response.setHeader('content-security-policy', POLICY);

@@ -1,15 +1,15 @@
-/** Ends the process, never without a last log line; exit codes are listed in docs/reference/lifecycle.md. */
+/** Ends the process, always with a last log line. Exit codes are listed in docs/reference/lifecycle.md. */
 import { flushLog, type Log } from '@bloom/log';
 
 /** Exit code after a fault or a second signal. */
 export const FAILED = 1;
-/** Exit code for wrong settings, before anything was started: EX_CONFIG of sysexits.h. */
+/** Exit code for wrong settings, before anything starts: EX_CONFIG of sysexits.h. */
 export const BAD_CONFIG = 78;
 
-/** Sent by a service manager, by Ctrl-C and by a terminal that closes. */
+/** Sent by a service manager, by Ctrl-C, and by a terminal that closes. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Ignores write errors of the output: a closed pipe or a full disk costs log lines and nothing else. */
+/** Ignores write errors of the output: a closed pipe or a full disk costs only log lines. */
 export function outliveOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
@@ -22,7 +22,7 @@ export function watchStuckThreads(count: () => number): void {
   stuckThreads = count;
 }
 
-/** Ends the process. The caller has logged the reason. */
+/** Ends the process. The caller must have logged the reason. */
 export function exit(code: number): never {
   reasonLogged = true;
   // process.exit waits for every thread. A stuck one would keep the supervisor from starting the next node.
@@ -33,7 +33,7 @@ export function exit(code: number): never {
   process.exit(code);
 }
 
-/** Logs a fault and ends the process: its state is unknown, so the supervisor has to start a new one. */
+/** Logs a fault and ends the process: its state is unknown, so the supervisor must start a new one. */
 export function endOnFaults(log: Log): void {
   const end = (event: string, error: unknown): void => {
     log.error(event, { error });
@@ -43,25 +43,25 @@ export function endOnFaults(log: Log): void {
   process.on('unhandledRejection', (error) => end('process.unhandled_rejection', error));
   // Every socket and timer is gone without a close: exit code 0 would look like success.
   process.on('beforeExit', () => end('process.nothing_left', new Error('nothing keeps the process running any more')));
-  // Called by other code than `exit` above.
+  // Runs when other code than `exit` above ended the process.
   process.on('exit', (code) => {
     if (!reasonLogged) log.error('process.exit', { code });
   });
 }
 
 /**
- * Equal signals within this time count as one: service managers and terminals signal every process of a group, and
- * `npm start` forwards what it receives, so one signal reaches the node several times.
+ * Equal signals within this time count as one: service managers and terminals signal every process of a group, and `npm
+ * start` forwards what it receives, so that one signal reaches the node several times.
  */
 const ONE_SIGNAL_MS = 500;
 
 export interface SignalActions {
   close: () => Promise<void>;
-  /** On SIGHUP, which otherwise closes. */
+  /** Called on SIGHUP, which otherwise closes the node. */
   reload?: () => Promise<void>;
 }
 
-/** Closes in order on the first signal and exits with 0; exits at once on the second. */
+/** Closes in order on the first signal and exits with 0. Exits immediately on the second. */
 export function closeOnSignals(log: Log, { close, reload }: SignalActions): void {
   let first: { signal: NodeJS.Signals; at: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -1,4 +1,4 @@
-/** The figures of the media plane and the node that Prometheus scrapes. Collected when it asks, never per packet. */
+/** The figures of the media plane and the node for Prometheus, collected per scrape, never per packet. */
 import { statfs } from 'node:fs/promises';
 import type { ActorSystem } from '@bloom/actors';
 import type { Metrics, NodeFigures, PeerQuality, Repairs } from '@bloom/metrics';
@@ -6,10 +6,10 @@ import type { LocalRooms, RoomMeasure } from '@bloom/rooms';
 import type { MediaEngine, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
 import { inTime } from '@bloom/time';
 
-/** A room whose worker is silent for longer is left out of a scrape. */
+/** A room is left out of a scrape if its worker stays silent for longer than this. */
 const STATS_TIMEOUT_MS = 1_000;
 
-/** Counters of one direction of a peer, over its streams. */
+/** Counters of one direction of a peer, summed over its streams. */
 interface Totals {
   packets: number;
   lost: number;
@@ -17,14 +17,14 @@ interface Totals {
   plis: number;
 }
 
-/** By room and peer. */
+/** Keyed by room and peer. */
 type Seen = Map<string, Map<string, { in: Totals; out: Totals }>>;
 
-/** Compares the counters of each peer with those of the look before. */
+/** Compares each peer's counters with those of the previous scrape. */
 export class PeerQualities {
   #before: Seen = new Map();
 
-  /** `silent` are rooms that did not answer: their next counters are compared with those of the look before this one. */
+  /** `silent` are rooms that did not answer: their next counters are compared with the scrape before this one. */
   look(rooms: readonly RoomMediaStats[], silent: readonly string[] = []): { peers: PeerQuality[]; repairs: Repairs } {
     const seen: Seen = new Map(silent.map((roomId) => [roomId, this.#before.get(roomId) ?? new Map()]));
     const peers: PeerQuality[] = [];
@@ -63,7 +63,7 @@ function totalsOf(streams: readonly StreamStats[]): Totals {
   return sum;
 }
 
-/** A stream that ended takes its counters along: the sum may fall. */
+/** A stream that ended takes its counters along, so the sum may fall. */
 function growth(now: Totals, before: Totals): Totals {
   const grown = (key: keyof Totals): number => Math.max(0, now[key] - before[key]);
 
@@ -76,7 +76,7 @@ function qualityOf(transport: TransportStats, grown: { in: Totals; out: Totals }
   const jitters = inbound.filter(({ active }) => active).map(({ jitterMs }) => jitterMs);
 
   return {
-    // Packets received are counted without those lost, packets sent with them.
+    // Received packets exclude lost ones; sent packets include them.
     ...share('lossIn', grown.in.lost, grown.in.packets + grown.in.lost),
     ...share('lossOut', grown.out.lost, grown.out.packets),
     ...(trips.length === 0 ? {} : { roundTripSeconds: Math.max(...trips) / 1_000 }),
@@ -89,7 +89,7 @@ function share(key: 'lossIn' | 'lossOut', part: number, whole: number): PeerQual
   return whole === 0 ? {} : { [key]: Math.min(1, part / whole) };
 }
 
-/** Counts what rooms measure about joins and components. */
+/** Counts what rooms report about joins and components. */
 export function countMeasure({ quality }: Metrics, measure: RoomMeasure): void {
   switch (measure.type) {
     case 'join':

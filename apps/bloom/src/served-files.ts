@@ -28,7 +28,7 @@ export interface ServedFilesOptions {
   cluster: Cluster | undefined;
 }
 
-/** Opens the recordings in the resources of this node. */
+/** Opens the recordings among this node's resources. */
 export function localRecordings({ resourcesPath }: Settings, isLive: (id: string) => boolean): LocalRecordings {
   return new LocalRecordings({ directory: join(resourcesPath, 'recordings'), isLive });
 }

@@ -9,7 +9,7 @@ const PEERS = 16;
 
 /**
  * Runs imaginary clients through the real join path, so that it is compiled before the first room: in a cold process a
- * join costs several times as much. Touches no socket; runs while the media workers start. Returns how many joined.
+ * join costs several times as much. Opens no socket and runs while the media workers start. Returns how many joined.
  *
  * Three warm-ups share the work: this one for the control plane, `warmUpJoins` of @bloom/webrtc for the handshakes and
  * `warmUp` of @bloom/sfu for the packet path; the latter two run in each media worker.
@@ -48,7 +48,7 @@ export async function warmUpRooms(): Promise<number> {
           joined += 1;
           done();
         },
-        // Not reported: a fault here shows again, with more context, at the first real client.
+        // Not reported: the fault recurs, with more context, at the first real client.
         close: () => done(),
         ping: () => Promise.resolve(true),
       };
@@ -72,7 +72,7 @@ export async function warmUpRooms(): Promise<number> {
   return joined;
 }
 
-/** A media engine without media, in which every peer is connected at once. */
+/** A media engine without media that connects every peer immediately. */
 function idleEngine(): MediaEngine {
   return {
     takesRooms: true,

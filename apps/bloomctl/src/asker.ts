@@ -9,9 +9,9 @@ import type {
   StreamOptions,
 } from '@bloom/inspection';
 
-/** Answers requests: a cluster through one link, or a dump. */
+/** Answers requests from a cluster through one link, or from a dump. */
 export interface Asker {
-  /** The linked node, or the dumped one. */
+  /** The linked or dumped node. */
   readonly asked: string;
   /** @throws InspectionError, Failure */
   ask<K extends RequestKind>(

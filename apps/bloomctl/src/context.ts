@@ -29,7 +29,7 @@ export interface GlobalOptions {
 
 export type Unreachable = readonly { readonly name: string; readonly reason: string }[];
 
-/** Failures of one node that leave the answers of others valid. */
+/** Failures of one node that leave other nodes' answers valid. */
 const LOST: ReadonlySet<number> = new Set([EXIT.unreachable, EXIT.timeout, EXIT.unknown]);
 
 function membersOf({ self, links }: AnswerOf<'links'>): string[] {
@@ -38,11 +38,11 @@ function membersOf({ self, links }: AnswerOf<'links'>): string[] {
   return [self, ...others.toSorted()];
 }
 
-/** What a command works with: the source of answers and the output. */
+/** The source of answers and the output of a command. */
 export class Context {
   readonly output: Output;
   #asker: Promise<Asker> | undefined;
-  /** When the dump was taken that is asked. */
+  /** Time at which the queried dump was taken. */
   #dumpedAt: number | undefined;
 
   constructor(
@@ -64,7 +64,7 @@ export class Context {
     return port;
   }
 
-  /** The time that answers are to be compared with, once there is one: milliseconds since the epoch. */
+  /** The time that answers are relative to, in milliseconds since the epoch. Valid once there is an answer. */
   get now(): number {
     return this.#dumpedAt ?? this.world.now();
   }
@@ -79,7 +79,7 @@ export class Context {
     return findCookie(this.options, this.world);
   }
 
-  /** Returns the one link, made on first use, or the dump. @throws Failure */
+  /** Returns the only link, opened on first use, or the dump. @throws Failure */
   asker(): Promise<Asker> {
     this.#asker ??= this.#open();
     return this.#asker;
@@ -108,8 +108,8 @@ export class Context {
   }
 
   /**
-   * Returns the node to ask through its socket; undefined: ask one through its port. An explicit cookie or port mapper asks
-   * for the port.
+   * Returns the node to ask through its socket, or undefined to ask a node through its port. An explicit cookie or port
+   * mapper selects the port.
    * @throws Failure
    */
   async local(node = this.nodeOption): Promise<LocalEntry | undefined> {
@@ -118,7 +118,7 @@ export class Context {
     return chooseLocal(await localNodes(this.world, timeout), node);
   }
 
-  /** @throws Failure unless the node can answer for all that could have been meant */
+  /** @throws Failure unless the node can answer for all nodes that may have been meant */
   async #mustAnswerFor(session: Asker, { others = [] }: Entry): Promise<void> {
     if (others.length === 0) return;
     const { answer } = await session.ask('links', {});
@@ -144,7 +144,7 @@ export class Context {
     }
   }
 
-  /** Sends a request to several nodes at once; those that fail are in `unreachable`. @throws Failure when all fail */
+  /** Sends a request to several nodes at once. Nodes that fail are in `unreachable`. @throws Failure if all fail */
   async askAll<K extends RequestKind>(
     kind: K,
     fields: RequestFields<K>,
@@ -184,11 +184,11 @@ export class Context {
     return [(await this.asker()).asked];
   }
 
-  /** Completes `b` to `b@sfu-2.internal` when the asked node knows exactly one such member. @throws Failure */
+  /** Completes `b` to `b@sfu-2.internal` if the asked node knows exactly one such member. @throws Failure */
   async fullName(name: string): Promise<string> {
     if (name.includes('@')) return name;
     const members = await this.members();
-    // Not by its beginning: what is meant for sfu-1, which is gone, must not be done to sfu-10.
+    // Match the whole name: a command for sfu-1, which has left, must not act on sfu-10.
     const found = members.filter((member) => alive(member) === name);
     if (found.length === 1) return found[0] as string;
     const others = members.join(', ');
@@ -196,12 +196,12 @@ export class Context {
     throw new Failure(EXIT.usage, `${name} can be ${found.join(' or ')}; write it in full`);
   }
 
-  /** Returns the options of a request to `--on`; without it, the node where the room or actor lives answers. */
+  /** Returns the request options for `--on`. Without it, the node that hosts the room or actor answers. */
   async on(node: string | undefined): Promise<AskOptions> {
     return node === undefined ? {} : { node: await this.fullName(node) };
   }
 
-  /** @throws Failure unless the user says yes, with the option or by typing it */
+  /** @throws Failure unless the user confirms, by the option or by typing yes */
   async confirm(what: string, yes: boolean | undefined): Promise<void> {
     if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can be read only');
     if (yes === true) return;

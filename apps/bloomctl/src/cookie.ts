@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { EXIT, Failure } from './exit.js';
 import type { World } from './world.js';
 
-/** Cookie of a node without `JF_DIST_COOKIE`. Publicly known, so no secret. */
+/** Cookie of a node without `JF_DIST_COOKIE`. It is public, so not a secret. */
 export const DEFAULT_COOKIE = 'bloom_cookie';
 export const COOKIE_FILE = '.bloom-cookie';
 const MAX_COOKIE_BYTES = 4_096;
 
 export interface Cookie {
   readonly value: string;
-  /** Its origin, in words: `~/.bloom-cookie (mode 0600)`. */
+  /** Description of its origin: `~/.bloom-cookie (mode 0600)`. */
   readonly source: string;
 }
 
@@ -20,15 +20,15 @@ export interface CookieOptions {
   readonly cookieFile?: string | undefined;
 }
 
-/** Returns the start of a hash, to compare cookies without showing them. */
+/** Returns the start of a hash, for comparing cookies without showing them. */
 export function fingerprint(cookie: string): string {
   return createHash('sha256').update(cookie).digest('hex').slice(0, 4);
 }
 
 /**
- * Returns the first of: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE and its alias (for use inside the container
- * of a node), ~/.bloom-cookie, the default of a node.
- * @throws Failure when a file cannot be used
+ * Returns the first of these: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE and its alias (for use inside a
+ * node's container), ~/.bloom-cookie, a node's default.
+ * @throws Failure if a file cannot be used
  */
 export async function findCookie(
   options: CookieOptions,

@@ -1,4 +1,4 @@
-/** Schemas of what `--json` and `--jsonl` print, by `kind`. Loaded for `bloomctl schema` and tests only. */
+/** Schemas of what `--json` and `--jsonl` print, by `kind`. Loaded only for `bloomctl schema` and tests. */
 import { loadSchemas, type RequestKind } from '@bloom/inspection';
 import { z } from 'zod';
 import { DOCUMENT_VERSION } from './output.js';
@@ -11,7 +11,7 @@ function document<S extends z.ZodRawShape>(kind: string, shape: S) {
   return z.object({ kind: z.literal(kind), v: z.literal(DOCUMENT_VERSION), ...shape });
 }
 
-/** Requests behind other commands, and those whose document has another name. */
+/** Requests used by other commands, and requests whose document has another name. */
 const NOT_PRINTED: ReadonlySet<string> = new Set([
   'hello',
   'node',
@@ -33,7 +33,7 @@ const NAMES_ITS_NODES: ReadonlySet<string> = new Set([
   'component',
 ] satisfies RequestKind[]);
 
-/** Returns the schemas by kind. A request has the form `{ asked, node, ...answer }` unless it is listed with another one. */
+/** Returns the schemas by kind. A request has the form `{ asked, node, ...answer }` unless another one is listed. */
 export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
   const { requests: answer, streams } = await loadSchemas();
   const node = z.string();
@@ -96,7 +96,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     faults: several('faults'),
     actors: several('actors'),
     ps: several('ps'),
-    // `kind` is what the document is, so the kind of an actor has another name.
+    // `kind` is the kind of the document, so that of an actor has another name.
     actor: { asked, node, behaviour: z.string(), ...answer.actor.answer.omit({ kind: true }).shape },
     state: { asked, node, behaviour: z.string(), ...answer.state.answer.omit({ kind: true }).shape },
     load: { ...answer.load.answer.shape },
@@ -137,7 +137,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
   return Object.fromEntries(Object.entries(kinds).map(([kind, shape]) => [kind, document(kind, shape)]));
 }
 
-/** Returns strict JSON schemas, for validators. */
+/** Returns strict JSON schemas for validators. */
 export async function jsonSchemas(): Promise<Record<string, object>> {
   const documents = await loadDocuments();
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Exit codes. Those from 64 on are from sysexits.h. */
+/** Exit codes. Those from 64 on follow sysexits.h. */
 export const EXIT = {
   ok: 0,
   /** A check answered "no". */
@@ -7,10 +7,10 @@ export const EXIT = {
   /** No such actor, room, peer, component or node. */
   unknown: 65,
   unreachable: 69,
-  /** A fault of this program, or of the node in answering. */
+  /** A fault of this program, or of the node while answering. */
   fault: 70,
   timeout: 75,
-  /** Wrong cookie, or the node does not allow it. */
+  /** The cookie is wrong, or the node does not allow it. */
   rights: 77,
   configuration: 78,
 } as const;
@@ -22,7 +22,7 @@ export class Failure extends Error {
   constructor(
     readonly exit: ExitCode,
     message: string,
-    /** How to fix it. */
+    /** Advice on how to fix it. */
     readonly advice?: string,
     options?: ErrorOptions,
   ) {

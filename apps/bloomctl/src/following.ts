@@ -7,9 +7,9 @@ import { toFailure } from './reach/failures.js';
 export interface FollowOptions<K extends StreamKind> {
   readonly kind: K;
   readonly fields: StreamFields<K>;
-  /** The sending nodes; undefined for the node where the room or actor lives. */
+  /** The sending nodes; undefined for the node that hosts the room or actor. */
   readonly nodes: readonly (string | undefined)[];
-  /** Items of all nodes together. */
+  /** Maximum number of items from all nodes together. */
   readonly limit?: number;
   onItem(item: ItemOf<K>, node: string): boolean | void;
   /** Called when the streams have started. */
@@ -24,10 +24,10 @@ export interface Followed {
   readonly exit: ExitCode;
 }
 
-/** Time limit for the ends of the streams after Ctrl-C. */
+/** Time allowed for streams to end after Ctrl-C. */
 const GOODBYE_MS = 1_000;
 
-/** Follows streams of one or several nodes up to their end, their common limit, or Ctrl-C. @throws Failure */
+/** Follows streams of one or several nodes until their end, their common limit, or Ctrl-C. @throws Failure */
 export async function follow<K extends StreamKind>(context: Context, options: FollowOptions<K>): Promise<Followed> {
   const { kind, fields, nodes, limit, onItem, onOpen, onEnd } = options;
   const asker = await context.asker();
@@ -47,13 +47,13 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   };
   let interrupted = false;
   let failure: Failure | undefined;
-  // In parallel: a silent node must not delay the others.
+  // Open in parallel: a silent node must not delay the others.
   const opened = await Promise.all(
     nodes.map(async (node) => {
       try {
         const stream = await asker.stream(kind, fields, { onItem: take, ...(node === undefined ? {} : { node }) });
         open.push(stream);
-        // The others had all items before this node answered.
+        // The limit was reached before this node answered.
         if (over) stream.stop();
         void stream.ended.then((end) => interrupted || onEnd?.(end, stream.node));
         return [stream];
@@ -82,7 +82,7 @@ function exitOf(ends: readonly StreamEnded[]): ExitCode {
   return ends.some(({ reason }) => reason === 'lost') ? EXIT.unreachable : EXIT.ok;
 }
 
-/** Refuses an incomplete stream. Half a capture is still useful (`needsAll` false), half a profile is not. @throws Failure */
+/** Refuses an incomplete stream. Half a capture is useful (`needsAll` false), half a profile is not. @throws Failure */
 export function mustBeComplete({ ends }: Followed, what: string, needsAll: boolean): void {
   const [end] = ends;
   const bad = needsAll ? ['failed', 'lost', 'slow', 'stopped', 'limit'] : ['failed', 'lost', 'slow'];

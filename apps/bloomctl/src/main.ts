@@ -1,12 +1,12 @@
-// `bloomctl` inspects a running node. program.ts does the work; this is the process around it.
+// `bloomctl` inspects a running node. program.ts does the work; this file handles the process around it.
 import { networkInterfaces, homedir, hostname, tmpdir, userInfo } from 'node:os';
 import { EXIT } from './exit.js';
 import { runProgram } from './program.js';
 
-/** Exit code of shells for a program that SIGINT ended. */
+/** Shells' exit code for a program that SIGINT ended. */
 const INTERRUPTED = 130;
 
-/** Exits quietly when the reader has closed the pipe (`bloomctl logs | head`). A full disk is a fault, not the "no" of a check. */
+/** Exits quietly if the reader closed the pipe (`bloomctl logs | head`). A full disk is a fault, not a check's "no". */
 function endOf(stream: string): (error: NodeJS.ErrnoException) => never {
   return ({ code, message }) => {
     if (code === 'EPIPE') process.exit(0);
@@ -33,7 +33,7 @@ let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     signals += 1;
-    // A second signal ends the process at once.
+    // A second signal ends the process immediately.
     if (signals > 1 || !isAwaited) process.exit(INTERRUPTED);
     interrupt();
   });
@@ -61,6 +61,5 @@ const code = await runProgram(process.argv.slice(2), {
     return interrupted;
   },
 });
-// Do not wait for links and timers, but for the output.
-// The next turn, so that a failed write is reported first.
+// Wait for the output, not for links and timers. Exit in the next turn, so that a failed write is reported first.
 process.stdout.write('', () => process.stderr.write('', () => setImmediate(() => process.exit(code))));

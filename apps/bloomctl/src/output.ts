@@ -4,7 +4,7 @@ import type { OutStream, World } from './world.js';
 
 export type Format = 'text' | 'json' | 'jsonl';
 
-/** Version of all documents, raised when a field is removed or changes its meaning. New fields do not raise it. */
+/** Version of all documents. It increases when a field is removed or changes its meaning, not for new fields. */
 export const DOCUMENT_VERSION = 1;
 
 export interface OutputOptions {
@@ -42,7 +42,7 @@ export class Output {
     if (lines.length > 0) this.#out.write(`${lines.join('\n')}\n`);
   }
 
-  /** Prints a message about the data to stderr, which keeps it out of pipes. */
+  /** Prints a message about the data to stderr, out of the way of pipes. */
   say(text: string): void {
     this.#err.write(`${wrap(text, this.#errScreen).join('\n')}\n`);
   }
@@ -53,7 +53,7 @@ export class Output {
   }
 }
 
-/** Returns JSON without characters that a terminal acts on. */
+/** Returns JSON without characters that terminals interpret. */
 function plainJson(document: object): string {
   return JSON.stringify(document).replaceAll(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
@@ -61,7 +61,7 @@ function plainJson(document: object): string {
   );
 }
 
-/** Returns colour and width of a stream: colour for terminals only, never with NO_COLOR; lines are cut for terminals only. */
+/** Returns the colour and width of a stream: only terminals get colour, unless NO_COLOR is set, and have lines cut. */
 export function screenOf(stream: OutStream, env: World['env'], options: OutputOptions): Screen {
   const noColour = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
   const isTerminal = stream.isTTY === true && env['TERM'] !== 'dumb';

@@ -39,7 +39,7 @@ function withCommonOptions(program: Command): Command {
     .addOption(new Option('--no-color', 'no colour (NO_COLOR)'));
 }
 
-/** Runs one command to its end. Never throws. */
+/** Runs one command to completion. Never throws. */
 export async function runProgram(args: readonly string[], world: World): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
   const program = withCommonOptions(new Command('bloomctl'))
@@ -82,7 +82,7 @@ export async function runProgram(args: readonly string[], world: World): Promise
 function complain(error: unknown, output: Output): ExitCode {
   const failure = toFailure(error);
   output.complain(failure.message, failure.advice);
-  // A fault of this program: print where.
+  // The program itself is at fault: print where.
   if (failure.exit === EXIT.fault && !(error instanceof Failure) && error instanceof Error)
     output.say(error.stack ?? '');
   if (output.format !== 'text') output.answer('error', { exit: failure.exit, message: failure.message }, () => []);

@@ -4,9 +4,9 @@ import { follow, type Followed } from './following.js';
 import type { Screen } from './text/style.js';
 import { ENDS } from './views/trace.js';
 
-/** Ends that the user did not ask for. */
+/** Ends that the user did not request. */
 const UNTIMELY: ReadonlySet<StreamEnd> = new Set(['slow', 'lost', 'failed']);
-/** Ends by the bounds of the node, for streams without any of the user. */
+/** Ends at the node's bounds, for streams without a bound from the user. */
 const BOUNDED: ReadonlySet<StreamEnd> = new Set(['limit', 'time']);
 
 export interface PrintedStream<K extends StreamKind> {
@@ -17,18 +17,18 @@ export interface PrintedStream<K extends StreamKind> {
   readonly nodes: readonly (string | undefined)[];
   readonly limit?: number;
   onOpen?(streams: readonly OpenStream[]): void;
-  /** True for past items of several nodes, which are sorted by time before they are printed. */
+  /** True for past items from several nodes, which are sorted by time before printing. */
   readonly isPast?: boolean;
   /** True for a stream that the user ends. */
   readonly isEndless?: boolean;
   view(item: ItemOf<K>, screen: Screen): readonly string[];
-  /** Returns an item as a document; default: the item itself. */
+  /** Returns an item as a document; by default, the item itself. */
   fieldsOf?(item: ItemOf<K>): object;
 }
 
 /**
- * Prints items as they come: a line each, or a document each with `--jsonl`. With `--json`, prints one document at the end:
- * `{ items, ended }`, of the kind `<document>-stream`.
+ * Prints items as they arrive: one line each, or one document each with `--jsonl`. With `--json`, prints one document
+ * at the end: `{ items, ended }`, of kind `<document>-stream`.
  */
 export async function printStream<K extends StreamKind>(
   context: Context,
@@ -50,7 +50,7 @@ export async function printStream<K extends StreamKind>(
       else output.answer(document, fieldsOf(item), (screen) => view(item, screen));
     },
     onEnd: ({ reason, message }, node) => {
-      // Missing lines would look like a quiet node.
+      // Without a message, missing lines would look like a quiet node.
       if (UNTIMELY.has(reason) || (isEndless && BOUNDED.has(reason)))
         output.complain(`no more of ${node}: ${message ?? ENDS[reason]}`);
     },

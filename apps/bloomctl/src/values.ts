@@ -10,7 +10,7 @@ export function duration(text: string): number {
   return Math.round(Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]);
 }
 
-/** Longest time limit that a node accepts. */
+/** Maximum time limit that a node accepts. */
 export const MAX_TIMEOUT_MS = 60_000;
 
 /** Parses a time limit that a node accepts. */

@@ -1,2 +1,2 @@
-/** Version of this program; documents have their own. */
+/** Version of this program. Documents have a separate one. */
 export const VERSION = '0.1.0';

@@ -6,16 +6,16 @@ export interface OutStream {
   readonly columns?: number | undefined;
 }
 
-/** What the program needs from its machine; tests pass in their own. */
+/** What the program needs from its machine. Tests pass in their own. */
 export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly cwd: string;
   readonly temporaryPath: string;
-  /** User id; undefined where there are none. */
+  /** User id; undefined on systems without user ids. */
   readonly uid: number | undefined;
   readonly hostname: string;
-  /** IPv4 addresses of this machine, without loopback. */
+  /** IPv4 addresses of this machine, except loopback. */
   readonly addresses: readonly string[];
   readonly user: string;
   readonly pid: number;
@@ -24,6 +24,6 @@ export interface World {
   readonly stderr: OutStream;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves on Ctrl-C. A command that reads this ends by itself; otherwise the process is ended. */
+  /** Resolves on Ctrl-C. A command that reads this must end by itself; otherwise the process ends. */
   readonly interrupted: Promise<void>;
 }

@@ -54,7 +54,7 @@ export function actorCommands({ program, run }: Commands): void {
     .action(
       run<{ on?: string }>(async (context, [id = ''], { on }) => {
         const { asked, node, answer } = await context.ask('actor', { id }, await context.on(on));
-        // `kind` says what the document is.
+        // `kind` is the kind of the document.
         const { kind: behaviour, ...rest } = answer;
         context.output.answer('actor', { asked, node, behaviour, ...rest }, (screen) =>
           actorView(answer, node, context.now, screen),

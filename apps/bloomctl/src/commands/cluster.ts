@@ -8,15 +8,15 @@ import { type Commands, shared } from './define.js';
 import { showSeveral } from './several.js';
 import { printStream } from '../streams.js';
 
-/** Time between two looks at a node that drains. */
+/** Interval between two checks of a draining node. */
 const POLL_MS = 1_000;
-/** A busy node may answer late. Without any answer for this long, the wait for it ends. */
+/** A busy node may answer late. The wait ends after this long without any answer. */
 const SILENCE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** The most that a node sends in one stream. */
+/** Maximum number of events that a node sends in one stream. */
 const MAX_EVENTS = 100_000;
 
-/** Resolves when a draining node has no rooms left. @throws Failure when it takes rooms again meanwhile */
+/** Resolves when a draining node has no rooms left. @throws Failure if it accepts rooms again before that */
 async function untilEmpty(context: Context, node: string): Promise<void> {
   let answeredAt = performance.now();
   for (;;) {

@@ -4,13 +4,13 @@ import { EXIT, type ExitCode } from '../exit.js';
 import { duration, whole } from '../values.js';
 import type { World } from '../world.js';
 
-/** Runs a command. Returns its exit code; nothing means 0. */
+/** Runs a command. Returns its exit code, or nothing for 0. */
 export type Handler<O> = (context: Context, args: string[], options: O) => Promise<ExitCode | void>;
 
 /** The tree of commands being built. */
 export interface Commands {
   readonly program: Command;
-  /** Wraps a handler, which gets the command's options and the common ones. */
+  /** Wraps a handler, which receives the command's options and the common ones. */
   run<O extends object = object>(handler: Handler<O>): (...args: unknown[]) => Promise<void>;
 }
 
@@ -53,12 +53,12 @@ export const shared = {
   file: (command: Command, what: string) => command.option('-o, --output <file>', what),
 };
 
-/** An option with a duration, whose default is shown as written. */
+/** Defines an option for a duration, whose default is shown as written. */
 export function timeOption(flags: string, description: string, fallback: string): Option {
   return new Option(flags, description).argParser(duration).default(duration(fallback), fallback);
 }
 
-/** Parses an option with few values. */
+/** Parses an option with a fixed set of values. */
 export function oneOf<T extends string>(...values: readonly T[]): (text: string) => T {
   return (text) => {
     if (!values.includes(text as T)) throw new InvalidArgumentError(`one of: ${values.join(', ')}.`);

@@ -8,7 +8,7 @@ import { printStream } from '../streams.js';
 
 type Line = AnswerOf<'logs'>['lines'][number];
 const DAY_MS = 86_400_000;
-/** The most that a node sends in one stream. */
+/** Maximum number of lines that a node sends in one stream. */
 const MAX_LINES = 1_000_000;
 
 const level = (text: string): Line['level'] =>

@@ -12,11 +12,11 @@ export interface SavedStream<K extends 'profile' | 'pcap'> {
   readonly fields: StreamFields<K>;
   readonly node: string | undefined;
   readonly file: string;
-  /** The content of the file, in words. */
+  /** Description of the file's content. */
   readonly what: string;
 }
 
-/** Saves a file that a node sends in pieces. The file exists only once it is complete. @throws Failure */
+/** Saves a file that a node sends in pieces. The file exists only after it is complete. @throws Failure */
 export async function saveStream<K extends 'profile' | 'pcap'>(
   context: Context,
   { kind, fields, node, file, what }: SavedStream<K>,

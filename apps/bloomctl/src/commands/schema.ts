@@ -8,7 +8,7 @@ export function schemaCommand({ program, run }: Commands): void {
     .description('JSON schemas of the documents that --json prints')
     .action(
       run(async (context, [kind]) => {
-        // Loaded on demand: schemas take longer to load than everything else together.
+        // Load on demand: schemas take longer to load than everything else together.
         const { jsonSchemas } = await import('../documents.js');
         const schemas = await jsonSchemas();
         if (kind === undefined) {

@@ -6,7 +6,7 @@ import { whole } from '../values.js';
 import type { Context } from '../context.js';
 import { type Commands, shared } from './define.js';
 
-/** Prints the answer of a check: one word, one sentence. */
+/** Prints the answer of a check in one word and one sentence. */
 function tell(context: Context, check: string, ok: boolean, fields: object, sentence: string): 0 | 1 {
   context.output.answer('check', { check, ok, ...fields, message: sentence }, (screen) => [
     `${paint(screen, ok ? 'green' : 'red', ok ? 'ok' : 'no')}  ${sentence}`,
@@ -76,7 +76,7 @@ export function scriptCommands({ program, run }: Commands): void {
       run<{ output: string }>(async (context, names, { output: file }) => {
         if (context.options.dump !== undefined) throw new Failure(EXIT.usage, 'this is a dump already');
         const [node = ''] = await context.targets(names, false);
-        // Fail early when the node cannot be asked at all.
+        // Fail early if the node cannot be reached.
         await context.ask('hello', {}, { node });
         const [{ packDump }, { takeDump }] = await Promise.all([
           import('../dump/format.js'),

@@ -2,7 +2,7 @@ import { gunzip, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { EXIT, Failure } from '../exit.js';
 
-/** Raised when older dumps can no longer be read. */
+/** Increases when older dumps can no longer be read. */
 export const DUMP_VERSION = 1;
 const MAX_DUMP_BYTES = 512 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ export interface DumpDocument {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly entries: readonly DumpEntry[];
-  /** Requests without an answer, and why. */
+  /** Requests that were not answered, with the reason. */
   readonly failures: readonly { readonly kind: string; readonly fields: object; readonly reason: string }[];
 }
 
@@ -33,7 +33,7 @@ export async function packDump(dump: DumpDocument): Promise<Buffer> {
   return await promisify(gzip)(JSON.stringify(dump));
 }
 
-/** Reads a dump. @throws Failure for anything else, and for other versions */
+/** Reads a dump. @throws Failure if it is not a dump or has another version */
 export async function unpackDump(bytes: Buffer, file: string): Promise<DumpDocument> {
   let dump: unknown;
   try {

@@ -12,7 +12,7 @@ import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { type DumpDocument, type DumpEntry, unpackDump } from './format.js';
 
-/** Fields that identify what a request is about; the others only narrow the answer. */
+/** Fields that identify the subject of a request. Other fields only narrow the answer. */
 const SUBJECTS = ['room', 'peer', 'component', 'id'] as const;
 
 /** @throws Failure */
@@ -66,7 +66,7 @@ export class Offline implements Asker {
   }
 }
 
-/** Lists that are dumped whole and narrowed here. */
+/** Lists that are dumped completely and narrowed here. */
 const LISTS: ReadonlySet<string> = new Set(['actors', 'rooms', 'components', 'logs']);
 
 function isAbout(entry: DumpEntry, wanted: Record<string, unknown>): boolean {
@@ -96,7 +96,7 @@ const FIGURES: Record<string, (line: ActorLine) => number> = {
   age: ({ ageMs }) => ageMs,
 };
 
-/** Returns the requested part of a list that was dumped whole. */
+/** Returns the requested part of a list that was dumped completely. */
 function narrow(
   kind: RequestKind,
   answer: unknown,

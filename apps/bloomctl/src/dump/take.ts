@@ -7,7 +7,7 @@ const ROOMS = 200;
 const PEERS = 200;
 const ACTORS = 100;
 const AT_ONCE = 4;
-/** State and messages in a dump can be longer than on a screen. */
+/** State and messages may be longer in a dump than on a screen. */
 const CUT = { depth: 6, bytes: 4_096 };
 
 /** Collects everything that can be read from a node. Requests that fail are listed in `failures`. */

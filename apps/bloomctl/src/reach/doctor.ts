@@ -14,7 +14,7 @@ import type { LocalEntry } from './local.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
-/** Layers in the order in which they are tried. The first two are needed by this program itself. */
+/** Layers in the order of the tests. The first two are needs of this program itself. */
 export type Layer = 'settings' | 'socket' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
 
 export interface LayerResult {
@@ -38,11 +38,11 @@ export interface Diagnosis {
 }
 
 export interface DoctorOptions {
-  /** `name@host`, the `name` of a node on this machine, or nothing. */
+  /** `name@host`, the `name` of a node on this machine, or undefined. */
   readonly node: string | undefined;
   readonly mapperPort: number;
   readonly timeoutMs: number;
-  /** Returns the node with a socket for this user, if there is one. @throws Failure */
+  /** Returns the node with a socket for this user, if any. @throws Failure */
   readonly local: () => Promise<LocalEntry | undefined>;
   /** @throws Failure */
   readonly cookie: () => Promise<Cookie>;
@@ -51,7 +51,7 @@ export interface DoctorOptions {
   readonly world: World;
 }
 
-/** Tries one layer after the other, up to the first that fails. Never throws. */
+/** Tests one layer after another up to the first failure. Never throws. */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const walk = new Walk(options);
   let failed: Diagnosis['failed'] = null;
@@ -125,7 +125,7 @@ class Walk {
       return host;
     }
     try {
-      // The one that nodes try first.
+      // Nodes try this address first.
       const { address } = await lookup(host, { order: 'ipv4first' });
       this.#passed(`${host} -> ${address}`);
       return address;

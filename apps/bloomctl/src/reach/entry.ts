@@ -7,7 +7,7 @@ import { ownName } from './own-name.js';
 import { probe, ProbeFailed } from './probe.js';
 
 export interface EntryOptions {
-  /** `name@host`, the `name` of a node on this machine, or nothing for the only one there. */
+  /** `name@host`, the `name` of a node on this machine, or undefined for the only node there. */
   readonly node: string | undefined;
   readonly mapperPort: number;
   readonly cookie: string;
@@ -19,9 +19,9 @@ export interface Entry {
   readonly name: string;
   /** Its address; undefined to resolve its host name. */
   readonly address?: string;
-  /** Its Unix socket on this machine, instead of host and port. */
+  /** Its Unix socket on this machine, used instead of host and port. */
   readonly via?: string;
-  /** Nodes that could have been meant as well, by name: they must be members of the same cluster. */
+  /** Names of other nodes that may have been meant: they must be members of the same cluster. */
   readonly others?: readonly string[];
 }
 

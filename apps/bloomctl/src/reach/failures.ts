@@ -29,7 +29,7 @@ const HANDSHAKES: Partial<Record<HandshakeFailure, ExitCode>> = {
   name_mismatch: EXIT.unknown,
 };
 
-/** Converts an error of reaching or asking a node into an exit code, a message and advice. */
+/** Converts an error in reaching or asking a node into an exit code, a message and advice. */
 export function toFailure(error: unknown, node = 'the node'): Failure {
   if (error instanceof Failure) return error;
   const cause = { cause: error };

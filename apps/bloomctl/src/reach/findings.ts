@@ -11,9 +11,9 @@ export const VERSION = 6;
 export class Bad extends Error {
   constructor(
     readonly exit: ExitCode,
-    /** Text in the line of the layer. */
+    /** Text on the layer's line. */
     readonly text: string,
-    /** A sentence. */
+    /** A whole sentence. */
     override readonly message: string,
     readonly fix: string,
   ) {

@@ -1,4 +1,4 @@
-/** Nodes of this machine and user, which answer on a Unix socket without cookie and port mapper. */
+/** Nodes of this machine and user, which answer on a Unix socket without a cookie or port mapper. */
 import { join, resolve } from 'node:path';
 import { LOCAL_COOKIE, isNodeName } from '@bloom/distribution';
 import { findLocalSockets, type SocketWorld } from '@bloom/inspection';
@@ -11,7 +11,7 @@ import { probe, ProbeFailed } from './probe.js';
 
 export type LocalEntry = Entry & { readonly via: string; readonly isSilent: boolean };
 
-/** Returns the nodes with a socket that this user may open, silent ones last; those that have died are left out. */
+/** Returns the nodes with a socket that this user may open, silent ones last. Dead nodes are left out. */
 export async function localNodes(world: World, timeoutMs: number): Promise<LocalEntry[]> {
   const { uid } = world;
   if (uid === undefined) return [];
@@ -23,7 +23,7 @@ export async function localNodes(world: World, timeoutMs: number): Promise<Local
   return nodes.filter((node) => node !== undefined).toSorted((a, b) => Number(a.isSilent) - Number(b.isSilent));
 }
 
-/** Returns the first node of that name, or the first one; `others` are those that could have been meant as well. */
+/** Returns the first node with this name, or the first of all; `others` are the nodes that may also have been meant. */
 export function chooseLocal(nodes: readonly LocalEntry[], wanted: string | undefined): LocalEntry | undefined {
   const found = wanted === undefined ? nodes : nodes.filter(({ name }) => name === wanted || alive(name) === wanted);
   const [first, ...rest] = found;
@@ -40,7 +40,7 @@ function socketWorld({ env, cwd, temporaryPath }: World, uid: number): SocketWor
   return { runtimePath, resourcesPath: resolve(cwd, resources), temporaryPath, uid };
 }
 
-/** Returns the node behind a socket. A node that is alive but silent keeps the name of its file. */
+/** Returns the node behind a socket. A live but silent node keeps the name of its file. */
 async function identify(node: string, via: string, world: World, timeoutMs: number): Promise<LocalEntry | undefined> {
   try {
     const self = ownName(world, node);
@@ -54,7 +54,7 @@ async function identify(node: string, via: string, world: World, timeoutMs: numb
   }
 }
 
-/** @throws Failure unless all these nodes are members of the cluster that answers, so that any of them could */
+/** @throws Failure unless all these nodes are members of the answering cluster, so that any of them could answer */
 export function mustBeMembers(others: readonly string[], members: readonly string[]): void {
   const strangers = others.filter((name) => !members.some((member) => member === name || alive(member) === name));
   if (strangers.length === 0) return;

@@ -10,9 +10,9 @@ export class ProbeFailed extends Error {
   override readonly name = 'ProbeFailed';
   constructor(
     readonly layer: ProbeLayer,
-    /** Code of the socket error, or reason of the handshake. */
+    /** Code of the socket error, or reason for the handshake's failure. */
     readonly reason: string,
-    /** The node that answered, if it got that far. */
+    /** The node that answered, if the handshake got that far. */
     readonly answered: Identity | undefined,
   ) {
     super(`the ${layer} layer failed: ${reason}`);
@@ -22,7 +22,7 @@ export class ProbeFailed extends Error {
 export interface ProbeOptions {
   /** Address and port, or the path of a Unix socket. */
   readonly at: { readonly host: string; readonly port: number } | { readonly path: string };
-  /** Full name that must answer; undefined accepts any. */
+  /** Full name that must answer; undefined accepts any name. */
   readonly target: string | undefined;
   /** Our own name. */
   readonly self: string;

@@ -22,10 +22,10 @@ import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
 import { ownName } from './own-name.js';
 
-/** This program writes no log: failures come back as errors. */
+/** This program writes no log: failures are returned as errors. */
 const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
-/** Connecting fails this long after the time limit of one step. */
+/** Time beyond the limit of one step after which connecting fails. */
 const GRACE_MS = 1_000;
 
 export interface SessionOptions {
@@ -35,7 +35,7 @@ export interface SessionOptions {
   readonly timeoutMs: number;
 }
 
-/** Asks through one hidden link. */
+/** Asks nodes through one hidden link. */
 export class Session implements Asker {
   readonly asked: string;
   readonly #system: ActorSystem;
@@ -96,7 +96,7 @@ export class Session implements Asker {
     options: AskOptions = {},
   ): Promise<{ node: string; answer: AnswerOf<K> }> {
     const { timeoutMs = this.#timeoutMs } = options;
-    // With the time of a sample added, the limit may exceed what a node accepts.
+    // With the sampling time added, the limit may exceed what a node accepts.
     return await this.#client.ask(kind, fields, { ...options, timeoutMs: Math.min(timeoutMs, MAX_TIMEOUT_MS) });
   }
 

@@ -22,7 +22,7 @@ export function paint(screen: Screen, style: Style | undefined, text: string): s
 }
 
 /**
- * Makes text safe to print: names of rooms, metadata and log lines come from users, and a terminal acts on control
+ * Makes text safe to print: room names, metadata and log lines come from users, and terminals interpret control
  * characters.
  */
 export function printable(text: string): string {
@@ -34,7 +34,7 @@ export function printable(text: string): string {
   });
 }
 
-/** Returns the number of terminal columns of a text. */
+/** Returns the number of terminal columns that a text occupies. */
 export function widthOf(text: string): number {
   // oxlint-disable-next-line no-control-regex
   if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
@@ -44,12 +44,12 @@ export function widthOf(text: string): number {
 }
 
 function columnsOf(code: number): number {
-  // Combining marks, joiners and variation selectors have no column of their own.
+  // Combining marks, joiners and variation selectors take no column.
   if (/\p{Mn}|\p{Me}|\u200d|[\ufe00-\ufe0f]/u.test(String.fromCodePoint(code))) return 0;
   return isWide(code) ? 2 : 1;
 }
 
-/** True for East Asian wide characters and emoji, in the ranges that matter. */
+/** True for East Asian wide characters and emoji, within the ranges that matter. */
 function isWide(code: number): boolean {
   return (
     (code >= 0x1100 && code <= 0x115f) ||
@@ -64,7 +64,7 @@ function isWide(code: number): boolean {
   );
 }
 
-/** Cuts a text to a number of columns; a cut text ends with `…`. */
+/** Cuts a text to a number of columns and ends it with `…`. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = '';
@@ -78,7 +78,7 @@ export function cutTo(text: string, width: number): string {
   return width < 1 ? '' : `${kept}…`;
 }
 
-/** Cuts a text but keeps its end: the last part of a path says most. */
+/** Cuts the front of a text, because the last part of a path says most. */
 export function cutFront(text: string, width: number): string {
   return [...cutTo([...text].toReversed().join(''), width)].toReversed().join('');
 }
@@ -88,7 +88,7 @@ export function pad(text: string, width: number, align: 'left' | 'right' = 'left
   return align === 'right' ? blanks + text : text + blanks;
 }
 
-/** Wraps words into lines of the screen's width; every line but the first is indented. */
+/** Wraps words to the screen's width. Every line but the first is indented. */
 export function wrap(text: string, screen: Screen, indent = ''): string[] {
   const room = screen.width - indent.length;
   if (!Number.isFinite(room) || room < 20) return [indent + text];

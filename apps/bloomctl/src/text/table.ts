@@ -5,7 +5,7 @@ export interface Column {
   readonly align?: 'right';
   /** Minimum width on a narrow screen. */
   readonly shrinksTo?: number;
-  /** Columns with a number are dropped when the screen is still too narrow, highest first. */
+  /** Columns with a number are dropped, highest first, if the screen is still too narrow. */
   readonly drop?: number;
 }
 
@@ -14,8 +14,8 @@ export type Cell = string | { readonly text: string; readonly style: Style | und
 const GAP = '  ';
 
 /**
- * Returns a table that fits the screen: long cells are cut first, then columns are dropped, which a last line says. Nothing is
- * cut without a width.
+ * Returns a table that fits the screen: first cuts long cells, then drops columns and says so in the last line. Without
+ * a screen width, nothing is cut.
  */
 export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[], screen: Screen): string[] {
   const texts = rows.map((row) => row.map((cell) => printable(typeof cell === 'string' ? cell : cell.text)));

@@ -2,7 +2,7 @@
 
 const two = (n: number): string => String(Math.floor(n)).padStart(2, '0');
 
-/** `02:11:08`, from a day on `6d 02h`. */
+/** `02:11:08`, or from one day on `6d 02h`. */
 export function age(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const days = Math.floor(seconds / 86_400);
@@ -23,7 +23,7 @@ export function span(ms: number): string {
   return age(ms);
 }
 
-/** Milliseconds, with one decimal below a hundred; `–` when unknown. */
+/** Milliseconds, with one decimal below 100; `–` if unknown. */
 export function millis(ms: number | null): string {
   if (ms === null) return '–';
   return ms < 100 ? ms.toFixed(1) : String(Math.round(ms));
@@ -61,7 +61,7 @@ export function megabits(bps: number | null): string {
   return bps === null ? 'not known' : `${(bps / 1_000_000).toFixed(2)} Mb/s`;
 }
 
-/** `0.8 %` of a part of 1. */
+/** Percentage of a share from 0 to 1, such as `0.8 %`. */
 export function percent(part: number | null, digits = 0): string {
   return part === null ? '–' : `${(part * 100).toFixed(digits)} %`;
 }
@@ -81,7 +81,7 @@ export function alive(node: string): string {
   return node.split('@')[0] as string;
 }
 
-/** `a@sfu-1` of `a@sfu-1.internal`; addresses stay whole. */
+/** `a@sfu-1` of `a@sfu-1.internal`; IP addresses are kept whole. */
 export function shortNode(node: string): string {
   const [name, host = ''] = node.split('@');
   if (host === '' || /^[\d.]+$|:/.test(host)) return node;

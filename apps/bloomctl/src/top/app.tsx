@@ -137,7 +137,7 @@ function Top({ context, asker, options }: TopProps) {
   );
 }
 
-/** Runs until `q`, Ctrl-C, or a lost link, then restores the screen. */
+/** Runs until `q`, Ctrl-C, or the loss of the link, then restores the screen. */
 export async function runFullScreen(context: Context, options: TopRunOptions): Promise<ExitCode> {
   const asker = await context.asker();
   const { world } = context;

@@ -26,7 +26,7 @@ const ACTORS: readonly Column[] = [
   { title: 'p99', align: 'right' },
 ];
 
-/** Returns the lines of the screen: at most `height`, the last one with the keys. */
+/** Returns the lines of the screen: at most `height`, with the keys on the last line. */
 export function topFrame(model: TopModel, now: number, screen: Screen, height = Infinity): string[] {
   const { nodes, items, lost, everyMs, open } = model;
   const names = new Set(nodes.map(alive)).size === nodes.length ? alive : (node: string): string => node;

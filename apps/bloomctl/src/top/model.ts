@@ -24,18 +24,18 @@ export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: n
 export interface TopModel {
   readonly everyMs: number;
   readonly nodes: readonly string[];
-  /** The last item of each node. */
+  /** The last item from each node. */
   readonly items: ReadonlyMap<string, TopItem>;
-  /** Nodes whose stream has ended, and why. */
+  /** Nodes whose stream has ended, with the reason. */
   readonly lost: ReadonlyMap<string, string>;
   readonly paused: boolean;
   readonly sort: TopSort;
   readonly filter: string;
   /** True while keys are typed into the filter. */
   readonly typing: boolean;
-  /** Shows only the actors of this node; null for all. */
+  /** Node to which the list of actors is limited; null for all nodes. */
   readonly focus: string | null;
-  /** The opened actor, as lines of its view. */
+  /** The open actor, as the lines of its view. */
   readonly open: { readonly path: string; readonly node: string; readonly lines: readonly string[] } | null;
 }
 
@@ -99,11 +99,11 @@ export interface Key {
 
 export type Effect =
   | { readonly do: 'quit' }
-  /** The nodes select the actors they send, so they have to know the order. */
+  /** The nodes choose which actors to send, so they must know the order. */
   | { readonly do: 'resubscribe' }
   | { readonly do: 'open'; readonly node: string; readonly path: string };
 
-/** Returns the effect of a key. */
+/** Returns the new state and the effect of a key. */
 export function pressed(model: TopModel, key: Key): { model: TopModel; effect?: Effect } {
   if (key.ctrlC === true) return { model, effect: { do: 'quit' } };
   if (model.typing) return { model: typed(model, key) };

@@ -8,7 +8,7 @@ import { fieldsOf, newModel, type TopItem, type TopRunOptions, withItem, withLos
 /** Maximum number of items in one stream. */
 const MAX_ITEMS = 100_000;
 
-/** Shows a full screen on a terminal, one frame after another elsewhere, and documents with `--jsonl`. */
+/** Shows a full screen on a terminal, frame after frame elsewhere, and documents with `--jsonl`. */
 export async function runTop(context: Context, options: TopRunOptions): Promise<ExitCode> {
   const { output, world } = context;
   const { nodes, frames } = options;
@@ -31,7 +31,7 @@ export async function runTop(context: Context, options: TopRunOptions): Promise<
   return await printFrames(context, options, frames ?? 1);
 }
 
-/** Prints a frame each time all sending nodes have sent an item. */
+/** Prints a frame whenever all sending nodes have sent an item. */
 async function printFrames(context: Context, options: TopRunOptions, frames: number): Promise<ExitCode> {
   const { output, world } = context;
   let model = newModel(options.nodes, options.every, options.sort);
@@ -45,7 +45,7 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
     output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
     return printed < frames;
   };
-  // Items that arrive while the first answer of a node is still awaited make no frame.
+  // Items that arrive before every node's first answer make no frame.
   const early = Math.ceil(context.options.timeout / Math.max(250, options.every));
   const followed = await follow(context, {
     kind: 'top',
@@ -59,7 +59,7 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
     onOpen: (streams) => {
       const opened = streams.map(({ node }) => node);
       for (const node of options.nodes) if (!opened.includes(node)) model = withLost(model, node, 'silent');
-      // One may be lost before the last one has answered.
+      // A node may be lost before the last one has answered.
       awaited = opened.filter((node) => !model.lost.has(node));
       print();
     },

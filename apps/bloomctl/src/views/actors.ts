@@ -4,7 +4,7 @@ import { type Cell, type Column, table } from '../text/table.js';
 import { age, counted, millis, short, shortNode } from '../text/units.js';
 
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
-/** Answer of one node. */
+/** Answer from one node. */
 export type ActorsOf = AnswerOf<'actors'> & { readonly node: string };
 
 const FIGURES: readonly Column[] = [
@@ -103,7 +103,7 @@ function grow(lines: readonly ActorLine[]): Branch[] {
   return top;
 }
 
-/** Returns the closest ancestor in the answer of a parent that is not in it. */
+/** Returns the closest ancestor in the answer for a parent that is missing there. */
 function guessParent(path: string, known: ReadonlyMap<string, ActorLine>): string | null {
   for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
     if (known.has(path.slice(0, at))) return path.slice(0, at);

@@ -56,7 +56,7 @@ export function nodesView({ nodes, unreachable }: Nodes, asked: string, screen: 
   ];
 }
 
-/** What each member speaks, where they are not of one release. */
+/** Returns what each member speaks if their releases differ. */
 function mixed(nodes: Nodes['nodes']): string[] {
   const spoken = ({ version, protocols: { min, max } = { min: 1, max: 1 } }: Nodes['nodes'][number]): string =>
     `${printable(version)} speaks protocol ${min === max ? min : `${min} to ${max}`}`;
@@ -84,7 +84,7 @@ export function drainView(node: string, drain: Drain, now: number, screen: Scree
   ];
 }
 
-/** Short names if they are unique, or else numbers, which the rows explain. */
+/** Returns short names if they are unique, otherwise numbers that the rows explain. */
 function labels(names: readonly string[]): string[] {
   const short = names.map(alive);
   return new Set(short).size === names.length ? short : names.map((_, i) => String(i + 1));

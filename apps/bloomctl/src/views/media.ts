@@ -101,7 +101,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
   ];
 }
 
-/** Returns the settings that are set. */
+/** Returns the settings that have a value. */
 function settings(config: unknown): string {
   const set = Object.entries(config ?? {}).filter(([key, value]) => value !== null && key !== 'roomId');
   return set.map(([key, value]) => `${key} ${compact(value)}`).join(', ');

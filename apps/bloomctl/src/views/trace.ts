@@ -2,7 +2,7 @@ import type { AnswerOf, ItemOf, StreamEnd } from '@bloom/inspection';
 import { cutFront, cutTo, pad, paint, printable, type Screen, widthOf } from '../text/style.js';
 import { alive, shortNode, span, timeOfDay } from '../text/units.js';
 
-/** `{id:"t7",kind:"video"}`; `–` for nothing. */
+/** `{id:"t7",kind:"video"}`; `–` for no value. */
 export function compact(value: unknown): string {
   if (value === undefined || value === null) return '–';
   if (Array.isArray(value)) return `[${value.map(compact).join(',')}]`;
@@ -12,17 +12,17 @@ export function compact(value: unknown): string {
   return `{${entries.map(([key, field]) => `${/^[\w$]+$/.test(key) ? key : JSON.stringify(key)}:${compact(field)}`).join(',')}}`;
 }
 
-/** Widths of the parts of a line. The payload takes the rest, and is dropped first. */
+/** Widths of a line's parts. The payload takes the rest and is dropped first. */
 const WIDE = { who: 28, other: 18, type: 18, payload: 30 };
 const NARROW = { who: 16, other: 13, type: 15, payload: 0 };
-/** Time, arrow, and the blanks between the parts. */
+/** Width of time, arrow, and the blanks between the parts. */
 const FIXED = 12 + 2 + 3 + 1 + 1;
 
-/** Returns the lines of an item; with `several` they name the actor. */
+/** Returns the lines of an item. With `several`, they name the actor. */
 export function traceView(item: ItemOf<'trace'>, several: boolean, screen: Screen): string[] {
   const { at, direction, other, type, payload, durationMs, failed, req, actor, node } = item;
   const columns = screen.width < 120 ? NARROW : WIDE;
-  // Without a width nothing is cut.
+  // Without a screen width, nothing is cut.
   const free = screen.width - FIXED - (several ? columns.who + 1 : 0) - columns.other - columns.type;
   const part = (text: string, width: number): string =>
     pad(Number.isFinite(free) ? cutFront(printable(text), width) : printable(text), width);
@@ -76,7 +76,7 @@ export function summaryView({ reason, items, limit, dropped, costMs, message }: 
   return `${ENDS[reason]}${why} (${of}). ${dropped} dropped${cost}.`;
 }
 
-/** Returns one request hop by hop. */
+/** Returns one request, hop by hop. */
 export function pathView({ id, hops, unreachable }: AnswerOf<'path'>, screen: Screen): string[] {
   if (hops.length === 0) return [`no node remembers a request ${printable(id)}.`];
   const times = hops.map(({ offsetMs }) => offsetMs.toFixed(1));

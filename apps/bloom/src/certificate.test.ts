@@ -27,7 +27,7 @@ async function write(): Promise<DtlsCertificate> {
   return certificate;
 }
 
-/** Returns the fingerprint of the certificate on that port. */
+/** Returns the fingerprint of the certificate on this port. */
 async function shown(port: number): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   await once(socket, 'secureConnect');
@@ -48,7 +48,7 @@ async function withTls() {
   return { node, turn };
 }
 
-test('a node shows a new certificate on its HTTPS listener and for TURN over TLS', async () => {
+test('a node presents a new certificate on its HTTPS listener and for TURN over TLS', async () => {
   const first = await write();
   const { node, turn } = await withTls();
   const ports = [node.settings.http.port, turn];
@@ -59,7 +59,7 @@ test('a node shows a new certificate on its HTTPS listener and for TURN over TLS
   await node.dispose();
 });
 
-test('a client cannot make TURN over TLS repeat the handshake', async () => {
+test('a client cannot make TURN over TLS renegotiate', async () => {
   await write();
   const { node, turn } = await withTls();
   const client = connect({ port: turn, host: '127.0.0.1', rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
@@ -80,7 +80,7 @@ function load(): TlsSettings {
   return tls;
 }
 
-test('a changed file is noticed', async () => {
+test('a changed file is detected', async () => {
   await write();
   const certificate = new Certificate({ tls: load(), log: silentLog, pollMs: 20 });
   const { context } = certificate;
@@ -89,7 +89,7 @@ test('a changed file is noticed', async () => {
   certificate.close();
 });
 
-test('files that do not fit together are not used, and a line of the log says why', async () => {
+test('files that do not match are not used, and a log line says why', async () => {
   await write();
   const lines: string[] = [];
   const certificate = new Certificate({ tls: load(), log: createLogger({ sink: (line) => lines.push(line) }) });

@@ -22,14 +22,14 @@ describe('a node that joins a cluster', () => {
   });
   afterAll(() => mapper.close());
 
-  test('starts while no resolver answers', async () => {
+  test('starts even if no resolver answers', async () => {
     const dns = { JF_DIST_STRATEGY_NAME: 'DNS', JF_DIST_QUERY: 'sfu.internal' };
     const node = await startTestNode({ ...env('alone', ''), ...dns }, { resolve4: () => new Promise(() => {}) });
     expect((await node.request('POST', '/room', {})).status).toBe(201);
     await node.dispose();
   });
 
-  test('names the variables of what keeps it out', async () => {
+  test('names the variables of the settings that keep it out', async () => {
     const first = await startTestNode(env('taken', ''));
     await expect(startTestNode(env('taken', ''))).rejects.toMatchObject({
       message: 'a node called taken is registered on this machine already (JF_DIST_NODE_NAME)',
@@ -53,12 +53,12 @@ describe('a node that joins a cluster', () => {
     expect(await links()).toEqual(['bloom_cluster_link_up{node="leaves@127.0.0.1"} 1']);
     await leaves.dispose();
     await until(() => stays.cluster?.node.nodes().length === 0);
-    // A link that is 0 for two minutes is the alert of a split.
+    // A link that is 0 for two minutes raises the alert for a split.
     expect(await links()).toEqual([]);
     await stays.dispose();
   });
 
-  test('is given no room before its clients can reach it', async () => {
+  test('receives no room before its clients can reach it', async () => {
     const port = await freeTcpPort();
     const member = await startTestNode(env('member', 'newcomer@127.0.0.1'));
     const { placement } = (member.cluster as NonNullable<typeof member.cluster>).rooms;

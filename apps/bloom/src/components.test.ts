@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { startTestNode, type Answer, type TestNode } from './testing/test-node.js';
 
-// Real sockets, on a machine that is busy with other tests.
+// Real sockets, on a machine that other tests keep busy.
 jest.setTimeout(30_000);
 
 let node: TestNode;
@@ -14,7 +14,7 @@ const s3 = { accessKeyId: 'id', secretAccessKey: 'secret', region: 'eu', bucket:
 const add = (roomId: string, type: string, options?: unknown): Promise<Answer> =>
   node.request('POST', `/room/${roomId}/component`, { type, options });
 
-/** A file of the SDKs' tests: nothing in it, which is enough to be created. */
+/** A file from the SDKs' tests: empty, which is enough to create a component. */
 async function source(name: string, bytes = Buffer.alloc(0)): Promise<void> {
   const directory = join(node.settings.resourcesPath, 'file_component_sources');
   await mkdir(directory, { recursive: true });
@@ -65,7 +65,7 @@ describe('a file component over HTTP', () => {
     expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
   });
 
-  test('has announced its track before the room is deleted, however soon that is', async () => {
+  test('announces its track before the room is deleted, however soon that is', async () => {
     node = await startTestNode();
     await source('video.h264', Buffer.alloc(100_000, 1));
     const server = await node.serverSocket();
@@ -85,7 +85,7 @@ describe('a file component over HTTP', () => {
     expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
   });
 
-  test('that cannot be played crashes alone, and says so after its track is gone', async () => {
+  test('crashes alone if its file cannot be played, and is reported after its track has gone', async () => {
     node = await startTestNode();
     await source('audio.ogg', Buffer.from('no music'));
     const server = await node.serverSocket();
@@ -130,7 +130,7 @@ describe('a recording component over HTTP', () => {
     expect(status).toBe(201);
     expect(body.data).toMatchObject({ type: 'recording', properties: { subscribeMode: 'manual' }, tracks: [] });
     expect(Object.keys(body.data.properties)).toEqual(['subscribeMode']);
-    // And the limit, too.
+    // The limit is also checked before the options.
     expect(await ask('garbage')).toEqual([400, `Reached recording components limit for component in room ${roomId}`]);
     const path = `/room/${roomId}/component/${body.data.id}`;
     expect(await node.request('POST', `${path}/subscribe`, { origins: ['nobody'] })).toEqual({
@@ -169,7 +169,7 @@ describe('a recording component over HTTP', () => {
     expect((await add(roomId, 'recording')).status).toBe(201);
   });
 
-  test('is refused where it is switched off, and the room lives on', async () => {
+  test('is refused where recording is off, and the room survives', async () => {
     node = await startTestNode({ JF_RECORDING_USED: 'false' });
     const roomId = await node.createRoom({ videoCodec: 'h264' });
     expect(refusal(await add(roomId, 'recording', { credentials: s3 }))).toEqual([
@@ -179,7 +179,7 @@ describe('a recording component over HTTP', () => {
     expect((await node.request('GET', `/room/${roomId}`)).status).toBe(200);
   });
 
-  test('records what a file plays, and leaves it on the disk while the store is down', async () => {
+  test('records what a file plays, and leaves it on disk while the store is down', async () => {
     node = await startTestNode({ JF_S3_ENDPOINT: 'http://127.0.0.1:1' });
     await source('audio.ogg', await readFile(new URL('./testing/tone.ogg', import.meta.url)));
     const roomId = await node.createRoom({ videoCodec: 'h264' });

@@ -2,26 +2,26 @@ import { describe, expect, test } from '@jest/globals';
 import { createLogger } from '@bloom/log';
 import { connectionLimits } from './descriptors.js';
 
-describe('the limits on connections', () => {
+describe('connection limits', () => {
   const limitsWith = (files: number, open = 56) => {
     const log = createLogger({ sink: () => undefined });
     return { limits: connectionLimits(log, { files, open }), events: log.recent.last().map(({ event }) => event) };
   };
 
-  test('are the documented ones where the system allows enough files', () => {
+  test('are the documented ones if the system allows enough files', () => {
     const documented = { limits: { http: undefined, relay: undefined }, events: [] };
     for (const files of [32_768, 1_048_576, Number.POSITIVE_INFINITY]) expect(limitsWith(files)).toEqual(documented);
   });
 
-  test('leave a third of few descriptors to media and files, and one line says so', () => {
+  test('leave a third of scarce descriptors to media and files, and log one line', () => {
     expect(limitsWith(256)).toEqual({ limits: { http: 100, relay: 20 }, events: ['node.few_descriptors'] });
   });
 
-  test('are lower without a line where that hardly matters', () => {
+  test('are lowered without a log line if that hardly matters', () => {
     expect(limitsWith(20_056)).toEqual({ limits: { http: 10_000, relay: 2_000 }, events: [] });
   });
 
-  test('are one connection at least', () => {
+  test('allow at least one connection', () => {
     expect(limitsWith(32, 64).limits).toEqual({ http: 1, relay: 1 });
   });
 

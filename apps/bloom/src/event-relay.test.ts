@@ -10,7 +10,7 @@ let member: ActorRef<MemberProtocol>;
 let relay: EventRelay;
 let bus: NotificationBus;
 let wanted: boolean;
-/** What arrived at the member. */
+/** Events that reached the member. */
 let arrived: object[];
 
 type MemberProtocol = Record<'interest' | 'notification' | 'metrics', (message: object) => void>;
@@ -39,7 +39,7 @@ afterEach(async () => {
 const declare = (node: string): void =>
   void system.cast('events_node', { type: 'interest', node, metrics: true } as never);
 
-test('a member is interested until it is gone', async () => {
+test('a member stays interested until it leaves', async () => {
   declare('b@x');
   await system.idle();
   expect(relay.metricsWanted).toBe(true);
@@ -48,7 +48,7 @@ test('a member is interested until it is gone', async () => {
   expect(relay.metricsWanted).toBe(false);
 });
 
-test('malformed messages of a member do not end the relay', async () => {
+test('malformed messages from a member do not stop the relay', async () => {
   for (let i = 0; i < 10; i += 1) {
     system.cast('events_node', { type: 'metrics', report: '{' } as never);
     await system.idle();
@@ -56,7 +56,7 @@ test('malformed messages of a member do not end the relay', async () => {
   expect(system.whereis('events_node')).toBeDefined();
 });
 
-test('a member that goes while its interest waits for its turn is not', async () => {
+test('a member that leaves before its interest is handled does not count as interested', async () => {
   declare('b@x');
   members = [];
   relay.memberLeft('b@x');
@@ -65,13 +65,13 @@ test('a member that goes while its interest waits for its turn is not', async ()
 });
 
 const created = (roomId: string) => expect.objectContaining({ notification: { type: 'roomCreated', roomId } });
-/** The member takes two messages, and no more until the returned function is called: as over a full link. */
+/** Lets the member take two messages, and no more until the returned function is called, as if its link were full. */
 function fill(): () => void {
   system.suspend(member);
   return () => system.resume(member);
 }
 
-test('events that a full link does not take follow in order, before any later one', async () => {
+test('events that a full link refuses follow in order, before any later one', async () => {
   const empty = fill();
   for (const roomId of ['1', '2', '3', '4', '5']) bus.publish({ type: 'roomCreated', roomId });
   empty();
@@ -87,7 +87,7 @@ test('events that a full link does not take follow in order, before any later on
   expect(arrived.at(-1)).toEqual(created('7'));
 });
 
-test('the oldest events are given up when 10,000 wait, and all of them when their member is gone', async () => {
+test('the oldest events are dropped when 10,000 wait, and all of them when their member leaves', async () => {
   const empty = fill();
   for (let i = 0; i <= 10_002; i += 1) bus.publish({ type: 'roomCreated', roomId: `${i}` });
   empty();
@@ -119,7 +119,7 @@ test('the interest is sent when it changes, and repeated while it lasts', async 
   expect(arrived.at(-1)).toMatchObject({ metrics: false, data: false });
 });
 
-test('a report travels as text to a member that takes it, and as it was to one of an earlier version', async () => {
+test('a report travels as text to a member that accepts it, and unchanged to an earlier version', async () => {
   const report = { 'room_id=kitchen': { 'endpoint_id=ann': { 'endpoint.metadata': [1, 2] } } };
   const published: unknown[] = [];
   bus.subscribe((envelope) => {
@@ -134,7 +134,7 @@ test('a report travels as text to a member that takes it, and as it was to one o
   await system.idle();
   expect(arrived).toMatchObject([{ report }, { report: JSON.stringify(report) }]);
   for (const message of arrived as { report: unknown }[]) {
-    // Text is read at the border, before the actor.
+    // Text is parsed at the border, before it reaches the actor.
     const { report: sent } = message;
     system.cast('events_node', {
       ...message,

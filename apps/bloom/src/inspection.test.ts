@@ -21,7 +21,7 @@ const hasErlang = ((): boolean => {
   }
 })();
 
-test('a node without a cluster answers the tools of its user, and listens on no further port', async () => {
+test("a node without a cluster answers its user's tools, and listens on no further port", async () => {
   const node = await startTestNode({}, { log: createLogger({ sink: () => {} }) });
   const folder = join(node.settings.resourcesPath, 'run');
   const [file = ''] = readdirSync(folder);
@@ -55,7 +55,7 @@ test('a node without a cluster answers the tools of its user, and listens on no 
   await node.dispose();
 });
 
-test('the HTTP API shows the node, its log without secrets, the placement of a room and the rates of a peer', async () => {
+test("the HTTP API shows the node, its log without secrets, a room's placement and a peer's rates", async () => {
   const lines = createLogger({ sink: () => {} });
   const node = await startTestNode({ JF_SERVER_API_TOKEN: 'a-token-of-the-api' }, { log: lines });
   const roomId = await node.createRoom();
@@ -85,15 +85,16 @@ test('the HTTP API shows the node, its log without secrets, the placement of a r
   await node.dispose();
 });
 
-test('a node that answers no tools opens no socket and shows nothing', async () => {
+test('a node with inspection off opens no socket and shows nothing', async () => {
   const node = await startTestNode({ JF_INSPECTION: 'off' });
   const { status, body } = await node.request('GET', '/cluster');
-  expect([status, body.errors]).toEqual([503, expect.stringContaining('JF_INSPECTION=off')]);
+  expect(status).toBe(503);
+  expect(body.errors).toEqual(expect.stringContaining('JF_INSPECTION=off'));
   expect(existsSync(join(node.settings.resourcesPath, 'run'))).toBe(false);
   await node.dispose();
 });
 
-describe('a running node', () => {
+describe('inspection of a running node', () => {
   let mapper: PortMapperServer;
   let node: TestNode;
 
@@ -142,7 +143,7 @@ describe('a running node', () => {
     }
   };
 
-  test('answers a tool, and nobody notices', async () => {
+  test('answers a tool without disturbing the node', async () => {
     const roomId = await node.createRoom();
     const peer = await node.addPeer(roomId);
     await withTool('watched@127.0.0.1', async (client) => {
@@ -167,7 +168,7 @@ describe('a running node', () => {
     await node.request('DELETE', `/room/${roomId}`);
   });
 
-  test('is shown by the HTTP API of another node, which is drained from here in production too', async () => {
+  test('shows and drains a node through the HTTP API of another one, even in production', async () => {
     const other = await start('west', { JF_DIST_NODES: 'watched@127.0.0.1', JF_INSPECTION: 'read' });
     try {
       await other.cluster?.node.connect('watched@127.0.0.1');
@@ -188,7 +189,8 @@ describe('a running node', () => {
       const { body: log } = await other.request('GET', '/cluster/logs?node=watched@127.0.0.1&limit=1');
       expect(log.data).toMatchObject([{ node: 'watched@127.0.0.1' }]);
       const stats = await other.request('GET', `/room/${roomId}/peer/${peer.id}/stats`);
-      expect([stats.status, stats.body.data?.id]).toEqual([200, peer.id]);
+      expect(stats.status).toBe(200);
+      expect(stats.body.data?.id).toBe(peer.id);
 
       const drained = await node.request('POST', '/node/drain?node=west@127.0.0.1');
       expect(drained.body.data).toMatchObject({ draining: true });
@@ -200,7 +202,7 @@ describe('a running node', () => {
     }
   });
 
-  test('keeps quiet when it is told to', async () => {
+  test('stays silent when it is switched off', async () => {
     const quiet = await start('quiet', { JF_INSPECTION: 'off' });
     await expect(withTool('quiet@127.0.0.1', (client) => client.ask('hello', {}))).rejects.toMatchObject({
       code: 'OFF',
@@ -208,7 +210,7 @@ describe('a running node', () => {
     await quiet.dispose();
   });
 
-  /** Prints each expression's value in a line of its own. */
+  /** Prints the value of each expression on a separate line. */
   const shell = async (expressions: readonly string[]): Promise<string[]> => {
     const show = expressions.map((expression) => `io:format("~0tp~n", [${expression}])`).join(', ');
     const name = [
@@ -230,7 +232,7 @@ describe('a running node', () => {
     });
   };
 
-  (hasErlang ? test : test.skip)('answers an Erlang shell the same, for reading [needs erlang]', async () => {
+  (hasErlang ? test : test.skip)('gives an Erlang shell the same answers, read-only [needs erlang]', async () => {
     await node.request('POST', '/room', { roomId: 'kitchen' });
     const call = (fun: string, ...args: string[]): string =>
       `rpc:call('watched@127.0.0.1', bloom, ${fun}, [${args.join(', ')}])`;

@@ -1,4 +1,4 @@
-/** The process around a node: what it prints, how it ends. Runs the built program. */
+/** The process around a node: what it prints and how it ends. Runs the built program. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -14,15 +14,15 @@ import { PortMapperServer } from '@bloom/port-mapper';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 
-// Processes start slowly on a machine that is busy with other tests.
+// Processes start slowly on a machine that other tests keep busy.
 jest.setTimeout(60_000);
 
 interface Program {
   child: ChildProcess;
   output: () => string;
-  /** Resolves when the output holds the text. */
+  /** Resolves when the output contains the text. */
   says: (text: string) => Promise<void>;
-  /** Exit code, or the signal that ended it. */
+  /** Exit code, or the signal that ended the process. */
   exited: Promise<number | string>;
 }
 
@@ -82,7 +82,7 @@ function run(env: Record<string, string>, args: string[] = [], flags: string[] =
   return program;
 }
 
-test('what a node writes is closed to other users of the machine, and to its group as the umask says', async () => {
+test('files of a node are closed to other users of the machine, and follow the umask for its group', async () => {
   for (const [umask, mode] of [
     [0o022, 0o750],
     [0o077, 0o700],
@@ -105,7 +105,7 @@ test('what a node writes is closed to other users of the machine, and to its gro
 });
 
 describe('a node without settings', () => {
-  test('says what to do next, does it, and ends with 0 on SIGTERM', async () => {
+  test('prints working next steps, and exits with 0 on SIGTERM', async () => {
     const program = run(ports);
     const url = `http://127.0.0.1:${ports['JF_PORT']}`;
     await program.says(`curl -X POST -H "Authorization: Bearer development" ${url}/room`);
@@ -121,7 +121,7 @@ describe('a node without settings', () => {
 });
 
 describe('signals', () => {
-  test('the second one ends a draining node at once', async () => {
+  test('a second signal ends a draining node immediately', async () => {
     const program = run({ ...ports, JF_DRAIN_TIMEOUT: '600' });
     await program.says('The API is described at');
     const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
@@ -134,7 +134,7 @@ describe('signals', () => {
     expect(program.output()).not.toContain('node.closed');
   });
 
-  test('one that arrives twice, sent to a group of processes, closes in order', async () => {
+  test('a signal that arrives twice, because it was sent to a process group, closes in order', async () => {
     const program = run({ ...ports, JF_DRAIN_TIMEOUT: '1' });
     await program.says('The API is described at');
     const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
@@ -149,8 +149,8 @@ describe('signals', () => {
 });
 
 describe('a signal while the node starts', () => {
-  test('closes it in order once it is up', async () => {
-    // A setting with a warning: said before the node starts.
+  test('closes the node in order once it is up', async () => {
+    // A setting with a warning, which is logged before the node starts.
     const program = run({ ...ports, JF_LOG_LEVEL: 'x' });
     await program.says('info is used');
     program.child.kill('SIGTERM');
@@ -172,7 +172,7 @@ describe('a terminal that is closed', () => {
   });
 });
 
-test('every line is JSON where the log is, warnings of Node.js included', async () => {
+test('with JSON logging every line is JSON, including Node.js warnings', async () => {
   const warn = 'data:text/javascript,process.on("SIGUSR2", () => process.emitWarning("an odd thing"))';
   const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true' }, [], ['--import', warn]);
   await program.says('metrics');
@@ -189,7 +189,7 @@ test('every line is JSON where the log is, warnings of Node.js included', async 
 });
 
 describe('a node that cannot start', () => {
-  test('says so in JSON where the log is JSON', async () => {
+  test('reports the failure in JSON if it logs in JSON', async () => {
     const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true', JF_METRICS_PORT: 'x' });
     expect(await program.exited).toBe(78);
     expect(JSON.parse(program.output())).toMatchObject({
@@ -199,21 +199,21 @@ describe('a node that cannot start', () => {
     });
   });
 
-  test('names the setting at fault and its value', async () => {
+  test('names the faulty setting and its value', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: '65536' });
 
     expect(await program.exited).toBe(78);
     expect(program.output()).toMatch(/JF_METRICS_PORT.*65536/);
   });
 
-  test('needs a token in production', async () => {
+  test('requires a token in production', async () => {
     const program = run({ ...ports, NODE_ENV: 'production' });
 
     expect(await program.exited).toBe(78);
     expect(program.output()).toContain('JF_SERVER_API_TOKEN');
   });
 
-  test('ends with 78 where no member speaks its protocol, and the member that was there goes on', async () => {
+  test('exits with 78 if no member speaks its protocol, and leaves the existing member running', async () => {
     const mapper = await PortMapperServer.start({ port: 0, log: silentLog });
     const member = await DistributionNode.start({
       name: 'newer@127.0.0.1',
@@ -246,7 +246,7 @@ describe('a node that cannot start', () => {
     }
   });
 
-  test('names the port that somebody else has', async () => {
+  test('names the port that another program holds', async () => {
     const other = createServer().listen(Number(ports['JF_PORT']), '127.0.0.1');
     await once(other, 'listening');
     try {
@@ -270,12 +270,12 @@ describe('--print-config', () => {
   });
 });
 
-/** A flag for a program that does this when it gets SIGUSR2. */
+/** A flag for a program that runs this code on SIGUSR2. */
 function onUsr2(code: string): string[] {
   return ['--import', `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${code} })`)}`];
 }
 
-describe('faults that nobody handles', () => {
+describe('unhandled faults', () => {
   test.each([
     ['Promise.reject(new Error("boom"))', 'process.unhandled_rejection', /boom.*\n +Error: boom\n +at /s],
     ['setTimeout(() => { throw new Error("boom"); })', 'process.uncaught_exception', /boom.*\n +Error: boom\n +at /s],
@@ -291,7 +291,7 @@ describe('faults that nobody handles', () => {
     expect(program.output()).toMatch(words);
   });
 
-  test('an end that nobody gave a reason for is told with its code', async () => {
+  test('an exit without a given reason is logged with its code', async () => {
     const program = run(ports, [], onUsr2('process.exit(7)'));
     await program.says('The API is described at');
     program.child.kill('SIGUSR2');
@@ -300,7 +300,7 @@ describe('faults that nobody handles', () => {
     expect(program.output()).toContain('[error] process.exit code=7');
   });
 
-  test('a node that is told that nothing keeps it running has failed, and says so', async () => {
+  test('a node exits with an error when the event loop drains', async () => {
     const program = run(ports, [], onUsr2('process.emit("beforeExit", 0)'));
     await program.says('The API is described at');
     program.child.kill('SIGUSR2');
@@ -310,8 +310,8 @@ describe('faults that nobody handles', () => {
   });
 });
 
-describe('output that nobody reads any more', () => {
-  test('costs lines of the log and not the node', async () => {
+describe('a closed output pipe', () => {
+  test('costs only log lines, not the node', async () => {
     const program = run({ ...ports, JF_LOG_LEVEL: 'debug' });
     await program.says('The API is described at');
     for (const stream of [program.child.stdout, program.child.stderr]) stream?.destroy();
@@ -320,7 +320,7 @@ describe('output that nobody reads any more', () => {
       return (await fetch(`http://127.0.0.1:${ports['JF_PORT']}/health`, { headers })).status;
     };
 
-    // Each request is a line at this level.
+    // Each request logs a line at this level.
     for (let request = 0; request < 5; request += 1) expect(await health()).toBe(200);
     program.child.kill('SIGTERM');
     expect(await program.exited).toBe(0);

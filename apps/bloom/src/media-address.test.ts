@@ -28,7 +28,7 @@ function answerTo(request: Buffer, seen: number[]): Buffer {
   return answer;
 }
 
-/** A STUN server that loses the first request and sees 203.0.113.9 (RFC 8489 section 14.2). */
+/** A STUN server that ignores the first request and sees 203.0.113.9 (RFC 8489 section 14.2). */
 async function stunServer(): Promise<number> {
   const [server, liar] = [createSocket('udp4'), createSocket('udp4')];
   servers.push(server, liar);
@@ -38,7 +38,7 @@ async function stunServer(): Promise<number> {
     requests += 1;
     if (requests === 1) {
       server.send('garbage', port, from);
-      // Somebody else knows the question, and is faster.
+      // An attacker knows the request and answers first.
       liar.send(answerTo(request, [198, 51, 100, 66]), port, from);
       return;
     }
@@ -49,7 +49,7 @@ async function stunServer(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('an address stays as it is', async () => {
+test('a literal address is left unchanged', async () => {
   expect(await address({ JF_WEBRTC_TURN_IP: '203.0.113.7' })).toBe('203.0.113.7');
   expect(await address({ JF_WEBRTC_USED: 'false', JF_WEBRTC_TURN_IP: 'auto' })).toBeUndefined();
 });
@@ -62,12 +62,12 @@ test('a host name is resolved', async () => {
   });
 });
 
-test('auto is the address that the STUN server sees', async () => {
+test('`auto` becomes the address that the STUN server sees', async () => {
   const port = await stunServer();
   expect(await address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: `localhost:${port}` })).toBe('203.0.113.9');
 });
 
-test('a STUN server without address fails the start', async () => {
+test('a STUN server that returns no address fails the start', async () => {
   await expect(address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: 'nowhere.invalid' })).rejects.toMatchObject({
     variable: 'JF_STUN_SERVER',
   });

@@ -3,7 +3,7 @@ import { Metrics } from '@bloom/metrics';
 import { emptyEngineStats } from '@bloom/sfu';
 import { MediaTraffic } from './media.js';
 
-test('counters of traffic grow with the totals of the engine, also when a replaced worker starts at zero again', async () => {
+test("traffic counters grow with the engine's totals, even when a replaced worker starts at zero again", async () => {
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
   const totals = emptyEngineStats();
   const traffic = new MediaTraffic({ stats: async () => structuredClone(totals) }, metrics);

@@ -25,7 +25,7 @@ import { startTestNode, type TestNode } from './testing/test-node.js';
 const COOKIE = 'a_cookie_for_the_tests_of_members';
 const NODE = 'a@127.0.0.1';
 const NAMES = ['rooms', 'rooms_node', 'files_node', 'events_node', 'inspection', 'rex', 'net_kernel', 'bloom_mesh'];
-/** Without those that end a room or a websocket when they are well-formed. */
+/** Excludes those that end a room or a websocket when well-formed. */
 const TYPES = `
   create load reserve withdraw claim unclaim snapshot announce roomRef listRooms viewRoom open read recordings startOf
   startsOf began notification metrics data interest ask subscribe unsubscribe getRoom updateRoom addPeer updatePeer
@@ -50,7 +50,7 @@ type Door = {
   attach: (message: Attach) => { result: string; peer?: ActorRef<Door>; by?: ActorRef<Door> };
   roomRef: (message: { roomId: string }) => ActorRef<Door>;
 };
-/** What this test asks in good order, to get at the pids. */
+/** Well-formed requests of this test, used to obtain pids. */
 const DOOR: Shapes<Door> = {
   attach: takes(
     { socket: actor(() => DOOR), peerId: text(), client: text(), replaces: unchecked<null>() },
@@ -62,7 +62,7 @@ const DOOR: Shapes<Door> = {
   ),
 };
 
-describe('a node that gets anything from a member', () => {
+describe('a node that receives anything from a member', () => {
   let mapper: PortMapperServer;
   let node: TestNode;
   let system: ActorSystem;
@@ -136,7 +136,7 @@ describe('a node that gets anything from a member', () => {
   const messages = (to: string): Term[] =>
     ['deleteRooms', 'close', 'removePeer', ...TYPES].map((type) => ({ type, [to]: 1 }));
 
-  test('takes every message without its fields', async () => {
+  test('refuses every message without its fields', async () => {
     for (const [what, to] of Object.entries(targets)) {
       for (const message of messages(what)) {
         rogue.send(to, tuple(atom('$gen_cast'), message), { from: self });
@@ -147,7 +147,7 @@ describe('a node that gets anything from a member', () => {
     await expectUnharmed();
   });
 
-  test('ends no room, service or peer by an exit signal, nor by the end of a link', async () => {
+  test('ends no room, service or peer on an exit signal or the end of a link', async () => {
     const pids = Object.values(targets).filter((to) => to instanceof Pid);
     const [room, peer] = pids as [Pid, Pid];
     for (const to of [room, peer]) {
@@ -161,7 +161,7 @@ describe('a node that gets anything from a member', () => {
     await expectUnharmed();
   });
 
-  test('takes no field for its own that a message does not have', async () => {
+  test('ignores fields that a message does not have', async () => {
     const changes = { maxPeers: 30, roomId: 'two', videoCodec: self };
     send(targets['the room'] as Pid, 'cast', { type: 'updateRoom', changes });
     await until(async () => (await node.request('GET', '/room/one')).body.data.config.maxPeers === 30);
@@ -223,7 +223,7 @@ describe('a node that gets anything from a member', () => {
     await expectUnharmed();
   }, 600_000);
 
-  (hasErlang ? test : test.skip)('survives what an Erlang shell sends [needs erlang]', async () => {
+  (hasErlang ? test : test.skip)('survives anything an Erlang shell sends [needs erlang]', async () => {
     const erl = await Erlang.start('shell@127.0.0.1', mapper);
     try {
       await erl.eval(`erlang:set_cookie('${NODE}', '${COOKIE}')`);
@@ -249,10 +249,10 @@ describe('a node that gets anything from a member', () => {
     }
   });
 
-  test('is not ready while a service fails again and again, and is afterwards', async () => {
+  test('is not ready while a service keeps failing, and is ready afterwards', async () => {
     const tool = new InspectionClient({ system, remote, asked: NODE, tool: 'a test' });
     const ready = async () => (await fetch(`${node.url}/health/ready`)).json() as Promise<{ status: string }>;
-    // Three restarts are at once, the next one has to wait for a second.
+    // Three restarts are immediate; the next one waits for a second.
     for (let i = 0; i < 4; i += 1) await tool.ask('kill', { id: 'events_node', reason: 'for a test' });
     expect(await ready()).toEqual({ status: 'DOWN', reason: 'service_failed' });
     await until(async () => (await ready()).status === 'UP');
@@ -270,7 +270,7 @@ describe('a node that gets anything from a member', () => {
     rogue.send(to, (forms[how] as () => Term)(), { from: self });
   }
 
-  /** Everything that was sent before has arrived, and was handled. */
+  /** Resolves when everything sent before has arrived and been handled. */
   async function answered(): Promise<void> {
     const names = remote.remote(NODE, 'rooms_node', DOOR);
     await system.call(names, { type: 'roomRef', roomId: 'one' });

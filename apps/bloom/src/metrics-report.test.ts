@@ -51,7 +51,7 @@ test('a room without a connected peer is not in the report', () => {
   expect(metricsReport([{ roomId: 'r', peers: [], media: { roomId: 'r', transports: [transport] } }])).toEqual({});
 });
 
-test('every stream of a peer is listed under its track, the encodings of simulcast each by itself', () => {
+test('every stream of a peer is listed under its track, with each simulcast encoding separate', () => {
   const ann = {
     peerId: 'ann',
     metadata: null,

@@ -5,7 +5,7 @@ import { createLogger } from '@bloom/log';
 import { decodeServerMessage } from '@bloom/protocol';
 import { startTestNode, type TestNode } from './testing/test-node.js';
 
-// Real sockets, on a machine that is busy with other tests.
+// Real sockets, on a machine that other tests keep busy.
 jest.setTimeout(30_000);
 
 let node: TestNode;
@@ -13,7 +13,7 @@ let node: TestNode;
 afterEach(() => node.dispose());
 
 describe('a node', () => {
-  test('takes a peer from its creation to the end of its room, and everybody hears of it in order', async () => {
+  test('handles a peer from its creation to the end of its room, and reports each step in order', async () => {
     node = await startTestNode();
     const server = await node.serverSocket();
     const roomId = await node.createRoom({ roomId: 'kitchen', maxPeers: 2 });
@@ -41,7 +41,7 @@ describe('a node', () => {
     expect((await node.request('GET', '/room/kitchen')).status).toBe(404);
   });
 
-  test('lets peers of one room see each other, and those of another not', async () => {
+  test('shows peers in one room to each other, but not to peers in another room', async () => {
     node = await startTestNode();
     const [kitchen, garden] = [await node.createRoom(), await node.createRoom()];
     const join = async (roomId: string, name: string) => {
@@ -74,7 +74,7 @@ describe('a node', () => {
     expect((await ann.client.next('endpointRemoved')).data).toEqual({ id: bob.id });
   });
 
-  test('a client that sends an offer beyond repair loses its own place, and only that', async () => {
+  test('removes only the client that sends an irreparable offer', async () => {
     node = await startTestNode();
     const server = await node.serverSocket();
     const roomId = await node.createRoom();
@@ -123,7 +123,7 @@ describe('a node', () => {
     expect(await attempt(ann.token)).toBe('1000 room not found');
   });
 
-  test('answers as a node without cluster: health, metrics with its load, unknown paths', async () => {
+  test('answers as a node without a cluster: health, metrics with its load, unknown paths', async () => {
     node = await startTestNode({ JF_GIT_COMMIT: 'abc1234' });
     await node.createRoom({ roomId: 'kitchen' });
     await node.addPeer('kitchen');
@@ -155,7 +155,7 @@ describe('a node', () => {
     expect(await server.until(seen)).toMatchObject({ metrics: { [`room_id=${roomId}`]: {} } });
   });
 
-  test('turns pages of other hosts away from its websockets when told to', async () => {
+  test('refuses websockets from pages of other hosts if configured to', async () => {
     node = await startTestNode({ JF_CHECK_ORIGIN: 'true', JF_HOST: 'sfu.example' });
 
     await expect(node.peerSocket({ origin: 'https://evil.example' })).rejects.toThrow('403');
@@ -163,7 +163,7 @@ describe('a node', () => {
     expect(client.socket.readyState).toBe(client.socket.OPEN);
   });
 
-  test('without WebRTC has rooms, but no peers', async () => {
+  test('has rooms but no peers without WebRTC', async () => {
     node = await startTestNode({ JF_WEBRTC_USED: 'false' });
     const roomId = await node.createRoom();
 
@@ -173,7 +173,7 @@ describe('a node', () => {
 });
 
 describe('webhooks', () => {
-  test('get every event of their room from the first to the last, also the last ones of a closing node', async () => {
+  test('get every event of their room from first to last, including the last ones of a closing node', async () => {
     const events: string[] = [];
     const receiver = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -205,7 +205,7 @@ describe('webhooks', () => {
 });
 
 describe('closing', () => {
-  test('ends rooms as DELETE does, then every connection, and frees its ports', async () => {
+  test("ends rooms as DELETE does, then every connection, and frees the node's ports", async () => {
     node = await startTestNode();
     const server = await node.serverSocket();
     const ann = await node.addPeer(await node.createRoom());
@@ -220,7 +220,7 @@ describe('closing', () => {
     await expect(fetch(node.metricsUrl)).rejects.toThrow();
   });
 
-  test('with a drain timeout leaves running rooms alone until they end, and takes no new ones', async () => {
+  test('leaves running rooms alone until they end during the drain timeout, and takes no new ones', async () => {
     node = await startTestNode({ JF_DRAIN_TIMEOUT: '60' });
     const roomId = await node.createRoom();
     const ann = await node.addPeer(roomId);
@@ -237,7 +237,7 @@ describe('closing', () => {
     expect(await client.closed).toBe('1000 Room stopped');
   });
 
-  test('a node that cannot start gives back what it had', async () => {
+  test('a node that fails to start releases everything it opened', async () => {
     node = await startTestNode();
     const { port } = node.settings.http;
     const metricsPort = node.settings.metrics.port;
@@ -247,7 +247,7 @@ describe('closing', () => {
     });
   });
 
-  test('100 peers coming and going leave no socket behind', async () => {
+  test('100 peers that come and go leave no socket behind', async () => {
     node = await startTestNode();
     const handles = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|UDP/.test(kind)).length;
     const roomId = await node.createRoom();
@@ -270,7 +270,7 @@ describe('closing', () => {
 });
 
 describe('secrets', () => {
-  test('of a whole run are in no line of the log', async () => {
+  test('never appear in the log during a whole run', async () => {
     const lines: string[] = [];
     const log = createLogger({ level: 'debug', sink: (line) => lines.push(line) });
     node = await startTestNode(

@@ -23,12 +23,12 @@ function settings(nodeName: string): ClusterSettings {
   return cluster;
 }
 
-test('a host that is an address is not looked up', async () => {
+test('a host that is an IP address is not looked up', async () => {
   expect(await ownName(settings('bloom@127.0.0.2'), log)).toBe('bloom@127.0.0.2');
   expect(warnings).toEqual([]);
 });
 
-test('a host that is this machine alone is warned of, since members elsewhere cannot reach it', async () => {
+test('a host that resolves only to this machine causes a warning, since other members cannot reach it', async () => {
   expect(await ownName(settings('bloom@localhost'), log)).toBe('bloom@127.0.0.1');
   expect(warnings).toEqual(['cluster.host_is_loopback']);
 });

@@ -55,7 +55,7 @@ const peer = (peerId: string, more: Partial<TransportStats>): TransportStats => 
 const look = (qualities: PeerQualities, ...transports: TransportStats[]) =>
   qualities.look([{ roomId: 'kitchen', transports }]);
 
-test('a peer is judged by what it lost since the last look', () => {
+test("a peer's quality reflects its losses since the last scrape", () => {
   const qualities = new PeerQualities();
   const first = {
     inbound: [inbound({ packets: 90, lost: 10 }, 4)],
@@ -73,7 +73,7 @@ test('a peer is judged by what it lost since the last look', () => {
   ]);
 });
 
-test('a peer without packets has no loss, and one that is not connected does not count', () => {
+test('a peer without packets has no loss, and a disconnected peer does not count', () => {
   const qualities = new PeerQualities();
   expect(look(qualities, peer('ann', {}), peer('ben', { dtlsState: 'connecting' })).peers).toEqual([{}]);
 });
@@ -87,7 +87,7 @@ test('a track that has ended takes its counters along and counts nothing', () =>
   });
 });
 
-test('repairs of all peers are added up by direction', () => {
+test('repairs of all peers are summed up by direction', () => {
   const qualities = new PeerQualities();
   const stats = { inbound: [inbound({ nacks: 2, plis: 1 }, 1)], outbound: [outbound({ nacks: 5, plis: 3 })] };
   expect(look(qualities, peer('ann', stats), peer('ben', stats)).repairs).toEqual({
@@ -96,7 +96,7 @@ test('repairs of all peers are added up by direction', () => {
   });
 });
 
-test('a room that did not answer once is compared with its last answer', () => {
+test('a room that missed one scrape is compared with its last answer', () => {
   const qualities = new PeerQualities();
   const before = peer('ann', { outbound: [outbound({ packets: 1_000, lost: 500, nacks: 50 })] });
   const after = peer('ann', { outbound: [outbound({ packets: 1_100, lost: 500, nacks: 53 })] });

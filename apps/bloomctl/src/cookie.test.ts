@@ -24,14 +24,14 @@ function file(name: string, text: string, mode = 0o600): string {
   return path;
 }
 
-describe('the cookie', () => {
-  test('of the command line wins, and is warned of', async () => {
+describe('choice of the cookie', () => {
+  test('prefers the command line, with a warning', async () => {
     const found = await findCookie({ cookie: 'plain' }, world({ BLOOM_COOKIE: 'env' }));
     expect(found).toEqual({ value: 'plain', source: '--cookie' });
     expect(said).toContain('can be read by every user');
   });
 
-  test('comes from the named file, the environment, the home directory, in this order', async () => {
+  test('tries the named file, the environment and the home directory, in this order', async () => {
     const named = file('named', 'from-file\n', 0o400);
     file(COOKIE_FILE, 'from-home');
     const env = { BLOOM_COOKIE: 'from-env', JF_DIST_COOKIE: 'of-the-node' };
@@ -43,7 +43,7 @@ describe('the cookie', () => {
     expect((await findCookie({}, world({ BLOOM_COOKIE: '', JF_DIST_COOKIE: 'of-the-node' }))).source).toContain(
       'JF_DIST_COOKIE',
     );
-    // The other name under which a node reads it.
+    // The other variable from which a node reads it.
     expect(await findCookie({}, world({ JF_DIST_COOKIE: '', FJ_DIST_COOKIE: 'of-the-node' }))).toEqual({
       value: 'of-the-node',
       source: 'the environment (FJ_DIST_COOKIE)',
@@ -52,7 +52,7 @@ describe('the cookie', () => {
     expect(said).toBe('');
   });
 
-  test('is the one that everybody knows when there is none', async () => {
+  test('falls back to the well-known default', async () => {
     expect((await findCookie({}, world())).value).toBe(DEFAULT_COOKIE);
   });
 
@@ -61,18 +61,18 @@ describe('the cookie', () => {
     ['readable by the group', 0o640, 'secret'],
     ['empty', 0o600, ' \n'],
     ['too long', 0o600, 'x'.repeat(5_000)],
-  ])('is refused from a file that is %s', async (_, mode, text) => {
+  ])('refuses a file that is %s', async (_, mode, text) => {
     file(COOKIE_FILE, text, mode);
     const refused = findCookie({}, world());
     await expect(refused).rejects.toMatchObject({ name: 'Failure', exit: 78 });
     await expect(refused).rejects.not.toThrow('secret');
   });
 
-  test('is refused from a file that is not there', async () => {
+  test('refuses a file that does not exist', async () => {
     await expect(findCookie({ cookieFile: join(home, 'nothing') }, world())).rejects.toMatchObject({ exit: 78 });
   });
 
-  test('is told by the start of a hash only', () => {
+  test("shows only the start of the cookie's hash", () => {
     expect(fingerprint('secret')).toBe('2bb8');
   });
 });

@@ -15,10 +15,11 @@ async function run(args: string[], fields: Parameters<typeof testWorld>[0] = {})
   return { exit: await runProgram(args, world), ...world.printed };
 }
 
-describe('the command line', () => {
-  test('helps on stdout with 0, and complains on stderr with 64', async () => {
+describe('command line', () => {
+  test('prints help to stdout with 0, and errors to stderr with 64', async () => {
     const help = await run(['--help']);
-    expect([help.exit, help.err]).toEqual([0, '']);
+    expect(help.exit).toBe(0);
+    expect(help.err).toBe('');
     for (const word of ['doctor', 'top', 'placement', 'Exit codes', '--cookie-file']) expect(help.out).toContain(word);
     expect(await run(['--version'])).toEqual({ exit: 0, out: `${VERSION}\n`, err: '' });
     for (const args of [
@@ -35,15 +36,16 @@ describe('the command line', () => {
     }
   });
 
-  test('tells a wrong environment from a wrong command', async () => {
+  test('distinguishes a wrong environment from a wrong command', async () => {
     const { exit, err } = await run(['nodes'], { env: { ERL_EPMD_PORT: 'x' } });
-    expect([exit, err]).toEqual([78, 'bloomctl: ERL_EPMD_PORT is no port: x\n']);
+    expect(exit).toBe(78);
+    expect(err).toBe('bloomctl: ERL_EPMD_PORT is no port: x\n');
     expect((await run(['nodes', '--cookie-file', '/nonexistent/cookie'])).exit).toBe(78);
     expect((await run(['nodes', '--node', 'a b@c', '--cookie', 'x'])).exit).toBe(64);
     expect((await run(['--dump', '/nonexistent/dump', 'nodes'])).exit).toBe(64);
   });
 
-  test('ends a failure with a document, too, when documents were asked for', async () => {
+  test('also ends a failure with a document if documents were requested', async () => {
     const { exit, out, err } = await run(['names', '127.0.0.1', '--mapper-port', '1', '--json']);
     expect(exit).toBe(69);
     expect(JSON.parse(out)).toEqual({
@@ -62,23 +64,23 @@ describe('the command line', () => {
     ['5m', 300_000],
     ['30min', 1_800_000],
     ['1h', 3_600_000],
-  ])('%s are %d ms', (text, ms) => expect(duration(text)).toBe(ms));
+  ])('parses %s as %d ms', (text, ms) => expect(duration(text)).toBe(ms));
 
-  test.each(['', '5', 's', '-5s', '5 s', '5y', 'Infinitys'])('%j is no length of time', (text) => {
+  test.each(['', '5', 's', '-5s', '5 s', '5y', 'Infinitys'])('rejects %j as a duration', (text) => {
     expect(() => duration(text)).toThrow('is no length of time');
   });
 
-  test.each(['0s', '61s', '2m'])('%j is no time that a node may take', (text) => {
+  test.each(['0s', '61s', '2m'])('rejects %j as a time limit for a node', (text) => {
     expect(() => timeout(text)).toThrow('not from 1ms to 1m');
     expect(timeout('1m')).toBe(60_000);
   });
 
-  test.each(['', '-1', '1.5', '11', 'x', '0x5'])('%j is no whole number from 0 to 10', (text) => {
+  test.each(['', '-1', '1.5', '11', 'x', '0x5'])('rejects %j as a whole number from 0 to 10', (text) => {
     expect(() => whole(0, 10)(text)).toThrow('no whole number');
   });
 });
 
-test('the version is the one of the package', () => {
+test('the version matches that of the package', () => {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
   expect(VERSION).toBe(version);
 });
@@ -86,7 +88,7 @@ test('the version is the one of the package', () => {
 describe('output', () => {
   const stream = (isTTY: boolean, columns?: number) => ({ write: () => true, isTTY, columns });
 
-  test('is coloured and cut for terminals only', () => {
+  test('is coloured and cut only on terminals', () => {
     expect(screenOf(stream(true, 100), {}, {})).toEqual({ colour: true, width: 100 });
     expect(screenOf(stream(true), { TERM: 'dumb' }, {})).toEqual({ colour: false, width: 80 });
     expect(screenOf(stream(true, 100), { NO_COLOR: '1' }, {})).toEqual({ colour: false, width: 100 });
@@ -97,14 +99,14 @@ describe('output', () => {
     expect(screenOf(stream(false), { NO_COLOR: '1' }, { color: true, width: 60 })).toEqual({ colour: true, width: 60 });
   });
 
-  test('is a document in one line, with its kind and version first', () => {
+  test('is a document on one line that starts with its kind and version', () => {
     const world = testWorld();
     new Output(world, { json: true }).answer('nodes', { asked: 'a@b' }, () => ['text']);
     new Output(world, {}).answer('nodes', { asked: 'a@b' }, () => ['text']);
     expect(world.printed).toEqual({ out: '{"kind":"nodes","v":1,"asked":"a@b"}\ntext\n', err: '' });
   });
 
-  test('as a document holds nothing that a terminal acts on, and is the same when it is read', () => {
+  test('escapes terminal control characters in a document, which reads back unchanged', () => {
     const world = testWorld();
     const id = 'a\u001b[2J\u009b1m\u202e\u2028é会';
     new Output(world, { json: true }).answer('room', { id }, () => []);
@@ -113,7 +115,7 @@ describe('output', () => {
   });
 });
 
-describe('the name of a member', () => {
+describe("completion of a member's name", () => {
   const links = ['sfu-1@b.example', 'sfu-10@c.example', 'sfu-2@d.example', 'sfu-2@e.example'];
   class Scripted extends Context {
     override asker(): Promise<Asker> {
@@ -123,7 +125,7 @@ describe('the name of a member', () => {
   }
   const context = new Scripted({ timeout: 1_000 }, testWorld());
 
-  test('is completed by its host', async () => {
+  test('adds the host', async () => {
     expect(await context.fullName('sfu-1')).toBe('sfu-1@b.example');
     expect(await context.fullName('z@z')).toBe('z@z');
     await expect(context.fullName('sfu-2')).rejects.toMatchObject({
@@ -132,13 +134,13 @@ describe('the name of a member', () => {
     });
   });
 
-  test('is never completed to that of another one, which a command with --yes would change', async () => {
+  test('never yields another member, which a command with --yes would then change', async () => {
     links.shift();
     await expect(context.fullName('sfu-1')).rejects.toMatchObject({ exit: 65 });
   });
 });
 
-describe('a change', () => {
+describe('confirmation of a change', () => {
   const terminal = () => Object.assign(new PassThrough(), { isTTY: true });
   async function confirm(typed: string | null, yes?: boolean) {
     const stdin = typed === null ? new PassThrough() : terminal();
@@ -150,16 +152,16 @@ describe('a change', () => {
     return world.printed.err;
   }
 
-  test('is confirmed by the option, or by typing yes on a terminal', async () => {
+  test('accepts the option, or yes typed on a terminal', async () => {
     expect(await confirm(null, true)).toBe('');
     expect(await confirm('yes\n')).toBe('a will fail. Type yes to continue: ');
   });
 
-  test.each(['no\n', '\n', 'y\n', ''])('is not made when %j is typed', async (typed) => {
+  test.each(['no\n', '\n', 'y\n', ''])('refuses %j', async (typed) => {
     await expect(confirm(typed)).rejects.toMatchObject({ exit: 64, message: 'nothing was changed' });
   });
 
-  test('is not made when nobody is there to ask', async () => {
+  test('refuses without a terminal to ask on', async () => {
     await expect(confirm(null)).rejects.toMatchObject({ exit: 64, advice: 'say --yes' });
   });
 });

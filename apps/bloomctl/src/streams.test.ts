@@ -15,7 +15,7 @@ import { testWorld } from './testing/world.js';
 
 const [A, B] = ['a@sfu-1.internal', 'b@sfu-2.internal'] as const;
 
-/** What a node sends before its end; undefined: it does not answer. */
+/** What a node sends before its end; undefined if it does not answer. */
 type Script = { items: readonly object[]; reason: StreamEnded['reason'] } | undefined;
 
 function contextOf(scripts: Record<string, Script>) {
@@ -45,8 +45,8 @@ function contextOf(scripts: Record<string, Script>) {
 
 const line = { ...answers.log, node: A };
 
-describe('the streams of several nodes', () => {
-  test.each(['lost', 'slow', 'failed'] as const)('say which of them sends no more (%s)', async (reason) => {
+describe('streams of several nodes', () => {
+  test.each(['lost', 'slow', 'failed'] as const)('name the node that stopped sending (%s)', async (reason) => {
     const { context, printed } = contextOf({
       [A]: { items: [line], reason: 'stopped' },
       [B]: { items: [], reason },
@@ -57,7 +57,7 @@ describe('the streams of several nodes', () => {
     expect(printed.err).not.toContain(A);
   });
 
-  test.each(['limit', 'time'] as const)('that the user ends say why they ended before (%s)', async (reason) => {
+  test.each(['limit', 'time'] as const)('say why they ended before the user ended them (%s)', async (reason) => {
     const { context, printed } = contextOf({ [A]: { items: [line], reason } });
     const stream = { kind: 'log-tail', document: 'log', fields: {}, nodes: [A], view: logView } as const;
     await printStream(context, stream);
@@ -66,7 +66,7 @@ describe('the streams of several nodes', () => {
     expect(printed.err).toContain(`no more of ${A}: ${reason === 'limit' ? 'limit reached' : 'time is over'}`);
   });
 
-  test('end together, also one that opens when the others have sent everything', async () => {
+  test('end together, even one that opens after the others have sent everything', async () => {
     const stopped: string[] = [];
     const asker: Partial<Asker> = {
       asked: A,
@@ -99,7 +99,7 @@ describe('the streams of several nodes', () => {
     expect(stopped).toContain(B);
   });
 
-  test('are not asked for more frames of top than a node sends', async () => {
+  test('request no more top frames than a node sends', async () => {
     const { context } = contextOf({ [A]: { items: [], reason: 'limit' } });
     const asked: unknown[] = [];
     const asker = await context.asker();
@@ -113,7 +113,7 @@ describe('the streams of several nodes', () => {
     expect(asked).toMatchObject([{ limit: 100_000 }]);
   });
 
-  test('make frames of top of those that answer', async () => {
+  test('make top frames from the nodes that answer', async () => {
     const item = answers.top.find(({ node }) => node === A);
     const { context, printed } = contextOf({ [A]: { items: [item!, item!], reason: 'limit' }, [B]: undefined });
     const options = { nodes: [A, B], every: 250, sort: 'queue', actors: 5, frames: 1 } as const;
@@ -124,7 +124,7 @@ describe('the streams of several nodes', () => {
     expect(printed.err).toContain(`${B} did not answer`);
   });
 
-  test('make frames of top without a node that is lost before the last one has answered', async () => {
+  test('make top frames without a node that is lost before the last one has answered', async () => {
     const item = answers.top.find(({ node }) => node === B);
     const { context, printed } = contextOf({
       [A]: { items: [], reason: 'lost' },
@@ -146,7 +146,7 @@ describe('the streams of several nodes', () => {
   });
 });
 
-describe('a file that a node sends', () => {
+describe('file sent by a node', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
   afterAll(() => rmSync(folder, { recursive: true }));
   const save = async (context: Context, file: string) => {
@@ -158,15 +158,15 @@ describe('a file that a node sends', () => {
     reason: 'complete',
   };
 
-  test('is there when it is whole', async () => {
+  test('exists once it is complete', async () => {
     const { context, printed } = contextOf({ [A]: script });
     await save(context, join(folder, 'whole'));
     expect(printed.out).toContain('140 kB');
     expect(readdirSync(folder)).toEqual(['whole']);
   });
 
-  // Every write to this device fails as on a full disk.
-  (existsSync('/dev/full') ? test : test.skip)('is a fault on a full disk [needs /dev/full]', async () => {
+  // Every write to this device fails like on a full disk.
+  (existsSync('/dev/full') ? test : test.skip)('fails on a full disk [needs /dev/full]', async () => {
     const { context, printed } = contextOf({ [A]: script });
     const file = join(folder, 'full');
     symlinkSync('/dev/full', `${file}.part`);

@@ -1,4 +1,4 @@
-/** A node in this process, and clients of it over real sockets. */
+/** A node in this process, and its clients over real sockets. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,7 +106,7 @@ export async function startTestNode(
   };
 }
 
-/** Remembers what comes, and waits for what is to come. */
+/** Keeps what has arrived, and waits for what is still to come. */
 class Inbox<T> {
   readonly received: T[] = [];
   #waiting: (() => void)[] = [];
@@ -143,7 +143,7 @@ class PeerClient {
     });
   }
 
-  /** Sends the token; resolves when it was accepted. */
+  /** Sends the token. Resolves when it is accepted. */
   async authenticate(token: string): Promise<void> {
     this.socket.send(encodePeerMessage({ type: 'authRequest', token }));
     await this.next('authenticated');
@@ -175,7 +175,7 @@ class ServerClient {
     return this.#inbox.until(wanted);
   }
 
-  /** Types of the notifications so far. */
+  /** Types of the notifications received so far. */
   get news(): string[] {
     return this.#inbox.received.map(({ type }) => type).filter((type) => !NOT_NEWS.has(type));
   }

@@ -40,11 +40,11 @@ const dump: DumpDocument = {
 const offline = new Offline(dump);
 
 describe('a dump', () => {
-  test('is read as it was written', async () => {
+  test('is read back as it was written', async () => {
     expect(await unpackDump(await packDump(dump), 'x')).toEqual(dump);
   });
 
-  test('of another version, and what is none, is refused with a sentence', async () => {
+  test('is refused with an explanation if it has another version or is not a dump', async () => {
     const bad = [
       { ...dump, v: 2 },
       { ...dump, kind: 'x' },
@@ -62,7 +62,7 @@ describe('a dump', () => {
     await expect(unpackDump(gzipSync('{'), 'x')).rejects.toThrow('x is no dump');
   });
 
-  test('is never taken for one when it is garbage', async () => {
+  test('is refused if it is garbage', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -77,7 +77,7 @@ describe('a dump', () => {
     );
   });
 
-  test('answers what was asked when it was taken', async () => {
+  test('answers the requests that were made when it was taken', async () => {
     expect(await offline.ask('nodes', {})).toEqual({ node: B, answer: answers.nodes });
     expect((await offline.ask('room', { room: 'kitchen' })).answer).toEqual(answers.room);
     expect((await offline.ask('state', { id: 'rooms/kitchen' })).answer.kind).toBe('room');
@@ -97,7 +97,7 @@ describe('a dump', () => {
     expect((await offline.ask('logs', { match: 'CREATED' })).answer.lines).toHaveLength(1);
   });
 
-  test('shows the part of a state that is asked for', async () => {
+  test('shows the requested part of a state', async () => {
     const whole = (await offline.ask('state', { id: 'rooms/kitchen' })).answer.state as Record<string, unknown>;
     const [name = ''] = Object.keys(whole);
     const { state } = (await offline.ask('state', { id: 'rooms/kitchen', path: name })).answer;
@@ -105,7 +105,7 @@ describe('a dump', () => {
     expect((await offline.ask('state', { id: 'rooms/kitchen', path: 'nothing' })).answer.state).toBeNull();
   });
 
-  test('says what it has not', async () => {
+  test('says what it does not contain', async () => {
     await expect(offline.ask('room', { room: 'hall' })).rejects.toMatchObject({
       exit: 65,
       message: `the dump of ${B} has no room of hall`,
@@ -115,7 +115,7 @@ describe('a dump', () => {
     await expect(offline.stream('trace')).rejects.toMatchObject({ exit: 64 });
   });
 
-  test('names the nodes of a list that it has nothing of', async () => {
+  test('names the nodes missing from a list', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
     const file = join(folder, 'dump');
     const links = { self: B, links: answers.partial.views.find(({ node }) => node === B)?.links };
@@ -128,7 +128,7 @@ describe('a dump', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('shows how long things lasted when it was taken, however late it is read', async () => {
+  test('shows durations as of the time it was taken, however late it is read', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
     const file = join(folder, 'dump');
     const entries = [
@@ -148,8 +148,8 @@ describe('a dump', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('is taken of everything that answers, and notes what does not', async () => {
-    // A dump is asked like a node, so one can be taken of it.
+  test('contains every answer, and notes which requests failed', async () => {
+    // A dump answers like a node, so a dump can be taken of it.
     const again = await takeDump(offline as Asker, B, () => 5);
     expect(again.entries.map(({ kind }) => kind)).toEqual(
       expect.arrayContaining(['nodes', 'actors', 'rooms', 'components', 'logs', 'room', 'state']),

@@ -12,7 +12,7 @@ import { runProgram } from '../program.js';
 import { testWorld } from '../testing/world.js';
 
 const COOKIE = 'a-cookie-of-this-test';
-/** A port below those a server is given, as another test could be given the port of a closed one. */
+/** A port below those given to servers, because another test could be given the port of a closed server. */
 const REFUSING = 1;
 
 let mapper: PortMapperServer;
@@ -44,7 +44,7 @@ async function startNode(alive: string, host = '127.0.0.1'): Promise<Distributio
   return node;
 }
 
-/** Registers a name as a program would that speaks these versions. */
+/** Registers a name like a program that speaks these versions. */
 async function register(name: string, port: number, versions = { highest: 6, lowest: 6 }): Promise<void> {
   const body = Buffer.alloc(13 + name.length);
   body[0] = 120;
@@ -74,7 +74,7 @@ async function listen(onConnection: (socket: Socket) => void): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A port that answers nothing at all, as behind a firewall: its queue of connections is full. */
+/** A port that never answers, as behind a firewall: its connection queue is full. */
 async function filteredPort(): Promise<number> {
   const program = `const server = require('node:net').createServer();
     server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
@@ -106,8 +106,8 @@ const OK = {
   handshake: '  ok    handshake    distribution version 6, flags accepted',
 };
 
-describe('doctor stops at the layer that does not work, says what to do, and ends with its exit code', () => {
-  test('the cookie file can be read by others', async () => {
+describe('doctor stops at the first failing layer, gives advice, and exits with its code', () => {
+  test('reports a cookie file that others can read', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
     const file = join(folder, 'cookie');
     writeFileSync(file, COOKIE);
@@ -120,8 +120,8 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ')).toContain('chmod 600');
   });
 
-  test('no such host', async () => {
-    // A label of 64 characters is no name: no server is asked.
+  test('reports a host that does not exist', async () => {
+    // A label of 64 characters is not a valid name, so no server is asked.
     const host = `${'x'.repeat(64)}.example`;
     const { exit, lines } = await doctor([`b@${host}`]);
     expect(exit).toBe(69);
@@ -129,7 +129,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ')).toContain('Check its spelling');
   });
 
-  test('no port mapper', async () => {
+  test('reports a missing port mapper', async () => {
     const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(REFUSING)]);
     expect(exit).toBe(69);
     expect(lines).toEqual([
@@ -142,7 +142,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     ]);
   });
 
-  test('something else on the port of the mapper', async () => {
+  test("for another program on the mapper's port", async () => {
     const port = await listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
     expect(exit).toBe(69);
@@ -150,7 +150,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ')).toContain('is no port mapper');
   });
 
-  test('unknown name', async () => {
+  test('reports an unknown name', async () => {
     await startNode('a2');
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(65);
@@ -163,7 +163,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     ]);
   });
 
-  test('nobody listens on the port', async () => {
+  test('reports a port without a listener', async () => {
     await register('b', REFUSING);
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(69);
@@ -177,7 +177,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ')).toContain('JF_DIST_IP');
   });
 
-  test('a filtered port', async () => {
+  test('reports a filtered port', async () => {
     await register('b', await filteredPort());
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(69);
@@ -193,7 +193,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     ]);
   });
 
-  test('another version of the protocol', async () => {
+  test('for another version of the protocol', async () => {
     await register('b', await listen(() => {}), { highest: 5, lowest: 5 });
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(69);
@@ -207,7 +207,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
       69,
       'no distribution protocol of version 6',
     ],
-    ['closes at once', (socket: Socket) => void socket.end(), 69, 'closed without a word'],
+    ['closes immediately', (socket: Socket) => void socket.end(), 69, 'closed without a word'],
     ['says nothing', () => {}, 75, 'silent for 500 ms'],
     [
       'does not allow us',
@@ -215,14 +215,14 @@ describe('doctor stops at the layer that does not work, says what to do, and end
       77,
       'not allowed',
     ],
-  ])('a program that %s', async (_, onConnection, code, text) => {
+  ])('reports a program that %s', async (_, onConnection, code, text) => {
     await register('b', await listen(onConnection));
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(lines[4]).toBe(`  FAIL  handshake    ${text}`);
     expect(exit).toBe(code);
   });
 
-  test('flags are missing', async () => {
+  test('reports missing flags', async () => {
     const port = await listen((socket) => {
       const body = Buffer.alloc(19 + 11);
       body[0] = 78;
@@ -237,7 +237,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines[4]).toMatch(/^ {2}FAIL {2}handshake +flags missing: .*v4Nc/);
   });
 
-  test('the node calls itself differently', async () => {
+  test('reports a node with a different name', async () => {
     await startNode('b');
     const { exit, lines } = await doctor(['b@localhost']);
     expect(exit).toBe(65);
@@ -247,7 +247,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ')).toContain('bloomctl doctor b@127.0.0.1');
   });
 
-  test('wrong cookie, which is not shown', async () => {
+  test('reports a wrong cookie, which it does not show', async () => {
     await startNode('b');
     const { exit, lines, err } = await doctor(['b@127.0.0.1'], { BLOOM_COOKIE: 'secret' });
     expect(exit).toBe(77);
@@ -266,9 +266,9 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join('') + err).not.toContain('secret');
   });
 
-  test('a node that answers no tools', async () => {
+  test('reports a node with inspection off', async () => {
     await startNode('b');
-    // Without a name: it is the only one of this machine, and says its full name itself.
+    // No name is given: the only node on this machine states its full name itself.
     const { exit, lines } = await doctor([]);
     expect(exit).toBe(77);
     expect(lines.slice(0, 6)).toEqual([
@@ -283,13 +283,14 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ').replaceAll(/ +/g, ' ')).toContain('Set JF_INSPECTION=full or read');
   });
 
-  test.each([[[]], [['b']], [['b@localhost']]])('a node with a short name is reached, too, as %j', async (args) => {
+  test.each([[[]], [['b']], [['b@localhost']]])('reaches a node with a short name, given as %j', async (args) => {
     await startNode('b', 'localhost');
     const { exit, lines } = await doctor(args);
-    expect([exit, lines[6]]).toEqual([77, expect.stringContaining('service      b@localhost answers no tools')]);
+    expect(exit).toBe(77);
+    expect(lines[6]).toEqual(expect.stringContaining('service      b@localhost answers no tools'));
   });
 
-  test('several nodes, and none was named', async () => {
+  test('reports several nodes if none was named', async () => {
     await startNode('a');
     await startNode('b');
     const { exit, lines } = await doctor([]);
@@ -298,7 +299,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
   });
 });
 
-test('a node that is not reached in time ends every command with 75', async () => {
+test('every command exits with 75 if a node is not reached in time', async () => {
   await register('b', await listen(() => {}));
   const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
   const args = ['nodes', '--node', 'b@127.0.0.1', '--timeout', '300ms', '--mapper-port', String(mapper.port)];
@@ -306,7 +307,7 @@ test('a node that is not reached in time ends every command with 75', async () =
   expect(world.printed.err).toContain('bloomctl doctor b@127.0.0.1');
 });
 
-test('the diagnosis as a document names the layer, too', async () => {
+test('the diagnosis as a document names the layer too', async () => {
   const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
   const exit = await runProgram(['doctor', 'b@127.0.0.1', '--json', '--mapper-port', String(mapper.port)], world);
   expect(exit).toBe(65);

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 type Asked = { ask: (message: { request: { kind: string } }) => object };
 
-/** A node that answers nothing but the handshake and `links`, which is enough to be found. */
+/** A node that answers only the handshake and `links`, which is enough to be found. */
 async function startNode(name: string, members: readonly string[] = []): Promise<void> {
   const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
   const local = await openLocalServer(name, world);
@@ -63,7 +63,7 @@ async function startNode(name: string, members: readonly string[] = []): Promise
   });
 }
 
-/** A node whose process is frozen: its socket takes connections, and nothing comes of them. */
+/** A node with a frozen process: its socket accepts connections and never answers. */
 async function startFrozen(name: string): Promise<void> {
   const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
   const local = await openLocalServer(name, world);
@@ -77,7 +77,7 @@ async function startFrozen(name: string): Promise<void> {
   });
 }
 
-/** Returns the node that is asked. */
+/** Returns the node that was asked. */
 async function asked(node?: string, timeout = 5_000): Promise<string> {
   const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
   const options = { timeout, ...(node === undefined ? {} : { node }) };
@@ -97,14 +97,14 @@ test('the only node is asked without any option, cookie or port mapper', async (
   await expect(asked('b')).rejects.toMatchObject({ exit: 69 });
 });
 
-test('any of several nodes answers when they are members of one cluster', async () => {
+test('any of several nodes answers if they are members of one cluster', async () => {
   await startNode('a@desk', ['b@desk']);
   await startNode('b@desk', ['a@desk']);
   expect(await asked()).toBe('a@desk');
   expect(await asked('b')).toBe('b@desk');
 });
 
-test('a frozen node is not asked when another member answers for it', async () => {
+test('a frozen node is not asked if another member answers for it', async () => {
   await startFrozen('a@desk');
   await startNode('b@desk', ['a@desk']);
   expect(await asked(undefined, 500)).toBe('b@desk');
@@ -121,14 +121,14 @@ test('several nodes without a common cluster are listed', async () => {
   expect(await asked('b')).toBe('b@desk');
 });
 
-test('without a node of this user, the failure says where to look', async () => {
+test('without a node of this user, the error says where to look', async () => {
   await expect(asked()).rejects.toMatchObject({
     exit: 69,
     message: 'no node of this user runs on this machine, and no port mapper answers (port 1)',
   });
 });
 
-test('doctor tests the node that it is given, not the one of this machine', async () => {
+test('doctor tests the node that it is given, not the one on this machine', async () => {
   await startNode('a@desk');
   const doctor = async (...args: readonly string[]): Promise<{ exit: number; out: string }> => {
     const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
@@ -137,6 +137,7 @@ test('doctor tests the node that it is given, not the one of this machine', asyn
   };
   expect((await doctor('a')).out).toMatch(/ok +socket +.* of a@desk/);
   const { exit, out } = await doctor('b@127.0.0.1');
-  expect([exit, out]).toEqual([69, expect.stringMatching(/FAIL +port mapper +no answer on 127\.0\.0\.1:1/)]);
+  expect(exit).toBe(69);
+  expect(out).toEqual(expect.stringMatching(/FAIL +port mapper +no answer on 127\.0\.0\.1:1/));
   expect(out).not.toContain('a@desk');
 });

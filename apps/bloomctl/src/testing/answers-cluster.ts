@@ -110,7 +110,7 @@ export const partial: AnswerOf<'cluster'> = {
   missing: [[B, C]],
 };
 
-/** Nodes that share one name, as with DNS, and one that is silent. */
+/** Nodes that share one name, as with DNS, and a silent node. */
 export const split: AnswerOf<'cluster'> = {
   views: [
     {

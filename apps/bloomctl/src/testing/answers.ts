@@ -1,4 +1,4 @@
-/** Sample answers of nodes, the same in every run: the stored views are made from them. */
+/** Sample answers of nodes, identical in every run. The stored views are made from them. */
 export * from './answers-actors.js';
 export * from './answers-cluster.js';
 export * from './answers-media.js';

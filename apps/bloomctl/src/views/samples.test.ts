@@ -79,15 +79,15 @@ const SCREENS: readonly [title: string, screen: Screen][] = [
   ['160 columns, colour', { width: 160, colour: true }],
 ];
 
-/** The sample as it is stored: all screens in one file, escapes readable. */
+/** Returns the sample in its stored form: all screens in one file, with readable escapes. */
 function sampleOf(view: (screen: Screen) => readonly string[]): string {
   return SCREENS.map(
     ([title, screen]) => `=== ${title}\n${view(screen).join('\n').replaceAll('\u001b', '\\e')}\n`,
   ).join('\n');
 }
 
-describe('every view', () => {
-  test.each(Object.entries(views))('%s is what its stored sample shows', (name, view) => {
+describe('view', () => {
+  test.each(Object.entries(views))('%s matches its stored sample', (name, view) => {
     const file = join(FOLDER, `${name}.txt`);
     const sample = sampleOf(view);
     // Look at the difference before you keep it: UPDATE_SAMPLES=1.
@@ -96,7 +96,7 @@ describe('every view', () => {
     expect(sample).toBe(readFileSync(file, 'utf8'));
   });
 
-  test.each(Object.entries(views))('%s keeps within 80 columns, and colour changes nothing but colour', (_, view) => {
+  test.each(Object.entries(views))('%s stays within 80 columns, and colour changes nothing else', (_, view) => {
     const plain = view({ width: 80, colour: false });
     // oxlint-disable-next-line no-control-regex
     const stripped = view({ width: 80, colour: true }).map((line) => line.replaceAll(/\u001b\[\d+m/g, ''));
@@ -109,7 +109,7 @@ describe('every view', () => {
   });
 });
 
-test('members of different releases are named with what they speak', () => {
+test('members of different releases are listed with the protocols they speak', () => {
   const [old, ...others] = answers.nodes.nodes;
   if (!old) throw new Error('no node in the fixture');
   const spoken = { version: '0.2.0', protocols: { min: 1, max: 2 } };
@@ -118,13 +118,13 @@ test('members of different releases are named with what they speak', () => {
   expect(lines).toMatch(/Releases differ: a of 0\.1\.0 speaks protocol 1, b of 0\.2\.0 speaks protocol 1 to 2,/);
 });
 
-test('an actor is shown with its restarts within the window, not with all of them', () => {
+test('an actor is shown with its restarts within the window, not all of them', () => {
   const lines = actorView({ ...answers.actor, restarts: 5 }, B, NOW, { width: 160, colour: false });
   expect(lines[1]).toMatch(/strategy restart, 1 of 3 in 1 min$/);
   expect(lines.at(-1)).toMatch(/restart 5\)$/);
 });
 
-test('the answers of the samples are such as the wire allows', async () => {
+test('the sample answers are valid on the wire', async () => {
   const { requests, streams } = await loadSchemas();
   const given: [RequestKind, unknown][] = [
     ['nodes', answers.nodes],

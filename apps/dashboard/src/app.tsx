@@ -18,14 +18,14 @@ import { RoomPage } from './views/room/room-page.js';
 import { Rooms } from './views/rooms.js';
 import { Watch } from './watch/watch.js';
 
-/** The token of the development profile, which is public in the manual. */
+/** Token of the development profile, published in the manual. */
 const DEVELOPMENT_TOKEN = 'development';
-/** A node answers a question within seconds, also where others are silent. One that hangs may hold the connection for hours. */
+/** A node answers within seconds, even if others are silent. One that hangs may hold the connection for hours. */
 const ANSWER_MS = 30_000;
 
-/** The page: signs in, then shows what the address names. The token is kept in memory only. */
+/** The page: signs in, then shows the view that the address names. The token is kept only in memory. */
 export function App({ base }: { readonly base: string }) {
-  /** `null` while the token of the development profile is tried. */
+  /** `null` while the development token is being tried. */
   const [session, setSession] = useState<Session | 'signed-out' | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
 

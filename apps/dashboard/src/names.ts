@@ -1,7 +1,7 @@
-// What people and components are called.
+// Names of people and components.
 import type { ComponentType } from '@bloom/server-sdk';
 
-/** What people call each kind of component. */
+/** User-facing name of each kind of component. */
 const TITLES = {
   hls: 'HLS stream',
   recording: 'Recording',
@@ -10,12 +10,12 @@ const TITLES = {
   sip: 'Phone (SIP)',
 } satisfies Record<ComponentType, string>;
 
-/** Returns the name of a kind of component; the kind itself for one that the dashboard does not know. */
+/** Returns the name of a kind of component, or the kind itself if the dashboard does not know it. */
 export function titleOf(type: string): string {
   return Object.entries(TITLES).find(([kind]) => kind === type)?.[1] ?? type;
 }
 
-/** Returns a name from metadata, which may contain anything; that of the backend first. */
+/** Returns a name from metadata, which may contain anything. The backend's name comes first. */
 export function nameOf(metadata: unknown, peerId: string): string {
   const { name, server, peer } = fieldsOf(metadata);
   for (const candidate of [fieldsOf(server)['name'], fieldsOf(peer)['name'], name]) {

@@ -25,7 +25,7 @@ export class Problem extends Error {
   }
 }
 
-/** Returns the problem behind whatever a call of an SDK failed for; `title` says what failed where nothing better is known. */
+/** Returns the problem behind a failed SDK call. `title` applies if nothing more specific is known. */
 export function problemOf(error: unknown, title = 'That failed'): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof BloomConnectionError) return serverUnreachable();
@@ -38,7 +38,7 @@ export function serverUnreachable(): Problem {
   return new Problem('server-unreachable', 'The server cannot be reached', detail);
 }
 
-/** Returns the problem behind an answer of the server. `errors` is the text that it gave. */
+/** Returns the problem behind a server's answer. `errors` is the text of the answer. */
 export function problemOfAnswer(status: number, errors: string): Problem {
   if (status === 401 || status === 403) {
     return new Problem(
@@ -65,7 +65,7 @@ export function problemOfAnswer(status: number, errors: string): Problem {
   return new Problem('refused', 'The server refused', errors);
 }
 
-/** Returns the problem behind the end of a call, null for one that the person left. */
+/** Returns the problem that ended a call, or null if the person left. */
 export function problemOfEnd({ code, message }: Pick<RoomClientError, 'code' | 'message'>): Problem | null {
   switch (code) {
     case 'LEFT':

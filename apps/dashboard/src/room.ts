@@ -1,7 +1,7 @@
-// Rooms that the page opens by itself.
+// Rooms opened by the page itself.
 import { BloomApiError, type BloomClient, type CreatedPeer } from '@bloom/server-sdk';
 
-/** Rooms that the page opened and everybody has left are removed after this many seconds. */
+/** Rooms opened by the page are removed this many seconds after everyone has left. */
 const PURGE_AFTER_S = 300;
 
 /** Creates the room unless it exists. */
@@ -19,7 +19,7 @@ export async function startStream(api: BloomClient, roomId: string): Promise<voi
   await api.addComponent(roomId, 'hls', { lowLatency: true });
 }
 
-/** Takes a seat in a room, creating the room if it does not exist (any more). */
+/** Takes a seat in a room, creating the room if it does not exist or no longer exists. */
 export async function takeSeat(api: BloomClient, roomId: string, isNew: boolean): Promise<CreatedPeer> {
   if (isNew) await openRoom(api, roomId);
   try {

@@ -1,4 +1,4 @@
-// Addresses within the page, behind the `#`: they never reach a server's log.
+// Addresses within the page, after the `#`: they never reach a server's log.
 import { useSyncExternalStore } from 'react';
 
 export const VIEWS = ['rooms', 'people', 'components', 'events', 'cluster', 'logs', 'call', 'watch'] as const;
@@ -6,15 +6,15 @@ export type ViewName = (typeof VIEWS)[number];
 
 export interface Route {
   readonly view: ViewName;
-  /** The room that it shows, calls or watches. */
+  /** The room to show, call or watch. */
   readonly roomId?: string;
-  /** A person of the room. */
+  /** A person in the room. */
   readonly peerId?: string;
 }
 
 const ID = /^[A-Za-z0-9-]+$/;
 
-/** Returns what an address shows: `#/rooms/<id>/people/<id>`, or the short `#room=<id>` and `#watch=<id>` of links to send. */
+/** Returns what an address shows: `#/rooms/<id>/people/<id>`, or `#room=<id>` and `#watch=<id>` of shared links. */
 export function routeOf(hash: string): Route {
   const text = hash.replace(/^#/, '');
   const short = new URLSearchParams(text);
@@ -43,7 +43,7 @@ export function hashOf({ view, roomId, peerId }: Route): string {
   ].join('/');
 }
 
-/** Returns the address that invites to a room, from the address of this page. */
+/** Returns an invitation link to a room, based on the address of this page. */
 export function inviteLink(pageAddress: string, roomId: string): string {
   const url = new URL(pageAddress);
   url.hash = hashOf({ view: 'call', roomId });

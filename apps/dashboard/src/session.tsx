@@ -3,7 +3,7 @@ import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Live, LiveView } from './live/live.js';
 
 export interface Session {
-  /** Address of this page's folder; the API lies beside it. */
+  /** Address of this page's folder. The API is beside it. */
   readonly base: string;
   readonly api: BloomClient;
   readonly live: Live;
@@ -11,7 +11,7 @@ export interface Session {
 
 export const SessionContext = createContext<Session | null>(null);
 
-/** @throws Error before someone has signed in */
+/** @throws Error before the user has signed in */
 export function useSession(): Session {
   const session = useContext(SessionContext);
   if (session === null) throw new Error('nobody has signed in');

@@ -17,11 +17,11 @@ const NAMES: Readonly<Record<ViewName, string>> = {
 
 export interface ShellProps {
   readonly children: ReactNode;
-  /** Called when the person signs out, or when the server no longer accepts the token. */
+  /** Called when the user signs out, or when the server no longer accepts the token. */
   readonly onSignOut: (problem: Problem | null) => void;
 }
 
-/** The navigation around a view; on small screens behind a button. */
+/** The navigation around a view, behind a button on small screens. */
 export function Shell({ children, onSignOut }: ShellProps) {
   const route = useRoute();
   const { connected, problem } = useLive();

@@ -1,27 +1,28 @@
-/** How a client returns after a lost connection. */
+/** How a client reconnects after losing its connection. */
 export interface ReconnectOptions {
-  /** Longest pause before the first attempt, in milliseconds. Doubled for each further one. */
+  /** Maximum pause before the first attempt, in milliseconds. It doubles with each further attempt. */
   readonly firstDelayMs?: number;
-  /** Upper limit of the pause, in milliseconds. In the first 30 s of an outage it is 2,000 ms, if that is less. */
+  /** Upper limit of the pause, in milliseconds. In the first 30 s of an outage it is at most 2,000 ms. */
   readonly maxDelayMs?: number;
-  /** Attempts before the client gives up; by default it never does. */
+  /** Number of attempts before the client gives up. By default it never does. */
   readonly maxAttempts?: number;
-  /** Seats from `renew` in a row that may be refused, or lost within 10 s, before the call ends; 20 by default. */
+  /** Successive seats from `renew` that may be refused or lost within 10 s before the call ends. Default 20. */
   readonly maxSeats?: number;
 }
 
-/** An outage of this length is most likely a restart or another network: a person is waiting for its end. */
+/** A shorter outage is most likely a restart or a network change, and a person is waiting for it to end. */
 const YOUNG_OUTAGE_MS = 30_000;
 const YOUNG_MAX_DELAY_MS = 2_000;
 
 /**
- * Returns the pause before attempt `attempt` (from 0) in milliseconds, in an outage of `outageMs` so far, or undefined when there is to
- * be none.
+ * Returns the pause before attempt `attempt` (from 0) in milliseconds, for an outage that has lasted `outageMs`, or
+ * undefined if there is no further attempt.
  *
- * The pause is drawn from its whole range ("full jitter"): whatever the clients did before, they are spread evenly. Of 1,000 clients of
- * one restarted node, each pausing 0 to 2 s (1 s on average), about 1,000 a second knock while the node is down, where a refused
- * connection costs it nothing. Once it is up, a client returns after 0.7 s on average (the mean of the square of its pause, divided by
- * twice its mean), all within 2 s. After 30 s, pauses of up to 10 s make that 200 a second.
+ * The pause is drawn from its whole range ("full jitter"), so that clients are spread evenly whatever they did before.
+ * Of 1,000 clients of one restarted node, each pausing 0 to 2 s (1 s on average), about 1,000 a second try to connect
+ * while the node is down, where a refused connection costs it nothing. Once it is up, a client returns after 0.7 s on
+ * average (the mean of the square of its pause, divided by twice its mean), and all within 2 s. After 30 s, pauses of
+ * up to 10 s reduce that to 200 a second.
  */
 export function reconnectDelayMs(
   attempt: number,

@@ -11,12 +11,12 @@ import { readStats, type CallStats } from './stats.js';
 import { Viewing } from './viewing.js';
 import { watchForWakeUp } from './wake-up.js';
 
-/** `reconnecting`: the peers and their last pictures stay as they were. */
+/** `reconnecting`: the peers and their last pictures stay unchanged. */
 export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'ended';
 
-/** A place in a room, as the backend gets it for a new peer. */
+/** A place in a room, as the backend receives it for a new peer. */
 export interface Seat {
-  /** The `peer_websocket_url` of the peer's answer, or `host:port`; with `ws://` or `wss://`, or the page's own choice. */
+  /** The peer's `peer_websocket_url` or `host:port`. Without `ws://` or `wss://`, the scheme follows the page. */
   readonly url: string;
   readonly token: string;
 }
@@ -24,62 +24,62 @@ export interface Seat {
 /** Options of `connect`. */
 export interface ConnectOptions extends Seat {
   /**
-   * Asks the backend for another seat when the present one is lost: its node was restarted or is out of reach, its token has
-   * expired, the peer or the room was removed. Null ends the call for `reason`, and so do `maxSeats` seats that do not last. A failure is
-   * tried again.
+   * Asks the backend for another seat when the current one is lost: its node restarted or is unreachable, its token has
+   * expired, or the peer or the room was removed. Null ends the call for `reason`, as do `maxSeats` seats in a row that
+   * do not last. A rejection is retried.
    */
   readonly renew?: (reason: RoomClientError) => Promise<Seat | null> | Seat | null;
-  /** Shown to the others, any JSON. */
+  /** Any JSON, shown to the other participants. */
   readonly metadata?: unknown;
   readonly reconnect?: ReconnectOptions;
 }
 
 /** Events of `RoomClient` with their arguments. */
 export interface ClientEvents {
-  /** Anything of `state`, `peers` or `localTracks` changed. */
+  /** `state`, `peers` or `localTracks` changed. */
   changed: [];
   connected: [];
-  /** The connection was lost; the next attempt comes in `delayMs`. */
+  /** The connection was lost. The next attempt follows in `delayMs`. */
   reconnecting: [attempt: number, delayMs: number];
-  /** The call is over: the client left, or why the server ended it. */
+  /** The call is over because the client left or the server ended it. */
   ended: [reason: RoomClientError];
   peerJoined: [peer: RemotePeer];
   peerUpdated: [peer: RemotePeer];
   peerLeft: [peer: RemotePeer];
   trackAdded: [track: RemoteTrack];
-  /** `media` of the track is there, for the first time or after a reconnection. */
+  /** The track's `media` is available, for the first time or after a reconnection. */
   trackReady: [track: RemoteTrack];
   trackUpdated: [track: RemoteTrack];
   trackRemoved: [track: RemoteTrack];
-  /** The server does not accept this track, or does so no longer: its codec, or a permission that was taken away. */
+  /** The server does not or no longer accepts this track, because of its codec or a withdrawn permission. */
   unpublished: [track: LocalTrack];
-  /** A message of the backend to this client. */
+  /** A message from the backend to this client. */
   message: [topic: string, data: unknown];
-  /** A message of another client. */
+  /** A message from another client. */
   data: [message: DataMessage];
-  /** The server has closed a conversation, with its reason (docs/reference/data-channels.md). The next message opens it again. */
+  /** The server closed a conversation and says why (docs/reference/data-channels.md). The next message reopens it. */
   dataClosed: [label: string, reason: string];
-  /** What the server believes this client can receive, in bits per second. */
+  /** The server's estimate of what this client can receive, in bits per second. */
   bandwidth: [bps: number];
 }
 
-/** The answer to a request that proves the server to be alive must come in this time. */
+/** Time limit for the answer to a request that proves that the server is alive. */
 const PROBE_MS = 3_000;
-/** The same after sleep and on another network, where the socket is most likely dead. */
+/** The same limit after sleep or a network change, when the socket is most likely dead. */
 const SUSPECT_PROBE_MS = 1_500;
-/** A server that does not know yet that the old connection is dead refuses the new one so long. */
+/** A server that has not noticed the old connection's death refuses the new one for this long. */
 const STALE_SESSION_MS = 15_000;
-/** A seat that was held for so long was good, whatever ends it. */
+/** A seat held for this long was good, whatever ends it. */
 const SETTLED_MS = 10_000;
 const MAX_SEATS = 20;
-/** A node that does not answer for so long counts as gone, so that a seat on another one is asked for. */
+/** A node that does not answer for this long counts as gone, so that the client asks for a seat on another node. */
 const UNREACHABLE_MS = 3_000;
-/** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
+/** Protocol additions that this client uses if the server knows them (docs/reference/peer-signaling.md). */
 const FEATURES = ['pause', 'data'];
 
 const noData = (): RoomClientError => new RoomClientError('DATA_REFUSED', 'this server has no data channels');
 
-/** One participant of one room. */
+/** One participant in one room. */
 export class RoomClient extends Emitter<ClientEvents> {
   readonly #remote = new RemotePeers();
   readonly #viewing = new Viewing({
@@ -94,21 +94,21 @@ export class RoomClient extends Emitter<ClientEvents> {
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
   #seat: Seat = { url: '', token: '' };
-  /** Why the present seat is lost. */
+  /** Why the current seat is lost. */
   #lost: RoomClientError | undefined;
   #metadata: unknown = null;
-  /** Additions to the protocol that the server knows as well. */
+  /** Protocol additions that the server supports too. */
   #features: readonly string[] = [];
   #selfId = '';
   #localTracks: readonly LocalTrack[] = [];
   #socket: PeerSocket | undefined;
   #media: MediaConnection | undefined;
   #attempt = 0;
-  /** When the connection was lost, or the network last gave a sign, as of `Date.now`. */
+  /** Time when the connection was lost or the network last gave a sign, by `Date.now`. */
   #outageSince = 0;
-  /** Seats in a row that were refused, or lost as soon as they were taken: their pauses grow by themselves, since the server does answer. */
+  /** Successive seats refused or lost at once. Their number lengthens the pauses, since the server does answer. */
   #refusals = 0;
-  /** When the present connection was made, as of `Date.now`. */
+  /** Time when the current connection was made, by `Date.now`. */
   #connectedAt = 0;
   #everConnected = false;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
@@ -120,24 +120,24 @@ export class RoomClient extends Emitter<ClientEvents> {
     return this.#state;
   }
 
-  /** The id of this participant, empty before the first connection. */
+  /** Id of this participant; empty before the first connection. */
   get id(): string {
     return this.#selfId;
   }
 
-  /** The others. The same array as long as nothing changed. */
+  /** The other participants. The array stays the same until something changes. */
   get peers(): readonly RemotePeer[] {
     return this.#remote.list;
   }
 
-  /** What this participant publishes. The same array as long as nothing changed. */
+  /** The tracks that this participant publishes. The array stays the same until something changes. */
   get localTracks(): readonly LocalTrack[] {
     return this.#localTracks;
   }
 
   /**
-   * Joins the room of the token. Resolves when the others are known; rejects with a RoomClientError when the server cannot
-   * be reached or refuses. Afterwards the client reconnects by itself until `leave`.
+   * Joins the room of the token. Resolves when the other participants are known; rejects with a RoomClientError if the
+   * server cannot be reached or refuses. From then on, the client reconnects by itself until `leave`.
    */
   connect(options: ConnectOptions): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'ended') throw new Error(`connect while ${this.#state}`);
@@ -161,7 +161,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     });
   }
 
-  /** Leaves the room. Published media goes on, for a preview or another call. */
+  /** Leaves the room. Published media keeps running, for a preview or another call. */
   leave(): void {
     if (this.#state === 'idle' || this.#state === 'ended') return;
     this.#socket?.send(encodeEvent('disconnect'));
@@ -169,8 +169,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Changes what the others see of this participant. Servers show up to 64 KiB of JSON.
-   * @throws RoomClientError FAILED for 1 MiB and more, which would end the call
+   * Changes the metadata that others see of this participant. Servers show up to 64 KiB of JSON.
+   * @throws RoomClientError FAILED for 1 MiB or more, which would end the call
    */
   setMetadata(metadata: unknown): void {
     mustBeSendable(metadata);
@@ -179,7 +179,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Publishes media. Resolves when the server has accepted it; rejects with `PUBLISH_REFUSED` where it did not. A track
+   * Publishes media. Resolves when the server has accepted it; rejects with `PUBLISH_REFUSED` if it did not. A track
    * published while the connection is lost is accepted after the reconnection.
    */
   async publish(media: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
@@ -191,7 +191,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#setLocalTracks([...this.#localTracks, track]);
     if (this.#state === 'connected') {
       await this.#media?.publish(track).catch((error: unknown) => {
-        // A lost connection is no refusal: the track is published with the next one.
+        // A lost connection is not a refusal: the track is published on the next one.
         if (!this.#localTracks.includes(track) || isRefusal(error)) throw error;
       });
     }
@@ -199,9 +199,10 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Sends text or bytes, at most 64 KiB, to the other clients that take part in the conversation `label`. Resolves when the browser has
-   * it; while the connection is lost it waits. A label stays as reliable as it was opened, by its first message or by `openData`.
-   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends before.
+   * Sends at most 64 KiB of text or bytes to the other clients in the conversation `label`. Resolves when the browser
+   * has taken them, after a reconnection if necessary. A label keeps the reliability of its first message or
+   * `openData`.
+   * @throws RoomClientError DATA_REFUSED; LEFT if the call ends first.
    */
   async sendData(label: string, data: string | Uint8Array, options: SendOptions = {}): Promise<void> {
     this.#requireData();
@@ -209,39 +210,39 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Takes part in a conversation, to receive what others send there as the event `data`. Resolves when that has begun: earlier messages do
-   * not arrive. A client that does neither this nor `sendData` has no data channels.
-   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends before.
+   * Joins a conversation and receives its messages as `data` events. Resolves when that has started: earlier messages
+   * do not arrive. A client that calls neither this nor `sendData` has no data channels.
+   * @throws RoomClientError DATA_REFUSED; LEFT if the call ends first.
    */
   async openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): Promise<void> {
     this.#requireData();
     return this.#conversations.open(label, reliable);
   }
 
-  /** Returns the other's track, or undefined. */
+  /** Returns another participant's track, or undefined. */
   track(id: string): RemoteTrack | undefined {
     return this.#remote.find(id);
   }
 
   /**
-   * Chooses the quality of a track by the size of the element that shows it, until the returned function is called. With
-   * several elements the largest counts. A picture that no element shows on the screen is paused.
+   * Adapts a track's quality to the size of the element that shows it, until the returned function is called. If
+   * several elements show it, the largest counts. A picture that no element shows on screen is paused.
    */
   watch(trackId: string, element: HTMLElement): () => void {
     return this.#viewing.watch(trackId, element);
   }
 
-  /** Chooses the variant of a simulcast track that the server aims at. */
+  /** Chooses the simulcast variant that the server aims at. */
   setVariant(trackId: string, variant: Variant): void {
     this.#viewing.setVariant(trackId, variant);
   }
 
-  /** Stops a track of another on its way to this client, or lets it come again. Watched elements do so by themselves. */
+  /** Stops or resumes another participant's track on its way to this client. Watched elements do so by themselves. */
   setPaused(trackId: string, paused: boolean): void {
     this.#viewing.setPaused(trackId, paused);
   }
 
-  /** Returns the counters of each track that is sent or received. */
+  /** Returns the counters of each track sent or received. */
   async stats(): Promise<CallStats> {
     const media = this.#media;
     if (media === undefined) return { roundTripMs: null, tracks: [] };
@@ -253,7 +254,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     try {
       this.#openSession();
     } catch (error) {
-      // No server was asked: the address is malformed, the page may not open it, or the browser has no WebRTC left.
+      // No server was asked: the address is malformed or forbidden to the page, or the browser has no WebRTC left.
       const reason = error instanceof Error ? error.message : String(error);
       this.#end(new RoomClientError('UNREACHABLE', `the browser opens no connection to ${this.#seat.url}: ${reason}`));
     }
@@ -266,7 +267,7 @@ export class RoomClient extends Emitter<ClientEvents> {
       received: (message) => this.#received(message),
       closed: (code, reason) => this.#closed(code, reason),
     });
-    // After the socket: the first connection of a page takes tens of milliseconds, in which the network goes on.
+    // Open the socket first: a page's first connection takes tens of milliseconds, during which the network proceeds.
     this.#media = new MediaConnection(
       {
         send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
@@ -309,7 +310,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         const { id, features = [] } = message.data;
         this.#features = features;
         this.#apply(this.#remote.apply(message));
-        // Unless a listener has left.
+        // A listener may have left.
         return this.#state === 'ended' ? undefined : this.#connected(id);
       }
       default:
@@ -323,7 +324,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#connectedAt = Date.now();
     this.#everConnected = true;
     for (const track of this.#localTracks) {
-      // A refusal is reported by an event; a further lost connection leads here again.
+      // A refusal is reported by an event; another lost connection leads here again.
       this.#media?.publish(track).catch(() => undefined);
     }
     this.#setState('connected');
@@ -338,7 +339,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     if (this.#state === 'connected' && Date.now() - this.#connectedAt >= SETTLED_MS) this.#refusals = 0;
     const error = errorOfClose(code, reason, this.#everConnected);
     if (error !== undefined && code === TOO_BIG) return this.#end(error);
-    // The server may not have noticed yet that the connection before this one is dead.
+    // The server may not have noticed yet that the previous connection is dead.
     const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < STALE_SESSION_MS;
     if (error !== undefined && !stale) return this.#seatLost(error);
     if (!this.#everConnected) {
@@ -361,7 +362,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #reconnect(): void {
     this.#closeSession();
-    // Somebody who waits for the end of an outage is in a hurry, a seat that does not last is no outage.
+    // Hurry for people waiting for an outage to end, but a seat that does not last is not an outage.
     const outageMs = this.#refusals > 1 && this.#state === 'connected' ? Infinity : this.#outageMs;
     const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs });
     if (delayMs === undefined) {
@@ -376,17 +377,17 @@ export class RoomClient extends Emitter<ClientEvents> {
     return this.emit('reconnecting', this.#attempt, delayMs);
   }
 
-  /** Time since the connection was lost, in milliseconds; 0 while it is there. */
+  /** Time since the connection was lost, in milliseconds; 0 while connected. */
   get #outageMs(): number {
     return this.#state === 'reconnecting' ? Date.now() - this.#outageSince : 0;
   }
 
-  /** Opens the next session, with another seat where the present one is lost. */
+  /** Opens the next session, with another seat if the current one is lost. */
   #return(): void {
     const reason = this.#lost;
     const { renew } = this.#options ?? {};
     if (reason === undefined || renew === undefined) return this.#open();
-    // Much may happen while the backend thinks: `leave`, another `connect`, a network that is back.
+    // Much may happen before the backend answers: `leave`, another `connect`, a network that is back.
     const isCurrent = (): boolean => this.#lost === reason && this.#state === 'reconnecting';
     new Promise<Seat | null>((resolve) => resolve(renew(reason))).then(
       (seat) => {
@@ -398,16 +399,16 @@ export class RoomClient extends Emitter<ClientEvents> {
       },
       () => {
         if (isCurrent()) this.#reconnect();
-        // Where the backend is out of reach as well, the way to both is more likely lost than the seat.
+        // If the backend is unreachable too, the network is more likely lost than the seat.
         if (reason.code === 'UNREACHABLE') this.#lost = undefined;
       },
     );
   }
 
-  /** Finds out whether the server is there: a new path is asked for, and no answer means a dead socket. */
+  /** Tests whether the server is alive: requests a new path, and treats a missing answer as a dead socket. */
   #probe(answerMs = PROBE_MS): void {
     if (this.#state === 'reconnecting') {
-      // A seat that was refused is being renewed, or will be after the pause.
+      // A refused seat is being renewed, or will be after the pause.
       if (this.#lost !== undefined && this.#lost.code !== 'UNREACHABLE') return undefined;
       this.#lost = undefined;
       this.#outageSince = Date.now();
@@ -428,7 +429,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined {
-    // What is asked of a socket that is not open yet gets lost.
+    // Requests on a socket that is not open yet are lost.
     if (this.#state !== 'connected' || !this.#features.includes('data')) return undefined;
     const channel = this.#media?.openChannel(label, options);
     if (channel !== undefined) this.#conversations.listen(channel);
@@ -458,7 +459,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#setLocalTracks(this.#localTracks.filter((one) => one !== track));
   }
 
-  /** Everything has ended before a listener is called: it may leave, or begin the next call. */
+  /** Everything ends before a listener is called: a listener may leave or start the next call. */
   #end(reason: RoomClientError): void {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
@@ -479,7 +480,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#socket?.close();
     this.#conversations.disconnected();
     this.#media?.close();
-    // What is called meanwhile waits for the next one: a closed connection throws.
+    // Calls until the next session wait for it: a closed connection throws.
     this.#media = undefined;
   }
 

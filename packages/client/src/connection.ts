@@ -3,14 +3,14 @@ import type { LocalTrack } from './local-track.js';
 import type { OfferData, TurnServer } from './signaling.js';
 
 export interface ConnectionHooks {
-  /** Sends an event of the media engine. */
+  /** Sends a media engine event. */
   send(type: 'renegotiateTracks' | 'sdpOffer', data?: object): void;
   received(trackId: string, media: MediaStreamTrack): void;
-  /** The server does not forward this track, or does so no longer. */
+  /** The server does not or no longer forwards this track. */
   refused(track: LocalTrack): void;
   /** The server has opened a channel. */
   channelOpened(channel: RTCDataChannel): void;
-  /** The path to the server has failed, or is silent. */
+  /** The path to the server has failed or is silent. */
   lost(): void;
 }
 
@@ -29,13 +29,13 @@ interface Deferred {
   readonly reject: (error: RoomClientError) => void;
 }
 
-/** Time for ICE to recover by itself from `disconnected` before it is restarted. */
+/** Time allowed for ICE to recover from `disconnected` by itself before it is restarted. */
 const DISCONNECTED_MS = 2_000;
 const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
 
 /**
- * The media of one session. The server asks for offers, this side makes them, one at a time. The WebRTC connection is made
- * early, so that its certificate is ready when the first offer is wanted.
+ * The media of one session. The server asks for offers and this side makes them, one at a time. The WebRTC connection
+ * is created early, so that its certificate is ready for the first offer.
  */
 export class MediaConnection {
   readonly #hooks: ConnectionHooks;
@@ -93,8 +93,8 @@ export class MediaConnection {
   }
 
   /**
-   * Opens a data channel. Only the first one needs an offer, which then has an m-line for all.
-   * @throws RoomClientError DATA_REFUSED once their association has ended: the browser would open it never
+   * Opens a data channel. Only the first one needs an offer, whose m-line then serves all channels.
+   * @throws RoomClientError DATA_REFUSED after their association has ended: the browser would never open the channel
    */
   openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel {
     if (this.#connection.sctp?.state === 'closed') {
@@ -109,14 +109,14 @@ export class MediaConnection {
     return channel;
   }
 
-  /** Looks for a new path: the network has changed, or the old path is silent. */
+  /** Looks for a new path after the network changed or the old path fell silent. */
   restart(): void {
     this.#restart = true;
     this.#requested = false;
     this.#request();
   }
 
-  /** The server wants an offer. */
+  /** Handles the server's request for an offer. */
   offerData(data: OfferData): void {
     this.#enqueue(() => this.#offer(data));
   }
@@ -153,13 +153,13 @@ export class MediaConnection {
     const connection = this.#connection;
     this.#requested = false;
     if (!this.#configured) {
-      // The relay over UDP is at the very address that the direct path leads to. It is no help where that is blocked, and Chromium
-      // gives all datagrams from the address of a relay to the relay: the direct path would never come up.
+      // The UDP relay has the same address as the direct path, so it does not help if that address is blocked. Chromium
+      // also routes all datagrams from a relay's address to the relay: the direct path would never come up.
       const iceServers = integratedTurnServers.filter(({ transport }) => transport !== 'udp').map(iceServerOf);
       connection.setConfiguration({ ...CONFIGURATION, iceServers });
       this.#configured = true;
     }
-    // An offer that was never answered: the server has given up on it.
+    // The server has given up on an offer that was never answered.
     if (connection.signalingState === 'have-local-offer') await connection.setLocalDescription({ type: 'rollback' });
 
     await this.#addWaiting();
@@ -185,7 +185,7 @@ export class MediaConnection {
   }
 
   async #addWaiting(): Promise<void> {
-    // One by one: those behind may be unpublished meanwhile.
+    // Add one by one: those behind may be unpublished in the meantime.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       const { track, resolve, reject } = next;
       const id = `${this.#selfId()}:${uniqueName()}`;
@@ -215,7 +215,7 @@ export class MediaConnection {
     if (state === 'disconnected') this.#disconnectedTimer = setTimeout(() => this.#hooks.lost(), DISCONNECTED_MS);
   }
 
-  /** Runs the steps of negotiation one after another. One that fails does not stop the next: the server asks again. */
+  /** Runs the steps of negotiation one after another. A failed step does not stop the next: the server asks again. */
   #enqueue(step: () => Promise<void>): void {
     this.#queue = this.#queue
       .then(() => (this.#closed ? undefined : step()))
@@ -235,7 +235,7 @@ function iceServerOf({ serverAddr, serverPort, transport, username, password }: 
   return { urls, username, credential: password };
 }
 
-/** Unique among the tracks of a peer. `crypto.randomUUID` is missing in React Native and on pages that came over plain HTTP. */
+/** Unique among a peer's tracks. React Native and pages over plain HTTP lack `crypto.randomUUID`. */
 function uniqueName(): string {
   const random = (): string => Math.floor(Math.random() * 2 ** 48).toString(36);
   return `${random()}${random()}`;

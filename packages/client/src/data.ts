@@ -1,36 +1,36 @@
 // Messages between clients over data channels (docs/reference/data-channels.md).
 import { RoomClientError } from './errors.js';
 
-/** A message of another client. */
+/** A message from another client. */
 export interface DataMessage {
-  /** Conversation that it belongs to. */
+  /** Conversation to which the message belongs. */
   readonly label: string;
-  /** The peer that sent it, as the server knows it. */
+  /** The sending peer, as identified by the server. */
   readonly from: string;
-  /** Text as it was sent as text, bytes as bytes. */
+  /** A string if sent as text, otherwise bytes. */
   readonly data: string | Uint8Array<ArrayBuffer>;
 }
 
-/** To whom a message goes, and whether it may be lost. */
+/** The recipients of a message, and whether it may be lost. */
 export interface SendOptions {
-  /** Ids of the peers that receive it; all others in the room by default. */
+  /** Ids of the receiving peers; by default all others in the room. */
   readonly to?: readonly string[];
-  /** False for what is worthless when it is late, such as pointers and positions: messages may be lost and overtake each other. */
+  /** False for data that is worthless when late, such as pointers: messages may be lost or arrive out of order. */
   readonly reliable?: boolean;
 }
 
 /** The part of a call that conversations need. */
 export interface DataHost {
   /**
-   * Opens a channel on the present connection; undefined while there is none, or where the server has no data channels.
-   * @throws RoomClientError DATA_REFUSED where the connection can have no more channels
+   * Opens a channel on the current connection; undefined if there is none or the server has no data channels.
+   * @throws RoomClientError DATA_REFUSED if the connection can have no more channels
    */
   open(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined;
   received(message: DataMessage): void;
 }
 
 interface Waiting {
-  /** Undefined where only the open channel is waited for. */
+  /** Undefined if the caller only waits for the channel to open. */
   readonly frame?: string | Uint8Array<ArrayBuffer>;
   readonly resolve: () => void;
   readonly reject: (error: RoomClientError) => void;
@@ -41,15 +41,15 @@ const MAX_BYTES = 64 * 1024;
 const MAX_LABEL_BYTES = 64;
 const MAX_RECEIVERS = 127;
 const PEER_ID = /^[!-~]{1,127}$/;
-/** The server's own label, for messages of the backend. */
+/** The server's reserved label, for messages from the backend. */
 const RESERVED = 'roomMessage';
 /** Bytes that may wait in the browser before messages wait here. */
 const HIGH_WATER_BYTES = 256 * 1024;
 const LOW_WATER_BYTES = 64 * 1024;
-/** Channels that close with their connection do so before that is seen to be lost, where their messages wait for the next one. */
+/** Channels close before the loss of their connection is noticed: until then, keep their messages for the next one. */
 const CLOSED_MS = 2_000;
 
-/** One label: its messages wait until its channel is open, also across reconnections. */
+/** One label. Its messages wait until its channel is open, including across reconnections. */
 class Conversation {
   readonly #waiting: Waiting[] = [];
   #channel: RTCDataChannel | undefined;
@@ -58,12 +58,12 @@ class Conversation {
 
   constructor(readonly options: RTCDataChannelInit) {}
 
-  /** True once the channel has closed on a connection that goes on. */
+  /** True after the channel has closed on a connection that remains. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Sends a frame, or resolves when one could be sent. */
+  /** Sends a frame. Without a frame, resolves when one could be sent. */
   send(frame?: string | Uint8Array<ArrayBuffer>): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...(frame === undefined ? {} : { frame }), resolve, reject });
@@ -101,7 +101,7 @@ class Conversation {
     while (channel?.readyState === 'open' && channel.bufferedAmount < HIGH_WATER_BYTES) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
-      // The two overloads of `send` know no union.
+      // The two overloads of `send` do not accept a union.
       if (typeof next.frame === 'string') channel.send(next.frame);
       else if (next.frame !== undefined) channel.send(next.frame);
       next.resolve();
@@ -118,7 +118,7 @@ export class Conversations {
     this.#host = host;
   }
 
-  /** Takes part in a conversation. Resolves when its messages arrive. */
+  /** Joins a conversation. Resolves when its messages arrive. */
   async open(label: string, reliable = true): Promise<void> {
     return this.#conversation(label, reliable).send();
   }
@@ -128,7 +128,7 @@ export class Conversations {
     return this.#conversation(label, reliable).send(frame);
   }
 
-  /** Reads a channel, whether this client or the server opened it. */
+  /** Reads a channel opened by this client or the server. */
   listen(channel: RTCDataChannel): void {
     channel.binaryType = 'arraybuffer';
     channel.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
@@ -137,17 +137,17 @@ export class Conversations {
     });
   }
 
-  /** A new connection is there: all conversations go on with it. */
+  /** Moves all conversations to a new connection. */
   connected(): void {
     for (const [label, conversation] of this.#byLabel) conversation.use(this.#host.open(label, conversation.options));
   }
 
-  /** The connection is lost: what waits goes on with the next one. */
+  /** Keeps waiting messages for the next connection. */
   disconnected(): void {
     for (const conversation of this.#byLabel.values()) conversation.use(undefined);
   }
 
-  /** The server has closed a conversation because of a limit. The next message opens it again. */
+  /** Handles a conversation that the server closed because of a limit. The next message reopens it. */
   closed(label: string, reason: string): void {
     this.#byLabel.get(label)?.close(refused(`the server closed the channel ${label}: ${reason}`));
     this.#byLabel.delete(label);
@@ -174,8 +174,8 @@ export class Conversations {
 }
 
 /**
- * Puts the receivers in front of a message; none means everybody.
- * @throws RoomClientError DATA_REFUSED when the server would not accept it
+ * Puts the recipients in front of a message; none means everyone.
+ * @throws RoomClientError DATA_REFUSED if the server would not accept it
  */
 export function encodeData(data: string | Uint8Array, to: readonly string[]): string | Uint8Array<ArrayBuffer> {
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data).length : data.length;
@@ -183,7 +183,7 @@ export function encodeData(data: string | Uint8Array, to: readonly string[]): st
   if (to.length > MAX_RECEIVERS) throw refused(`${to.length} receivers are too many: at most ${MAX_RECEIVERS}`);
   const wrong = to.find((id) => !PEER_ID.test(id));
   if (wrong !== undefined) throw refused(`"${wrong}" is not the id of a peer`);
-  // Ids are ASCII, so that a header of text has the bytes of a binary one.
+  // Ids are ASCII, so a text header has the same bytes as a binary one.
   const header = String.fromCharCode(to.length) + to.map((id) => String.fromCharCode(id.length) + id).join('');
   if (typeof data === 'string') return header + data;
   const head = new TextEncoder().encode(header);
@@ -193,7 +193,7 @@ export function encodeData(data: string | Uint8Array, to: readonly string[]): st
   return frame;
 }
 
-/** Returns the sender and the message; undefined when the frame is shorter than its header says. */
+/** Returns the sender and the message, or undefined if the frame is shorter than its header says. */
 export function decodeData(frame: string | ArrayBuffer): Omit<DataMessage, 'label'> | undefined {
   if (typeof frame === 'string') {
     const end = 1 + frame.charCodeAt(0);

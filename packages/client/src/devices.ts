@@ -2,11 +2,11 @@
 export type DeviceErrorCode =
   /** The person, the system or the page's policy does not allow it. */
   | 'REFUSED'
-  /** There is none, or none of the wanted kind. */
+  /** No device exists, or none of the wanted kind. */
   | 'NOT_FOUND'
-  /** Another program has it. */
+  /** Another program is using it. */
   | 'IN_USE'
-  /** Browsers give devices only to pages from localhost or over HTTPS. */
+  /** Browsers allow devices only on pages from localhost or over HTTPS. */
   | 'INSECURE_PAGE'
   | 'FAILED';
 
@@ -26,9 +26,9 @@ export class DeviceError extends Error {
 /** Kind of a device. */
 export type DeviceKind = 'camera' | 'microphone';
 
-/** Camera or microphone of the machine. */
+/** A camera or microphone of the machine. */
 export interface Device {
-  /** Empty as long as the person has allowed no device of this kind. */
+  /** Empty until the person has allowed a device of this kind. */
   readonly id: string;
   readonly kind: DeviceKind;
   /** Empty as long as the id is. */
@@ -55,12 +55,12 @@ export async function listDevices(): Promise<Device[]> {
   });
 }
 
-/** Those who watch the devices. Browsers do not report that a permission has given the devices their names. */
+/** Callbacks that watch the devices. Browsers do not report that a permission has revealed the devices' names. */
 const watchers = new Set<() => void>();
 
 /**
- * Calls `changed` when a device is plugged in or out, and when `openDevice` has opened one: from then on browsers show ids and names.
- * Returns a function that stops it.
+ * Calls `changed` when a device is plugged in or out, and when `openDevice` has opened one, which makes browsers show
+ * ids and names. Returns the function that stops watching.
  */
 export function watchDevices(changed: (devices: Device[]) => void): () => void {
   const report = (): void => void listDevices().then(changed);
@@ -73,8 +73,8 @@ export function watchDevices(changed: (devices: Device[]) => void): () => void {
 }
 
 /**
- * Opens a camera or microphone: the one with the id, or else the one chosen last, or else the system's choice. An id given
- * is remembered.
+ * Opens a camera or microphone: the one with the id, otherwise the last chosen one, otherwise the system's choice. A
+ * given id is remembered.
  * @throws DeviceError
  */
 export async function openDevice(
@@ -85,7 +85,7 @@ export async function openDevice(
     const wanted = { ...(kind === 'camera' ? CAMERA : {}), ...constraints, ...which };
     return open(kind, (devices) => devices.getUserMedia(kind === 'camera' ? { video: wanted } : { audio: wanted }));
   };
-  // The id is empty where the browser has not shown it yet.
+  // The id is empty if the browser has not revealed it yet.
   const chosen = id === '' ? undefined : id;
   const remembered = chosen ?? stored(kind);
   // Chromium prefers the system's choice to an id that is only `ideal`.
@@ -109,14 +109,14 @@ const CAMERA: MediaTrackConstraints = {
 
 /**
  * Asks the person for a screen, window or tab.
- * @throws DeviceError `REFUSED` also when the person closes the dialog.
+ * @throws DeviceError `REFUSED` also if the person closes the dialog.
  */
 export async function openScreen(
   options: DisplayMediaStreamOptions = { video: true, audio: true },
 ): Promise<MediaStreamTrack[]> {
   const stream = await open('screen', (devices) => devices.getDisplayMedia(options));
   const tracks = stream.getTracks();
-  // Sharpness before smoothness.
+  // Prefer sharpness to smoothness.
   for (const track of tracks) if (track.kind === 'video') track.contentHint = 'detail';
   return tracks;
 }

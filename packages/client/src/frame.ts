@@ -1,5 +1,5 @@
-// One websocket frame is one `PeerMessage` (docs/reference/peer-signaling.md): a Protocol Buffers message of which exactly one of
-// three fields is set. Three fields need no library, which would be most of this package's size.
+// One websocket frame is one `PeerMessage` (docs/reference/peer-signaling.md): a Protocol Buffers message with exactly
+// one of three fields set. Three fields need no library, which would make up most of this package's size.
 
 export type PeerMessage =
   | { readonly type: 'authenticated' }
@@ -17,7 +17,7 @@ export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): U
   return field(FIELDS[type], field(TEXT, new TextEncoder().encode(text)));
 }
 
-/** Decodes one frame. Anything else than a `PeerMessage` of this version is `unknown`. */
+/** Decodes one frame. Anything but a `PeerMessage` of this version is `unknown`. */
 export function decodeFrame(frame: ArrayBuffer): PeerMessage {
   const content = new Map(readFields(new Uint8Array(frame)));
   if (content.has(FIELDS.authenticated)) return { type: 'authenticated' };
@@ -29,7 +29,7 @@ export function decodeFrame(frame: ArrayBuffer): PeerMessage {
 function textOf(message: Uint8Array): string {
   const text = new Map(readFields(message)).get(TEXT) ?? new Uint8Array();
   if (typeof TextDecoder === 'function') return new TextDecoder().decode(text);
-  // Older engines of React Native have a `TextEncoder` only.
+  // Older React Native engines have only a `TextEncoder`.
   return decodeURIComponent(Array.from(text, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
 }
 
@@ -44,7 +44,7 @@ function field(number: number, value: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Returns the length-delimited fields by number; stops at the first field of another kind. */
+/** Returns the length-delimited fields by number, up to the first field of another kind. */
 function readFields(bytes: Uint8Array): [number: number, value: Uint8Array][] {
   const fields: [number, Uint8Array][] = [];
   let at = 0;

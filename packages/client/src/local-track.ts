@@ -3,23 +3,23 @@ import { VARIANTS, type Variant } from './signaling.js';
 
 /** Options of `publish`. */
 export interface PublishOptions {
-  /** Shown to the others, any JSON. */
+  /** Any JSON, shown to the other participants. */
   readonly metadata?: unknown;
   /**
-   * Sends video in three sizes, of which each viewer gets the one that fits. Default true, but false where the content hint is `detail`,
-   * as that of `openScreen` is.
+   * Sends video in three sizes, of which each viewer receives the one that fits. Default true, but false if the content
+   * hint is `detail`, as it is for `openScreen`.
    */
   readonly simulcast?: boolean;
-  /** Upper limit in bits per second: of the track, or of each variant. */
+  /** Upper limit in bits per second, of the track or of each variant. */
   readonly maxBitrateBps?: number | Partial<Record<Variant, number>>;
   /**
-   * Opens the device again when the track is unmuted. Without it a muted track keeps its device, and with it the light of
-   * the camera.
+   * Reopens the device when the track is unmuted. Without it a muted track keeps its device, and the camera's light
+   * stays on.
    */
   readonly reopen?: () => Promise<MediaStreamTrack>;
 }
 
-/** Bits per second where the application sets no limit; the server expects these (docs/reference/peer-signaling.md). */
+/** Bits per second if the application sets no limit, as the server expects (docs/reference/peer-signaling.md). */
 const SIMULCAST_BPS: Readonly<Record<Variant, number>> = { l: 150_000, m: 500_000, h: 2_500_000 };
 const VIDEO_BPS = 2_500_000;
 const AUDIO_BPS = 50_000;
@@ -27,7 +27,7 @@ const SCALE_DOWN: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
 
 /** The part of a call that a published track needs. */
 export interface TrackHost {
-  /** Tells the server of a change that needs no negotiation. */
+  /** Notifies the server of a change that needs no negotiation. */
   sendTrackEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object): void;
   removeTrack(track: LocalTrack): Promise<void>;
   localTrackChanged(): void;
@@ -42,7 +42,7 @@ interface Binding {
   readonly leave: () => void;
 }
 
-/** A published track. It stays the same object through mutes, replacements and reconnections. */
+/** A published track. It remains the same object through mutes, replacements and reconnections. */
 export class LocalTrack {
   readonly kind: 'audio' | 'video';
   readonly simulcast: boolean;
@@ -53,7 +53,7 @@ export class LocalTrack {
   #muted = false;
   #mutedByServer = false;
   #binding: Binding | undefined;
-  /** Mutes and replacements, one after another. */
+  /** Mutes and replacements, run one after another. */
   #queue: Promise<void> = Promise.resolve();
 
   /** @internal */
@@ -67,12 +67,12 @@ export class LocalTrack {
     this.#follow(media);
   }
 
-  /** The id by which others know the track; undefined while it is not published. A reconnection changes it. */
+  /** The id by which others know the track; undefined while unpublished. A reconnection changes it. */
   get id(): string | undefined {
     return this.#binding?.id;
   }
 
-  /** What is being sent; null while a muted track has given its device back. */
+  /** The media being sent; null while a muted track has released its device. */
   get media(): MediaStreamTrack | null {
     return this.#media;
   }
@@ -85,14 +85,14 @@ export class LocalTrack {
     return this.#muted;
   }
 
-  /** True while the backend withholds the track from the others, whatever this client does. */
+  /** True while the backend withholds the track from the others, regardless of this client. */
   get mutedByServer(): boolean {
     return this.#mutedByServer;
   }
 
   /**
-   * Changes what the others see.
-   * @throws RoomClientError FAILED for 1 MiB and more, which would end the call
+   * Changes the metadata that others see.
+   * @throws RoomClientError FAILED for 1 MiB or more, which would end the call
    */
   setMetadata(metadata: unknown): void {
     mustBeSendable(metadata);
@@ -101,7 +101,7 @@ export class LocalTrack {
     this.#host.localTrackChanged();
   }
 
-  /** Stops sending, and the device where the track can open it again. The track stays published. */
+  /** Stops sending and, if the track can reopen it, closes the device. The track stays published. */
   mute(): Promise<void> {
     return this.#enqueue(async () => {
       if (this.#muted) return;
@@ -116,7 +116,7 @@ export class LocalTrack {
     });
   }
 
-  /** Sends again. Rejects with the browser's error when the device cannot be opened; the track stays muted then. */
+  /** Sends again. If the device cannot be opened, rejects with the browser's error and the track stays muted. */
   unmute(): Promise<void> {
     return this.#enqueue(async () => {
       if (!this.#muted) return;
@@ -132,8 +132,8 @@ export class LocalTrack {
   }
 
   /**
-   * Sends other media of the same kind, for example of another camera, without the others noticing. Resolves with what it replaced,
-   * which goes on and may be stopped; null where a muted track had given its device back.
+   * Sends other media of the same kind, for example from another camera, unnoticed by the others. Resolves with the
+   * replaced media, which keeps running until stopped, or null if a muted track had released its device.
    */
   replace(media: MediaStreamTrack): Promise<MediaStreamTrack | null> {
     return this.#enqueue(async () => {
@@ -146,7 +146,7 @@ export class LocalTrack {
     });
   }
 
-  /** Removes the track from the room. Its media goes on. */
+  /** Removes the track from the room. Its media keeps running. */
   unpublish(): Promise<void> {
     return this.#host.removeTrack(this);
   }
@@ -174,7 +174,7 @@ export class LocalTrack {
     return limit ?? (this.kind === 'video' ? VIDEO_BPS : AUDIO_BPS);
   }
 
-  /** @internal The track has a transceiver of the present connection. */
+  /** @internal Called when the track has a transceiver of the current connection. */
   async bind(id: string, sender: RTCRtpSender): Promise<void> {
     let leave = (): void => undefined;
     const left = new Promise<void>((resolve) => (leave = resolve));
@@ -182,7 +182,7 @@ export class LocalTrack {
     if (this.#muted) await sender.replaceTrack(null);
   }
 
-  /** @internal The others know the track now. */
+  /** @internal Called when the others know the track. */
   announced(): void {
     if (this.#muted) this.#sendEvent('muteTrack');
   }
@@ -200,14 +200,14 @@ export class LocalTrack {
     this.#host.localTrackChanged();
   }
 
-  /** Mutes the track when its device is unplugged or its permission withdrawn: the others see that, not a frozen picture. */
+  /** Mutes the track when its device is unplugged or forbidden, so that others do not see a frozen picture. */
   #follow(media: MediaStreamTrack): void {
     media.addEventListener('ended', () => {
       if (this.#media === media) void this.mute();
     });
   }
 
-  /** Lets the sender send this. A connection that is closed meanwhile leaves the promise open (WebRTC, "chain an operation"). */
+  /** Gives the sender this media. If the connection closes, the promise stays open (WebRTC, "chain an operation"). */
   async #give(media: MediaStreamTrack | null): Promise<void> {
     const binding = this.#binding;
     if (binding !== undefined) await Promise.race([binding.sender.replaceTrack(media), binding.left]);

@@ -1,8 +1,8 @@
 import { VARIANTS, type Variant } from './signaling.js';
 
-/** How much smaller than the camera's picture a variant is. */
+/** Factor by which a variant is smaller than the camera's picture. */
 const SCALE: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
-/** Height assumed of a camera before its first picture. */
+/** Assumed height of a camera before its first picture. */
 const USUAL_HEIGHT = 720;
 /** A picture stretched by a quarter still looks sharp. */
 const STRETCH = 1.25;
@@ -10,7 +10,7 @@ const STRETCH = 1.25;
 export interface Shown {
   /** Height of the picture in its element, in device pixels; 0 while it is off the screen. */
   readonly height: number;
-  /** Height of the picture received last, and its variant. */
+  /** Height of the last received picture, and its variant. */
   readonly received?: { readonly height: number; readonly variant: Variant };
 }
 
@@ -23,7 +23,7 @@ export function variantFor(shown: readonly Shown[], variants: readonly Variant[]
   return ordered.find((variant) => (full / SCALE[variant]) * STRETCH >= wanted) ?? ordered.at(-1);
 }
 
-/** A picture in a window of its own is seen, wherever its element is. */
+/** A picture in a separate window is visible wherever its element is. */
 const WINDOW_EVENTS = ['enterpictureinpicture', 'leavepictureinpicture'];
 
 export interface Size {
@@ -31,13 +31,13 @@ export interface Size {
   readonly height: number;
 }
 
-/** Returns the height that a picture of this shape has in an element. `cover`: it fills the element and is cut. */
+/** Returns the height of a picture with this shape in an element. With `cover`, it fills the element and is cropped. */
 export function shownHeight(element: Size, picture: Size, cover: boolean): number {
   const byWidth = element.width * (picture.height / picture.width);
   return cover ? Math.max(element.height, byWidth) : Math.min(element.height, byWidth);
 }
 
-/** Watches the size of an element. Calls `changed` with it in device pixels; it is empty while the element is off the screen. */
+/** Watches an element's size. Calls `changed` with it in device pixels; it is empty while the element is off screen. */
 export function watchSize(element: Element, changed: (size: Size) => void): () => void {
   let onScreen = true;
   let size: Size = { width: element.clientWidth, height: element.clientHeight };

@@ -1,22 +1,22 @@
 import type { ServerEvent, Variant, WireEndpoint, WireTrack } from './signaling.js';
 
-/** A track of another participant, or of a component. A change makes a new object. */
+/** A track of another participant or of a component. A change creates a new object. */
 export interface RemoteTrack {
   readonly id: string;
   readonly peerId: string;
-  /** What its publisher says about it. */
+  /** Metadata from its publisher. */
   readonly metadata: unknown;
-  /** Simulcast variants on offer, from low to high; empty for a track that has only one. */
+  /** Available simulcast variants, from low to high; empty for a track with only one. */
   readonly variants: readonly Variant[];
-  /** The variant that is being received; null before the first packet. */
+  /** The received variant; null before the first packet. */
   readonly variant: Variant | null;
   /** True while a voice is heard (audio only). */
   readonly speaking: boolean;
-  /** The received media; null until it is negotiated. */
+  /** The received media; null until negotiated. */
   readonly media: MediaStreamTrack | null;
 }
 
-/** Another participant, or a component such as a recording. A change makes a new object. */
+/** Another participant, or a component such as a recording. A change creates a new object. */
 export interface RemotePeer {
   readonly id: string;
   /** `webrtc` for a participant, otherwise the kind of the component. */
@@ -33,8 +33,8 @@ export type RemoteChange =
     };
 
 /**
- * The others in the room. Events of the server go in, changes come out. A reconnection is one change after another from
- * the state before it, not a room that empties and fills again.
+ * The others in the room. Server events go in, changes come out. A reconnection appears as single changes to the
+ * previous state, not as a room that empties and fills again.
  */
 export class RemotePeers {
   readonly #peers = new Map<string, RemotePeer>();
@@ -42,7 +42,7 @@ export class RemotePeers {
   #list: readonly RemotePeer[] = [];
   #stale = false;
 
-  /** All peers in the order of their arrival. The same array as long as nothing changed. */
+  /** All peers in order of arrival. The array stays the same until something changes. */
   get list(): readonly RemotePeer[] {
     if (this.#stale) this.#list = [...this.#peers.values()];
     this.#stale = false;
@@ -53,7 +53,7 @@ export class RemotePeers {
     return this.#peers.get(this.#owners.get(trackId) ?? '')?.tracks.find(({ id }) => id === trackId);
   }
 
-  /** Returns what the event changed; nothing for an event that does not concern the others. */
+  /** Returns the changes caused by an event; none if it does not concern the others. */
   apply(event: ServerEvent): RemoteChange[] {
     switch (event.type) {
       case 'connected': {
@@ -83,7 +83,7 @@ export class RemotePeers {
     }
   }
 
-  /** The media of a track has been negotiated. */
+  /** Sets the negotiated media of a track. */
   setMedia(trackId: string, media: MediaStreamTrack): RemoteChange[] {
     return this.#updateTrack(trackId, { media }, 'trackReady');
   }
@@ -92,7 +92,7 @@ export class RemotePeers {
     return [...this.#peers.keys()].flatMap((id) => this.#removePeer(id));
   }
 
-  /** Takes over an endpoint as the server describes it now, whether it was known or not. */
+  /** Adopts an endpoint as the server now describes it, whether it was known or not. */
   #resume({ id, type, metadata, tracks = {} }: WireEndpoint): RemoteChange[] {
     const before = this.#peers.get(id);
     if (before === undefined) {
@@ -130,7 +130,7 @@ export class RemotePeers {
     return Object.entries(tracks).flatMap(([id, { metadata, simulcastConfig }]): RemoteChange[] => {
       const peer = this.#peers.get(peerId);
       if (peer === undefined) return [];
-      // The server repeats after `connected` what that listed.
+      // After `connected`, the server repeats the tracks that it listed.
       const known = peer.tracks.find((track) => track.id === id);
       if (known !== undefined) return sameJson(known.metadata, metadata) ? [] : this.#updateTrack(id, { metadata });
       const { enabled, activeEncodings } = simulcastConfig;

@@ -1,4 +1,4 @@
-// Media events of docs/reference/peer-signaling.md, as far as this client uses them.
+// Media events of docs/reference/peer-signaling.md that this client uses.
 import { decodeFrame, encodeFrame } from './frame.js';
 
 /** Variant of a simulcast track: low, medium or high. */
@@ -37,7 +37,7 @@ interface OfEndpoint {
   readonly endpointId: string;
 }
 
-/** Events of the server, with `custom` unwrapped. */
+/** Events from the server, with `custom` unwrapped. */
 export type ServerEvent =
   | Event<'connected', { id: string; otherEndpoints: readonly WireEndpoint[]; features?: readonly string[] }>
   | Event<'endpointAdded', WireEndpoint>
@@ -61,12 +61,12 @@ interface Event<Type extends string, Data> {
   readonly data: Data;
 }
 
-/** What arrives on the socket; events of a newer server are `unknown`. */
+/** What arrives on the socket. Events of a newer server are `unknown`. */
 export type Received = { readonly type: 'authenticated' } | ServerEvent | { readonly type: 'unknown' };
 
 /**
- * Decodes one frame of the server.
- * @throws SyntaxError when a media event is not JSON.
+ * Decodes one frame from the server.
+ * @throws SyntaxError if a media event is not JSON.
  */
 export function decode(frame: ArrayBuffer): Received {
   const message = decodeFrame(frame);
@@ -85,7 +85,7 @@ export function encodeEvent(type: string, data?: unknown): Uint8Array<ArrayBuffe
   return encodeFrame('mediaEvent', JSON.stringify({ type, data }));
 }
 
-/** Encodes an event of the media engine, which travels inside of `custom`. */
+/** Encodes a media engine event, which travels inside `custom`. */
 export function encodeCustom(type: string, data?: unknown): Uint8Array<ArrayBuffer> {
   return encodeEvent('custom', { type, data });
 }

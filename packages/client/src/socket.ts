@@ -3,13 +3,13 @@ import { decode, encodeAuthRequest, type Received } from './signaling.js';
 export interface SocketHooks {
   authenticated(): void;
   received(message: Received): void;
-  /** Called once. `code` and `reason` as of the websocket; 1006 where the connection was lost. */
+  /** Called once with the websocket's `code` and `reason`; the code is 1006 if the connection was lost. */
   closed(code: number, reason: string): void;
 }
 
-/** Time for the connection and the authentication together. */
+/** Time limit for connection and authentication together. */
 const CONNECT_MS = 10_000;
-/** Time for the answer to `connect`, which is large in a large room. */
+/** Time limit for the answer to `connect`, which is large in a large room. */
 const JOIN_MS = 30_000;
 const CONNECTION_LOST = 1006;
 
@@ -40,12 +40,12 @@ export class PeerSocket {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(frame);
   }
 
-  /** Gives the connection up at once: a dead network would keep it closing for minutes. */
+  /** Abandons the connection immediately: a dead network would keep it closing for minutes. */
   drop(): void {
     this.#end(CONNECTION_LOST, '');
   }
 
-  /** Closes without a further call of the hooks. */
+  /** Closes without calling any more hooks. */
   close(): void {
     this.#hooks = undefined;
     this.#end(1000, '');
@@ -60,10 +60,10 @@ export class PeerSocket {
   }
 }
 
-/** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */
+/** Completes the address from the HTTP API, which has no scheme and may lack a path. */
 function absolute(url: string): string {
   const secure = globalThis.location?.protocol === 'https:';
   const full = /^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`;
-  // Not `new URL`, of which React Native has the constructor only.
+  // Avoids `new URL`, of which React Native has only the constructor.
   return /^wss?:\/\/[^/]+\/?$/.test(full) ? `${full.replace(/\/$/, '')}/socket/peer/websocket` : full;
 }

@@ -8,11 +8,11 @@ export interface TrackStats {
   readonly packets: number;
   readonly packetsLost: number;
   readonly jitterMs: number;
-  /** Size of the picture in pixels, 0 for sound. */
+  /** Size of the picture in pixels; 0 for audio. */
   readonly width: number;
   readonly height: number;
   readonly framesPerSecond: number;
-  /** How long the picture stood still so far, in milliseconds (received video only). */
+  /** Total time that the picture was frozen, in milliseconds (received video only). */
   readonly frozenMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface CallStats {
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** Reads what a browser counts (W3C Identifiers for WebRTC's Statistics API); simulcast variants are summed. */
+/** Reads a browser's counters (W3C Identifiers for WebRTC's Statistics API). Simulcast variants are summed. */
 export function readStats(
   report: Pick<RTCStatsReport, 'forEach'>,
   trackId: { received(mid: string): string | undefined; sent(mediaId: string): string | undefined },

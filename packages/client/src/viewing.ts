@@ -5,7 +5,7 @@ import type { Variant } from './signaling.js';
 /** The part of a call that viewing needs. */
 export interface ViewingHost {
   track(id: string): RemoteTrack | undefined;
-  /** True where the server can stop a track for this client alone. */
+  /** True if the server can stop a track for this client alone. */
   pauses(): boolean;
   send(type: 'setTargetTrackVariant' | 'setTrackPaused', data: object): void;
 }
@@ -15,10 +15,10 @@ interface Watched {
   size: Size;
 }
 
-/** A tile that is scrolled past, or moves to another place of the page, must not cost a keyframe. */
+/** A tile that is scrolled past or moved on the page must not cost a keyframe. */
 const HIDDEN_MS = 250;
 
-/** What this client wants of the tracks of others: a variant, or nothing while no element on the screen shows the picture. */
+/** What this client wants of others' tracks: a variant, or nothing while no element on screen shows the picture. */
 export class Viewing {
   readonly #host: ViewingHost;
   readonly #watched = new Map<string, Set<Watched>>();
@@ -39,7 +39,7 @@ export class Viewing {
       watched.size = size;
       adjust();
     });
-    // The first picture tells its shape.
+    // The first picture reveals the shape.
     element.addEventListener('resize', adjust);
     return () => {
       stop();
@@ -62,14 +62,14 @@ export class Viewing {
     this.#sendPaused(trackId, paused);
   }
 
-  /** Repeats everything about a track: a new session of the server knows nothing of it. */
+  /** Repeats all requests for a track, which a new session of the server does not know. */
   repeat(trackId: string): void {
     const variant = this.#targets.get(trackId);
     if (variant !== undefined) this.#host.send('setTargetTrackVariant', { trackId, variant });
     if (this.#paused.has(trackId)) this.#sendPaused(trackId, true);
   }
 
-  /** The track has ended. */
+  /** Forgets a track that has ended. */
   forget(trackId: string): void {
     this.#keep(trackId);
     this.#targets.delete(trackId);
@@ -81,7 +81,7 @@ export class Viewing {
     const track = this.#host.track(trackId);
     const watched = this.#watched.get(trackId);
     if (track === undefined || watched === undefined) return;
-    // An element that hides until it plays needs a first picture, wherever it is. Sound is heard without being seen.
+    // An element that hides until it plays needs a first picture, wherever it is. Audio is heard without being seen.
     const hidden = track.media?.kind === 'video' && [...watched].every(({ element, size }) => isHidden(element, size));
     if (hidden && this.#host.pauses()) return this.#hide(trackId);
     if (watched.size > 0) this.#choose(track, watched);

@@ -1,19 +1,19 @@
 const TICK_MS = 2_000;
-/** A tick that is this late means that the machine slept, or that the page was frozen. */
+/** A tick this late means that the machine slept or the page was frozen. */
 const SLEPT_MS = 10_000;
 
-/** What a page does when its connections may have died unnoticed. */
+/** Reactions of a page whose connections may have died unnoticed. */
 export interface WakeUpHooks {
   /**
-   * The path to the server may have changed: after sleep, or when the network comes back. The slow timers of a page that is hidden
-   * look like sleep.
+   * Called when the path to the server may have changed: after sleep, or when the network returns. The slow timers of a
+   * hidden page look like sleep.
    */
   suspect(): void;
-  /** The page is on the screen again. Its timers may have been slowed down meanwhile. */
+  /** Called when the page is visible again. Its timers may have been slowed down. */
   shown(): void;
 }
 
-/** Watches for sleep, other networks and the return of a page to the screen, until the returned function is called. */
+/** Watches for sleep, network changes and the page's return to the screen, until the returned function is called. */
 export function watchForWakeUp({ suspect, shown }: WakeUpHooks): () => void {
   let last = Date.now();
   const timer = setInterval(() => {

@@ -1,7 +1,7 @@
 import { type Device, type DeviceKind, listDevices, watchDevices } from '@bloom/client';
 import { useEffect, useState } from 'react';
 
-/** Returns the cameras or microphones of the machine, also as they are plugged in and out. */
+/** Returns the machine's cameras or microphones, and follows as they are plugged in and out. */
 export function useDevices(kind: DeviceKind): readonly Device[] {
   const [devices, setDevices] = useState<readonly Device[]>([]);
   useEffect(() => {

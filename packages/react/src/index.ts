@@ -1,4 +1,4 @@
-'use client'; // everything here runs in the browser, also where a server component imports it
+'use client'; // everything here runs in the browser, even if a server component imports it
 
 export { useDevices } from './devices.js';
 export { type LocalMediaOptions, type MediaControl, type MediaSource, useLocalMedia } from './local-media.js';

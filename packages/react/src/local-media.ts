@@ -16,33 +16,33 @@ export type MediaSource = DeviceKind | 'screen';
 
 /** Controls of a camera, a microphone or the shared screen. */
 export interface MediaControl {
-  /** Published, also while it is off; undefined before it was on for the first time. */
+  /** The published track, even while it is off; undefined before it is first turned on. */
   readonly track: LocalTrack | undefined;
   readonly on: boolean;
   /** True while the device opens or closes. */
   readonly busy: boolean;
-  /** Why the device could not be opened the last time, or the server does not accept it, or does so no longer. */
+  /** Why the device could not be opened last time, or why the server does not or no longer accepts the track. */
   readonly error: DeviceError | RoomClientError | null;
-  /** Opens the device, or another one by its id, and publishes it. It is closed with the call, or where the server refuses it. */
+  /** Opens and publishes the device, or another one by its id. It closes with the call, or if the server refuses it. */
   readonly turnOn: (deviceId?: string) => Promise<void>;
-  /** Stops sending, and the device with it. */
+  /** Stops sending and closes the device. */
   readonly turnOff: () => Promise<void>;
-  /** Turns it off when it is on, and on otherwise. */
+  /** Turns it off if it is on, and on otherwise. */
   readonly toggle: () => Promise<void>;
 }
 
-/** Where the media of `useLocalMedia` comes from, and what the others read about it. */
+/** The source of media for `useLocalMedia`, and the metadata that the others read. */
 export interface LocalMediaOptions {
   /**
-   * Opens the media of a camera or a microphone, by default with `openDevice`: called with the id of the device that was chosen, and
-   * without one otherwise, each time it is turned on.
+   * Opens the media of a camera or microphone each time it is turned on, by default with `openDevice`. The id is that
+   * of the chosen device, if any.
    */
   readonly open?: (deviceId?: string) => Promise<MediaStreamTrack>;
-  /** Returns what the others read in the metadata of the track beside `source` and `active`; asked whenever media was opened. */
+  /** Returns metadata for the track in addition to `source` and `active`. Called whenever media was opened. */
   readonly metadata?: () => Readonly<Record<string, unknown>>;
 }
 
-/** What the others read of a track: where it comes from, and whether it is on. */
+/** What the others read about a track: its source, and whether it is on. */
 interface SourceMetadata {
   readonly source: MediaSource;
   readonly active?: boolean;
@@ -52,7 +52,7 @@ function sourceOf(tracks: readonly LocalTrack[], source: MediaSource): LocalTrac
   return tracks.find(({ metadata }) => (metadata as SourceMetadata | null)?.source === source);
 }
 
-/** Opens media for the present call; none when that ends meanwhile, or it is not wanted any more. */
+/** Opens media for the current call. Returns none if the call ends first or the media is no longer wanted. */
 async function openForCall(
   client: RoomClient,
   isWanted: () => boolean,
@@ -66,7 +66,7 @@ async function openForCall(
   return [];
 }
 
-/** Publishes media that was opened here, and closes it once the room does not take it: the page cannot. */
+/** Publishes media opened here, and closes it when the room does not or no longer accepts it: the page cannot. */
 async function publishOpened(
   client: RoomClient,
   media: MediaStreamTrack,
@@ -90,19 +90,19 @@ async function publishOpened(
 }
 
 /**
- * Returns the controls of the camera, the microphone or the shared screen of this participant. The others read `{source, active}` in the
- * metadata of the track.
+ * Returns the controls of this participant's camera, microphone or shared screen. The others read `{source, active}` in
+ * the track's metadata.
  */
 export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = {}): MediaControl {
   const client = useRoomClient();
-  /** Those of the last rendering: an opening that is under way goes on with them. */
+  /** Options of the last rendering, which an opening in progress continues with. */
   const wished = useRef(options);
   wished.current = options;
   const track = sourceOf(useLocalTracks(), source);
-  /** The last opening that is under way, and the one that a further press without a choice joins. */
+  /** The last opening in progress, and the one that a further press without a choice joins. */
   const opening = useRef<Promise<unknown>>(undefined);
   const pressed = useRef<Promise<void>>(undefined);
-  /** Counts how often it was turned off: what was opened for a press before that is closed again. */
+  /** Number of times it was turned off: media opened for an earlier press is closed again. */
   const offs = useRef(0);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<MediaControl['error']>(null);
@@ -114,7 +114,7 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
     try {
       await operation();
     } catch (failure) {
-      // The end of the call, or of the press, is no failure of the device.
+      // The end of the call, or of the press, is not a failure of the device.
       if (failure instanceof RoomClientError && failure.code === 'LEFT') return;
       if (!(failure instanceof DeviceError || failure instanceof RoomClientError)) throw failure;
       setError(failure);
@@ -123,7 +123,7 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
     }
   }, []);
 
-  // A mute is one of this hook, or follows from a device that was unplugged.
+  // This hook mutes the track, or an unplugged device does.
   useEffect(() => {
     const metadata = track?.metadata as SourceMetadata | undefined;
     if (track === undefined || metadata?.active === undefined || metadata.active === on) return;
@@ -142,7 +142,7 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
 
   const turnOn = useCallback(
     (deviceId?: string): Promise<void> => {
-      // A person presses again while the browser asks for permission.
+      // A person may press again while the browser asks for permission.
       if (deviceId === undefined && pressed.current !== undefined) return pressed.current;
       const before = offs.current;
       const isWanted = (): boolean => offs.current === before;
@@ -160,17 +160,17 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
             return;
           }
           if (deviceId !== undefined) {
-            // An unmute may have opened one meanwhile.
+            // An unmute may have opened media by now.
             const replaced = await present.replace(await openOne(deviceId));
             replaced?.stop();
             present.setMetadata(described(!present.muted));
           }
           if (isWanted()) await present.unmute();
-          // The call may have ended, or the press been taken back, while the device was opened.
+          // The call may have ended, or the press been undone, while the device was opening.
           if (!client.localTracks.includes(present) || present.muted) present.media?.stop();
         });
-      // One after another, so that no device is opened twice; a published track orders its mutes by itself. At once where nothing
-      // is under way: some browsers ask for a screen only while a press is being handled.
+      // Run in turn, so that no device is opened twice; a published track orders its mutes itself. Start immediately if
+      // nothing else is running: some browsers ask for a screen only while handling a press.
       const isPublished = deviceId === undefined && sourceOf(client.localTracks, source) !== undefined;
       const former = isPublished ? undefined : opening.current;
       const done: Promise<void> = (former?.then(open, open) ?? open()).finally(() => {
@@ -192,7 +192,7 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
         if (media.readyState === 'ended') continue;
         const metadata = { source: media.kind === 'video' ? 'screen' : 'screen-sound' };
         const sharing = publishOpened(client, media, { metadata, simulcast: false });
-        // The browser's own "stop sharing" button. It may be pressed before the server has answered.
+        // The browser's own "stop sharing" button, possibly pressed before the server has answered.
         media.addEventListener('ended', () => void sharing.then((shared) => shared.unpublish()).catch(() => undefined));
         await sharing;
       }

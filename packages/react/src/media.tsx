@@ -4,13 +4,13 @@ import { useRoomClient, useTracks } from './room.js';
 
 /** Props of `VideoTile`: those of `<video>`, and the track. */
 export interface VideoTileProps extends ComponentProps<'video'> {
-  /** A track of another participant, or an own one as a preview. */
+  /** A track of another participant, or of this one as a preview. */
   readonly track: RemoteTrack | LocalTrack;
-  /** Variant of a remote track that is received, on the screen or off it; by default the size of the element decides. */
+  /** Variant of a remote track to receive, on screen or off. By default the size of the element decides. */
   readonly variant?: Variant | undefined;
 }
 
-/** A `<video>` of one track. The quality of a remote track follows the size of the element, unless `variant` names one. */
+/** A `<video>` of one track. A remote track's quality follows the size of the element, unless `variant` is set. */
 export function VideoTile({ track, variant, ...props }: VideoTileProps): ReactElement {
   const client = useRoomClient();
   const element = useRef<HTMLVideoElement>(null);
@@ -39,13 +39,13 @@ export function VideoTile({ track, variant, ...props }: VideoTileProps): ReactEl
 /** Props of `AudioRenderer`. */
 export interface AudioRendererProps {
   /**
-   * The browser plays no sound before the person has touched the page: show a button, and call `play` when it is pressed. It is called
-   * for each sound that is held back, and any `play` begins all of them.
+   * The browser plays no sound until the person has touched the page: show a button and call `play` when it is pressed.
+   * `onBlocked` is called for each blocked sound, and any `play` starts all of them.
    */
   readonly onBlocked?: (play: () => void) => void;
 }
 
-/** Plays the sound of all others. */
+/** Plays the audio of all others. */
 export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
   const blocked = useRef(new Set<() => void>());
   return (
@@ -59,7 +59,7 @@ export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
 
 interface SoundProps {
   readonly media: MediaStreamTrack;
-  /** Begins the sounds that are held back, one each. */
+  /** Functions that start the blocked sounds, one each. */
   readonly blocked: Set<() => void>;
   readonly onBlocked: AudioRendererProps['onBlocked'];
 }
@@ -76,7 +76,7 @@ function Sound({ media, blocked, onBlocked }: SoundProps): ReactElement {
     const play = (): void => {
       blocked.delete(play);
       audio.play().catch((error: unknown) => {
-        // The play of an element that goes away is interrupted; only a refusal of the browser matters.
+        // Playback of an element being removed is interrupted; only a refusal by the browser matters.
         if (element.current === null || !(error instanceof DOMException && error.name === 'NotAllowedError')) return;
         blocked.add(play);
         notify.current?.(() => {

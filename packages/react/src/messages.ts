@@ -4,25 +4,25 @@ import { useRoomClient } from './room.js';
 
 /** A conversation among the clients of the room. */
 export interface Messages {
-  /** The newest messages in the order of their arrival, own ones included. The same array as long as nothing changed. */
+  /** The newest messages in order of arrival, including own ones. The array stays the same until something changes. */
   readonly messages: readonly DataMessage[];
-  /** Sends text or bytes; see `RoomClient.sendData`. Rejects, and is in `error`, when the message cannot be sent. */
+  /** Sends text or bytes; see `RoomClient.sendData`. If the message cannot be sent, rejects and sets `error`. */
   readonly send: (data: string | Uint8Array<ArrayBuffer>, options?: Pick<SendOptions, 'to'>) => Promise<void>;
-  /** Why there is no conversation, or the last message was not sent: the server has no data channels, or has closed this one. */
+  /** Why there is no conversation, or the last message failed: the server has no data channels, or closed this one. */
   readonly error: RoomClientError | null;
 }
 
 /** Settings of a conversation. */
 export interface MessagesOptions {
-  /** False for what is worthless when it is late. */
+  /** False for data that is worthless when late. */
   readonly reliable?: boolean;
-  /** Number of messages that are kept; 200 by default. */
+  /** Number of messages kept; 200 by default. */
   readonly limit?: number;
 }
 
 const NONE: readonly DataMessage[] = [];
 
-/** Takes part in the conversation `label` while the component is there. */
+/** Takes part in the conversation `label` while the component is mounted. */
 export function useMessages(label: string, { reliable = true, limit = 200 }: MessagesOptions = {}): Messages {
   const client = useRoomClient();
   const [heard, setHeard] = useState({ label, messages: NONE });
@@ -40,7 +40,7 @@ export function useMessages(label: string, { reliable = true, limit = 200 }: Mes
     const open = (): void => {
       setError(null);
       client.openData(label, { reliable }).catch((failure: RoomClientError) => {
-        // The end of the call is no news of the conversation.
+        // The end of the call says nothing about the conversation.
         if (failure.code !== 'LEFT') setError(failure);
       });
     };

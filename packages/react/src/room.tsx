@@ -18,11 +18,11 @@ import {
   useSyncExternalStore,
 } from 'react';
 
-/** Room as `useRoom` shows it. */
+/** A room, as returned by `useRoom`. */
 export interface Room {
   readonly client: RoomClient;
   readonly state: ClientState;
-  /** Why the call ended, or could not begin. */
+  /** Why the call ended or could not start. */
   readonly error: RoomClientError | null;
 }
 
@@ -31,15 +31,15 @@ const NO_TRACKS: readonly LocalTrack[] = [];
 
 const RoomContext = createContext<RoomClient | null>(null);
 
-/** Asks the backend for a seat; without one there is no call. */
+/** Asks the backend for a seat. Without a seat there is no call. */
 export type SeatRequest = () => Promise<ConnectOptions | null> | ConnectOptions | null;
 
 /**
- * Joins the room of the token and leaves it when the component goes away. Without options it waits: a token that arrives
+ * Joins the room of the token and leaves it when the component unmounts. Without options it waits: a token that arrives
  * later, from a fetch, is used then. Another token means another call.
  *
- * A function is called once for the component, also in React's StrictMode, which mounts it twice; later renderings may pass another one.
- * Its failure is the `error` of the room.
+ * A function is called once per component, even in React's StrictMode, which mounts it twice; later renderings may pass
+ * another one. Its failure becomes the `error` of the room.
  */
 export function useRoom(options: ConnectOptions | SeatRequest | null | undefined): Room {
   const [client] = useState(() => new RoomClient());
@@ -61,10 +61,10 @@ export function useRoom(options: ConnectOptions | SeatRequest | null | undefined
         if (mounted) setError(noSeat(failure));
         return;
       }
-      // `ended` reports it too.
+      // `ended` reports the failure too.
       if (mounted && seat !== null) client.connect(seat).catch(() => undefined);
     };
-    // React's StrictMode mounts twice in a row: a call that is left at once would be refused when it comes back.
+    // StrictMode mounts twice in a row: a call that is left immediately would be refused when it returns.
     const start = setTimeout(() => void join());
     return () => {
       mounted = false;
@@ -78,14 +78,14 @@ export function useRoom(options: ConnectOptions | SeatRequest | null | undefined
   return { client, state, error };
 }
 
-/** Makes a room available to the components below it. */
+/** Provides a room to the components below it. */
 export function RoomProvider({ room, children }: { readonly room: Room; readonly children: ReactNode }): ReactElement {
   return <RoomContext.Provider value={room.client}>{children}</RoomContext.Provider>;
 }
 
 /**
  * Returns the client of the nearest `RoomProvider`.
- * @throws Error outside of one.
+ * @throws Error outside a provider.
  */
 export function useRoomClient(): RoomClient {
   const client = useContext(RoomContext);
@@ -93,19 +93,19 @@ export function useRoomClient(): RoomClient {
   return client;
 }
 
-/** Returns the others in the room, in the order of their arrival. */
+/** Returns the others in the room, in order of arrival. */
 export function usePeers(): readonly RemotePeer[] {
   const client = useRoomClient();
   return useClient(client, () => client.peers, NO_PEERS);
 }
 
-/** Returns what this participant publishes. */
+/** Returns the tracks that this participant publishes. */
 export function useLocalTracks(): readonly LocalTrack[] {
   const client = useRoomClient();
   return useClient(client, () => client.localTracks, NO_TRACKS);
 }
 
-/** Returns the tracks of all others whose media is there, of one kind or of both. */
+/** Returns all others' tracks that have media, of one kind or both. */
 export function useTracks(kind?: 'audio' | 'video'): readonly RemoteTrack[] {
   return usePeers()
     .flatMap(({ tracks }) => tracks)

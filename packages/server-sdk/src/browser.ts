@@ -1,4 +1,4 @@
-// All that runs in browsers and edge runtimes as well. Signatures of webhooks need Node's cryptography.
+// Everything that also runs in browsers and edge runtimes. Webhook signatures need Node.js cryptography.
 export type { BloomClientOptions, CreatedPeer, CreatedRoom } from './client.js';
 export { BloomClient } from './client.js';
 export type * from './cluster-types.js';

@@ -31,56 +31,56 @@ import type {
 /** Options of `BloomClient`. */
 export interface BloomClientOptions {
   /**
-   * Base URL of any node of the cluster, for example `https://media.example.com`, or several. A path is kept. One node is
-   * asked; when it cannot be reached, the next one.
+   * Base URL of any node in the cluster, for example `https://media.example.com`, or several. A path is kept. The
+   * client asks one node, and the next one if it cannot be reached.
    */
   url: string | readonly string[];
   /** The server's `JF_SERVER_API_TOKEN`. */
   token: string;
-  /** Time limit of one call to one node; default 5,000 ms. */
+  /** Time limit of one call to one node. Default 5,000 ms. */
   timeoutMs?: number;
   /**
-   * Time limit of a call that changes something, where it differs; `Infinity` for none. After the limit it stays open whether the change
-   * was made, and the end of a long recording takes a while.
+   * Time limit of a call that changes something, if different; `Infinity` for none. After the limit, the change may or
+   * may not have been made, and ending a long recording takes a while.
    */
   changeTimeoutMs?: number;
 }
 
-/** New room, and the node that owns it. */
+/** A new room and the node that owns it. */
 export interface CreatedRoom {
   room: Room;
-  /** `host[:port][/path]` of the node that owns the room. Every node answers for it, this one without a detour. */
+  /** `host[:port][/path]` of the node that owns the room. Every node serves it, this one directly. */
   address: string;
 }
 
-/** New peer, and how its client connects. */
+/** A new peer, and how its client connects. */
 export interface CreatedPeer {
   peer: Peer;
-  /** Opens the client's peer websocket; valid for 24 hours, or the `ttl`. */
+  /** Opens the client's peer websocket. Valid for 24 hours, or `ttl`. */
   token: string;
-  /** Where the client connects, without a scheme. */
+  /** Address to which the client connects, without a scheme. */
   websocketUrl: string;
-  /** Where a client without an SDK publishes by WHIP, with the same token. */
+  /** Address to which a client without an SDK publishes by WHIP, with the same token. */
   whipUrl: string;
-  /** Where a client without an SDK watches by WHEP, with the same token. */
+  /** Address from which a client without an SDK watches by WHEP, with the same token. */
   whepUrl: string;
 }
 
 /**
- * One server, or a cluster through any of its nodes. Every method rejects with `BloomApiError` when the server refuses,
- * with `BloomConnectionError` when it does not answer, and with `TypeError` for an id that is empty or a dot segment.
+ * One server, or a cluster through any of its nodes. Every method rejects with `BloomApiError` if the server refuses,
+ * with `BloomConnectionError` if it does not answer, and with `TypeError` for an id that is empty or a dot segment.
  */
 export class BloomClient {
   readonly #bases: readonly URL[];
-  /** Index of the node that is asked. */
+  /** Index of the node being asked. */
   #asked = 0;
   readonly #token: string;
-  /** The UTF-8 bytes of the token as Latin-1 text, which is what headers take. */
+  /** The token's UTF-8 bytes as Latin-1 text, which headers accept. */
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
   readonly #changeTimeoutMs: number;
 
-  /** @throws TypeError for a URL that is none, and without any */
+  /** @throws TypeError for an invalid URL, or if there is none */
   constructor(options: BloomClientOptions) {
     this.#bases = [options.url].flat().map((url) => new URL(url.endsWith('/') ? url : `${url}/`));
     if (this.#bases.length === 0) throw new TypeError('url needs at least one address');
@@ -90,13 +90,13 @@ export class BloomClient {
     this.#changeTimeoutMs = options.changeTimeoutMs ?? this.#timeoutMs;
   }
 
-  /** Creates a room on the least loaded node of the cluster. 400 for an id that is taken, 503 when no node takes rooms. */
+  /** Creates a room on the least loaded node of the cluster. 400 if the id is taken, 503 if no node accepts rooms. */
   async createRoom(options: RoomOptions = {}): Promise<CreatedRoom> {
     const data = await this.#call<{ room: Room; service_address: string }>('POST', ['room'], options);
     return { room: data.room, address: data.service_address };
   }
 
-  /** Rooms of the asked node, or of every reachable node with `cluster`. */
+  /** Returns the rooms of the asked node, or with `cluster` of every reachable node. */
   listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
     return this.#call('GET', ['room'], undefined, { scope: scope === 'cluster' ? scope : undefined });
   }
@@ -112,17 +112,17 @@ export class BloomClient {
     return this.#call('GET', ['room', roomId]);
   }
 
-  /** Changes the configuration of a room, in force at once. Resolves with the room. */
+  /** Changes the configuration of a room with immediate effect. Resolves with the room. */
   updateRoom(roomId: string, changes: RoomChanges): Promise<Room> {
     return this.#call('PATCH', ['room', roomId], changes);
   }
 
-  /** Removes a room with everything in it; clients are disconnected. */
+  /** Removes a room and everything in it. Clients are disconnected. */
   deleteRoom(roomId: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId]);
   }
 
-  /** Adds a peer. Its client connects with the token. 503 when the room is full. */
+  /** Adds a peer, whose client connects with the token. 503 if the room is full. */
   async addPeer(roomId: string, options: PeerOptions = {}): Promise<CreatedPeer> {
     const { peer, token, ...urls } = await this.#call<AddedPeer>('POST', ['room', roomId, 'peer'], {
       type: 'webrtc',
@@ -131,25 +131,25 @@ export class BloomClient {
     return { peer, token, websocketUrl: urls.peer_websocket_url, whipUrl: urls.whip_url, whepUrl: urls.whep_url };
   }
 
-  /** Changes metadata and permissions, in force at once. */
+  /** Changes metadata and permissions with immediate effect. */
   updatePeer(roomId: string, peerId: string, changes: PeerChanges): Promise<Peer> {
     return this.#call('PATCH', ['room', roomId, 'peer', peerId], changes);
   }
 
   /**
-   * Removes a peer. `reason`: up to 100 bytes for the client, the close reason of its websocket. The request outlives a page that is
-   * being closed.
+   * Removes a peer. `reason`, up to 100 bytes, is the close reason of the client's websocket. The request completes
+   * even if its page is closed.
    */
   deletePeer(roomId: string, peerId: string, reason?: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId, 'peer', peerId], reason === undefined ? undefined : { reason });
   }
 
-  /** Withholds a track of a peer from everyone, or lets it flow again. */
+  /** Withholds a peer's track from everyone, or releases it again. */
   muteTrack(roomId: string, peerId: string, track: { id: string; muted: boolean }): Promise<Track> {
     return this.#call('PATCH', ['room', roomId, 'peer', peerId, 'track', track.id], { muted: track.muted });
   }
 
-  /** Ends a track of a peer, whose client cannot publish it again under this id. */
+  /** Ends a peer's track. The client cannot publish it again under this id. */
   deleteTrack(roomId: string, peerId: string, trackId: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId, 'peer', peerId, 'track', trackId]);
   }
@@ -160,7 +160,7 @@ export class BloomClient {
     return delivered;
   }
 
-  /** Adds a component. 400 for options that are not valid, or a kind that the node does not run. */
+  /** Adds a component. 400 for invalid options, or a kind that the node does not run. */
   addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component<T>> {
     return this.#call('POST', ['room', roomId, 'component'], { type, options });
   }
@@ -175,7 +175,7 @@ export class BloomClient {
     return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { origins });
   }
 
-  /** Calls a phone number by a SIP component. Resolves when the call is scheduled. */
+  /** Calls a phone number through a SIP component. Resolves when the call is scheduled. */
   dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
     return this.#call('POST', ['sip', roomId, componentId, 'call'], { phoneNumber });
   }
@@ -185,76 +185,76 @@ export class BloomClient {
     return this.#call('DELETE', ['sip', roomId, componentId, 'call']);
   }
 
-  /** Ids of the finished persistent HLS streams on the asked node, or on every reachable node with `cluster`. */
+  /** Returns ids of finished persistent HLS streams on the asked node, or with `cluster` on every reachable node. */
   listRecordings(scope: 'local' | 'cluster' = 'local'): Promise<string[]> {
     return this.#call('GET', ['recording'], undefined, { scope: scope === 'cluster' ? scope : undefined });
   }
 
-  /** Removes a finished stream from every node. 503 when a node did not answer, which may have it still. */
+  /** Removes a finished stream from every node. 503 if a node did not answer, which may still have it. */
   deleteRecording(recordingId: string): Promise<void> {
     return this.#call('DELETE', ['recording', recordingId]);
   }
 
-  /** Returns the address of the playlist of a room's HLS stream. Players send `authorization` where the server asks for it. */
+  /** Returns the playlist address of a room's HLS stream. Players send `authorization` if the server requires it. */
   streamUrl(roomId: string): string {
     return this.#url(this.#base, ['hls', roomId, 'index.m3u8']).href;
   }
 
-  /** Returns the address of the playlist of a finished stream. Players send `authorization`. */
+  /** Returns the playlist address of a finished stream. Players send `authorization`. */
   recordingUrl(recordingId: string): string {
     return this.#url(this.#base, ['recording', recordingId, 'index.m3u8']).href;
   }
 
-  /** Value of the header `authorization`, for what is fetched without a call of this client, such as the files of a stream. */
+  /** Value of the `authorization` header, for requests made without this client, such as for the files of a stream. */
   get authorization(): string {
     return `Bearer ${this.#tokenBytes}`;
   }
 
-  /** Returns the nodes of the cluster, their load and their links. */
+  /** Returns the cluster's nodes, their load and their links. */
   cluster(): Promise<Cluster> {
     return this.#call('GET', ['cluster']);
   }
 
-  /** Returns why a room is on its node; without a room, where the next one would go. */
+  /** Returns why a room is on its node or, without a room, where the next one would go. */
   placement(roomId?: string): Promise<PlacementDecision> {
     return this.#call('GET', ['cluster', 'placement'], undefined, { room: roomId });
   }
 
-  /** Returns the last lines of the log of a node, oldest first. */
+  /** Returns the last log lines of a node, oldest first. */
   logs({ limit, ...options }: LogOptions = {}): Promise<LogLine[]> {
     return this.#call('GET', ['cluster', 'logs'], undefined, { ...options, limit: limit?.toString() });
   }
 
-  /** Measures for a second what a peer sends and receives. */
+  /** Measures for one second what a peer sends and receives. */
   peerStats(roomId: string, peerId: string): Promise<PeerStats> {
     return this.#call('GET', ['room', roomId, 'peer', peerId, 'stats']);
   }
 
-  /** Keeps new rooms away from a node; those it has go on. */
+  /** Keeps new rooms away from a node. Its current rooms continue. */
   drain({ node, ...options }: DrainOptions = {}): Promise<Draining> {
     return this.#call('POST', ['node', 'drain'], options, { node });
   }
 
-  /** Lets a node take new rooms again. */
+  /** Lets a node accept new rooms again. */
   undrain({ node }: Pick<DrainOptions, 'node'> = {}): Promise<Draining> {
     return this.#call('DELETE', ['node', 'drain'], undefined, { node });
   }
 
-  /** Returns the state of the node that is asked. */
+  /** Returns the state of the asked node. */
   health(): Promise<Health> {
     return this.#call('GET', ['health']);
   }
 
   /**
-   * Everything that happens in rooms from now on. The iterator ends when `signal` aborts. It throws `BloomApiError` 401 for a
-   * wrong token, and `BloomConnectionError` when the connection is lost: events are not repeated, so list the rooms anew and
+   * Yields all room events from now on. The iterator ends when `signal` aborts. It throws `BloomApiError` 401 for a
+   * wrong token and `BloomConnectionError` if the connection is lost: events are not repeated, so list the rooms and
    * iterate again.
    */
   notifications(options?: NotificationStreamOptions & { reconnect?: false }): AsyncIterableIterator<Notification>;
   /**
-   * With `reconnect`, a lost connection is made again, to the next node where there are several. Each connection begins with a
-   * `snapshot` of the rooms of all nodes but those in `unreachable`. Events follow; those that happened while the rooms were listed
-   * may be in it already.
+   * With `reconnect`, restores a lost connection, trying the next node if there are several. Each connection begins
+   * with a `snapshot` of the rooms of all nodes except those in `unreachable`. Events follow; the snapshot may already
+   * include those that happened while the rooms were listed.
    */
   notifications(options: ReconnectingStreamOptions): AsyncIterableIterator<Notification | RoomSnapshot>;
   notifications({
@@ -277,7 +277,7 @@ export class BloomClient {
     });
   }
 
-  /** One report of each node per second: the JSON of docs/reference/metrics.md. */
+  /** Yields one report of each node per second: the JSON of docs/reference/metrics.md. */
   metrics(options: StreamOptions = {}): AsyncIterableIterator<Record<string, unknown>> {
     return metricsReports(this.#socketUrl(), this.#token, options);
   }
@@ -286,7 +286,7 @@ export class BloomClient {
     return this.#bases[this.#asked] as URL;
   }
 
-  /** Turns to the next node, unless another call has done so. */
+  /** Switches to the next node, unless another call has already done so. */
   #leave(base: URL): void {
     if (this.#base === base) this.#asked = (this.#asked + 1) % this.#bases.length;
   }
@@ -313,7 +313,7 @@ export class BloomClient {
       } catch (error) {
         if (!(error instanceof BloomConnectionError)) throw error;
         this.#leave(base);
-        // A node that has received a change may have made it.
+        // A node that received a change may have made it.
         if (left <= 1 || !(method === 'GET' || wasNotSent(error))) throw error;
       }
     }
@@ -333,7 +333,7 @@ export class BloomClient {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        // A page may be closed while it gives back what it took.
+        // The page may be closing while it gives back what it took.
         keepalive: method === 'DELETE',
         signal: limitMs === Infinity ? null : AbortSignal.timeout(limitMs),
       });
@@ -353,10 +353,10 @@ export class BloomClient {
   }
 }
 
-/** Body of an answer; empty where nothing is returned. */
+/** Body of an answer; empty if nothing is returned. */
 interface Answer<T> {
   data: T;
-  /** Nodes that are missing in a list of the cluster. */
+  /** Nodes missing from a list of the cluster. */
   unreachable?: string[];
 }
 
@@ -369,7 +369,7 @@ interface AddedPeer {
   whep_url: string;
 }
 
-/** Parameters without a value are left out. */
+/** Query parameters; those without a value are omitted. */
 type Query = Readonly<Record<string, string | undefined>>;
 
 interface Call {
@@ -379,7 +379,7 @@ interface Call {
   query: Query;
 }
 
-/** Codes of failures before a request leaves. */
+/** Codes of failures before a request is sent. */
 const NOT_SENT: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'EHOSTUNREACH',
@@ -395,7 +395,7 @@ function wasNotSent(error: BloomConnectionError): boolean {
   return NOT_SENT.has(cause?.cause?.code);
 }
 
-/** URLs resolve dot segments, encoded or not: the id `..` would address what is above it, such as the room of a peer. */
+/** URLs resolve dot segments, encoded or not: the id `..` would address its parent, such as a peer's room. */
 function segment(id: string): string {
   if (id === '' || id === '.' || id === '..') throw new TypeError(`${JSON.stringify(id)} is no id`);
   return encodeURIComponent(id);
@@ -422,7 +422,7 @@ function reasonOf(thrown: unknown): string {
   return messageOf((thrown as { cause?: unknown } | null)?.cause) ?? messageOf(thrown) ?? String(thrown);
 }
 
-/** Not by `instanceof`: errors of `fetch` belong to another realm under test runners that isolate modules. */
+/** Avoids `instanceof`: under test runners that isolate modules, errors of `fetch` belong to another realm. */
 function messageOf(error: unknown): string | undefined {
   const message = (error as { message?: unknown } | null | undefined)?.message;
   return typeof message === 'string' && message !== '' ? message : undefined;

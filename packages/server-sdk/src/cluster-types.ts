@@ -1,12 +1,14 @@
-/** The nodes of the cluster and what connects them, as the asked node sees them. */
+/** The nodes of the cluster and the links between them, as the asked node sees them. */
 export interface Cluster {
   /** The node that answered. */
   asked: string;
   nodes: ClusterNode[];
   links: ClusterLink[];
-  /** Nodes that did not answer, and why. */
+  /** Nodes that did not answer, with the reason. */
   unreachable: { name: string; reason: string }[];
-  /** `partial`: some links are missing, yet every node reaches every other through others. `split`: there are separate groups. */
+  /**
+   * `partial`: links are missing, but every node reaches every other through others. `split`: separate groups exist.
+   */
   verdict: 'whole' | 'partial' | 'split';
   /** Pairs of nodes without a link. */
   missing: string[][];
@@ -17,21 +19,21 @@ export interface ClusterNode {
   name: string;
   state: 'up' | 'draining';
   version: string;
-  /** Seconds. */
+  /** Uptime in seconds. */
   uptime: number;
   rooms: number;
   peers: number;
-  /** Tracks times their subscribers, which placement goes by. */
+  /** Tracks times their subscribers, the measure that placement uses. */
   forwardedTracks: number;
   /** Busy cores. */
   cpu: number;
-  /** 99th percentile of the delay of the event loop. */
+  /** 99th percentile of the event loop's delay, in milliseconds. */
   loopP99Ms: number;
-  /** Milliseconds since the epoch; when a draining node takes rooms again by itself. */
+  /** Time when a draining node accepts rooms again by itself, in milliseconds since the epoch. */
   drainDeadline: number | null;
 }
 
-/** A connection between two nodes, as one of them sees it. */
+/** A connection between two nodes, as seen by one of them. */
 export interface ClusterLink {
   from: string;
   to: string;
@@ -49,7 +51,7 @@ export interface PlacementDecision {
   at: number;
   /** The node that decided. */
   asked: string;
-  /** Null when no node could take the room. */
+  /** Null if no node could accept the room. */
   chosen: string | null;
   policy: string;
   nodes: {
@@ -58,7 +60,7 @@ export interface PlacementDecision {
     forwardedTracks: number | null;
     draining: boolean | null;
     answeredInMs: number;
-    /** Why the node is no candidate. */
+    /** Why the node is not a candidate. */
     failure: string | null;
     verdict: string;
   }[];
@@ -69,19 +71,19 @@ export interface PlacementDecision {
 /** Severity of a log line. */
 export type LogLevel = 'debug' | 'info' | 'warning' | 'error';
 
-/** Which lines `logs` returns. */
+/** Selects the lines that `logs` returns. */
 export interface LogOptions {
-  /** The asked node when absent. */
+  /** The asked node if omitted. */
   node?: string;
-  /** Least severity; `debug` when absent. */
+  /** Minimum level; `debug` if omitted. */
   level?: LogLevel;
-  /** Only lines with this text. */
+  /** Only lines that contain this text. */
   match?: string;
-  /** 1 to 1,000; 200 when absent. */
+  /** 1 to 1,000; 200 if omitted. */
   limit?: number;
 }
 
-/** A line of the log of a node, without secrets. */
+/** A line of a node's log, without secrets. */
 export interface LogLine {
   /** Milliseconds since the epoch. */
   at: number;
@@ -91,25 +93,25 @@ export interface LogLine {
   fields: Record<string, unknown>;
 }
 
-/** Which node is drained, and for how long. */
+/** The node to drain, and for how long. */
 export interface DrainOptions {
-  /** The asked node when absent. */
+  /** The asked node if omitted. */
   node?: string;
-  /** Seconds after which the node takes rooms again by itself; when asked to, if absent. */
+  /** Seconds after which the node accepts rooms again by itself; if omitted, it does so only on request. */
   deadline?: number;
 }
 
-/** Whether a node takes new rooms. */
+/** Whether a node accepts new rooms. */
 export interface Draining {
   draining: boolean;
-  /** Rooms that the node still has. */
+  /** Number of rooms still on the node. */
   rooms: number;
 }
 
 /** Encoding of a simulcast track: low, medium, high. */
 export type Variant = 'l' | 'm' | 'h';
 
-/** Rates of one stream of packets. */
+/** Rates of one packet stream. */
 export interface StreamRates {
   bps: number;
   packetsPerS: number;
@@ -119,13 +121,13 @@ export interface StreamRates {
   pliPerS: number;
 }
 
-/** What a peer sends and receives, measured for a second. */
+/** What a peer sends and receives, measured for one second. */
 export interface PeerStats {
   id: string;
-  /** The node with the room. */
+  /** The node that owns the room. */
   node: string;
   status: 'connected' | 'disconnected';
-  /** Time over which the rates were taken. */
+  /** Duration of the measurement, in milliseconds. */
   sampledMs: number;
   /** Null without media. */
   transport: {
@@ -134,12 +136,12 @@ export interface PeerStats {
     protocol: 'udp' | 'tcp';
     /** Address of the client. */
     remote: string | null;
-    /** What the client can receive. */
+    /** Estimate of what the client can receive. */
     estimationBps: number | null;
-    /** What is sent to it. */
+    /** Bit rate sent to the client. */
     usedBps: number;
   } | null;
-  /** What the peer sends, one for each encoding. */
+  /** Streams from the peer, one per encoding. */
   inbound: ({
     track: string;
     kind: 'audio' | 'video';
@@ -148,15 +150,15 @@ export interface PeerStats {
     active: boolean;
     jitterMs: number;
   } & StreamRates)[];
-  /** What is sent to the peer, one for each track. */
+  /** Streams to the peer, one per track. */
   outbound: ({
     track: string;
     /** Id of the publishing peer or component. */
     from: string | null;
     kind: 'audio' | 'video' | null;
-    /** The encoding that is sent. */
+    /** The encoding being sent. */
     variant: Variant | null;
-    /** The encoding that is wanted. */
+    /** The wanted encoding. */
     target: Variant | null;
     /** Why the two differ. */
     reason: string;

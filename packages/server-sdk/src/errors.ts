@@ -19,7 +19,7 @@ export class BloomConnectionError extends Error {
   readonly code = 'CONNECTION_ERROR';
 }
 
-/** A webhook request that is no notification, or whose signature is wrong or too old: answer 400 to it. */
+/** A webhook request that is not a notification, or whose signature is wrong or too old. Answer it with 400. */
 export class BloomMessageError extends Error {
   override readonly name = 'BloomMessageError';
   readonly code = 'MESSAGE_ERROR';

@@ -6,24 +6,24 @@ import type { Notification } from './types.js';
 /** Options of `metrics`. */
 export interface StreamOptions {
   signal?: AbortSignal;
-  /** Called when the server has confirmed the subscription: everything that happens from then on is in the stream. */
+  /** Called when the server has confirmed the subscription: the stream includes everything from then on. */
   onSubscribed?: () => void;
   /**
-   * How long the server may be silent before the connection counts as lost; default 75,000 ms. It pings every 30 s. Without effect in
-   * a browser, which shows no pings.
+   * Time without a sign of life from the server after which the connection counts as lost. Default 75,000 ms; the
+   * server pings every 30 s. No effect in a browser, which shows no pings.
    */
   silenceMs?: number;
 }
 
 /** Options of `notifications`. */
 export interface NotificationStreamOptions extends StreamOptions {
-  /** Includes each `dataMessage`: what clients send on the data channels in `dataEvents` of their room. Default false. */
+  /** Includes each `dataMessage`, sent by clients on the data channels in their room's `dataEvents`. Default false. */
   dataEvents?: boolean;
 }
 
 type Message = ReturnType<typeof decodeServerMessage>;
 
-/** Resolves to each notification in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
+/** Yields each notification. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
 export function notificationStream(
   url: URL,
   token: string,
@@ -33,7 +33,7 @@ export function notificationStream(
   return stream(url, token, types, options, toNotification);
 }
 
-/** Resolves to each report in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
+/** Yields each report. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
 export function metricsReports(
   url: URL,
   token: string,
@@ -45,8 +45,8 @@ export function metricsReports(
 }
 
 /**
- * Returns the notification in the bytes of a message, or undefined for a message of another kind.
- * @throws ProtocolError for bytes that are no message
+ * Returns the notification in a message's bytes, or undefined for a message of another kind.
+ * @throws ProtocolError if the bytes are not a message
  */
 export function decodeNotification(data: Uint8Array): Notification | undefined {
   return toNotification(decodeServerMessage(data));
@@ -120,7 +120,7 @@ async function* stream<T>(
         }
       },
       closed: (code, reason) => {
-        // Final: another try with this token ends the same way.
+        // Final: another attempt with this token ends the same way.
         if (reason === 'invalid token') fail(new BloomApiError(401, reason, undefined));
         else fail(new BloomConnectionError(`${url.href} closed the connection: ${reason || `code ${code}`}`));
       },

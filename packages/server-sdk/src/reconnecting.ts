@@ -2,27 +2,27 @@ import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
 import type { Notification, RoomSnapshot } from './types.js';
 
-/** Pauses between attempts double from the first to the longest, each shortened by up to half, so that clients spread. */
+/** Pauses between attempts double up to the maximum. Each is shortened by up to half, so that clients spread. */
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 10_000;
 
 /** Options of `notifications` with `reconnect`. */
 export interface ReconnectingStreamOptions extends NotificationStreamOptions {
   reconnect: true;
-  /** Upper limit of the pause before the next attempt; default 10,000 ms. */
+  /** Upper limit of the pause before the next attempt. Default 10,000 ms. */
   maxDelayMs?: number;
-  /** Called when the connection is lost, or an attempt has failed, before the pause. */
+  /** Called before the pause when the connection is lost or an attempt has failed. */
   onLost?: (error: BloomConnectionError | BloomApiError) => void;
 }
 
 interface ReconnectingOptions extends Omit<ReconnectingStreamOptions, 'reconnect'> {
-  /** Opens one stream, of another node each time where there are several. */
+  /** Opens one stream, from another node each time if there are several. */
   open(options: NotificationStreamOptions): AsyncIterableIterator<Notification>;
   snapshot(): Promise<RoomSnapshot>;
 }
 
 /**
- * Resolves to a snapshot of the rooms after each connection, then to what happened since the connection was made.
+ * Yields a snapshot of the rooms after each connection, then the events since the connection was made.
  * @throws BloomApiError 4xx, such as 401 for a wrong token
  */
 export async function* reconnecting(
@@ -46,7 +46,7 @@ export async function* reconnecting(
           onSubscribed?.();
         },
       });
-      // Subscribes before the rooms are listed: what changes in between is in the stream.
+      // Subscribe before listing the rooms, so that changes in between are in the stream.
       let next = events.next();
       next.catch(() => {});
       await Promise.race([confirmed, next]);
@@ -63,20 +63,20 @@ export async function* reconnecting(
       }
     } catch (error) {
       if (!isPassing(error)) throw error;
-      // A stream that was aborted while its rooms were listed has ended as it should.
+      // A stream aborted while its rooms were being listed has ended correctly.
       if (connection.signal.aborted) return;
       onLost?.(error);
       await delay(delayMs(failures, maxDelayMs), signal);
     } finally {
       signal?.removeEventListener('abort', stop);
       connection.abort();
-      // A stream that rests between two events does not see the signal.
+      // A stream waiting between two events does not see the signal.
       void events?.return?.();
     }
   }
 }
 
-/** True for failures that another attempt, or another node, may not have. */
+/** True for failures that another attempt or another node may not have. */
 function isPassing(error: unknown): error is BloomConnectionError | BloomApiError {
   return error instanceof BloomConnectionError || (error instanceof BloomApiError && error.status >= 500);
 }

@@ -1,8 +1,8 @@
-// The websocket of Node. The bundle for browsers has web-socket.ts in its place.
+// The Node.js websocket. The browser bundle uses web-socket.ts instead.
 import WebSocket from 'ws';
 import { BloomConnectionError } from './errors.js';
 
-/** What the owner of a socket is notified of. */
+/** Events for the owner of a socket. */
 export interface SocketEvents {
   opened(): void;
   received(data: Uint8Array): void;
@@ -11,13 +11,13 @@ export interface SocketEvents {
   failed(error: BloomConnectionError): void;
 }
 
-/** A socket as `openSocket` returns it. */
+/** A socket returned by `openSocket`. */
 export interface EventSocket {
   send(data: Uint8Array): void;
-  /** Stops reading, so that what follows stays with the server. */
+  /** Stops reading, so that further messages stay with the server. */
   pause(): void;
   resume(): void;
-  /** Closes the socket. No event follows. */
+  /** Closes the socket. No further event follows. */
   close(): void;
 }
 
@@ -29,13 +29,13 @@ const DEFAULT_SILENCE_MS = 75_000;
 /** Opens a socket that counts as lost after `silenceMs` without a sign of life. */
 export function openSocket(url: URL, events: SocketEvents, silenceMs = DEFAULT_SILENCE_MS): EventSocket {
   const socket = new WebSocket(url, { maxPayload: MAX_MESSAGE_BYTES });
-  // A server that vanished, or a firewall that dropped the connection, closes nothing.
+  // A vanished server, or a firewall that dropped the connection, closes nothing.
   const silence = setTimeout(() => {
     // A paused socket receives no sign of life.
     if (socket.isPaused) return;
     events.failed(new BloomConnectionError(`${url.href} has said nothing for ${silenceMs} ms`));
   }, silenceMs);
-  // The connection keeps a process running, not the wait for its end.
+  // The connection keeps the process running; this timer must not.
   silence.unref();
   for (const sign of ['open', 'message', 'ping'] as const) socket.on(sign, () => silence.refresh());
   socket.on('open', () => events.opened());

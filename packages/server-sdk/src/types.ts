@@ -2,31 +2,31 @@
 
 /** Options of a new room. */
 export interface RoomOptions {
-  /** Letters, digits and hyphens; generated when absent. */
+  /** Letters, digits and hyphens; generated if omitted. */
   roomId?: string;
-  /** Unlimited when absent. */
+  /** Maximum number of peers; unlimited if omitted. */
   maxPeers?: number;
-  /** Any supported codec when absent. */
+  /** Any supported codec if omitted. */
   videoCodec?: 'h264' | 'vp8';
   /** http(s) URL that receives every notification of the room; see `parseWebhook`. */
   webhookUrl?: string;
-  /** Seconds without a connected peer after which the room is removed; never when absent. */
+  /** Seconds without a connected peer after which the room is removed; never if omitted. */
   peerlessPurgeTimeout?: number;
-  /** Seconds after which a disconnected peer is removed; never when absent. */
+  /** Seconds after which a disconnected peer is removed; never if omitted. */
   peerDisconnectedTimeout?: number;
-  /** Labels of data channels whose messages come as `dataMessage`; none when absent. */
+  /** Labels of data channels whose messages arrive as `dataMessage`; none if omitted. */
   dataEvents?: readonly string[];
 }
 
-/** All rooms as a connection begins, from `notifications({ reconnect: true })`. */
+/** All rooms at the start of a connection, from `notifications({ reconnect: true })`. */
 export interface RoomSnapshot {
   type: 'snapshot';
   rooms: Room[];
-  /** Nodes that did not answer: their rooms are missing, and may go on. */
+  /** Nodes that did not answer. Their rooms are missing but may continue. */
   unreachable: string[];
 }
 
-/** Configuration of a room; null = not set. */
+/** Configuration of a room; null means not set. */
 export interface RoomConfig {
   roomId: string;
   maxPeers: number | null;
@@ -34,13 +34,13 @@ export interface RoomConfig {
   webhookUrl: string | null;
   peerlessPurgeTimeout: number | null;
   peerDisconnectedTimeout: number | null;
-  /** Absent without any. */
+  /** Omitted if there are none. */
   dataEvents?: readonly string[];
-  /** Set with `updateRoom`; absent until then. */
+  /** Set by `updateRoom`; absent until then. */
   metadata?: unknown;
 }
 
-/** Absent fields stay as they are; null unsets. */
+/** Changes to a room. Omitted fields stay unchanged; null removes a setting. */
 export interface RoomChanges {
   maxPeers?: number | null;
   peerlessPurgeTimeout?: number | null;
@@ -50,37 +50,37 @@ export interface RoomChanges {
   metadata?: unknown;
 }
 
-/** Track of a peer or a component. */
+/** Track of a peer or component. */
 export interface Track {
   id: string;
   type: 'audio' | 'video';
   metadata: unknown;
-  /** Set with `muteTrack`; absent until then. */
+  /** Set by `muteTrack`; absent until then. */
   muted?: boolean;
 }
 
-/** Participant of a room. */
+/** Participant in a room. */
 export interface Peer {
   id: string;
   type: 'webrtc';
   status: 'connected' | 'disconnected';
   tracks: Track[];
   /**
-   * Metadata sent by the client when it joined; null before. Once the backend has set some, `{ peer, server }` with that of
-   * the client and that of the backend.
+   * Metadata that the client sent when it joined; null before. Once the backend has set metadata, `{ peer, server }`
+   * with both the client's and the backend's.
    */
   metadata: unknown;
-  /** Absent unless the backend has given any. */
+  /** Absent unless the backend has set permissions. */
   permissions?: PeerPermissions;
 }
 
-/** What the client of a peer may do. */
+/** What a peer's client may do. */
 export interface PeerPermissions {
   /** True for every kind, false for none. */
   publish: boolean | ('audio' | 'video' | 'data')[];
-  /** Receives the tracks of others. */
+  /** Allows receiving the tracks of others. */
   subscribe: boolean;
-  /** Its own metadata is shown. */
+  /** Shows the client's own metadata to others. */
   metadata: boolean;
 }
 
@@ -88,17 +88,17 @@ export interface PeerPermissions {
 export interface PeerOptions {
   /** Default true. */
   enableSimulcast?: boolean;
-  /** Any JSON value that the backend says of the peer, up to 64 KiB. */
+  /** Any JSON value up to 64 KiB with which the backend describes the peer. */
   metadata?: unknown;
   /** All true by default. */
   permissions?: Partial<PeerPermissions>;
-  /** Seconds for which the token is valid; 24 hours by default. */
+  /** Validity of the token in seconds; 24 hours by default. */
   ttl?: number;
 }
 
-/** Absent fields stay as they are. */
+/** Changes to a peer. Omitted fields stay unchanged. */
 export interface PeerChanges {
-  /** Null removes what the backend has set. */
+  /** Null removes the backend's metadata. */
   metadata?: unknown;
   permissions?: Partial<PeerPermissions>;
 }
@@ -109,11 +109,11 @@ export interface RoomMessage {
   topic: string;
   /** Any JSON value of up to 16 KiB. */
   data: unknown;
-  /** Ids of the peers to receive it; all of the room when absent. */
+  /** Ids of the receiving peers; everyone in the room if omitted. */
   to?: readonly string[];
 }
 
-/** Bucket of an S3-compatible store, and the key to write to it. */
+/** Bucket of an S3-compatible store, and the key for writing to it. */
 export interface S3Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -121,11 +121,11 @@ export interface S3Credentials {
   bucket: string;
 }
 
-/** Options of each kind of component; the server's defaults apply to absent ones. */
+/** Options of each kind of component. Omitted options use the server's defaults. */
 export interface ComponentOptions {
   hls: {
     lowLatency?: boolean;
-    /** Seconds; the whole stream stays in the playlist when absent. */
+    /** Seconds; the playlist keeps the whole stream if omitted. */
     targetWindowDuration?: number;
     persistent?: boolean;
     subscribeMode?: 'auto' | 'manual';
@@ -134,7 +134,7 @@ export interface ComponentOptions {
   rtsp: {
     /** Address with the scheme `rtsp`, `rtsps`, `srt`, `rtmp` or `rtmps`. */
     sourceUri: string;
-    /** Local port of RTP over UDP; unused over TCP. */
+    /** Local port for RTP over UDP; unused over TCP. */
     rtpPort?: number;
     /** Milliseconds. */
     reconnectDelay?: number;
@@ -143,7 +143,7 @@ export interface ComponentOptions {
     pierceNat?: boolean;
   };
   file: {
-    /** Relative to the server's `file_component_sources`; `.h264` or `.ogg`. */
+    /** Path relative to the server's `file_component_sources`; `.h264` or `.ogg`. */
     filePath: string;
     framerate?: number;
   };
@@ -160,7 +160,7 @@ export interface ComponentOptions {
 /** Kind of a component. */
 export type ComponentType = keyof ComponentOptions;
 
-/** What each kind of component shows of itself. */
+/** Public properties of each kind of component. */
 export interface ComponentProperties {
   hls: {
     /** True once there is something to play. */
@@ -185,12 +185,12 @@ export interface ComponentProperties {
   sip: { registrarCredentials: { address: string; username: string; password: string } };
 }
 
-/** A component of kind `T`; `Component` alone is any of them, distinguished by `type`. */
+/** A component of kind `T`. `Component` alone is any kind, distinguished by `type`. */
 export type Component<T extends ComponentType = ComponentType> = {
   [K in T]: { id: string; type: K; properties: ComponentProperties[K]; tracks: Track[] };
 }[T];
 
-/** Room with everything in it. */
+/** A room with everything in it. */
 export interface Room {
   id: string;
   config: RoomConfig;
@@ -198,14 +198,14 @@ export interface Room {
   peers: Peer[];
 }
 
-/** State of the node that was asked. */
+/** State of the asked node. */
 export interface Health {
   status: 'UP';
-  /** Seconds. */
+  /** Uptime in seconds. */
   uptime: number;
   version: string;
   gitCommit: string;
-  /** Present while the node takes no new rooms, because it was asked to or because it ends. */
+  /** Present while the node accepts no new rooms, on request or because it is ending. */
   draining?: true;
   distribution: { enabled: boolean; nodeStatus: 'UP' | 'DOWN'; nodesInCluster: number };
 }
@@ -213,7 +213,7 @@ export interface Health {
 /** The publisher of a track. */
 export type TrackOwner = { peerId: string } | { componentId: string };
 
-/** An event of a room anywhere in the cluster. Each comes once, in order per room. */
+/** An event in a room anywhere in the cluster. Each arrives once, in order per room. */
 export type Notification =
   | { type: 'roomCreated' | 'roomDeleted' | 'roomCrashed' | 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }
   | { type: 'peerAdded' | 'peerDeleted' | 'peerConnected' | 'peerDisconnected'; roomId: string; peerId: string }
@@ -223,15 +223,15 @@ export type Notification =
   | { type: 'trackAdded' | 'trackRemoved' | 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: Track }
   | DataMessage;
 
-/** What a client sent on a data channel whose label is in `dataEvents` of its room. */
+/** A client's message on a data channel listed in its room's `dataEvents`. */
 export interface DataMessage {
   type: 'dataMessage';
   roomId: string;
   /** The sender. */
   peerId: string;
   label: string;
-  /** Ids of the receivers; empty when the message was for everybody. */
+  /** Ids of the recipients; empty if the message was for everyone. */
   to: string[];
-  /** Text as a string, anything else as bytes. */
+  /** A string if sent as text, otherwise bytes. */
   data: string | Uint8Array;
 }

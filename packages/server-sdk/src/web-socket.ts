@@ -1,9 +1,9 @@
-// The websocket of browsers and edge runtimes, in place of socket.ts. It cannot be paused, and shows no pings: a server that has
-// vanished looks like one with nothing to report.
+// The websocket of browsers and edge runtimes, used instead of socket.ts. It cannot be paused and shows no pings: a
+// vanished server looks like one with nothing to report.
 import { BloomConnectionError } from './errors.js';
 import type { EventSocket, SocketEvents } from './socket.js';
 
-/** Messages that may wait for their reader before the connection is given up: about 20 MB of events. */
+/** Number of messages that may wait for their reader before the connection is closed: about 20 MB of events. */
 export const MAX_WAITING = 50_000;
 
 /** Opens a socket. */
@@ -14,14 +14,14 @@ export function openSocket(url: URL, events: SocketEvents): EventSocket {
   const { signal } = listeners;
   socket.addEventListener('open', () => events.opened(), { signal });
   socket.addEventListener('message', ({ data }) => events.received(new Uint8Array(data as ArrayBuffer)), { signal });
-  // `error` says nothing and is always followed by `close`.
+  // `error` carries no information and is always followed by `close`.
   socket.addEventListener('close', ({ code, reason }) => events.closed(code, reason), { signal });
   const close = (): void => {
     listeners.abort();
     socket.close();
   };
   return {
-    // The DOM's types want bytes that are not shared between threads; what protobuf writes never is.
+    // The DOM types require bytes that are not shared between threads; protobuf never writes shared ones.
     send: (data) => socket.send(data as Uint8Array<ArrayBuffer>),
     pause: () => {
       close();

@@ -6,21 +6,21 @@ import type { Notification } from './types.js';
 
 type Header = string | string[] | null | undefined;
 
-/** What the signature of a webhook is checked with. Give one of the signatures; the timed one refuses replays too. */
+/** How to check the signature of a webhook. Give one of the signatures; the timed one also refuses replays. */
 export type WebhookOptions = {
   /** The server's `JF_WEBHOOK_SECRET`; not empty. */
   secret: string;
 } & (
   | {
-      /** The header `x-bloom-signature` of the request. */
+      /** The request's `x-bloom-signature` header. */
       signature: Header;
     }
   | {
-      /** The header `x-bloom-timed-signature` of the request. */
+      /** The request's `x-bloom-timed-signature` header. */
       timedSignature: Header;
-      /** How far the time of the signature may be from that of this machine, either way; default 300 seconds. */
+      /** Maximum difference between the signature's time and this machine's, either way. Default 300 seconds. */
       toleranceSeconds?: number;
-      /** Milliseconds since 1970; default `Date.now()`. */
+      /** Milliseconds since 1970. Default `Date.now()`. */
       nowMs?: number;
     }
 );
@@ -28,10 +28,10 @@ export type WebhookOptions = {
 const DEFAULT_TOLERANCE_SECONDS = 300;
 
 /**
- * Decodes the body of a webhook request, and with options checks its signature first. Returns undefined for an event that only
- * a newer server knows: answer 200 to it.
- * @throws BloomMessageError for a body that is no notification, or that the signature does not fit, or for a signature whose time
- * is too far away
+ * Decodes the body of a webhook request, and with options first checks its signature. Returns undefined for an event
+ * that only a newer server knows: answer it with 200.
+ * @throws BloomMessageError if the body is not a notification, or the signature does not match or its time is too far
+ * away
  * @throws TypeError for an empty secret
  */
 export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOptions): Notification | undefined {
@@ -47,9 +47,9 @@ export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOp
 
 function checkSignature(body: Uint8Array, options: WebhookOptions): void {
   const { secret } = options;
-  // An unset variable, most likely: everybody could sign with it.
+  // Most likely an unset variable: anyone could sign with it.
   if (typeof secret !== 'string' || secret === '') throw new TypeError('the secret of the webhook is empty');
-  // A caller that names the timed signature requires it: a replay could leave it out.
+  // A caller that names the timed signature requires it: a replay could omit it.
   if (!('timedSignature' in options)) {
     return checkDigest(options.signature, 'sha256=', createHmac('sha256', secret).update(body));
   }
@@ -58,7 +58,7 @@ function checkSignature(body: Uint8Array, options: WebhookOptions): void {
   const time = typeof timedSignature === 'string' ? /^t=(\d{1,12}),/.exec(timedSignature)?.[1] : undefined;
   checkDigest(timedSignature, `t=${time},sha256=`, createHmac('sha256', secret).update(`${time}.`).update(body));
   const ageSeconds = nowMs / 1_000 - Number(time);
-  // Refuses NaN as well.
+  // Also refuses NaN.
   if (!(Math.abs(ageSeconds) <= toleranceSeconds)) {
     const away = `${Math.abs(Math.round(ageSeconds))} s ${ageSeconds > 0 ? 'ago' : 'ahead'}`;
     throw new BloomMessageError(`the webhook was signed ${away}: it is a replay, or a clock is wrong`);

@@ -8,24 +8,24 @@ import { useSession } from '../session.js';
 import { CallRoom, type Joining } from './call-room.js';
 import { type JoinWish, Lobby } from './lobby.js';
 
-/** The entrance, and then the call. Another view ends it. */
+/** The lobby and then the call. Another view ends the call. */
 export function CallPage({ invited }: { readonly invited?: string | undefined }) {
   const { api } = useSession();
   const [call, setCall] = useState<Joining | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  /** The person may be at another view by the time that they have allowed the camera. */
+  /** The person may have left for another view before allowing the camera. */
   const isHere = useRef(false);
   useEffect(() => {
     isHere.current = true;
     return () => void (isHere.current = false);
   }, []);
 
-  /** Closes what was opened for a call and gives the seat back, also while the page is being closed. */
+  /** Closes what was opened for a call and gives the seat back, even while the page is closing. */
   const giveBack = useCallback(
     (roomId: string, seat: CreatedPeer | undefined, media?: LocalMedia): void => {
       media?.camera.stop();
       media?.microphone.stop();
-      // A seat that no longer exists is no error.
+      // A seat that no longer exists is not an error.
       if (seat !== undefined) api.deletePeer(roomId, seat.peer.id).catch(() => undefined);
     },
     [api],

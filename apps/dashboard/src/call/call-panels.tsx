@@ -11,7 +11,7 @@ interface FrameProps {
   readonly children: ReactNode;
 }
 
-/** The frame of a panel beside the pictures. The focus goes back to where it was. */
+/** The frame of a panel beside the pictures. Closing it returns the focus to where it was. */
 function Panel({ title, onClose, children }: FrameProps) {
   useEffect(() => {
     const before = document.activeElement;
@@ -39,7 +39,7 @@ interface ChatProps {
   readonly onClose: () => void;
 }
 
-/** Messages between those who are here. */
+/** Messages between the people in the call. */
 export function Chat({ chat: { messages, send }, ownName, nameOf, onClose }: ChatProps) {
   const ownId = useRoomClient().id;
   const action = useAction();
@@ -83,7 +83,7 @@ export function Chat({ chat: { messages, send }, ownName, nameOf, onClose }: Cha
 const keys = new WeakMap<DataMessage, number>();
 let lastKey = 0;
 
-/** Messages have no ids, and may be equal. */
+/** Messages have no ids and may be equal. */
 function keyOf(message: DataMessage): number {
   const key = keys.get(message) ?? (lastKey += 1);
   keys.set(message, key);
@@ -96,7 +96,7 @@ interface DevicesProps {
   readonly onClose: () => void;
 }
 
-/** The camera and the microphone in use. */
+/** The camera and microphone in use. */
 export function Devices({ camera, microphone, onClose }: DevicesProps) {
   return (
     <Panel title="Devices" onClose={onClose}>

@@ -39,10 +39,10 @@ const STATES: Record<ClientState, string> = {
   ended: 'Ended',
 };
 const MAX_MESSAGES = 500;
-/** Attempts before the page gives up and shows the entrance again: about 20 s, long enough for a node to restart. */
+/** Number of attempts before the page shows the lobby again: about 20 s, long enough for a node to restart. */
 const MAX_ATTEMPTS = 20;
 
-/** What a person brings into a call. */
+/** What a person brings to a call. */
 export interface Joining {
   readonly roomId: string;
   readonly name: string;
@@ -52,7 +52,7 @@ export interface Joining {
 
 export interface CallRoomProps {
   readonly call: Joining;
-  /** Called when the call has ended: null after leaving, or else the reason. */
+  /** Called when the call has ended, with null after leaving, otherwise with the reason. */
   readonly onLeft: (why: Problem | null) => void;
 }
 
@@ -60,7 +60,7 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
   const { base } = useSession();
   const { token, websocketUrl } = call.seat;
   const room = useRoom({
-    // The node of the room may refuse websockets of this page, which is not its own (`JF_CHECK_ORIGIN`).
+    // The room's node may refuse websockets from this page, which has another origin (`JF_CHECK_ORIGIN`).
     url: new URL('socket/peer/websocket', base).href.replace(/^http/, 'ws'),
     token,
     metadata: { name: call.name },
@@ -88,7 +88,7 @@ interface StageProps {
 
 function Stage({ call: { roomId, name, media }, state }: StageProps) {
   const client = useRoomClient();
-  // A stream or a recording of the room has nothing to show.
+  // Streams and recordings of the room have nothing to show.
   const peers = usePeers().filter(({ type, tracks }) => type === 'webrtc' || tracks.length > 0);
   const camera = useLocalMedia('camera', media.camera);
   const microphone = useLocalMedia('microphone', media.microphone);
@@ -101,12 +101,12 @@ function Stage({ call: { roomId, name, media }, state }: StageProps) {
   const [play, setPlay] = useState<(() => void) | null>(null);
   const main = useMainTrack(peers);
 
-  // Before there is a connection, so that a person can mute while the page still connects; and before the first picture of the page.
+  // Turn on before connecting, so that a person can mute while the page connects, and before the page's first paint.
   const turnOn = useRef([camera.turnOn, microphone.turnOn]);
   useLayoutEffect(() => {
     for (const begin of turnOn.current) void begin();
   }, []);
-  // Screen readers begin where the focus is: the form that had it is gone.
+  // Screen readers start at the focus: the form that had it is gone.
   useEffect(() => {
     document.title = `${roomId} – Bloom`;
     heading.current?.focus();
@@ -221,14 +221,14 @@ function Stage({ call: { roomId, name, media }, state }: StageProps) {
 }
 
 interface FailuresProps {
-  /** What was asked for at the entrance and is not available. */
+  /** The unavailable media that the person chose in the lobby. */
   readonly media: string | null;
   readonly camera: MediaControl;
   readonly microphone: MediaControl;
   readonly screen: MediaControl;
 }
 
-/** What does not work, until the person dismisses it or it works. */
+/** Shows what does not work until the person dismisses it or it works. */
 function Failures({ media, camera, microphone, screen }: FailuresProps) {
   const client = useRoomClient();
   const [closed, setClosed] = useState<string | null>(null);
@@ -262,7 +262,7 @@ function failureOf(device: 'camera' | 'microphone', { error }: MediaControl): st
     : `The ${device} does not start: ${error.message}`;
 }
 
-/** Returns who stands in front: the screen that is shared, or else who spoke last, or else the first. */
+/** Returns the track shown in front: the shared screen, otherwise the latest speaker, otherwise the first peer. */
 function useMainTrack(peers: readonly RemotePeer[]): string | null {
   const [last, setLast] = useState<string | null>(null);
   const speaking = peers.find((peer) => tracksOf(peer).some((track) => track.speaking && isActive(track)))?.id;

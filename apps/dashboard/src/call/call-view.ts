@@ -1,13 +1,13 @@
-// What the page reads in the peers and tracks of a call, whose metadata anybody may have written.
+// What the page reads from the peers and tracks of a call. Anyone may have written their metadata.
 import type { RemotePeer, RemoteTrack } from '@bloom/client';
 import { nameOf, titleOf } from '../names.js';
 
-/** Returns the name of a peer of the call: that of a person, or what a component is. */
+/** Returns the name of a peer in the call: a person's name, or what a component is. */
 export function nameOfPeer({ id, type, metadata }: Pick<RemotePeer, 'id' | 'type' | 'metadata'>): string {
   return type === 'webrtc' ? nameOf(metadata, id) : titleOf(type);
 }
 
-/** False while its publisher says that the track is muted. */
+/** False while the publisher marks the track as muted. */
 export function isActive({ metadata }: Pick<RemoteTrack, 'metadata'>): boolean {
   return ((metadata ?? {}) as { active?: unknown }).active !== false;
 }
@@ -17,12 +17,12 @@ export function isScreen({ metadata, media }: Pick<RemoteTrack, 'metadata' | 'me
   return media?.kind === 'video' && ((metadata ?? {}) as { source?: unknown }).source === 'screen';
 }
 
-/** Returns the tracks of a peer whose media is there, of one kind or of both. */
+/** Returns a peer's tracks that have media, of one kind or both. */
 export function tracksOf({ tracks }: RemotePeer, kind?: 'audio' | 'video'): readonly RemoteTrack[] {
   return tracks.filter(({ media }) => media !== null && (kind === undefined || media.kind === kind));
 }
 
-/** Returns a sentence about what changed between two moments of a call, undefined when nothing worth one did. */
+/** Returns a sentence about the change between two moments of a call, or undefined if none is worth one. */
 export function newsOf(before: readonly RemotePeer[], now: readonly RemotePeer[]): string | undefined {
   const known = new Map(before.map((peer) => [peer.id, peer]));
   const sentences = now.flatMap((peer): string[] => {

@@ -8,13 +8,13 @@ import { Page, Unanswered } from '../ui/parts.js';
 export interface JoinWish {
   readonly name: string;
   readonly roomId: string;
-  /** True for a room that has to be created. */
+  /** True if the room does not exist yet. */
   readonly isNew: boolean;
   readonly source: Wish;
 }
 
 export interface LobbyProps {
-  /** The room of the link that led here. */
+  /** The room of the invitation link. */
   readonly invited: string | undefined;
   /** Why the last attempt or call ended. */
   readonly problem: Problem | null;
@@ -22,7 +22,7 @@ export interface LobbyProps {
 }
 
 const NEW_ROOM = '';
-/** More than these are found by their name. */
+/** Maximum number of rooms listed. Others are found by name. */
 const MAX_LISTED = 50;
 
 const remembered = (key: string, otherwise: string): string => sessionStorage.getItem(key) ?? otherwise;
@@ -30,7 +30,7 @@ const remembered = (key: string, otherwise: string): string => sessionStorage.ge
 const guests = ['Aurelia', 'Pelagia', 'Cassiopea', 'Rhizostoma', 'Cyanea', 'Turritopsis', 'Velella', 'Chrysaora'];
 const someName = (): string => guests[Math.floor(Math.random() * guests.length)] ?? 'Guest';
 
-/** Not `crypto.randomUUID`, which pages over plain HTTP lack. */
+/** Avoids `crypto.randomUUID`, which pages over plain HTTP lack. */
 const someRoom = (): string =>
   Math.floor(Math.random() * 36 ** 8)
     .toString(36)
@@ -40,7 +40,7 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
   const { rooms } = useLive();
   const [name, setName] = useState(() => remembered('name', someName()));
   const [source, setSource] = useState<Wish>(() => remembered('source', 'camera') as Wish);
-  /** Undefined until the user has chosen; until then the invitation counts, or else a room with people in it. */
+  /** Undefined until the user chooses; until then the invitation applies, otherwise a room with people in it. */
   const [picked, setPicked] = useState<string>();
   const [newId, setNewId] = useState('');
   const [joining, setJoining] = useState(false);

@@ -31,11 +31,11 @@ function Who({ name, muted }: { readonly name: string; readonly muted: boolean }
 
 export interface PeerTilesProps {
   readonly peer: RemotePeer;
-  /** The track, or the peer without a picture, that is shown large; null where all are alike. */
+  /** The track, or the peer without a picture, that is shown large; null if all have the same size. */
   readonly main: string | null;
 }
 
-/** One tile per video track of a peer, or one without a picture. */
+/** One tile per video track of a peer, or one tile without a picture. */
 export function PeerTiles({ peer, main }: PeerTilesProps) {
   const pictures = tracksOf(peer, 'video');
   const sounds = tracksOf(peer, 'audio');
@@ -60,7 +60,7 @@ interface RemoteTileProps {
   readonly speaking: boolean;
 }
 
-/** Value of the choice that leaves the quality to the size of the tile. */
+/** Choice that leaves the quality to the size of the tile. */
 const AUTOMATIC = '';
 
 function RemoteTile({ name, track, isMain, muted, speaking }: RemoteTileProps) {

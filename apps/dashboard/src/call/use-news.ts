@@ -2,19 +2,19 @@ import type { RemotePeer, RoomClient } from '@bloom/client';
 import { useEffect, useRef, useState } from 'react';
 import { nameOfPeer, newsOf } from './call-view.js';
 
-/** Label of the messages between the pages of a room. */
+/** Label of the messages between pages in a room. */
 export const CHAT = 'chat';
-/** Characters of a message that are shown; any client of the room may have sent it. */
+/** Maximum number of characters shown of a message; any client in the room may have sent it. */
 export const MAX_TEXT = 2_000;
 
 export interface Happening {
-  /** What happened last, in a sentence. */
+  /** The latest event as a sentence. */
   readonly news: string;
-  /** Returns the name of somebody who is here, or was. */
+  /** Returns the name of a person who is in the call or was. */
   readonly nameOf: (peerId: string) => string;
 }
 
-/** Says in a sentence what happens in a call: who comes, leaves, mutes, shares a screen or writes. */
+/** Describes call events in a sentence: people who join, leave, mute, share a screen or write. */
 export function useNews(client: RoomClient, peers: readonly RemotePeer[], sharing: boolean): Happening {
   const [news, setNews] = useState('');
   const [names] = useState(() => new Map<string, string>());
@@ -26,7 +26,7 @@ export function useNews(client: RoomClient, peers: readonly RemotePeer[], sharin
     const stops = [
       client.on('connected', () => (joined = true)),
       client.on('peerJoined', (peer) => {
-        // Those who were here before have not come now.
+        // People already in the room have not just joined.
         if (joined) setNews(`${nameOfPeer(peer)} joined`);
       }),
       client.on('peerLeft', (peer) => setNews(`${nameOfPeer(peer)} left`)),

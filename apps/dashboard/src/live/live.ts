@@ -1,4 +1,4 @@
-// All rooms of the cluster and what happens in them, for as long as someone is signed in.
+// All rooms of the cluster and their events, for as long as the user is signed in.
 import { watchForWakeUp } from '@bloom/client';
 import type { BloomClient, Notification, Room } from '@bloom/server-sdk';
 import { type Problem, problemOf } from '../problem.js';
@@ -7,16 +7,16 @@ export interface LiveEvent {
   readonly type: Notification['type'];
   /** Texts by name: ids, a reason, metadata as JSON. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Rises by one with each event. */
+  /** Increases by one with each event. */
   readonly number: number;
-  /** When it came, in milliseconds since the epoch. */
+  /** Time of arrival, in milliseconds since the epoch. */
   readonly at: number;
 }
 
 export interface LiveView {
-  /** `null` before the first answer. By id. */
+  /** Sorted by id; `null` before the first answer. */
   readonly rooms: readonly Room[] | null;
-  /** Nodes that did not list theirs. */
+  /** Nodes that did not list their rooms. */
   readonly unreachable: readonly string[];
   /** Newest last. */
   readonly events: readonly LiveEvent[];
@@ -25,13 +25,13 @@ export interface LiveView {
 }
 
 const MAX_EVENTS = 1_000;
-/** Events come in bursts: a room is asked for once per burst. */
+/** Events come in bursts: a room is requested once per burst. */
 const GATHER_MS = 250;
-/** With more changed rooms than this, the list of all is the smaller answer. */
+/** Above this number of changed rooms, the full list is the smaller answer. */
 const MAX_SINGLE = 10;
-/** A few operators at most look at one node: they need not spare it as its clients do. */
+/** Few operators look at one node, so they may retry sooner than its clients do. */
 const MAX_RETRY_MS = 3_000;
-/** Some changes have no event, such as a component that another program adds. */
+/** Some changes have no event, such as a component added by another program. */
 const REFRESH_MS = 15_000;
 
 export class Live {
@@ -39,7 +39,7 @@ export class Live {
   readonly #listeners = new Set<() => void>();
   readonly #changed = new Set<string>();
   #view: LiveView = { rooms: null, unreachable: [], events: [], connected: false, problem: null };
-  /** Ends the present stream of notifications. */
+  /** Ends the current stream of notifications. */
   #following = new AbortController();
   /** The stream has ended, or its connection may have died while the page was hidden. */
   #suspect = false;
@@ -61,7 +61,7 @@ export class Live {
   readonly view = (): LiveView => this.#view;
 
   open(): void {
-    // The list does not wait for the notifications, which begin with another one.
+    // Do not wait for the notifications, which begin with another list.
     void this.refresh();
     this.#follow();
     this.#refreshing = setInterval(() => {
@@ -85,19 +85,19 @@ export class Live {
     this.#following.abort();
   }
 
-  /** Asks for all rooms again. */
+  /** Requests all rooms again. */
   async refresh(): Promise<void> {
     try {
       this.#list(await this.#api.snapshot());
     } catch (error) {
       const problem = problemOf(error);
       this.#change({ problem });
-      // A machine that has lost its power closes nothing.
+      // A machine that has lost power closes no connection.
       if (problem.code === 'server-unreachable' && this.#view.connected) this.#follow();
     }
   }
 
-  /** Asks for one room again: the page has changed it, or an event is about it. */
+  /** Requests one room again after the page changed it or an event concerned it. */
   touch(roomId: string): void {
     this.#changed.add(roomId);
     this.#gathering ??= setTimeout(() => void this.#gathered(), GATHER_MS);
@@ -127,7 +127,7 @@ export class Live {
     return this.#change({ rooms: sorted([...rooms.values()]) });
   }
 
-  /** Begins another stream of notifications in place of the present one. */
+  /** Replaces the current stream of notifications. */
   #follow(): void {
     this.#following.abort();
     this.#following = new AbortController();
@@ -136,7 +136,7 @@ export class Live {
     void this.#read(this.#following.signal);
   }
 
-  /** The server may have closed the connection while this machine slept or had no network, unnoticed. */
+  /** The server may have closed the connection unnoticed while this machine slept or was offline. */
   #followAgain(): void {
     if (isVisible() && (this.#suspect || !this.#view.connected)) this.#follow();
   }
@@ -144,7 +144,7 @@ export class Live {
   async #read(signal: AbortSignal): Promise<void> {
     const onLost = (): void => {
       this.#change({ connected: false });
-      // Says why, and asks again with each attempt.
+      // Gives the reason, and asks again with each attempt.
       void this.refresh();
     };
     try {
@@ -186,7 +186,7 @@ function sorted(rooms: readonly Room[]): Room[] {
   return rooms.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Returns what an event says, as texts. */
+/** Returns the fields of an event as texts. */
 function fieldsOf({ type: _type, ...said }: Notification): Record<string, string> {
   const { owner = {}, track, ...fields }: Record<string, unknown> = said;
   const texts = Object.entries({

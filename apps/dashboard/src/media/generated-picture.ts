@@ -1,10 +1,10 @@
-// A moving picture for users without a camera: drifting jellyfish, in a colour of each user's own.
+// A moving picture for users without a camera: drifting jellyfish, in a different colour for each user.
 
 const WIDTH = 960;
 const HEIGHT = 540;
 const FPS = 15;
 
-// Chromium can make a track from frames; other browsers capture the canvas.
+// Chromium can create a track from frames; other browsers capture the canvas.
 declare global {
   interface Window {
     MediaStreamTrackGenerator?: new (init: {
@@ -15,7 +15,7 @@ declare global {
   }
 }
 
-/** Returns a hue (0..359) for a name. */
+/** Returns a hue (0 to 359) for a name. */
 export function hueOf(name: string): number {
   let hash = 0;
   for (const char of name) hash = (hash * 131 + (char.codePointAt(0) ?? 0) * 7919) % 99_991;
@@ -74,7 +74,7 @@ function draw(g: CanvasRenderingContext2D, t: number, hue: number, name: string,
   g.fillText(new Date().toLocaleTimeString('en-GB'), WIDTH / 2, HEIGHT / 2 + 84);
 }
 
-/** Returns a track that ends its timer when it is stopped. */
+/** Returns a track whose timer ends when the track is stopped. */
 export function generatedPicture(name: string): MediaStreamTrack {
   const canvas = document.createElement('canvas');
   canvas.width = WIDTH;

@@ -1,4 +1,4 @@
-// A soft drop every two seconds for users without a microphone, so that there is something to hear.
+// A soft drop every two seconds for users without a microphone, so that others hear something.
 
 const PAUSE_SECONDS = 2;
 const notes = [523.25, 659.25, 783.99];
@@ -9,7 +9,7 @@ export function generatedSound(): MediaStreamTrack {
   const [track] = out.stream.getAudioTracks();
   if (track === undefined) throw new Error('this browser cannot make a sound track');
 
-  // A looped buffer needs no timer, so a tab in the background keeps its beat.
+  // A looped buffer needs no timer, so a background tab keeps its beat.
   const buffer = new AudioBuffer({ length: context.sampleRate * PAUSE_SECONDS, sampleRate: context.sampleRate });
   const samples = buffer.getChannelData(0);
   for (const [i, hz] of notes.entries()) {

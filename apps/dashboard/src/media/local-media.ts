@@ -1,24 +1,24 @@
-// Local video and audio: camera and microphone if available, or else generated ones.
+// Local video and audio: camera and microphone if available, otherwise generated media.
 import { type DeviceKind, openDevice } from '@bloom/client';
 import { generatedPicture } from './generated-picture.js';
 import { generatedSound } from './generated-sound.js';
 
 export type Wish = 'camera' | 'generated';
 
-/** A camera or a microphone, or what is generated in its place until a person chooses a device. */
+/** A camera or microphone, or generated media until a person chooses a device. */
 export interface LocalSource {
-  /** Opens it. The first call gives what is open already. */
+  /** Opens the source. The first call returns media that is already open. */
   readonly open: (deviceId?: string) => Promise<MediaStreamTrack>;
-  /** What the others read about it. */
+  /** Metadata that the others read about the source. */
   readonly metadata: () => { readonly generated: boolean };
-  /** Stops what is open already, where it has not been taken. */
+  /** Stops media that was opened but never taken. */
   readonly stop: () => void;
 }
 
 export interface LocalMedia {
   readonly camera: LocalSource;
   readonly microphone: LocalSource;
-  /** What was asked for and is not available, in a sentence; null when everything is. */
+  /** The unavailable devices in a sentence; null if everything is available. */
   readonly notice: string | null;
 }
 
@@ -35,7 +35,7 @@ interface Devices {
 
 async function openDevices(): Promise<Devices> {
   try {
-    // Both at once: the person is asked one question.
+    // Open both at once, so that the person is asked only once.
     const both = await navigator.mediaDevices.getUserMedia({ video: CONSTRAINTS.camera, audio: true });
     return { camera: both.getVideoTracks()[0], microphone: both.getAudioTracks()[0], notice: null };
   } catch (error) {

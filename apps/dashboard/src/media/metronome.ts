@@ -1,4 +1,4 @@
-// Ticks in a worker: the timers of a page slow down to one per second once its tab is in the background.
+// Ticks in a worker: a page's timers slow down to one per second when its tab is in the background.
 const FPS = 15;
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker's port to its page has no origin

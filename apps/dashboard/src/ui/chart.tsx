@@ -2,11 +2,11 @@ export interface ChartProps {
   readonly label: string;
   /** Newest last. */
   readonly values: readonly number[];
-  /** Values that the picture has room for. */
+  /** Number of values that the chart has room for. */
   readonly length: number;
-  /** The text of a value, with its unit. */
+  /** Returns the text of a value, with its unit. */
   readonly text: (value: number) => string;
-  /** The top of the picture at least, so that a small value looks small. */
+  /** Minimum top of the chart, so that small values look small. */
   readonly least: number;
 }
 

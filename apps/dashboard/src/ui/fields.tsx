@@ -1,19 +1,19 @@
 import { useId } from 'react';
 
-/** One option of a request: a field of a form. */
+/** One option of a request, shown as a form field. */
 export interface Field {
   /** Path in the JSON, such as `s3.bucket`. */
   readonly name: string;
   readonly label: string;
-  /** A list is written with commas. */
+  /** Lists are separated by commas. */
   readonly kind?: 'text' | 'number' | 'url' | 'boolean' | 'password' | 'list';
   /** Values to choose from; '' leaves the choice to the server. */
   readonly options?: readonly string[];
   readonly hint?: string;
   readonly required?: boolean;
-  /** What a text has to look like, as the hint says in words. */
+  /** The required pattern of a text; the hint describes it in words. */
   readonly pattern?: string;
-  /** Least and greatest number; from 0 on by default. */
+  /** Minimum and maximum number; the minimum is 0 by default. */
   readonly min?: number;
   readonly max?: number;
   readonly initial?: string;
@@ -75,7 +75,7 @@ function FieldInput({ field }: { readonly field: Field }) {
   );
 }
 
-/** Returns the options that a person filled in; what is empty is left to the server. */
+/** Returns the options that a person filled in. Empty fields are left to the server. */
 export function optionsOf(fields: readonly Field[], form: FormData): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const field of fields) {
@@ -90,7 +90,7 @@ export function optionsOf(fields: readonly Field[], form: FormData): Record<stri
   return options;
 }
 
-/** Returns what a person entered into a field; null when it is empty. */
+/** Returns the value that a person entered in a field; null if it is empty. */
 export function valueOf({ name, kind }: Field, form: FormData): true | number | string | string[] | null {
   const given = form.get(name);
   const text = typeof given === 'string' ? given.trim() : '';

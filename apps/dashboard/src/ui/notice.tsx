@@ -7,7 +7,7 @@ export interface NoticeProps {
   readonly onDismiss?: () => void;
 }
 
-/** A message to the user. A problem interrupts a screen reader, a remark waits. */
+/** A message to the user. A problem interrupts a screen reader; a remark waits. */
 export function Notice({ kind, title, children, onDismiss }: NoticeProps) {
   return (
     <div className={`notice ${kind}`} role={kind === 'problem' ? 'alert' : 'status'}>

@@ -1,4 +1,4 @@
-// Small parts that several views share.
+// Small parts shared by several views.
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Problem } from '../problem.js';
 import { useLive } from '../session.js';
@@ -7,15 +7,15 @@ import type { Action } from './use-action.js';
 
 export interface PageProps {
   readonly title: string;
-  /** What stands beside the title: a count, a state. */
+  /** Content beside the title, such as a count or a state. */
   readonly aside?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
-  /** Fills the window, with lists that scroll by themselves. */
+  /** Fills the window with lists that scroll separately. */
   readonly full?: boolean;
 }
 
-/** The frame of a view. The title takes the focus, so that screen readers begin there. */
+/** The frame of a view. The title takes the focus, so that screen readers start there. */
 export function Page({ title, aside, actions, children, full = false }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { problem } = useLive();
@@ -42,13 +42,13 @@ export function Page({ title, aside, actions, children, full = false }: PageProp
   );
 }
 
-/** Stands where the first answer will be; without an answer, the page says why. */
+/** Placeholder for the first answer. Without an answer, the page says why. */
 export function Loading() {
   const { problem } = useLive();
   return problem === null && <p className="hint">Loading …</p>;
 }
 
-/** Why a question was not answered; the page itself says when nothing is. */
+/** Shows why a request was not answered. If no request is, the page itself says so. */
 export function Unanswered({ problem }: { readonly problem: Problem | null }) {
   return (
     problem !== null &&
@@ -69,10 +69,10 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Why the last action failed. */
+/** Shows why the last action failed. */
 export function Failure({ action: { problem, dismiss } }: { readonly action: Action }) {
   const box = useRef<HTMLDivElement>(null);
-  // The button is at the end of a form, which may be longer than the window.
+  // The button is at the end of a form that may be longer than the window.
   useEffect(() => {
     box.current?.scrollIntoView({ block: 'nearest' });
   }, [problem]);
@@ -95,7 +95,7 @@ export function Badge({ tone, children }: { readonly tone?: 'good' | 'warn' | 'b
 export function Copy({ label, value }: { readonly label: string; readonly value: string }) {
   const [copied, setCopied] = useState(false);
   async function copy(): Promise<void> {
-    // Without a secure page there is no clipboard; the field is selected for the hand then.
+    // Insecure pages have no clipboard: select the field for manual copying.
     await navigator.clipboard?.writeText(value).then(
       () => setCopied(true),
       () => undefined,
@@ -123,7 +123,7 @@ export interface DialogProps {
   readonly children: ReactNode;
 }
 
-/** A modal dialog: it begins with its first field, Escape closes it, and the focus goes back to where it was. */
+/** A modal dialog. It focuses its first field, closes on Escape, and returns the focus to where it was. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {

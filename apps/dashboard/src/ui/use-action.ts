@@ -5,15 +5,15 @@ export interface Action {
   readonly busy: boolean;
   readonly problem: Problem | null;
   readonly dismiss: () => void;
-  /** Resolves to true when the work was done; does nothing while other work is under way. */
+  /** Resolves to true if the work was done. Does nothing while other work is running. */
   readonly run: (work: () => Promise<unknown>) => Promise<boolean>;
 }
 
-/** Returns the state of what a person does with a button or a form: whether it is under way, and why it failed. */
+/** Returns the state of an action behind a button or form: whether it is running, and why it failed. */
 export function useAction(): Action {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  // A button stays enabled meanwhile: one that is disabled loses the focus of the keyboard.
+  // The button stays enabled while the work runs: a disabled button loses keyboard focus.
   const running = useRef(false);
   const run = useCallback(async (work: () => Promise<unknown>) => {
     if (running.current) return false;

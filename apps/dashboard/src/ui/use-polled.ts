@@ -7,8 +7,8 @@ export interface Polled<T> {
 }
 
 /**
- * Asks again `pauseMs` after each answer, while the page is in front. The last value stays when an answer fails, and goes when
- * `key` changes.
+ * Asks again `pauseMs` after each answer while the page is in front. The last value stays after a failed answer and is
+ * removed when `key` changes.
  */
 export function usePolled<T>(ask: () => Promise<T>, { key, pauseMs }: { key: string; pauseMs: number }): Polled<T> {
   const [state, setState] = useState<Polled<T> & { key: string }>({ key, value: undefined, problem: null });

@@ -5,7 +5,7 @@ export interface Column<Row> {
   /** Track of the grid, such as `minmax(8rem, 2fr)`. */
   readonly width: string;
   readonly cell: (row: Row) => ReactNode;
-  /** Left out on narrow screens. */
+  /** Omitted on narrow screens. */
   readonly wide?: boolean;
 }
 
@@ -14,20 +14,20 @@ export interface VirtualTableProps<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row, at: number) => string;
-  /** Stays at the end as rows are added, as long as it is there. */
+  /** Keeps the view at the end as rows are added, if it is already there. */
   readonly follow?: boolean;
 }
 
 const ROW_PX = 44;
-/** Rows outside of the picture on either side: the next ones that the Tab key reaches. */
+/** Rows kept outside the view on either side, so that the Tab key can reach them. */
 const EXTRA_ROWS = 8;
 
-/** A table of any length: only the rows in view are in the page. */
+/** A table of any length: the page contains only the rows in view. */
 export function VirtualTable<Row>({ label, rows, columns, keyOf, follow = false }: VirtualTableProps<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   const [view, setView] = useState({ top: 0, height: 600 });
-  /** The row with the focus stays in the page wherever the table is scrolled to. */
+  /** The focused row stays in the page wherever the table is scrolled. */
   const [focused, setFocused] = useState<string | null>(null);
 
   useLayoutEffect(() => {

@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Running>[] = [
 ];
 const PAUSE_MS = 10_000;
 
-/** The components of all rooms, and the recordings that are kept. */
+/** The components of all rooms, and the stored recordings. */
 export function ComponentsView() {
   const { rooms } = useLive();
   const running = rooms?.flatMap(({ id: roomId, components }) =>
@@ -64,7 +64,7 @@ function Recordings() {
   const [watched, setWatched] = useState<string | null>(null);
   const [removed, setRemoved] = useState<readonly string[]>([]);
   const { value, problem } = usePolled(() => api.listRecordings('cluster'), { key: 'recordings', pauseMs: PAUSE_MS });
-  // A later recording may have the id of one that was removed.
+  // A later recording may have the same id as a removed one.
   useEffect(() => setRemoved((before) => before.filter((id) => value?.includes(id) !== false)), [value]);
   const ids = value?.filter((id) => !removed.includes(id));
   return (

@@ -29,12 +29,12 @@ const COLUMNS: readonly Column<LiveEvent>[] = [
   },
 ];
 
-/** What happens in rooms, as the server websocket notifies of it. */
+/** Room events, as reported by the server websocket. */
 export function Events() {
   const { live } = useSession();
   const { events, connected } = useLive();
   const [filter, setFilter] = useState('');
-  /** What was there when it was paused; null while events come in. */
+  /** The events at the time of pausing; null while not paused. */
   const [paused, setPaused] = useState<readonly LiveEvent[] | null>(null);
   const all = paused ?? events;
   const wanted = filter.trim().toLowerCase();

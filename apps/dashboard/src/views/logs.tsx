@@ -44,7 +44,7 @@ const columns = (open: (line: LogLine) => void): readonly Column<LogLine>[] => [
 const LIMIT = 500;
 const PAUSE_MS = 1_000;
 
-/** The last lines of the log of a node, as it goes on. */
+/** The latest log lines of a node, updated continuously. */
 export function Logs() {
   const { api } = useSession();
   const [node, setNode] = useState('');

@@ -36,7 +36,7 @@ const FIELDS: readonly Field[] = [
   },
 ];
 
-/** Calls `onClose` with the id of the room that was created. */
+/** Calls `onClose` with the id of the created room. */
 export function NewRoom({ onClose }: { readonly onClose: (created?: string) => void }) {
   const { api } = useSession();
   const action = useAction();

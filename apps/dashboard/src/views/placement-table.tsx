@@ -1,6 +1,6 @@
 import type { PlacementDecision } from '@bloom/server-sdk';
 
-/** What each node said of itself when a room was placed, and what became of it. */
+/** Each node's report when a room was placed, and the resulting decision. */
 export function PlacementTable({ placement: { nodes, chosen } }: { readonly placement: PlacementDecision }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls sideways on narrow screens

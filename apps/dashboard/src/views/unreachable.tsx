@@ -1,7 +1,7 @@
 import { useLive } from '../session.js';
 import { Notice } from '../ui/notice.js';
 
-/** The nodes whose rooms are missing in the lists. */
+/** The nodes whose rooms are missing from the lists. */
 export function Unreachable() {
   const { unreachable } = useLive();
   return (

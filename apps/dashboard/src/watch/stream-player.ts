@@ -5,10 +5,10 @@ export interface StreamPlayerOptions {
   video: HTMLVideoElement;
   /** URL of `index.m3u8`. */
   url: string;
-  /** Value of the header `authorization`. */
+  /** Value of the `authorization` header. */
   authorization: string;
   onPlaying(): void;
-  /** Called when there is nothing to play, or no longer. */
+  /** Called when there is nothing to play, or nothing any more. */
   onMissing(): void;
   onRefused(): void;
 }
@@ -42,13 +42,13 @@ export class StreamPlayer {
   }
 
   async #begin(): Promise<void> {
-    // Loaded on demand: half a megabyte that a page without a stream does not need.
+    // Load on demand: half a megabyte that a page without a stream does not need.
     const { default: Library } = await import('hls.js');
     if (this.#closed) return;
     const { video, url, authorization } = this.#options;
     const hls = new Library({
       lowLatencyMode: true,
-      // Catches up when it has fallen behind.
+      // Speeds up playback after falling behind.
       maxLiveSyncPlaybackRate: 1.5,
       xhrSetup: (request) => request.setRequestHeader('authorization', authorization),
     });

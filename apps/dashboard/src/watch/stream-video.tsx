@@ -6,14 +6,14 @@ export interface StreamVideoProps {
   /** URL of `index.m3u8`. */
   readonly url: string;
   readonly label: string;
-  /** Called when the picture begins, and when there is nothing to play. */
+  /** Called when the picture starts, and when there is nothing to play. */
   readonly onShowing?: (showing: 'nothing' | 'playing') => void;
   readonly onLatency?: (latencyMs: number | null) => void;
 }
 
 const LATENCY_EVERY_MS = 500;
 
-/** A stream or a recording by HLS. */
+/** An HLS stream or recording. */
 export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoProps) {
   const { api } = useSession();
   const video = useRef<HTMLVideoElement>(null);
@@ -45,7 +45,7 @@ export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoPro
   );
 }
 
-/** Returns a latency in tenths of a second; empty while it is unknown. */
+/** Returns a latency in tenths of a second; empty while unknown. */
 export function latencyText(latencyMs: number | null): string {
   return latencyMs === null || latencyMs < 0 ? '' : `${(latencyMs / 1000).toFixed(1)} s behind`;
 }

@@ -7,12 +7,12 @@ import { useAction } from '../ui/use-action.js';
 import { latencyText, StreamVideo } from './stream-video.js';
 import { WhepVideo } from './whep-video.js';
 
-/** A room, for viewers: its stream, or the person who speaks. */
+/** A room for viewers: its stream, or the current speaker. */
 export function Watch({ roomId }: { readonly roomId?: string | undefined }) {
   return roomId === undefined ? <Choice /> : <WatchRoom key={roomId} roomId={roomId} />;
 }
 
-/** The rooms to watch. */
+/** The choice of rooms to watch. */
 function Choice() {
   const { rooms } = useLive();
   const lively = rooms?.filter(({ peers, components }) => peers.length > 0 || components.length > 0);

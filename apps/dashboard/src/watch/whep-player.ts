@@ -1,4 +1,4 @@
-// Watches one track, one person or the current speaker, by WHEP (docs/guide/whip.md): the others are not notified of the viewer.
+// Watches one track, one person or the current speaker by WHEP (docs/guide/whip.md), unnoticed by the others.
 import type { BloomClient, CreatedPeer } from '@bloom/server-sdk';
 import { Problem, problemOf, problemOfAnswer, serverUnreachable } from '../problem.js';
 
@@ -9,20 +9,20 @@ export interface WhepOptions {
   readonly roomId: string;
   /** What to watch; `{}` for the current speaker. */
   readonly what: { readonly peer?: string; readonly track?: string };
-  /** Called with why there is no picture, and with null once there is one. */
+  /** Called with the reason why there is no picture, and with null once there is one. */
   onProblem(problem: Problem | null): void;
 }
 
 const RETRY_MS = 2_000;
-/** Time for ICE to recover by itself. */
+/** Time allowed for ICE to recover by itself. */
 const DISCONNECTED_MS = 5_000;
 
-/** One viewer of a room, who comes back after a lost connection. */
+/** One viewer of a room, who returns after a lost connection. */
 export class WhepPlayer {
   /** The received media; tracks are added as they arrive. */
   readonly stream = new MediaStream();
   readonly #options: WhepOptions;
-  /** The connection of the present session. */
+  /** The connection of the current session. */
   #connection: RTCPeerConnection | undefined;
   #seat: CreatedPeer | undefined;
   #everConnected = false;
@@ -65,7 +65,7 @@ export class WhepPlayer {
     if (this.#connection !== connection) return this.#giveBack(seat);
     this.#seat = seat;
     for (const kind of ['audio', 'video']) connection.addTransceiver(kind, { direction: 'recvonly' });
-    // Without candidates: the server learns the addresses of the browser from its connectivity checks.
+    // Without candidates: the server learns the browser's addresses from its connectivity checks.
     await connection.setLocalDescription();
     const sdp = await this.#answer(seat, connection.localDescription?.sdp ?? '');
     if (this.#connection === connection) await connection.setRemoteDescription({ type: 'answer', sdp });
@@ -90,7 +90,7 @@ export class WhepPlayer {
     throw problemOfAnswer(response.status, errorsOf(text) ?? `It answered with status ${response.status}.`);
   }
 
-  /** A seat that no longer exists is no error. */
+  /** A seat that no longer exists is not an error. */
   #giveBack({ peer }: CreatedPeer): void {
     this.#options.api.deletePeer(this.#options.roomId, peer.id).catch(() => undefined);
   }
@@ -98,7 +98,7 @@ export class WhepPlayer {
   #stateChanged(state: RTCPeerConnectionState): void {
     clearTimeout(this.#silence);
     const lost = (): void =>
-      // A path that has never been there is not there the next time either.
+      // A path that never worked will not work the next time either.
       this.#end(
         new Problem('connection-lost', 'No picture', 'The media of the server do not arrive.'),
         this.#everConnected,
@@ -117,7 +117,7 @@ export class WhepPlayer {
   }
 }
 
-/** Returns what the server says of a refusal; a proxy has error pages of its own. */
+/** Returns the server's text about a refusal. Error pages of a proxy are not shown. */
 function errorsOf(text: string): string | undefined {
   try {
     return (JSON.parse(text) as { errors?: string }).errors;

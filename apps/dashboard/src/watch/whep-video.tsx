@@ -11,7 +11,7 @@ export interface WhepVideoProps {
   readonly label: string;
 }
 
-/** A picture of a room, as long as it is on the page. */
+/** A picture of a room, played while it is on the page. */
 export function WhepVideo({ roomId, peer, track, label }: WhepVideoProps) {
   const { api, base } = useSession();
   const video = useRef<HTMLVideoElement>(null);

@@ -9,7 +9,7 @@ const MODE: Field = {
   hint: 'auto: to everything in the room',
 };
 
-/** Object storage below `at`. */
+/** Object storage fields below `at`. */
 const storage = (at: string): readonly Field[] => [
   { name: `${at}.bucket`, label: 'S3 bucket', hint: 'All four, or none for the storage of the server' },
   { name: `${at}.region`, label: 'S3 region' },
@@ -19,9 +19,9 @@ const storage = (at: string): readonly Field[] => [
 
 /** How the dashboard starts a component. */
 interface ComponentForm {
-  /** Only in rooms with the video codec h264. */
+  /** True for kinds that only run in rooms with the video codec h264. */
   readonly h264: boolean;
-  /** What else the server needs. */
+  /** Other requirements on the server. */
   readonly note?: string;
   readonly fields: readonly Field[];
 }

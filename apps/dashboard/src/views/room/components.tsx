@@ -8,7 +8,7 @@ import { Badge, Dialog, Empty, Failure } from '../../ui/parts.js';
 import { type Action, useAction } from '../../ui/use-action.js';
 import { COMPONENT_FORMS, type StartableType } from './component-fields.js';
 
-/** The components of a room: start, stop, and what each kind can do. */
+/** The components of a room: start and stop them, and use what each kind offers. */
 export function Components({ room }: { readonly room: Room }) {
   const [starting, setStarting] = useState(false);
   return (
@@ -133,7 +133,7 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
   );
 }
 
-/** The properties that have a value. */
+/** Returns the properties that have a value. */
 function set(properties: Component['properties']): [string, unknown][] {
   return Object.entries(properties).filter(([, value]) => value !== null);
 }
@@ -144,7 +144,7 @@ interface ControlProps {
   readonly act: (work: () => Promise<unknown>) => void;
 }
 
-/** Whose tracks a component in manual mode takes. */
+/** Chooses the peers whose tracks a component in manual mode receives. */
 function Subscribe({ room, component, act }: ControlProps) {
   const { api } = useSession();
   const origins = [

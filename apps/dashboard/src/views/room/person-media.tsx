@@ -4,17 +4,17 @@ import { useSession } from '../../session.js';
 import { bitrate, Chart, milliseconds, percent } from '../../ui/chart.js';
 import { usePolled } from '../../ui/use-polled.js';
 
-/** Samples in a chart, one per second or so: the server measures for a second. */
+/** Number of samples in a chart, about one per second, because the server measures for a second. */
 const SAMPLES = 60;
 const PAUSE_MS = 200;
-/** Why a lower variant than the wanted one is sent. */
+/** Reasons why a lower variant than the wanted one is sent. */
 const REASONS: Readonly<Record<string, string>> = {
   low_bandwidth: 'the connection carries no more',
   encoding_inactive: 'the sender sends no better one',
 };
 const VARIANTS = { l: 'low', m: 'medium', h: 'high' } as const;
 
-/** Bit rates, losses and round trips of a person as they go on. */
+/** Live bit rates, losses and round trips of a person. */
 export function PersonMedia({ roomId, peerId }: { readonly roomId: string; readonly peerId: string }) {
   const { api } = useSession();
   const { value, problem } = usePolled(() => api.peerStats(roomId, peerId), {

@@ -14,7 +14,7 @@ export interface PersonPageProps {
   readonly peerId: string;
 }
 
-/** One person: what they send and receive, and what they may do. */
+/** One person: the media sent and received, and the permissions. */
 export function PersonPage({ roomId, peerId }: PersonPageProps) {
   const { rooms } = useLive();
   const [removing, setRemoving] = useState(false);
@@ -112,7 +112,7 @@ const ALL: PeerPermissions = { publish: true, subscribe: true, metadata: true };
 function Permissions({ roomId, peer }: { readonly roomId: string; readonly peer: Peer }) {
   const { api, live } = useSession();
   const action = useAction();
-  /** What was asked for, until the server shows it. */
+  /** The requested permissions, until the server shows them. */
   const [asked, setAsked] = useState<Partial<PeerPermissions>>({});
   const inForce = JSON.stringify(peer.permissions);
   useEffect(() => setAsked({}), [inForce]);

@@ -38,7 +38,7 @@ const columns = (roomId: string): readonly Column<Peer>[] => [
   },
 ];
 
-/** One room: who is in it, its components, why it is where it is. */
+/** One room: the people in it, its components, and why it is on its node. */
 export function RoomPage({ roomId }: { readonly roomId: string }) {
   const { api, live } = useSession();
   const { rooms, unreachable } = useLive();
@@ -137,7 +137,7 @@ function summary({ config: { videoCodec, maxPeers, peerlessPurgeTimeout } }: Roo
   ].join(', ');
 }
 
-/** The settings that a running room can change; an empty field unsets one. */
+/** The settings that can change in a running room. An empty field removes a setting. */
 function Settings({ room, onClose }: { readonly room: Room; readonly onClose: () => void }) {
   const { api, live } = useSession();
   const action = useAction();

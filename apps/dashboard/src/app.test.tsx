@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { App } from './app.js';
 import { TestPage } from './testing/page.js';
 
-describe('a page that knows no token', () => {
+describe('page without a known token', () => {
   let node: TestNode;
   let page: TestPage;
   beforeAll(async () => {
@@ -17,21 +17,21 @@ describe('a page that knows no token', () => {
   });
   afterEach(() => page.close());
 
-  test('takes the one of the server, and shows its rooms', async () => {
+  test("accepts the server's token and shows its rooms", async () => {
     await page.fill('API token', 'a-token-ключ');
     await page.click('Sign in');
     await page.shows('No rooms yet');
     await page.shows('Live');
   });
 
-  test('says where the right one comes from when it gets another', async () => {
+  test('says where to find the right token when it receives a wrong one', async () => {
     await page.fill('API token', 'wrong');
     await page.click('Sign in');
     await page.shows('The API token is wrong');
     await page.shows('JF_SERVER_API_TOKEN');
   });
 
-  test('forgets it when the person signs out', async () => {
+  test('forgets the token when the person signs out', async () => {
     await page.fill('API token', 'a-token-ключ');
     await page.click('Sign in');
     await page.shows('No rooms yet');
@@ -42,7 +42,7 @@ describe('a page that knows no token', () => {
   });
 });
 
-describe('a page of the development profile', () => {
+describe('page in the development profile', () => {
   let node: TestNode;
   let page: TestPage;
   beforeAll(async () => {
@@ -54,12 +54,12 @@ describe('a page of the development profile', () => {
   });
   afterEach(() => page.close());
 
-  test('signs in by itself', async () => {
+  test('signs in automatically', async () => {
     await page.show(<App base={page.base} />);
     await page.shows('No rooms yet');
   });
 
-  test('shows what its address names, and marks it in the navigation', async () => {
+  test('shows the view that its address names, and marks it in the navigation', async () => {
     await page.show(<App base={page.base} />);
     await page.shows('No rooms yet');
     for (const [view, text] of [
@@ -75,7 +75,7 @@ describe('a page of the development profile', () => {
     }
   });
 
-  test('begins each view with its heading, for screen readers', async () => {
+  test('moves the focus to the heading of each view, for screen readers', async () => {
     await page.show(<App base={page.base} />);
     await page.click('Cluster');
     await page.shows('a single node');
@@ -83,7 +83,7 @@ describe('a page of the development profile', () => {
     expect(document.activeElement?.textContent).toBe('Cluster');
   });
 
-  test('goes back to the entrance when the server takes its token away', async () => {
+  test('returns to the sign-in form when the server rejects its token', async () => {
     await page.show(<App base={page.base} />);
     await page.shows('Live');
     const port = new URL(node.url).port;

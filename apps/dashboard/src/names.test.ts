@@ -13,13 +13,13 @@ test.each([null, undefined, 7, 'Ann', [], { name: 3 }, { name: ' ' }, { peer: nu
   },
 );
 
-test('the name that the backend gave comes before that of the client', () => {
+test("the backend's name comes before the client's", () => {
   const peer = { name: 'Ann' };
   expect(nameOf({ peer, server: { name: 'Dr. Ann' } }, 'abcdef')).toBe('Dr. Ann');
   expect(nameOf({ peer, server: { role: 'host' } }, 'abcdef')).toBe('Ann');
 });
 
-test('a component is called what people call its kind, and an unknown kind by itself', () => {
+test('a component has the user-facing name of its kind, and an unknown kind has its own name', () => {
   expect(titleOf('hls')).toBe('HLS stream');
   expect(titleOf('hologram')).toBe('hologram');
   expect(titleOf('constructor')).toBe('constructor');

@@ -8,17 +8,17 @@ test.each<[string, Route]>([
   ['#/logs', { view: 'logs' }],
   ['#room=Room-7', { view: 'call', roomId: 'Room-7' }],
   ['#watch=Room-7', { view: 'watch', roomId: 'Room-7' }],
-])('%s is an address of its own', (hash, route) => {
+])('%s parses to its view, which has this address', (hash, route) => {
   expect(routeOf(hash)).toEqual(route);
   expect(hashOf(route)).toBe(hash);
 });
 
-test('an address without a meaning shows the rooms', () => {
+test('an unknown address shows the rooms', () => {
   for (const hash of ['', '#', '#/', '#/nowhere', '#/rooms/../x', '#x=y'])
     expect(routeOf(hash)).toEqual({ view: 'rooms' });
 });
 
-test('a link with anything but an id names no room', () => {
+test('a link with an invalid id names no room', () => {
   for (const id of ['', '../x', 'a%2Fb', 'a b']) {
     expect(routeOf(`#room=${id}`)).toEqual({ view: 'call' });
     expect(routeOf(`#watch=${id}`)).toEqual({ view: 'watch' });

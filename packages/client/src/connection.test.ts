@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { LocalTrack } from './local-track.js';
 
-/** As much of a connection as an offer needs. */
+/** The parts of a connection that an offer needs. */
 class FakeConnection extends EventTarget {
   signalingState = 'stable';
   localDescription: { sdp: string } | undefined;
@@ -50,7 +50,7 @@ test('a track that is unpublished while another is being added is not published'
   let bound = (): void => undefined;
   const track = (kind: string, bind: () => Promise<void>): LocalTrack =>
     ({ kind, media: null, init: {}, metadata: kind, bitratesBps: 1, bind, unbind() {} }) as unknown as LocalTrack;
-  // A muted microphone: its sender is emptied first.
+  // The sender of a muted microphone is emptied first.
   const mic = track('audio', () => new Promise((resolve) => (bound = resolve)));
   const camera = track('video', () => Promise.resolve());
   media.publish(mic).catch(() => undefined);

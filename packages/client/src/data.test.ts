@@ -60,7 +60,7 @@ beforeEach(() => {
 
 afterEach(() => void jest.useRealTimers());
 
-test('the first message opens the channel of its label and is sent when that is open', async () => {
+test("the first message opens its label's channel and is sent when that is open", async () => {
   const sent = conversations.send('chat', 'hello');
   expect(channels.map(({ label, options, sent: frames }) => ({ label, options, frames }))).toEqual([
     { label: 'chat', options: { ordered: true }, frames: [] },
@@ -73,7 +73,7 @@ test('the first message opens the channel of its label and is sent when that is 
   expect(channels[1]?.options).toEqual({ ordered: false, maxRetransmits: 0 });
 });
 
-test('messages wait for a lost connection, and go on in order', async () => {
+test('messages wait during a lost connection and then continue in order', async () => {
   const opened = conversations.open('chat');
   channels[0]?.become('open');
   await opened;
@@ -86,7 +86,7 @@ test('messages wait for a lost connection, and go on in order', async () => {
   expect(channels.map(({ sent }) => sent)).toEqual([['\x001'], ['\x002', '\x003']]);
 });
 
-test('what is opened before there is a connection begins with it', async () => {
+test('conversations opened before there is a connection start with it', async () => {
   online = false;
   const opened = conversations.open('chat');
   expect(channels).toEqual([]);
@@ -97,7 +97,7 @@ test('what is opened before there is a connection begins with it', async () => {
   await opened;
 });
 
-test('a browser that has not sent enough yet gets no more', async () => {
+test('a browser with too much unsent data gets no more', async () => {
   void conversations.open('files');
   const [channel] = channels;
   channel?.become('open');
@@ -109,7 +109,7 @@ test('a browser that has not sent enough yet gets no more', async () => {
   expect(channel?.sent).toHaveLength(6);
 });
 
-test('a conversation that the server closed rejects what waits, and opens again with the next message', async () => {
+test('a conversation closed by the server rejects waiting messages, and the next message reopens it', async () => {
   const lost = conversations.send('chat', 'hello');
   await Promise.resolve();
   conversations.closed('chat', 'backlog');
@@ -118,7 +118,7 @@ test('a conversation that the server closed rejects what waits, and opens again 
   expect(channels).toHaveLength(2);
 });
 
-test('a channel that closes without a report rejects what waits, and opens again with the next message', async () => {
+test('a channel that closes without a report rejects waiting messages, and the next message reopens it', async () => {
   jest.useFakeTimers();
   const opened = conversations.send('chat', 'hello');
   channels[0]?.become('open');
@@ -134,12 +134,12 @@ test('a channel that closes without a report rejects what waits, and opens again
   expect(channels[1]?.sent).toEqual(['\0again']);
 });
 
-test('messages wait for a lost connection whose channels report their end as well', async () => {
+test('messages wait during a lost connection even if its channels report their end', async () => {
   jest.useFakeTimers();
   const opened = conversations.open('chat');
   channels[0]?.become('open');
   await opened;
-  // Some browsers report it before the socket, some as this side closes the connection.
+  // Some browsers report it before the socket does, some when this side closes the connection.
   channels[0]?.become('closed');
   const sent = conversations.send('chat', 'hello');
   online = false;
@@ -153,7 +153,7 @@ test('messages wait for a lost connection whose channels report their end as wel
   expect(channels[1]?.sent).toEqual(['\0hello']);
 });
 
-test('a call that ends rejects what waits', async () => {
+test('the end of a call rejects waiting messages', async () => {
   const lost = conversations.send('chat', 'hello');
   await Promise.resolve();
   conversations.clear(new RoomClientError('LEFT', 'the client left the room'));
@@ -167,7 +167,7 @@ test.each([
   ['no label', '', 'x', [], '"" is no label'],
   ['a label that is too long', 'ü'.repeat(33), 'x', [], 'is no label'],
   ['the label of the backend', 'roomMessage', 'x', [], 'is no label'],
-])('%s is refused with a sentence', async (_what, label, data, to, words) => {
+])('%s is refused with an explanation', async (_what, label, data, to, words) => {
   await expect(conversations.send(label, data, { to })).rejects.toMatchObject({
     code: 'DATA_REFUSED',
     message: expect.stringContaining(words),
@@ -175,7 +175,7 @@ test.each([
   expect(channels).toEqual([]);
 });
 
-test('messages are received with their sender, from channels of either side', () => {
+test('messages are received with their sender, on channels opened by either side', () => {
   void conversations.open('chat');
   channels[0]?.receive('\x03annhello');
   const opened = new Channel('files', {});
@@ -214,7 +214,7 @@ test('text and bytes have the same header, whose receivers are read back', () =>
   );
 });
 
-test('any frame is a message or none', () => {
+test('any frame is a message or undefined', () => {
   fc.assert(
     fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: codePoint(fc) })), (frame) => {
       const length = typeof frame === 'string' ? frame.charCodeAt(0) : (frame[0] ?? Number.NaN);

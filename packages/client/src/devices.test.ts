@@ -7,19 +7,19 @@ interface Plugged {
   readonly label: string;
 }
 
-/** Members of `MediaStreamConstraints` that are read here. */
+/** Members of `MediaStreamConstraints` that this test reads. */
 interface Wanted {
   readonly audio?: { readonly deviceId?: unknown };
   readonly video?: { readonly deviceId?: unknown };
 }
 
-/** What a browser shows of a machine's devices: `MediaDevices` of the W3C's Media Capture and Streams. */
+/** A browser's view of a machine's devices: `MediaDevices` of the W3C's Media Capture and Streams. */
 class Machine extends EventTarget {
   readonly plugged: Plugged[] = [];
   readonly opened: Wanted[] = [];
-  /** True where the page knows neither ids nor names before a device was opened, as in browsers. */
+  /** True if the page learns ids and names only after opening a device, as in browsers. */
   isShy = false;
-  /** Name of the error that every opening fails with. */
+  /** Name of the error with which every opening fails. */
   failure: string | undefined;
 
   plug(...devices: Plugged[]): void {
@@ -90,7 +90,7 @@ test('cameras and microphones are listed, loudspeakers are not', async () => {
   ]);
 });
 
-test('what is plugged in and out is reported until the caller has enough', async () => {
+test('devices plugged in and out are reported until the caller stops watching', async () => {
   const reports: string[][] = [];
   let reported = (): void => undefined;
   const next = (change: () => void): Promise<void> =>
@@ -111,7 +111,7 @@ test('what is plugged in and out is reported until the caller has enough', async
   expect(reports).toEqual([['front'], ['front', 'headset'], ['headset']]);
 });
 
-test('devices without name and id can be opened, and are named then', async () => {
+test('devices without a name and id can be opened, which reveals their names', async () => {
   machine.isShy = true;
   machine.plug(front);
   const reports: string[][] = [];
@@ -127,7 +127,7 @@ test('devices without name and id can be opened, and are named then', async () =
   expect(reports).toHaveLength(1);
 });
 
-test('a chosen device is remembered, and opened the next time unless it is gone', async () => {
+test('a chosen device is remembered, and opened next time unless it is gone', async () => {
   machine.plug(front, headset);
   const openMicrophone = async (options?: { id: string }): Promise<unknown> => {
     await openDevice('microphone', options);
@@ -153,7 +153,7 @@ test('a device that cannot be opened is not remembered', async () => {
   await expect(openDevice('camera')).rejects.toMatchObject({ code: 'REFUSED' });
 });
 
-test('a page without storage opens devices all the same', async () => {
+test('a page without storage can still open devices', async () => {
   const refuse = (): never => {
     throw new Error('The operation is insecure.');
   };
@@ -168,16 +168,16 @@ test.each([
   ['OverconstrainedError', 'NOT_FOUND', 'no camera: none was found that fits'],
   ['NotReadableError', 'IN_USE', 'no camera: another program has it'],
   ['TypeError', 'FAILED', 'no camera: it did not start'],
-])('%s is %s, in words', async (failure, code, message) => {
+])('%s is reported as %s with an explanation', async (failure, code, message) => {
   machine.failure = failure;
   await expect(openDevice('camera')).rejects.toMatchObject({ name: 'DeviceError', code, message });
 });
 
-test('a screen is sharp rather than smooth', async () => {
+test('a shared screen prefers sharpness to smoothness', async () => {
   expect(await openScreen()).toEqual([{ kind: 'video', contentHint: 'detail' }]);
 });
 
-test('a page that is not secure has no devices, and says why', async () => {
+test('an insecure page has no devices, and says why', async () => {
   define('navigator', {});
   expect(await listDevices()).toEqual([]);
   watchDevices(() => undefined)();

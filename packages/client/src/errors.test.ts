@@ -10,7 +10,7 @@ test.each([
   [1000, 'Please be kind', 'REMOVED'],
   [1000, 'Room stopped', 'ROOM_ENDED'],
   [1011, 'Invalid SDP offer', 'FAILED'],
-])('close %d with "%s" ends the call as %s', (code, reason, expected) => {
+])('close code %d with "%s" ends the call as %s', (code, reason, expected) => {
   expect(errorOfClose(code, reason, false)).toMatchObject({ code: expected, message: expect.stringContaining(reason) });
 });
 
@@ -19,7 +19,7 @@ test.each([
   [1001, 'going away'],
   [1011, 'Internal server error'],
   [1012, ''],
-])('close %d with "%s" is worth another attempt', (code, reason) => {
+])('close code %d with "%s" is worth another attempt', (code, reason) => {
   expect(errorOfClose(code, reason, false)).toBeUndefined();
 });
 

@@ -7,7 +7,7 @@ import { decodeFrame, encodeFrame } from './frame.js';
 const buffer = (bytes: Uint8Array): ArrayBuffer => Uint8Array.from(bytes).buffer;
 const text = fc.oneof(fc.string({ unit: codePoint(fc), maxLength: 400 }), fc.constant('x'.repeat(70_000)));
 
-test('reads what the server writes', () => {
+test('reads frames written by the server', () => {
   const message: fc.Arbitrary<PeerMessage> = fc.oneof(
     fc.constant({ type: 'authenticated' as const }),
     fc.record({ type: fc.constant('authRequest' as const), token: text }),
@@ -21,7 +21,7 @@ test('reads what the server writes', () => {
   );
 });
 
-test('writes what the server reads', () => {
+test('writes frames that the server reads', () => {
   fc.assert(
     fc.property(text, (content) => {
       expect(decodePeerMessage(encodeFrame('mediaEvent', content))).toEqual({ type: 'mediaEvent', data: content });

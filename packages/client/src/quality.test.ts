@@ -20,17 +20,17 @@ test('the largest element counts', () => {
   expect(variantFor([{ height: 90 }, { height: 700 }, { height: 0 }], all)).toBe('h');
 });
 
-test('a picture that was received tells the size of the camera', () => {
+test('a received picture reveals the size of the camera', () => {
   expect(variantFor([{ height: 500, received: { height: 270, variant: 'l' } }], all)).toBe('m');
   expect(variantFor([{ height: 300, received: { height: 240, variant: 'h' } }], all)).toBe('h');
 });
 
-test('the best of what is offered is chosen where nothing is large enough', () => {
+test('the best available variant is chosen if none is large enough', () => {
   expect(variantFor([{ height: 900 }], ['l', 'm'])).toBe('m');
   expect(variantFor([{ height: 900 }], [])).toBeUndefined();
 });
 
-test('a picture that is fitted or cut has another height than its element', () => {
+test('a fitted or cropped picture has another height than its element', () => {
   const picture = { width: 1280, height: 720 };
   expect(shownHeight({ width: 480, height: 500 }, picture, false)).toBe(270);
   expect(shownHeight({ width: 1920, height: 500 }, picture, false)).toBe(500);

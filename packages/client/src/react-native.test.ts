@@ -1,5 +1,5 @@
-// The package in a world like that of React Native with react-native-webrtc: JavaScript, timers, WebSocket and WebRTC, but no
-// document, no elements, no storage, no URL, no crypto.
+// The package in an environment like React Native with react-native-webrtc: JavaScript, timers, WebSocket and WebRTC,
+// but no document, elements, storage, URL or crypto.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createContext, runInContext } from 'node:vm';
@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 import { WebSocket, WebSocketServer } from 'ws';
 import type * as Client from './index.js';
 
-/** Has no `getConfiguration`, as that of react-native-webrtc. */
+/** Lacks `getConfiguration`, like that of react-native-webrtc. */
 class PeerConnection extends EventTarget {
   close(): void {}
 }
@@ -26,7 +26,7 @@ async function load(): Promise<typeof Client> {
     globalName: 'bloom',
   });
   const world = createContext({
-    // An error in a timer is what React Native shows to the developer.
+    // React Native shows an error in a timer to the developer.
     setTimeout: (callback: () => void, ms?: number) =>
       setTimeout(() => {
         try {
@@ -48,7 +48,7 @@ async function load(): Promise<typeof Client> {
   return runInContext('bloom', world) as typeof Client;
 }
 
-test('loads and joins a room without a browser, and outlives a mistake of its page', async () => {
+test('loads and joins a room without a browser, and survives an error in its page', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
   const paths: (string | undefined)[] = [];

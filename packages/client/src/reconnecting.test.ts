@@ -1,4 +1,4 @@
-// What an application does while the connection is lost, in a world with as much of a browser as that takes.
+// Actions of an application while the connection is lost, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
 import { type ConnectOptions, RoomClient } from './client.js';
@@ -60,7 +60,7 @@ class FakeConnection extends EventTarget {
       mid: '0',
       direction: 'sendonly',
       currentDirection: null,
-      // In Firefox, what is under way when a connection is closed never settles.
+      // In Firefox, operations in progress when a connection closes never settle.
       sender: { replaceTrack: () => new Promise(() => undefined) },
       receiver: { track: { kind: 'video' } },
     };
@@ -121,7 +121,7 @@ async function joined(options: Partial<ConnectOptions> = {}): Promise<RoomClient
   return client;
 }
 
-test('tracks are published again when a conversation begins during the reconnection', async () => {
+test('tracks are published again if a conversation starts during the reconnection', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   sockets[0]!.lose();
@@ -146,7 +146,8 @@ test('a track that is unpublished while the connection is lost stays unpublished
   } catch (caught) {
     error = caught;
   }
-  expect([error, client.localTracks.length]).toEqual([undefined, 0]);
+  expect(error).toBeUndefined();
+  expect(client.localTracks).toHaveLength(0);
   client.leave();
 });
 
@@ -164,7 +165,7 @@ test('a message on a new label waits while the connection is lost', async () => 
   client.leave();
 });
 
-test('a message is refused where the association of all channels has ended, and the call goes on', async () => {
+test("a message is refused after the channels' association has ended, and the call continues", async () => {
   const client = await joined();
   connections.at(-1)!.sctp = { state: 'closed' };
   for (const text of ['hello', 'again']) {
@@ -179,7 +180,7 @@ test('a message is refused where the association of all channels has ended, and 
   client.leave();
 });
 
-test('a message waits for a connection that takes longer than its channel to end', async () => {
+test('a message waits for a connection that ends later than its channel', async () => {
   const client = await joined();
   const sent = client.sendData('chat', 'hello');
   let outcome = 'waits';
@@ -191,7 +192,7 @@ test('a message waits for a connection that takes longer than its channel to end
   client.leave();
 });
 
-test('a socket or connection that the browser refuses to open ends the call instead of leaving it half begun', async () => {
+test('a socket or connection that the browser refuses to open ends the call at once', async () => {
   const refused = function (): never {
     throw new DOMException('an insecure WebSocket from a page over HTTPS', 'SecurityError');
   };
@@ -204,10 +205,11 @@ test('a socket or connection that the browser refuses to open ends the call inst
   world['WebSocket'] = FakeSocket;
   world['RTCPeerConnection'] = refused;
   await expect(client.connect(options)).rejects.toMatchObject({ name: 'RoomClientError', code: 'UNREACHABLE' });
-  expect([client.state, sockets[0]!.readyState]).toEqual(['ended', 3]);
+  expect(client.state).toBe('ended');
+  expect(sockets[0]!.readyState).toBe(3);
 });
 
-test('a listener of the end of a call may begin the next one', async () => {
+test('a listener for the end of a call may start the next one', async () => {
   const client = new RoomClient();
   const options = { url: 'ws://node/socket/peer/websocket', token: 'secret' };
   const calls: Promise<string>[] = [];
@@ -228,7 +230,7 @@ test('a listener of the end of a call may begin the next one', async () => {
   client.leave();
 });
 
-test('a call ends once, also where a listener leaves as the others go', async () => {
+test('a call ends once, even if a listener leaves as the others go', async () => {
   const client = new RoomClient();
   const ends: string[] = [];
   client.on('ended', ({ code }) => ends.push(code));
@@ -240,7 +242,7 @@ test('a call ends once, also where a listener leaves as the others go', async ()
   expect(ends).toEqual(['ROOM_ENDED']);
 });
 
-test('a room that a listener leaves on the way in stays left', async () => {
+test('a room that a listener leaves during the join stays left', async () => {
   const client = new RoomClient();
   client.on('peerJoined', () => client.leave());
   const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
@@ -249,7 +251,7 @@ test('a room that a listener leaves on the way in stays left', async () => {
   expect(client.state).toBe('ended');
 });
 
-test('a seat is asked for where the application answers at once, or fails so', async () => {
+test('a seat is requested if the application answers or fails synchronously', async () => {
   const asked: string[] = [];
   const renew = ({ code }: { code: string }): null => {
     asked.push(code);
@@ -263,14 +265,14 @@ test('a seat is asked for where the application answers at once, or fails so', a
   expect(asked).toEqual(['REMOVED', 'REMOVED']);
 });
 
-test('a message that waits when the server ends the call is told that the call ended', async () => {
+test('a message still waiting when the server ends the call is rejected with that reason', async () => {
   const client = await joined();
   const sent = client.sendData('chat', 'hello');
   sockets[0]!.lose(1000, 'Room stopped');
   await expect(sent).rejects.toMatchObject({ code: 'LEFT', message: expect.stringContaining('Room stopped') });
 });
 
-test('a server that answers, but still holds the old connection, is not out of reach', async () => {
+test('a server that answers but still holds the old connection does not count as unreachable', async () => {
   const asked: string[] = [];
   const renew = ({ code }: { code: string }): null => {
     asked.push(code);
@@ -291,7 +293,7 @@ test('a server that answers, but still holds the old connection, is not out of r
   client.leave();
 });
 
-test('a track that is being muted as the connection is lost is muted, and takes the next command', async () => {
+test('a track being muted when the connection is lost stays muted, and accepts the next command', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   sockets[0]!.offerData();
@@ -307,7 +309,7 @@ test('a track that is being muted as the connection is lost is muted, and takes 
   client.leave();
 });
 
-test('a call whose client sends more than the server takes ends with a sentence instead of coming back for ever', async () => {
+test('a call that sends more than the server accepts ends with an explanation, not an endless retry', async () => {
   const client = new RoomClient();
   const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret', metadata: 'x' });
   sockets[0]!.lose(1009);
@@ -323,18 +325,20 @@ test('a call whose client sends more than the server takes ends with a sentence 
   expect(await ended).toBe('FAILED');
 });
 
-test('metadata that no server takes is refused to the caller, and the call goes on', async () => {
+test('metadata that no server accepts is refused, and the call continues', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   const [track] = client.localTracks;
   const sent = sockets[0]!.sent.length;
   const large = { picture: 'ü'.repeat(600_000) };
   for (const one of [client, track!]) expect(() => one.setMetadata(large)).toThrow('1 MiB');
-  expect([client.state, sockets[0]!.sent.length, track!.metadata]).toEqual(['connected', sent, null]);
+  expect(client.state).toBe('connected');
+  expect(sockets[0]!.sent).toHaveLength(sent);
+  expect(track!.metadata).toBeNull();
   client.leave();
 });
 
-test('a server that lets the client in and then falls silent is asked again', async () => {
+test('a server that accepts the client and then falls silent is tried again', async () => {
   jest.useFakeTimers();
   const client = await joined();
   sockets[0]!.lose();
@@ -342,9 +346,11 @@ test('a server that lets the client in and then falls silent is asked again', as
   sockets[1]!.readyState = 1;
   sockets[1]!.deliver({ type: 'authenticated' });
   await jest.advanceTimersByTimeAsync(32_000);
-  expect([client.state, sockets.length]).toEqual(['reconnecting', 3]);
+  expect(client.state).toBe('reconnecting');
+  expect(sockets).toHaveLength(3);
   sockets[2]!.join();
   await jest.advanceTimersByTimeAsync(60_000);
-  expect([client.state, sockets.length]).toEqual(['connected', 3]);
+  expect(client.state).toBe('connected');
+  expect(sockets).toHaveLength(3);
   client.leave();
 });

@@ -35,7 +35,7 @@ test('a join lists the others and their tracks', () => {
   ]);
 });
 
-test('a reconnection changes only what changed meanwhile, and keeps the last pictures', () => {
+test('a reconnection changes only what has changed since, and keeps the last pictures', () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1', 'a2']), endpoint('bob', 2, ['b1'])));
   const media = {} as never;
@@ -51,7 +51,7 @@ test('a reconnection changes only what changed meanwhile, and keeps the last pic
   expect(others.find('a1')?.media).toBe(media);
 });
 
-test('a peer who leaves takes its tracks along, whatever the server says of them later', () => {
+test('a peer who leaves takes its tracks along, whatever the server says about them later', () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1'])));
   expect(words(others.apply({ type: 'endpointRemoved', data: { id: 'ann' } }))).toEqual([
@@ -62,7 +62,7 @@ test('a peer who leaves takes its tracks along, whatever the server says of them
   expect(others.apply({ type: 'vadNotification', data: { trackId: 'a1', status: 'speech' } })).toEqual([]);
 });
 
-test('a change makes new objects along its path and leaves all others alone', () => {
+test('a change creates new objects along its path and leaves all others alone', () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1', 'a2']), endpoint('bob', 2, [])));
   const before = others.list;
@@ -75,7 +75,7 @@ test('a change makes new objects along its path and leaves all others alone', ()
   expect(others.list).toBe(others.list);
 });
 
-test('the changes, replayed, give the list, whatever the server sends', () => {
+test('replaying the changes yields the list, whatever the server sends', () => {
   const id = fc.constantFrom('ann', 'bob', 'eve');
   const trackId = fc.constantFrom('t1', 't2', 't3', 't4');
   const metadata = fc.nat(2);

@@ -1,4 +1,4 @@
-// Seats that a backend gives again and again, in a world with as much of a browser as that takes.
+// A backend that provides seats again and again, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { encodePeerMessage } from '@bloom/protocol';
 import { type ConnectOptions, RoomClient } from './client.js';
@@ -41,7 +41,7 @@ let asked: number;
 
 beforeEach(() => {
   jest.useFakeTimers();
-  // Every pause is as long as it can be.
+  // Every pause has its maximum length.
   jest.spyOn(Math, 'random').mockReturnValue(1);
   sockets = [];
   asked = 0;
@@ -61,7 +61,7 @@ afterEach(() => {
 
 const seat = (): { url: string; token: string } => ({ url: 'ws://node', token: `seat ${(asked += 1)}` });
 
-/** Joins with seats that die `lifeMs` after they have connected. Returns the codes of the ends. */
+/** Joins with seats that die `lifeMs` after connecting. Returns the codes of the ends. */
 function call(lifeMs: number, options: Partial<ConnectOptions> = {}): { client: RoomClient; ends: string[] } {
   const client = new RoomClient();
   const ends: string[] = [];
@@ -82,9 +82,9 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test('seats that die at once are asked for with growing pauses', async () => {
+test('seats that die at once are replaced with growing pauses', async () => {
   const { client } = call(300);
-  // 0.5, 1, 2, 4 and 8 s, and 0.3 s of life each.
+  // 0.5, 1, 2, 4 and 8 s, plus 0.3 s of life each.
   await pass(17_500);
   expect(asked).toBe(5);
   client.leave();
@@ -97,14 +97,14 @@ test('a call whose seats die at once ends after 20 of them', async () => {
   expect(asked).toBe(20);
 });
 
-test('the page sets how many seats may die at once', async () => {
+test('the page limits how many seats may die at once', async () => {
   const { ends } = call(300, { reconnect: { maxSeats: 2 } });
   await pass(10_000);
   expect(ends).toEqual(['REMOVED']);
   expect(asked).toBe(2);
 });
 
-test('seats that the server refuses count as well', async () => {
+test('seats that the server refuses count too', async () => {
   const { ends } = call(300, { reconnect: { maxSeats: 3 } });
   await pass(200);
   for (let seconds = 0; seconds < 60; seconds += 1) {
@@ -115,7 +115,7 @@ test('seats that the server refuses count as well', async () => {
   expect(asked).toBe(3);
 });
 
-test('a seat that lasts is a new beginning', async () => {
+test('a seat that lasts resets the count', async () => {
   const { client, ends } = call(15_000, { reconnect: { maxSeats: 2 } });
   await pass(100_000);
   expect(ends).toEqual([]);

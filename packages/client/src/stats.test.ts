@@ -6,7 +6,7 @@ const track = {
   sent: (id: string) => `mine of ${id}`,
 };
 
-test('variants of one sent track are summed, and what the server reports of them', () => {
+test('the variants of one sent track are summed, including what the server reports about them', () => {
   const report = new Map<string, object>([
     ['s', { type: 'media-source', trackIdentifier: 'camera' }],
     ['r1', { type: 'remote-inbound-rtp', packetsLost: 2, jitter: 0.01 }],
@@ -33,7 +33,7 @@ test('variants of one sent track are summed, and what the server reports of them
   ]);
 });
 
-test('received tracks are found by their m-line, the round trip by the path in use', () => {
+test('received tracks are found by their m-line, and the round trip by the path in use', () => {
   const report = new Map<string, object>([
     ['p1', { type: 'candidate-pair', state: 'succeeded', nominated: false, currentRoundTripTime: 9 }],
     ['p2', { type: 'candidate-pair', state: 'succeeded', nominated: true, currentRoundTripTime: 0.02 }],

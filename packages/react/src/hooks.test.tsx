@@ -1,4 +1,4 @@
-// The hooks in React itself, in a world with as much of a browser as that takes.
+// The hooks in React itself, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError, type RemotePeer } from '@bloom/client';
 import { act, type ReactNode, StrictMode } from 'react';
@@ -8,7 +8,7 @@ import { AudioRenderer, VideoTile } from './media.js';
 import { type Messages, useMessages } from './messages.js';
 import { type Room, RoomProvider, type SeatRequest, useRoom } from './room.js';
 
-/** Members of a document and of its elements that React uses. */
+/** Members of a document and its elements that React uses. */
 class FakeNode extends EventTarget {
   readonly namespaceURI = 'http://www.w3.org/1999/xhtml';
   readonly defaultView = globalThis;
@@ -37,14 +37,14 @@ class FakeNode extends EventTarget {
   }
 }
 
-/** A camera or a screen, as long as it is open. */
+/** A camera or a screen while it is open. */
 class Media extends EventTarget {
   readyState = 'live';
   readonly contentHint = '';
   constructor(readonly kind: string) {
     super();
   }
-  /** The device is unplugged. */
+  /** Simulates unplugging the device. */
   end(): void {
     this.stop();
     this.dispatchEvent(new Event('ended'));
@@ -79,7 +79,7 @@ class Client extends RoomClient {
   say<Name extends keyof ClientEvents>(name: Name, ...args: ClientEvents[Name]): void {
     this.emit(name, ...args);
   }
-  /** Ends the call as a server does that cannot be reached. */
+  /** Ends the call like an unreachable server. */
   end(): void {
     this.connect({ url: 'ws://node', token: 'secret' }).catch(() => undefined);
   }
@@ -91,7 +91,7 @@ const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, 
 let isTouched: boolean;
 let playing: unknown[];
 let opened: Media[];
-/** Answers to the question for a device, one after another. */
+/** Answers to the question for a device, in order. */
 let answer: () => Promise<void>;
 let client: Client;
 let root: Root;
@@ -144,12 +144,14 @@ function Control({ source, options }: ControlProps): null {
   return null;
 }
 
-test.each(['camera', 'screen'] as const)('what opened the %s closes it when the call ends', async (source) => {
+test.each(['camera', 'screen'] as const)('media opened for the %s closes when the call ends', async (source) => {
   await show(<Control source={source} />);
   await act(() => control.turnOn());
-  expect([control.on, live() > 0]).toEqual([true, true]);
+  expect(control.on).toBe(true);
+  expect(live()).toBeGreaterThan(0);
   await act(async () => client.end());
-  expect([control.on, live()]).toEqual([false, 0]);
+  expect(control.on).toBe(false);
+  expect(live()).toBe(0);
 });
 
 test.each(['camera', 'screen'] as const)('a %s that the server refuses is closed', async (source) => {
@@ -161,7 +163,7 @@ test.each(['camera', 'screen'] as const)('a %s that the server refuses is closed
   expect(control.error).toMatchObject({ code: 'PUBLISH_REFUSED' });
 });
 
-test('a camera that the server takes away is an error until it is turned on again', async () => {
+test('a camera withdrawn by the server is an error until it is turned on again', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => {
@@ -175,7 +177,7 @@ test('a camera that the server takes away is an error until it is turned on agai
   expect(control.on).toBe(true);
 });
 
-test('a screen that the server takes away is no error of the camera', async () => {
+test('a screen withdrawn by the server is not an error of the camera', async () => {
   await show(<Control source="camera" />);
   await act(async () => {
     const screen = await client.publish(new Media('video') as never, { metadata: { source: 'screen' } });
@@ -184,7 +186,7 @@ test('a screen that the server takes away is no error of the camera', async () =
   expect(control.error).toBeNull();
 });
 
-test('a call that ends while a camera is published is no error of the camera', async () => {
+test('a call that ends while a camera is being published is not an error of the camera', async () => {
   client.accepts = Promise.reject(new RoomClientError('LEFT', 'the connection closed'));
   client.accepts.catch(() => undefined);
   await show(<Control source="camera" />);
@@ -192,7 +194,7 @@ test('a call that ends while a camera is published is no error of the camera', a
   expect(control.error).toBeNull();
 });
 
-test('the others read whether a camera is on, also when its device is unplugged', async () => {
+test('the others read whether a camera is on, even when its device is unplugged', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   expect(control.track?.metadata).toEqual({ source: 'camera', active: true });
@@ -207,7 +209,7 @@ test('the others read whether a camera is on, also when its device is unplugged'
   expect(control.track?.metadata).toEqual({ source: 'camera', active: false });
 });
 
-test('media comes from where the page says, and the others read what it says of it', async () => {
+test("media comes from the page's function, and the others read the page's metadata", async () => {
   const asked: (string | undefined)[] = [];
   const options: LocalMediaOptions = {
     open: async (id) => {
@@ -229,7 +231,7 @@ test('media comes from where the page says, and the others read what it says of 
   expect(live()).toBe(1);
 });
 
-test('a screen whose sharing the person ends before the server has accepted it is not shared', async () => {
+test('a screen that the person stops sharing before the server accepts it is not shared', async () => {
   let accept = (): void => undefined;
   client.accepts = new Promise((resolve) => (accept = resolve));
   await show(<Control source="screen" />);
@@ -243,17 +245,19 @@ test('a screen whose sharing the person ends before the server has accepted it i
     accept();
     await done;
   });
-  expect([opened.length, control.track, client.localTracks.length]).toEqual([2, undefined, 0]);
+  expect(opened).toHaveLength(2);
+  expect(control.track).toBeUndefined();
+  expect(client.localTracks).toHaveLength(0);
 });
 
-test('a camera that the server accepts no longer is closed', async () => {
+test('a camera that the server no longer accepts is closed', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => client.say('unpublished', control.track as LocalTrack));
   expect(live()).toBe(0);
 });
 
-test('a camera that the person allows after the call has ended is closed at once', async () => {
+test('a camera that the person allows after the end of the call is closed immediately', async () => {
   let allow = (): void => undefined;
   answer = () => new Promise((resolve) => (allow = resolve));
   await show(<Control source="camera" />);
@@ -263,10 +267,12 @@ test('a camera that the person allows after the call has ended is closed at once
     allow();
     await done;
   });
-  expect([opened.length, live(), client.localTracks.length]).toEqual([1, 0, 0]);
+  expect(opened).toHaveLength(1);
+  expect(live()).toBe(0);
+  expect(client.localTracks).toHaveLength(0);
 });
 
-test('a camera that is on its way back when the call ends is closed', async () => {
+test('a camera that is reopening when the call ends is closed', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(() => control.turnOff());
@@ -279,10 +285,11 @@ test('a camera that is on its way back when the call ends is closed', async () =
     allow();
     await done;
   });
-  expect([opened.length, live()]).toEqual([2, 0]);
+  expect(opened).toHaveLength(2);
+  expect(live()).toBe(0);
 });
 
-test.each(['camera', 'screen'] as const)('a second press while the %s opens is the same press', async (source) => {
+test.each(['camera', 'screen'] as const)('a second press while the %s opens joins the first', async (source) => {
   let allow = (): void => undefined;
   const allowed = new Promise<void>((resolve) => (allow = resolve));
   answer = () => allowed;
@@ -294,12 +301,14 @@ test.each(['camera', 'screen'] as const)('a second press while the %s opens is t
     await Promise.all(presses);
   });
   const tracks = source === 'screen' ? 2 : 1;
-  expect([opened.length, client.localTracks.length]).toEqual([tracks, tracks]);
+  expect(opened).toHaveLength(tracks);
+  expect(client.localTracks).toHaveLength(tracks);
   await act(() => control.toggle());
-  expect([control.on, live()]).toEqual([false, 0]);
+  expect(control.on).toBe(false);
+  expect(live()).toBe(0);
 });
 
-test('a camera that is turned off while it opens is off in the end', async () => {
+test('a camera that is turned off while it opens ends up off', async () => {
   let allow = (): void => undefined;
   const allowed = new Promise<void>((resolve) => (allow = resolve));
   answer = () => allowed;
@@ -310,10 +319,12 @@ test('a camera that is turned off while it opens is off in the end', async () =>
     allow();
     await Promise.all(presses);
   });
-  expect([control.on, live(), control.busy]).toEqual([false, 0, false]);
+  expect(control.on).toBe(false);
+  expect(live()).toBe(0);
+  expect(control.busy).toBe(false);
 });
 
-test('a screen that is turned off before the server has accepted it is not shared, its sound included', async () => {
+test('a screen turned off before the server accepts it is not shared, nor is its sound', async () => {
   let accept = (): void => undefined;
   client.accepts = new Promise((resolve) => (accept = resolve));
   await show(<Control source="screen" />);
@@ -324,14 +335,17 @@ test('a screen that is turned off before the server has accepted it is not share
     accept();
     await opening;
   });
-  expect([opened.length, live(), client.localTracks.length]).toEqual([2, 0, 0]);
+  expect(opened).toHaveLength(2);
+  expect(live()).toBe(0);
+  expect(client.localTracks).toHaveLength(0);
 });
 
-test('of two cameras chosen one right after the other only the second stays open', async () => {
+test('only the second of two cameras chosen in quick succession stays open', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => void (await Promise.all([control.turnOn('front'), control.turnOn('back')])));
-  expect([opened.length, live()]).toEqual([3, 1]);
+  expect(opened).toHaveLength(3);
+  expect(live()).toBe(1);
 });
 
 let conversation: Messages;
@@ -341,7 +355,7 @@ function Conversation({ label }: { readonly label: string }): null {
 }
 const texts = (): unknown[] => conversation.messages.map(({ data }) => data);
 
-test('a camera that is turned on again while another one opens is closed when that is there', async () => {
+test('a camera that is turned on again while another opens closes once the other is open', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(() => control.turnOff());
@@ -354,12 +368,13 @@ test('a camera that is turned on again while another one opens is closed when th
   expect(allow).toHaveLength(2);
   for (const one of allow) one();
   await act(() => presses as Promise<unknown>);
-  expect([control.on, live()]).toEqual([true, 1]);
+  expect(control.on).toBe(true);
+  expect(live()).toBe(1);
   await act(() => control.turnOff());
   expect(live()).toBe(0);
 });
 
-test('another conversation begins without the messages of the one before', async () => {
+test('another conversation starts without the messages of the previous one', async () => {
   await show(<Conversation label="lobby" />);
   await act(async () => client.say('data', { label: 'lobby', from: 'bob', data: 'hello' }));
   expect(texts()).toEqual(['hello']);
@@ -369,7 +384,7 @@ test('another conversation begins without the messages of the one before', async
   expect(texts()).toEqual(['welcome']);
 });
 
-test('one touch plays the sound of everybody whom the browser has held back', async () => {
+test('one touch plays all sounds that the browser has blocked', async () => {
   const tracks = ['ann', 'bob'].map((peerId) => {
     const media = new Media('audio') as unknown as NonNullable<LocalTrack['media']>;
     return { id: peerId, peerId, metadata: null, variants: [], variant: null, speaking: false, media };
@@ -382,7 +397,7 @@ test('one touch plays the sound of everybody whom the browser has held back', as
   expect(playing).toHaveLength(2);
 });
 
-test('a tile follows its size, or the variant that the page names', async () => {
+test('a tile follows its size, or the variant that the page sets', async () => {
   const wishes: string[] = [];
   client.watch = (id) => {
     wishes.push(`watch ${id}`);
@@ -405,7 +420,7 @@ test('a tile follows its size, or the variant that the page names', async () => 
   expect(await shown(null)).toEqual(['pause t']);
 });
 
-test('a message that cannot be sent is the error of its conversation until one can', async () => {
+test("a message that cannot be sent is its conversation's error until one can", async () => {
   let refusal: RoomClientError | null = new RoomClientError('DATA_REFUSED', 'a message of 70000 bytes is too large');
   client.sendData = () => (refusal === null ? Promise.resolve() : Promise.reject(refusal));
   await show(<Conversation label="lobby" />);
@@ -430,7 +445,7 @@ const strictly = (seat: SeatRequest): Promise<void> =>
   );
 const turn = (): Promise<void> => act(() => new Promise<void>((resolve) => setTimeout(resolve)));
 
-test('one seat is taken for a call, although StrictMode mounts it twice', async () => {
+test('a call takes one seat, although StrictMode mounts it twice', async () => {
   let taken = 0;
   const seat = async (): Promise<null> => {
     taken += 1;
@@ -438,28 +453,28 @@ test('one seat is taken for a call, although StrictMode mounts it twice', async 
   };
   await strictly(seat);
   await turn();
-  // A function that is written into the component is another one each time.
+  // An inline function is a new one on each rendering.
   await strictly(() => seat());
   await turn();
   expect(taken).toBe(1);
   expect(room.state).toBe('idle');
 });
 
-test('a backend without a seat is the error of the room', async () => {
+test("a backend without a seat is the room's error", async () => {
   await strictly(() => Promise.reject(new Error('the room is full')));
   await turn();
   expect(room.error).toMatchObject({ name: 'RoomClientError', code: 'FAILED', message: 'no seat: the room is full' });
 });
 
-test('a seat with which the call cannot begin is the error of the room', async () => {
+test("a seat with which the call cannot start is the room's error", async () => {
   await strictly(async () => ({ url: 'ws://node', token: 'secret' }));
   await turn();
-  // There is no websocket in this world.
+  // This environment has no websocket.
   expect(room.error).toMatchObject({ code: 'UNREACHABLE' });
   expect(room.state).toBe('ended');
 });
 
-test('a seat that comes after the component has gone is not used', async () => {
+test('a seat that arrives after the component has unmounted is not used', async () => {
   let give = (_seat: { url: string; token: string }): void => undefined;
   await strictly(() => new Promise((resolve) => (give = resolve)));
   await turn();

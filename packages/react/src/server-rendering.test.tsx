@@ -24,10 +24,10 @@ function App() {
   );
 }
 
-test('a call renders on a server, where there is neither a browser nor a connection', () => {
+test('a call renders on a server without a browser or connection', () => {
   expect(renderToString(<App />)).toBe('idle<p>0<!-- --> others, <!-- -->0<!-- --> messages</p>');
 });
 
-test('a hook outside of a room says what is missing', () => {
+test('a hook outside a room says what is missing', () => {
   expect(() => renderToString(<People />)).toThrow('no <RoomProvider> above this component');
 });

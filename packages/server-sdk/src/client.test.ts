@@ -29,8 +29,8 @@ const json = (status: number, value: unknown) => (response: ServerResponse) => {
   response.end(JSON.stringify(value));
 };
 
-describe('a call', () => {
-  test('carries the token and its options, and gives the data of the answer', async () => {
+describe('API call', () => {
+  test("carries the token and its options, and returns the answer's data", async () => {
     const room = { id: 'a', config: {}, components: [], peers: [] };
     const client = await clientOf(json(201, { data: { room, service_address: 'h:1' } }));
     expect(await client.createRoom({ maxPeers: 2, videoCodec: 'vp8' })).toEqual({ room, address: 'h:1' });
@@ -39,7 +39,7 @@ describe('a call', () => {
     expect(request?.headers).toMatchObject({ authorization: 'Bearer the-token', 'content-type': 'application/json' });
   });
 
-  test('gives every address at which a new peer may connect', async () => {
+  test('returns every address at which a new peer may connect', async () => {
     const peer = { id: 'p', type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
     const client = await clientOf(
       json(201, {
@@ -61,7 +61,7 @@ describe('a call', () => {
     expect(Buffer.from(requests[0]?.headers.authorization ?? '', 'latin1').toString()).toBe('Bearer ключ');
   });
 
-  test('goes below the path of the address, with ids that cannot leave their place', async () => {
+  test('keeps the path of the base URL, and encodes ids so that they cannot leave their place', async () => {
     const client = await clientOf(json(200, { data: {} }), { path: '/media' });
     await client.getRoom('a/../b?c');
     await client.deletePeer('x y', 'ü');
@@ -79,7 +79,7 @@ describe('a call', () => {
     ]);
   });
 
-  test('of moderation has its method, path and body', async () => {
+  test('for moderation uses the right method, path and body', async () => {
     const client = await clientOf(json(200, { data: { delivered: 3 } }));
     await client.updateRoom('r', { maxPeers: null });
     await client.updatePeer('r', 'p', { metadata: null, permissions: { publish: ['audio'] } });
@@ -99,12 +99,12 @@ describe('a call', () => {
     ]);
   });
 
-  test('has a time limit of its own where it changes something', async () => {
+  test('can have a separate time limit if it changes something', async () => {
     const client = await clientOf(() => undefined, { timeoutMs: 60_000, changeTimeoutMs: 20 });
     await expect(client.deleteRoom('r')).rejects.toThrow(BloomConnectionError);
   });
 
-  test('that changes something may wait without a limit', async () => {
+  test('can wait without a limit if it changes something', async () => {
     const client = await clientOf((response) => void setTimeout(() => response.writeHead(204).end(), 50), {
       timeoutMs: 20,
       changeTimeoutMs: Infinity,
@@ -113,7 +113,7 @@ describe('a call', () => {
     await expect(client.getRoom('r')).rejects.toThrow(BloomConnectionError);
   });
 
-  test('that removes something outlives the page that makes it, and no other does', async () => {
+  test('outlives its page only if it removes something', async () => {
     const client = await clientOf(json(200, { data: {} }));
     const asked = jest.spyOn(globalThis, 'fetch');
     await client.deletePeer('r', 'p');
@@ -122,7 +122,7 @@ describe('a call', () => {
     asked.mockRestore();
   });
 
-  test('is not needed for the files of a stream: their addresses and the header are given', async () => {
+  test('is not needed for the files of a stream, whose addresses and header are available', async () => {
     const client = await clientOf(json(200, {}), { path: '/media', token: 'ключ' });
     expect(client.streamUrl('kitchen')).toBe(`${server.url}/media/hls/kitchen/index.m3u8`);
     expect(client.recordingUrl('a/b')).toBe(`${server.url}/media/recording/a%2Fb/index.m3u8`);
@@ -130,14 +130,14 @@ describe('a call', () => {
     expect(Buffer.from(requests[0]?.headers.authorization ?? '', 'latin1').toString()).toBe('Bearer ключ');
   });
 
-  test('lists the rooms of all nodes together with the nodes that did not answer', async () => {
+  test('lists the rooms of all nodes and the nodes that did not answer', async () => {
     const room = { id: 'a', config: {}, components: [], peers: [] };
     const client = await clientOf(json(200, { data: [room], unreachable: ['app@c'] }));
     expect(await client.snapshot()).toEqual({ type: 'snapshot', rooms: [room], unreachable: ['app@c'] });
     expect(requests[0]?.url).toBe('/room?scope=cluster');
   });
 
-  test('is not made for ids that would name something else', async () => {
+  test('is not made for an id that would address something else', async () => {
     const client = await clientOf(json(200, { data: {} }));
     for (const id of ['', '.', '..']) {
       await expect(client.deletePeer('r', id)).rejects.toThrow(TypeError);
@@ -146,7 +146,7 @@ describe('a call', () => {
     expect(requests).toEqual([]);
   });
 
-  test('takes answers without a body and those of plain text', async () => {
+  test('accepts answers without a body and in plain text', async () => {
     const client = await clientOf((response) => response.writeHead(204).end());
     expect(await client.deleteRoom('a')).toBeUndefined();
     await server.close();
@@ -169,7 +169,7 @@ describe('a call', () => {
     ['listRecordings', (c) => c.listRecordings(), 'GET /recording', ''],
     ['deleteRecording', (c) => c.deleteRecording('a'), 'DELETE /recording/a', ''],
     ['health', (c) => c.health(), 'GET /health', ''],
-  ])('%s asks for what it says', async (_name, call, line, body) => {
+  ])('%s requests its operation', async (_name, call, line, body) => {
     const client = await clientOf(json(200, { data: {} }));
     await call(client);
     expect(requests.map((request) => `${request.method} ${request.url}`)).toEqual([line]);
@@ -177,8 +177,8 @@ describe('a call', () => {
   });
 });
 
-describe('a refusal', () => {
-  test('is an error with the status, the sentence and the request id of the server', async () => {
+describe('refusal by the server', () => {
+  test("is an error with the server's status, message and request id", async () => {
     const client = await clientOf(json(503, { errors: 'Reached peer limit in room a' }));
     const error = await client.addPeer('a').catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(BloomApiError);
@@ -190,12 +190,12 @@ describe('a refusal', () => {
     [{}, 'the server answered 404 Not Found'],
     [null, 'the server answered 404 Not Found'],
     [{ errors: [1] }, 'the server answered 404 Not Found'],
-  ])('of the form %j has a sentence all the same', async (body, sentence) => {
+  ])('has a message even if its body is %j', async (body, sentence) => {
     const client = await clientOf(json(404, body));
     await expect(client.getRoom('a')).rejects.toMatchObject({ code: 'API_ERROR', message: sentence });
   });
 
-  test('of a proxy in between that speaks HTML is one too', async () => {
+  test('may come from a proxy that speaks HTML', async () => {
     const client = await clientOf((response) => response.writeHead(502, 'Bad Gateway').end('<h1>502</h1>'));
     await expect(client.health()).rejects.toMatchObject({
       status: 502,
@@ -204,15 +204,15 @@ describe('a refusal', () => {
   });
 });
 
-describe('no answer', () => {
-  test('within the time limit is a connection error that names the call', async () => {
+describe('missing answer', () => {
+  test('causes a connection error that names the call after the time limit', async () => {
     const client = await clientOf(() => undefined, { timeoutMs: 50 });
     const error = await client.health().catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(BloomConnectionError);
     expect(error).toMatchObject({ code: 'CONNECTION_ERROR', message: expect.stringContaining('GET http://127.0.0.1') });
   });
 
-  test('to the end, though it began, is one too', async () => {
+  test('causes a connection error if the answer stops halfway', async () => {
     const client = await clientOf(
       (response) => {
         response.writeHead(200, { 'content-length': 100 });
@@ -223,7 +223,7 @@ describe('no answer', () => {
     await expect(client.health()).rejects.toThrow(BloomConnectionError);
   });
 
-  test('because nobody listens or the connection breaks is one with the reason', async () => {
+  test('causes a connection error with the reason if no one listens or the connection breaks', async () => {
     const client = await clientOf((response) => response.destroy());
     await expect(client.health()).rejects.toThrow(BloomConnectionError);
     await server.close();
@@ -234,7 +234,7 @@ describe('no answer', () => {
 });
 
 describe('several nodes', () => {
-  /** Two nodes, of which the first one answers nothing any more. */
+  /** Two nodes, the first of which no longer answers. */
   async function pair(first?: TestServer): Promise<{ client: BloomClient; gone: TestServer; asked: string[] }> {
     const asked: string[] = [];
     const gone =
@@ -251,7 +251,7 @@ describe('several nodes', () => {
     return { client: new BloomClient({ url: [gone.url, server.url], token: 't' }), gone, asked };
   }
 
-  test('a question goes to the next node when one does not answer, and stays there', async () => {
+  test('a query moves to the next node if one does not answer, and stays there', async () => {
     const { client, gone, asked } = await pair();
     expect(await client.listRooms()).toEqual([]);
     await client.deleteRoom('r');
@@ -259,7 +259,7 @@ describe('several nodes', () => {
     await gone.close();
   });
 
-  test('a change that a node may have made is not made again, and the next call asks another node', async () => {
+  test('a change that a node may have made is not repeated, and the next call asks another node', async () => {
     const { client, gone, asked } = await pair();
     await expect(client.createRoom()).rejects.toThrow(BloomConnectionError);
     await client.listRooms();
@@ -267,14 +267,14 @@ describe('several nodes', () => {
     await gone.close();
   });
 
-  test('a change goes to the next node when one cannot be reached', async () => {
+  test('a change moves to the next node if one cannot be reached', async () => {
     const { client, gone, asked } = await pair(await refuse());
     await client.deleteRoom('r');
     expect(asked).toEqual(['b DELETE']);
     await gone.close();
   });
 
-  test('all unreachable is the failure of the last one; none at all is a mistake', async () => {
+  test('if all nodes are unreachable, the last failure is thrown; an empty list is a TypeError', async () => {
     const gone = await refuse();
     server = await refuse();
     const client = new BloomClient({ url: [gone.url, server.url], token: 't' });

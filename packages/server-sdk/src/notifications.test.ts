@@ -27,7 +27,7 @@ async function take(events: AsyncIterable<Notification>, count: number): Promise
   return taken;
 }
 
-/** All but timeouts: sockets go on in real time. */
+/** All but timeouts: sockets run in real time. */
 const REAL_TIMERS = [
   'Date',
   'hrtime',
@@ -39,13 +39,13 @@ const REAL_TIMERS = [
 ] as const;
 
 const created = (roomId: string) => encodeServerMessage({ type: 'roomCreated', roomId });
-/** `peerMetadataUpdated` with the metadata `{`, which is no JSON. */
+/** `peerMetadataUpdated` with the metadata `{`, which is not JSON. */
 const UNREADABLE = Buffer.from([0x82, 0x01, 0x03, 0x1a, 0x01, 0x7b]);
 /** Field 300 with an empty message, from a newer server. */
 const UNKNOWN = Buffer.from([0xe2, 0x12, 0x00]);
 
 describe('notifications', () => {
-  test('authenticate, subscribe and come as they are', async () => {
+  test('authenticate, subscribe and arrive unchanged', async () => {
     const asked: unknown[] = [];
     const track = { id: 't', type: 'video', metadata: { a: 1 } } as const;
     const sent: ServerMessage[] = [
@@ -85,7 +85,7 @@ describe('notifications', () => {
     expect(events).toEqual(sent.filter(({ type }) => type !== 'metricsReport'));
   });
 
-  test('include messages of data channels when asked, confirmed with both subscriptions', async () => {
+  test('include data channel messages on request, confirmed with both subscriptions', async () => {
     const asked: unknown[] = [];
     const said: ServerMessage = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: ['q'], data: 'hi' };
     const client = await clientOf((socket) => {
@@ -110,7 +110,7 @@ describe('notifications', () => {
     expect(subscribed).toBe(1);
   });
 
-  test('end when the loop is left, and so does the connection', async () => {
+  test('end when the loop is left, along with the connection', async () => {
     let closed: Promise<unknown> = Promise.resolve();
     const client = await clientOf((socket) => {
       closed = new Promise((resolve) => socket.once('close', resolve));
@@ -120,7 +120,7 @@ describe('notifications', () => {
     await closed;
   });
 
-  test('end without an error when the signal aborts, before, while waiting and between two events', async () => {
+  test('end without an error when the signal aborts before, while waiting and between two events', async () => {
     const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
     expect(await client.notifications({ signal: AbortSignal.abort() }).next()).toEqual({
       done: true,
@@ -136,7 +136,7 @@ describe('notifications', () => {
     expect(await events.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('that have come are given out before the loss of the connection is thrown, with its reason', async () => {
+  test('are all yielded before the loss of the connection is thrown with its reason', async () => {
     const client = await clientOf(
       subscribing((socket) => {
         socket.send(created('a'));
@@ -152,7 +152,7 @@ describe('notifications', () => {
     expect(lost).toMatchObject({ message: expect.stringContaining('subscriber too slow') });
   });
 
-  test('fail with an API error for a wrong token: it is not worth another try', async () => {
+  test('fail with an API error for a wrong token, which is not worth another try', async () => {
     const client = await clientOf((socket) => socket.close(1000, 'invalid token'));
     const refused = await client
       .notifications()
@@ -162,7 +162,7 @@ describe('notifications', () => {
     expect(refused).toMatchObject({ status: 401, message: 'invalid token' });
   });
 
-  test('fail for a refused token, a connection cut off, and a message that is none', async () => {
+  test('fail for a refused token, a cut connection, and an invalid message', async () => {
     for (const [behave, reason] of [
       [(socket: WebSocket) => socket.close(1000, 'invalid token'), /invalid token/],
       [(socket: WebSocket) => socket.terminate(), /code 1006/],
@@ -178,11 +178,11 @@ describe('notifications', () => {
     await expect(nobody.notifications().next()).rejects.toThrow(/ECONNREFUSED/);
   });
 
-  describe('of a silent server', () => {
+  describe('notifications from a silent server', () => {
     beforeEach(() => void jest.useFakeTimers({ doNotFake: [...REAL_TIMERS] }));
     afterEach(() => void jest.useRealTimers());
 
-    test('fail, whether it was silent from the start or fell silent; pings are a sign of life', async () => {
+    test('fail if it stays or falls silent, and pings count as a sign of life', async () => {
       let socket: WebSocket | undefined;
       const client = await clientOf(subscribing((one) => (socket = one).send(created('a'))));
       const events = client.notifications({ silenceMs: 300 });
@@ -204,7 +204,7 @@ describe('notifications', () => {
       await expect(first).rejects.toThrow(BloomConnectionError);
     });
 
-    test('do not fail while nobody reads them, since then the socket is paused', async () => {
+    test('do not fail while unread, because the socket is then paused', async () => {
       const count = 1_500;
       const paused = new Promise<void>((resolve) => {
         const { pause } = WebSocket.prototype;
@@ -230,7 +230,7 @@ describe('notifications', () => {
     });
   });
 
-  test('that nobody asks for any more keep no process running once the server is gone', async () => {
+  test('keep no process running when they are no longer requested and the server is gone', async () => {
     const set = jest.spyOn(globalThis, 'setTimeout');
     const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
     await client.notifications({ silenceMs: 12_345 }).next();
@@ -240,7 +240,7 @@ describe('notifications', () => {
     expect(timer.hasRef()).toBe(false);
   });
 
-  test('of a newer server that are not known here are passed over', async () => {
+  test('skip unknown events from a newer server', async () => {
     const client = await clientOf(
       subscribing((socket) => {
         socket.send(UNKNOWN);
@@ -250,7 +250,7 @@ describe('notifications', () => {
     expect(await take(client.notifications(), 1)).toEqual([{ type: 'roomCreated', roomId: 'a' }]);
   });
 
-  test('are not read from the socket while nobody takes them, and none is lost', async () => {
+  test('stay in the socket while no one takes them, and none is lost', async () => {
     const count = 10_000;
     const filler = 'x'.repeat(4_000);
     let socket: WebSocket | undefined;
@@ -262,7 +262,7 @@ describe('notifications', () => {
     );
     const events = client.notifications();
     expect((await events.next()).value?.roomId).toBe(`0-${filler}`);
-    // Nobody takes events now: what the system buffers is full after a while, and the rest stays with the server.
+    // No one takes events now: the system's buffers fill up after a while, and the rest stays with the server.
     let stuck = 0;
     for (let before = -1; before !== stuck; ) {
       before = stuck;
@@ -282,7 +282,7 @@ describe('notifications', () => {
 });
 
 describe('metrics', () => {
-  test('are the reports as JSON, notifications left out', async () => {
+  test('are the reports as JSON, without notifications', async () => {
     let eventType: unknown;
     const client = await clientOf((socket) => {
       socket.on('message', (data: Buffer) => {
@@ -301,8 +301,8 @@ describe('metrics', () => {
   });
 });
 
-describe('the body of a webhook', () => {
-  test.each(['Buffer', 'ArrayBuffer'])('is a notification, as %s', async (kind) => {
+describe('webhook body', () => {
+  test.each(['Buffer', 'ArrayBuffer'])('is decoded as a notification from a %s', async (kind) => {
     server = await serve(() => undefined);
     const bytes = created('a');
     const body = kind === 'Buffer' ? Buffer.from(bytes) : new Uint8Array(bytes).buffer;
@@ -345,13 +345,13 @@ describe('the body of a webhook', () => {
     const odd = ['', '0x6553f100', '1e9', 'undefined', '-1', '9'.repeat(13)].map(signedAt);
     for (const timedSignature of [undefined, null, '', [signedAt(now)], plain, fresh, ...odd])
       expect(() => parseWebhook(body, { secret, timedSignature, nowMs })).toThrow(BloomMessageError);
-    // Both headers, as a program without types may give them: the plain one does not make up for the missing one.
+    // Both headers, as an untyped program may pass them: the plain one does not make up for the missing one.
     const both = { secret, signature: plain, timedSignature: undefined, nowMs } as never;
     expect(() => parseWebhook(body, both)).toThrow(/signature/);
     expect(() => parseWebhook(created('b'), { secret, timedSignature: signedAt(now), nowMs })).toThrow(/signature/);
   });
 
-  test('of a newer server is undefined, and of a stranger an error of its own', async () => {
+  test('is undefined from a newer server, and a distinct error from a stranger', async () => {
     server = await serve(() => undefined);
     expect(parseWebhook(UNKNOWN)).toBeUndefined();
     for (const body of [UNREADABLE, Buffer.from('hello'), Buffer.from([0xff, 0xff])])

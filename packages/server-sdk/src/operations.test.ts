@@ -7,7 +7,7 @@ interface OpenApi {
   paths: Record<string, Record<string, { operationId: string; security?: Record<string, unknown>[] }>>;
 }
 
-/** A call of each operation, by its id in the description of the API. */
+/** A call of each operation, keyed by its id in the API description. */
 const CALLS: Record<string, (client: BloomClient) => Promise<unknown>> = {
   create_room: (c) => c.createRoom({ maxPeers: 2 }),
   get_all_rooms: (c) => c.listRooms('cluster'),
@@ -35,7 +35,7 @@ const CALLS: Record<string, (client: BloomClient) => Promise<unknown>> = {
   get_placement: (c) => c.placement('r'),
   get_logs: (c) => c.logs({ node: 'a@h', level: 'warning', match: 'ice', limit: 50 }),
 };
-/** Files, which players fetch. */
+/** Files that players fetch. */
 const WITHOUT_CALL = ['get_hls_content', 'get_recording_content'];
 
 const openApi = JSON.parse(
@@ -52,7 +52,7 @@ test('every operation of the API for backends has a call', () => {
   expect([...Object.keys(CALLS), ...WITHOUT_CALL].toSorted()).toEqual(ids.toSorted());
 });
 
-test('every call asks for its operation', async () => {
+test('every call requests its operation', async () => {
   const asked: string[] = [];
   const server = await serve(({ method = '', url = '' }, response) => {
     asked.push(`${method} ${url}`);

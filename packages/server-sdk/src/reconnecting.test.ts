@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-/** A node that answers every request like this. */
+/** A node that gives every request this answer. */
 async function serving(answer: object, onSocket: (socket: WebSocket) => void, status = 200): Promise<TestServer> {
   const server = await serve((_request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' });
@@ -45,7 +45,7 @@ async function take(client: BloomClient, count: number): Promise<string[]> {
   return taken;
 }
 
-test('a lost connection is made again, and each begins with all rooms', async () => {
+test('a lost connection is restored, and each connection begins with all rooms', async () => {
   let connections = 0;
   const { url } = await node(
     'a',
@@ -63,7 +63,7 @@ test('a lost connection is made again, and each begins with all rooms', async ()
   ]);
 });
 
-test('a snapshot names the nodes whose rooms are missing in it', async () => {
+test('a snapshot names the nodes whose rooms are missing', async () => {
   for (const unreachable of [undefined, ['app@c']]) {
     const { url } = await serving(
       { data: [], unreachable },
@@ -76,7 +76,7 @@ test('a snapshot names the nodes whose rooms are missing in it', async () => {
   }
 });
 
-test('the next node is asked when one is lost', async () => {
+test('the next node is tried if one is lost', async () => {
   const first = await node(
     'a',
     subscribing(() => undefined),
@@ -95,7 +95,7 @@ test('the next node is asked when one is lost', async () => {
   await items.return?.();
 });
 
-test('a wrong token ends the stream at once, and so does a refused list of rooms', async () => {
+test('a wrong token or a refused list of rooms ends the stream immediately', async () => {
   const wrong = await node('a', (socket) => socket.close(1000, 'invalid token'));
   await expect(take(new BloomClient({ url: wrong.url, token: 't' }), 1)).rejects.toMatchObject({ status: 401 });
   const refusing = await node(
@@ -106,7 +106,7 @@ test('a wrong token ends the stream at once, and so does a refused list of rooms
   await expect(take(new BloomClient({ url: refusing.url, token: 't' }), 1)).rejects.toMatchObject({ status: 403 });
 });
 
-test('a loop that is left after an event closes its connection, and so does an event before a failed list', async () => {
+test('leaving the loop, or a failed list of rooms, closes the connection', async () => {
   let open = 0;
   const counting = subscribing((socket) => {
     open += 1;
@@ -137,7 +137,7 @@ test('a busy node is tried again', async () => {
   expect(subscriptions).toBe(2);
 });
 
-test('the signal ends it without an error, while it is connected and between two attempts', async () => {
+test('the signal ends the stream without an error, both while connected and between attempts', async () => {
   const { url } = await node(
     'a',
     subscribing(() => undefined),
@@ -174,7 +174,7 @@ test('each loss is reported with its reason before the next attempt', async () =
   expect(reports[0]).toMatch(/closed the connection: Server stopped$/);
 });
 
-test('a stream that is aborted while its rooms are listed ends without them', async () => {
+test('a stream aborted while its rooms are being listed ends without them', async () => {
   const abort = new AbortController();
   const server = await serve(
     (_request, response) => {

@@ -7,14 +7,14 @@ import { MAX_WAITING, openSocket } from './web-socket.js';
 const original = globalThis.WebSocket;
 let server: TestServer;
 
-// Node 20 has no websocket of its own; that of `ws` follows the same interface.
+// Node 20 has no websocket; that of `ws` has the same interface.
 beforeEach(() => void Object.assign(globalThis, { WebSocket }));
 afterEach(async () => {
   Object.assign(globalThis, { WebSocket: original });
   await server.close();
 });
 
-test('a reader that is too slow loses the connection, since the socket cannot wait for it', async () => {
+test('a reader that is too slow loses the connection, because the socket cannot wait for it', async () => {
   let closed: Promise<unknown> = Promise.resolve();
   server = await serve(
     () => undefined,

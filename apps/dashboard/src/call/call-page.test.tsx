@@ -1,4 +1,4 @@
-// The call of the page, with a real node and the client of the published SDK; pictures are the matter of the end-to-end tests.
+// The page's call with a real node and the client of the published SDK. Pictures are covered by the end-to-end tests.
 import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { TestConnection, TestDevices } from '../testing/devices.js';
@@ -30,7 +30,7 @@ async function join(roomId: string): Promise<void> {
   await page.shows('Connected');
 }
 
-/** Somebody else in the room. */
+/** Another person in the room. */
 async function visitor(roomId: string, metadata: unknown) {
   const { id, token } = await node.addPeer(roomId);
   const client = await node.peerSocket();
@@ -43,7 +43,7 @@ async function visitor(roomId: string, metadata: unknown) {
 const peers = async (roomId: string) => (await page.api.getRoom(roomId)).peers;
 const news = (): string | null | undefined => document.querySelector('[aria-live]')?.textContent;
 
-test('an invitation opens its room, and the seat is given back with the call', async () => {
+test('an invitation opens its room, and leaving the call gives the seat back', async () => {
   await join('invited');
   const [peer] = await peers('invited');
   expect(peer?.metadata).toEqual({ name: 'Ann' });
@@ -62,7 +62,7 @@ test('a page that is closed gives its seat back', async () => {
   await page.until('the seat is free', async () => (await peers('closed')).length === 0);
 });
 
-test('those who come and go are named, those who were there before are not', async () => {
+test('people who come and go are named, but not those who were already there', async () => {
   await page.api.createRoom({ roomId: 'talk' });
   await visitor('talk', { name: 'Bob' });
   await join('talk');
@@ -76,7 +76,7 @@ test('those who come and go are named, those who were there before are not', asy
   await page.shows('Carl left');
 });
 
-test('a person mutes and unmutes: the devices close and open again', async () => {
+test('muting and unmuting close and reopen the devices', async () => {
   await join('muted');
   expect(devices.live).toEqual(['audio default', 'video default']);
   await page.click('Mute');
@@ -90,7 +90,7 @@ test('a person mutes and unmutes: the devices close and open again', async () =>
   await page.until('both are open again', () => devices.live.length === 2);
 });
 
-test('a person chooses another microphone while muted, and is heard by it', async () => {
+test('a microphone chosen while muted is the one that others hear', async () => {
   await join('chosen');
   await page.click('Mute');
   await page.shows('Unmute');
@@ -102,7 +102,7 @@ test('a person chooses another microphone while muted, and is heard by it', asyn
   await page.shows('Mute');
 });
 
-test('a device that the person allows too late for the call is closed', async () => {
+test('a device that is allowed too late for the call is closed', async () => {
   await join('late');
   await page.click('Stop picture');
   await page.shows('Start picture');
@@ -116,7 +116,7 @@ test('a device that the person allows too late for the call is closed', async ()
   await page.until('no device is open', () => devices.live.length === 0);
 });
 
-test('somebody who is at another view before the camera is allowed is in no call', async () => {
+test('a person who leaves for another view before allowing the camera joins no call', async () => {
   const { isAsked, allow } = devices.hold();
   await page.show(<CallPage invited="elsewhere" />);
   await page.click('Join');
@@ -128,7 +128,7 @@ test('somebody who is at another view before the camera is allowed is in no call
   expect(devices.live).toEqual([]);
 });
 
-test('somebody who is removed reads the reason at the entrance', async () => {
+test('a removed person reads the reason in the lobby', async () => {
   await join('removed');
   const [peer] = await peers('removed');
   await page.api.deletePeer('removed', peer?.id ?? '', 'Out of turn');
@@ -137,7 +137,7 @@ test('somebody who is removed reads the reason at the entrance', async () => {
   expect(devices.live).toEqual([]);
 });
 
-test('a full room is said to be full, and no device is asked for', async () => {
+test('a full room is reported as full, and no device is requested', async () => {
   await page.api.createRoom({ roomId: 'full', maxPeers: 1 });
   await page.api.addPeer('full');
   await page.show(<CallPage invited="full" />);
@@ -146,7 +146,7 @@ test('a full room is said to be full, and no device is asked for', async () => {
   expect(devices.opened).toEqual([]);
 });
 
-test('a shared screen is taken back with its button', async () => {
+test('the button that shares the screen also stops sharing', async () => {
   await join('screens');
   await page.click('Share screen');
   await page.shows('You share a screen');
@@ -156,7 +156,7 @@ test('a shared screen is taken back with its button', async () => {
   expect(devices.live).not.toContain('video screen');
 });
 
-test('a screen that the person does not choose is no screen, and the notice can be dismissed', async () => {
+test('cancelling the screen choice shares nothing, and the notice can be dismissed', async () => {
   await join('unshared');
   devices.answer = () => Promise.reject(new DOMException('', 'NotAllowedError'));
   await page.click('Share screen');
@@ -165,13 +165,13 @@ test('a screen that the person does not choose is no screen, and the notice can 
   await page.hides('No screen is shared');
 });
 
-test('the link to the room is shown where the browser has no clipboard', async () => {
+test('the room link is shown if the browser has no clipboard', async () => {
   await join('linked');
   await page.click('Copy invite link');
   await page.shows(`here it is: ${node.url}/#room=linked`);
 });
 
-test('the entrance offers the rooms there are, and begins with one where people are and more may come', async () => {
+test('the lobby lists the existing rooms, and preselects one with people and free places', async () => {
   await page.api.createRoom({ roomId: 'empty' });
   await page.api.createRoom({ roomId: 'full', maxPeers: 1, videoCodec: 'h264' });
   await page.api.createRoom({ roomId: 'lively' });
@@ -200,7 +200,7 @@ test('a new room has the name that was filled in, or a random one', async () => 
   expect(location.hash).toMatch(/^#room=[a-z0-9]{8}$/);
 });
 
-test('the entrance remembers the name of the person as long as the tab is open', async () => {
+test("the lobby remembers the person's name while the tab is open", async () => {
   await join('remembered');
   await page.click('Leave');
   await page.shows('Your name');

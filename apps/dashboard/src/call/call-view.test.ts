@@ -14,7 +14,7 @@ const microphone = track('m', 'audio', { source: 'microphone', active: true });
 const camera = track('c', 'video', { source: 'camera', active: true });
 const screen = track('s', 'video', { source: 'screen' });
 
-describe('metadata that anybody may have written', () => {
+describe('call metadata that anyone may have written', () => {
   test('names a person, and a component by its kind', () => {
     expect(nameOfPeer({ id: 'abcdef', type: 'webrtc', metadata: { peer: { name: 'Ann' } } })).toBe('Ann');
     expect(nameOfPeer({ id: 'abcdef', type: 'file', metadata: null })).toBe('File');
@@ -25,11 +25,11 @@ describe('metadata that anybody may have written', () => {
     expect(isActive({ metadata })).toBe(true);
   });
 
-  test('makes a track inactive only by saying so', () => {
+  test('makes a track inactive only with an explicit false', () => {
     expect(isActive({ metadata: { active: false } })).toBe(false);
   });
 
-  test('makes a screen of a picture, never of a sound', () => {
+  test('marks a picture as a screen, never a sound', () => {
     expect(isScreen(screen)).toBe(true);
     expect(isScreen(track('s', 'audio', { source: 'screen' }))).toBe(false);
     expect(isScreen(camera)).toBe(false);
@@ -43,25 +43,25 @@ test('a track without media is not shown yet', () => {
   expect(tracksOf(peer as RemotePeer, 'video')).toEqual([screen]);
 });
 
-describe('what a screen reader says about the others', () => {
-  test('names devices that go off and on', () => {
+describe('screen reader announcements about others', () => {
+  test('name devices that are turned off and on', () => {
     const muted = { ...microphone, metadata: { source: 'microphone', active: false } };
     expect(newsOf(ann(microphone), ann(muted))).toBe('Ann turned the microphone off');
     expect(newsOf(ann({ ...camera, metadata: { active: false } }), ann(camera))).toBe('Ann turned the camera on');
   });
 
-  test('names screens that are shared and no longer shared', () => {
+  test('name screens when sharing starts and stops', () => {
     expect(newsOf(ann(), ann(screen))).toBe('Ann shares a screen');
     expect(newsOf(ann(screen), ann())).toBe('Ann no longer shares a screen');
   });
 
-  test('waits for the picture of a screen', () => {
+  test('wait for the picture of a screen', () => {
     const announced = { ...screen, media: null };
     expect(newsOf(ann(), ann(announced))).toBeUndefined();
     expect(newsOf(ann(announced), ann(screen))).toBe('Ann shares a screen');
   });
 
-  test('leaves out what is no news', () => {
+  test('omit changes that are not news', () => {
     expect(newsOf([], ann(screen))).toBeUndefined();
     expect(newsOf(ann(microphone), ann({ ...microphone, speaking: true }))).toBeUndefined();
     expect(newsOf(ann(), ann(camera))).toBeUndefined();

@@ -1,4 +1,4 @@
-// The rooms and events of a real node, in a world with as much of a browser as that takes.
+// The rooms and events of a real node, with only the browser features that this needs.
 import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
 import { BloomClient } from '@bloom/server-sdk';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => node.dispose());
 
 beforeEach(() => {
-  // The sockets are real, so is the time of everything but the intervals of the page.
+  // The sockets are real, and so is all time except for the intervals of the page.
   jest.useFakeTimers({
     doNotFake: [
       'setTimeout',
@@ -72,7 +72,7 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
 
 const connected = (): Promise<void> => until('the page is live', () => live.view().connected);
 const ids = (): string[] | undefined => live.view().rooms?.map(({ id }) => id);
-/** Counts how often the page loses, or gives up, its connection from now on. */
+/** Counts how often the page loses or abandons its connection from now on. */
 function countLosses(): () => number {
   let losses = 0;
   let last = live.view().connected;
@@ -83,7 +83,7 @@ function countLosses(): () => number {
   return () => losses;
 }
 
-test('rooms are listed by id, as they come and go', async () => {
+test('rooms are listed by id as they come and go', async () => {
   await node.createRoom({ roomId: 'kitchen' });
   live.open();
   await connected();
@@ -94,7 +94,7 @@ test('rooms are listed by id, as they come and go', async () => {
   await until('the kitchen is gone', () => ids()?.join() === 'attic');
 });
 
-test('an event says in texts what it is about, and each has its own number', async () => {
+test('an event has text fields and a unique number', async () => {
   live.open();
   await connected();
   await node.createRoom({ roomId: 'kitchen' });
@@ -113,7 +113,7 @@ test('an event says in texts what it is about, and each has its own number', asy
   expect(live.view().events).toEqual([]);
 });
 
-test('a burst of events is one answer, however many rooms it is about', async () => {
+test('a burst of events causes one request, however many rooms it concerns', async () => {
   live.open();
   await connected();
   const names = Array.from({ length: 20 }, (_, i) => `room-${String(i).padStart(2, '0')}`);
@@ -122,7 +122,7 @@ test('a burst of events is one answer, however many rooms it is about', async ()
   expect(ids()).toEqual(names);
 });
 
-test('a room that the page has touched is asked for although no event is about it', async () => {
+test('a room that the page has touched is requested even without an event about it', async () => {
   await node.createRoom({ roomId: 'kitchen' });
   live.open();
   await connected();
@@ -131,7 +131,7 @@ test('a room that the page has touched is asked for although no event is about i
   await until('the limit is known', () => live.view().rooms?.[0]?.config.maxPeers === 3);
 });
 
-test('a wrong token is a problem, and nothing is called live', async () => {
+test('a wrong token is reported, and nothing is shown as live', async () => {
   live = new Live(new BloomClient({ url: node.url, token: 'wrong' }));
   live.open();
   await until('the token is refused', () => live.view().problem?.code === 'wrong-token');
@@ -139,7 +139,7 @@ test('a wrong token is a problem, and nothing is called live', async () => {
   expect(live.view().rooms).toBeNull();
 });
 
-test('a page whose machine slept follows again: the server may have closed the old connection unnoticed', async () => {
+test('a page reconnects after its machine slept, since the old connection may have closed unnoticed', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -150,7 +150,7 @@ test('a page whose machine slept follows again: the server may have closed the o
   expect(losses()).toBe(1);
 });
 
-test('a hidden page waits until it is shown: browsers slow its timers, which looks like sleep', async () => {
+test('a hidden page waits until it is shown, because slowed timers look like sleep', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -166,7 +166,7 @@ test('a hidden page waits until it is shown: browsers slow its timers, which loo
   await connected();
 });
 
-test('a page whose network is back follows again', async () => {
+test('a page reconnects when its network is back', async () => {
   live.open();
   await connected();
   network.dispatchEvent(new Event('online'));
@@ -174,7 +174,7 @@ test('a page whose network is back follows again', async () => {
   await connected();
 });
 
-test('a page that comes and goes keeps its connection', async () => {
+test('a page that is hidden and shown keeps its connection', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -185,7 +185,7 @@ test('a page that comes and goes keeps its connection', async () => {
   expect(losses()).toBe(0);
 });
 
-test('a server that ends is noticed, and so is its return', async () => {
+test("a server's end and return are both detected", async () => {
   const env = { JF_PORT: new URL(node.url).port };
   await node.createRoom({ roomId: 'lost' });
   live.open();
@@ -199,7 +199,7 @@ test('a server that ends is noticed, and so is its return', async () => {
   expect(ids()).toEqual([]);
 });
 
-test('a server that answers no more is noticed without a closed connection', async () => {
+test('a server that stops answering is detected without a closed connection', async () => {
   live = new Live(new BloomClient({ url: node.url, token: node.settings.http.apiToken, timeoutMs: 1_000 }));
   live.open();
   await connected();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { TestDevices } from '../testing/devices.js';
 import { type LocalMedia, openLocalMedia } from './local-media.js';
 
-/** A sound and a picture without a browser that could make them. */
+/** Audio and video without a browser that could create them. */
 class Generated extends EventTarget {
   readyState = 'live';
   constructor(readonly kind: string) {
@@ -58,7 +58,7 @@ afterEach(() => {
 const isLive = ({ readyState }: { readyState: string }): boolean => readyState === 'live';
 const refuse = (name: string) => (): Promise<never> => Promise.reject(Object.assign(new Error(), { name }));
 
-describe('a person with a camera', () => {
+describe('local media with a camera', () => {
   let media: LocalMedia;
   let questions = 0;
   beforeEach(async () => {
@@ -70,13 +70,13 @@ describe('a person with a camera', () => {
     media = await openLocalMedia('camera', 'Ann');
   });
 
-  test('is asked one question for camera and microphone', () => {
+  test('asks once for camera and microphone', () => {
     expect(questions).toBe(1);
     expect(devices.live).toEqual(['audio default', 'video default']);
     expect(media.notice).toBeNull();
   });
 
-  test('enters the call with what is open already, and opens it again after that', async () => {
+  test('enters the call with already open devices, and opens them again later', async () => {
     const first = await media.camera.open();
     expect(first).toBe(devices.opened[0]);
     first.stop();
@@ -84,26 +84,26 @@ describe('a person with a camera', () => {
     expect(media.camera.metadata()).toEqual({ generated: false });
   });
 
-  test('who chooses another camera before entering leaves the first one closed', async () => {
+  test('closes the first camera if the person chooses another before entering', async () => {
     await media.camera.open('back');
     expect(devices.live).toEqual(['audio default', 'video back']);
   });
 
-  test('who does not enter has no device open', () => {
+  test('leaves no device open if the person does not enter', () => {
     media.camera.stop();
     media.microphone.stop();
     expect(devices.live).toEqual([]);
   });
 
-  test('keeps the devices of the call when the entrance is closed', async () => {
+  test("keeps the call's devices when the lobby closes", async () => {
     await media.camera.open();
     media.camera.stop();
     expect(devices.live).toContain('video default');
   });
 });
 
-describe('a person without a camera', () => {
-  test('who wishes so is generated without a question', async () => {
+describe('local media without a camera', () => {
+  test('is generated without a question if the person wishes', async () => {
     const media = await openLocalMedia('generated', 'Ann');
     expect(devices.opened).toEqual([]);
     expect(await media.camera.open()).toBe(generated[0]);
@@ -111,14 +111,14 @@ describe('a person without a camera', () => {
     expect(media.camera.metadata()).toEqual({ generated: true });
   });
 
-  test('who allows none is generated, and reads why', async () => {
+  test('is generated if the person allows no device, with the reason', async () => {
     devices.answer = refuse('NotAllowedError');
     const media = await openLocalMedia('camera', 'Ann');
     expect(media.notice).toMatch(/^Camera and microphone cannot be used/);
     expect(await media.camera.open()).toBe(generated[0]);
   });
 
-  test('is heard by the microphone there is, and reads what is missing', async () => {
+  test('uses the existing microphone, and says what is missing', async () => {
     const { getUserMedia } = devices;
     devices.getUserMedia = (wanted) =>
       wanted.video === undefined ? getUserMedia.call(devices, wanted) : refuse('NotFoundError')();
@@ -128,7 +128,7 @@ describe('a person without a camera', () => {
     expect(media.microphone.metadata()).toEqual({ generated: false });
   });
 
-  test('who chooses a camera later is seen by it from then on', async () => {
+  test('switches to a camera that the person chooses later', async () => {
     const media = await openLocalMedia('generated', 'Ann');
     const picture = await media.camera.open();
     picture.stop();
@@ -139,7 +139,7 @@ describe('a person without a camera', () => {
     expect(generated.filter(isLive).map(({ kind }) => kind)).toEqual(['audio']);
   });
 
-  test('whose choice does not open stays generated', async () => {
+  test('stays generated if the chosen camera does not open', async () => {
     const media = await openLocalMedia('generated', 'Ann');
     devices.answer = refuse('NotReadableError');
     await expect(media.camera.open('back')).rejects.toThrow(DeviceError);

@@ -1,8 +1,8 @@
-// A document for React and a real node behind it. Import it before anything that loads react-dom, which looks for a document once.
+// A document for React and a real node behind it. Import it before react-dom, which looks for a document only once.
 import { Window } from 'happy-dom';
 import { WebSocket } from 'ws';
 
-/** What the page finds in its browser. `fetch` is that of Node: it reaches a real server. */
+/** Names that the page finds in its browser. `fetch` is Node's, which reaches a real server. */
 const NAMES = [
   'window',
   'document',
@@ -27,7 +27,7 @@ const NAMES = [
 // Sockets close a moment after their page.
 Object.assign(globalThis, { WebSocket });
 
-/** A browser in the globals, until it is closed. */
+/** A browser in the globals until it is closed. */
 export class TestBrowser {
   readonly #window: Window;
   readonly #before = new Map<string, PropertyDescriptor | undefined>();
@@ -42,7 +42,7 @@ export class TestBrowser {
     }
   }
 
-  /** Puts values into the globals. */
+  /** Adds values to the globals. */
   put(values: Readonly<Record<string, unknown>>): void {
     for (const [name, value] of Object.entries(values)) {
       if (!this.#before.has(name)) this.#before.set(name, Reflect.getOwnPropertyDescriptor(globalThis, name));

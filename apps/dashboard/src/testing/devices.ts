@@ -1,7 +1,7 @@
-// Cameras, microphones and a media connection for pages whose browser has none. The media connection never gets an answer:
-// what is tested over it is the signalling with a real node, and what the page does with its devices.
+// Cameras, microphones and a media connection for pages whose browser has none. The media connection never gets an
+// answer: tests over it cover the signalling with a real node, and how the page handles its devices.
 
-/** A device as long as it is open, or the picture of a screen. */
+/** A device while it is open, or the picture of a screen. */
 class TestMedia extends EventTarget {
   contentHint = '';
   readyState: 'live' | 'ended' = 'live';
@@ -19,13 +19,13 @@ class TestMedia extends EventTarget {
   }
 }
 
-/** The devices of a machine, and whether its person allows them. */
+/** The devices of a machine, and whether its user allows them. */
 export class TestDevices extends EventTarget {
   readonly opened: TestMedia[] = [];
-  /** Resolves when the person has answered the question for a device. */
+  /** Resolves when the user has answered the question for a device. */
   answer = (): Promise<void> => Promise.resolve();
 
-  /** Leaves the next questions open. Returns whether there is one, and the answer to the last one. */
+  /** Keeps the next questions open. Returns whether one is open, and the answer to the last one. */
   hold(): { isAsked: () => boolean; allow: () => void } {
     let answer: (() => void) | undefined;
     this.answer = () => new Promise((resolve) => (answer = resolve));
@@ -51,7 +51,7 @@ export class TestDevices extends EventTarget {
     );
   }
 
-  /** The devices that are open, as `audio front`. */
+  /** The open devices, for example `audio front`. */
   get live(): string[] {
     return this.opened
       .filter(({ readyState }) => readyState === 'live')
@@ -75,7 +75,7 @@ function idOf(wanted: boolean | MediaTrackConstraints): string {
   return deviceId?.exact ?? 'default';
 }
 
-/** A connection that is on its way for ever. */
+/** A connection that never finishes connecting. */
 export class TestConnection extends EventTarget {
   readonly signalingState = 'stable';
   readonly sctp = null;

@@ -1,4 +1,4 @@
-// A view of the dashboard as a person uses it: by what is written on it.
+// A view of the dashboard as a person uses it: through its visible texts.
 import { BloomClient } from '@bloom/server-sdk';
 import { act, type ReactNode } from 'react';
 import type { Root } from 'react-dom/client';
@@ -37,7 +37,7 @@ export class TestPage {
     return page;
   }
 
-  /** Puts more of a browser into the globals, until the page is closed. */
+  /** Adds more browser features to the globals until the page is closed. */
   install(values: Readonly<Record<string, unknown>>): void {
     this.#browser.put(values);
   }
@@ -49,14 +49,14 @@ export class TestPage {
   }
 
   async close(): Promise<void> {
-    // Effects are cleaned up in the browser that they began in.
+    // Effects are cleaned up in the browser in which they started.
     this.install({ IS_REACT_ACT_ENVIRONMENT: true });
     await act(async () => this.#root.unmount());
     this.live.close();
     await this.#browser.close();
   }
 
-  /** What a person reads, with single spaces. */
+  /** The visible text, with single spaces. */
   get text(): string {
     return (document.body.textContent ?? '').replaceAll(/\s+/g, ' ');
   }
@@ -70,7 +70,7 @@ export class TestPage {
     await this.until(`the page no longer shows “${text}”`, () => !this.text.includes(text));
   }
 
-  /** Waits until the page has gone to this address. */
+  /** Waits until the page has moved to this address. */
   async goes(hash: string): Promise<void> {
     await this.until(`the address is ${hash}`, () => location.hash === hash);
   }
@@ -83,7 +83,7 @@ export class TestPage {
     throw new Error(`it does not come to pass that ${what}: ${this.text}`);
   }
 
-  /** Returns the button, link or field of this name, or else the first whose name begins with it. */
+  /** Returns the button, link or field with this name, otherwise the first whose name starts with it. */
   find<Wanted extends HTMLElement = HTMLElement>(name: string): Wanted {
     const found = this.#look(name);
     if (found === undefined)
@@ -91,7 +91,7 @@ export class TestPage {
     return found as Wanted;
   }
 
-  /** Presses a button once it is there, and idle. */
+  /** Presses a button once it exists and is idle. */
   async click(name: string): Promise<void> {
     await this.until(`“${name}” can be pressed`, () => {
       const found = this.#look(name);

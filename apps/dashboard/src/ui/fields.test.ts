@@ -15,7 +15,7 @@ function form(values: Record<string, string>): FormData {
   return data;
 }
 
-test('what is filled in becomes options of their type, nested by their path', () => {
+test('filled-in fields become options of their type, nested by their path', () => {
   expect(optionsOf(FIELDS, form({ maxPeers: '4', lowLatency: 'on', 's3.bucket': ' b ', 's3.region': 'eu' }))).toEqual({
     maxPeers: 4,
     lowLatency: true,
@@ -23,11 +23,11 @@ test('what is filled in becomes options of their type, nested by their path', ()
   });
 });
 
-test('what is empty is left to the server', () => {
+test('empty fields are left to the server', () => {
   expect(optionsOf(FIELDS, form({ maxPeers: ' ', 's3.bucket': '' }))).toEqual({});
 });
 
-test('a list may end with a comma, and one of commas alone is empty', () => {
+test('a list may end with a comma, and one with only commas is empty', () => {
   expect(optionsOf(FIELDS, form({ dataEvents: 'chat, files,' }))).toEqual({ dataEvents: ['chat', 'files'] });
   expect(optionsOf(FIELDS, form({ dataEvents: ' , ' }))).toEqual({});
 });

@@ -1,4 +1,4 @@
-// The parts that views share, in a document of their own.
+// Parts shared by several views, in a separate document.
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { ReactNode } from 'react';
 import type { Root } from 'react-dom/client';
@@ -35,7 +35,7 @@ const button = (name: string): HTMLButtonElement =>
     textContent?.startsWith(name),
   ) as HTMLButtonElement;
 
-describe('a question that is asked again and again', () => {
+describe('polled question', () => {
   let polled: Polled<string>;
   let asked: string[];
   let answer: (key: string) => Promise<string>;
@@ -56,7 +56,7 @@ describe('a question that is asked again and again', () => {
   });
   const pass = (ms: number): Promise<void> => act(() => jest.advanceTimersByTimeAsync(ms));
 
-  test('is asked a pause after each answer', async () => {
+  test('is asked again a pause after each answer', async () => {
     await show(<Asker about="a" />);
     expect(polled.value).toBe('a 1');
     await pass(999);
@@ -65,7 +65,7 @@ describe('a question that is asked again and again', () => {
     expect(polled.value).toBe('a 2');
   });
 
-  test('keeps the last answer when one fails, with the reason, and goes on', async () => {
+  test('keeps the last answer when one fails, gives the reason, and continues', async () => {
     await show(<Asker about="a" />);
     answer = () => Promise.reject(new Error('broken'));
     await pass(1_000);
@@ -77,7 +77,7 @@ describe('a question that is asked again and again', () => {
     expect(polled.problem).toBeNull();
   });
 
-  test('forgets the answer to another one', async () => {
+  test('forgets the answer to another question', async () => {
     await show(<Asker about="a" />);
     answer = () => new Promise(() => undefined);
     await show(<Asker about="b" />);
@@ -85,7 +85,7 @@ describe('a question that is asked again and again', () => {
     expect(asked).toEqual(['a', 'b']);
   });
 
-  test('rests while the page is hidden', async () => {
+  test('pauses while the page is hidden', async () => {
     await show(<Asker about="a" />);
     Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });
     await pass(5_000);
@@ -103,14 +103,14 @@ describe('a question that is asked again and again', () => {
   });
 });
 
-describe('what a person does with a button', () => {
+describe('action behind a button', () => {
   let action: Action;
   function Doer() {
     action = useAction();
     return <Failure action={action} />;
   }
 
-  test('is done once, however often it is pressed meanwhile', async () => {
+  test('runs once, however often the button is pressed while it runs', async () => {
     await show(<Doer />);
     let done = (): void => undefined;
     let count = 0;
@@ -127,7 +127,7 @@ describe('what a person does with a button', () => {
     expect(action.busy).toBe(false);
   });
 
-  test('shows why it failed until that is dismissed, or the next attempt', async () => {
+  test('shows why it failed until dismissed or tried again', async () => {
     await show(<Doer />);
     const fail = (): Promise<never> => Promise.reject(new Error('no disk'));
     await act(async () => void (await action.run(fail)));
@@ -140,8 +140,8 @@ describe('what a person does with a button', () => {
   });
 });
 
-describe('a dialog', () => {
-  test('begins with its first field, and gives the focus back', async () => {
+describe('dialog', () => {
+  test('focuses its first field, and returns the focus', async () => {
     document.querySelector<HTMLElement>('#outside')?.focus();
     await show(
       <Dialog title="New room" onClose={() => undefined}>
@@ -155,7 +155,7 @@ describe('a dialog', () => {
     expect(document.activeElement?.id).toBe('outside');
   });
 
-  test('closes with its button and with the browser, which Escape tells', async () => {
+  test('closes by its button and by the browser, which reports Escape', async () => {
     let closed = 0;
     await show(
       <Dialog title="New room" onClose={() => (closed += 1)}>
@@ -169,8 +169,8 @@ describe('a dialog', () => {
   });
 });
 
-describe('a value to copy', () => {
-  test('goes to the clipboard, and says so', async () => {
+describe('copyable value', () => {
+  test('is copied to the clipboard and says so', async () => {
     const written: string[] = [];
     browser.put({ navigator: { clipboard: { writeText: async (value: string) => void written.push(value) } } });
     await show(<Copy label="Token" value="abc" />);
@@ -179,7 +179,7 @@ describe('a value to copy', () => {
     expect(document.querySelector('[role="status"]')?.textContent).toBe('Copied');
   });
 
-  test('says nothing where a page over plain HTTP has no clipboard', async () => {
+  test('says nothing if a page over plain HTTP has no clipboard', async () => {
     browser.put({ navigator: {} });
     await show(<Copy label="Token" value="abc" />);
     await act(() => button('Copy').click());
@@ -187,7 +187,7 @@ describe('a value to copy', () => {
   });
 });
 
-describe('a table of any length', () => {
+describe('virtual table', () => {
   const rows = Array.from({ length: 1_000 }, (_, i) => `row ${i}`);
   const table = (all: readonly string[], follow = false) => (
     <VirtualTable
@@ -206,14 +206,14 @@ describe('a table of any length', () => {
       box().dispatchEvent(new window.Event('scroll'));
     });
 
-  test('has only the rows in view in the page, and says how many there are', async () => {
+  test('keeps only the rows in view in the page, and announces the total', async () => {
     await show(table(rows));
     expect(shown().length).toBeLessThan(40);
     expect(shown()[0]).toBe('row 0');
     expect(box().getAttribute('aria-rowcount')).toBe('1001');
   });
 
-  test('shows the rows that it is scrolled to, with their places', async () => {
+  test('shows the rows at the scroll position, with their indices', async () => {
     await show(table(rows));
     await scroll(44 * 500);
     expect(shown()).toContain('row 500');
@@ -222,7 +222,7 @@ describe('a table of any length', () => {
     expect(row?.getAttribute('aria-rowindex')).toBe('502');
   });
 
-  test('keeps the row with the focus wherever it is scrolled to', async () => {
+  test('keeps the focused row wherever it is scrolled', async () => {
     await show(table(rows));
     await act(() => document.querySelector<HTMLElement>('[role="cell"] a')?.focus());
     await scroll(44 * 500);
@@ -231,8 +231,8 @@ describe('a table of any length', () => {
   });
 });
 
-describe('a chart', () => {
-  test('has its newest value in text, and none before the first', async () => {
+describe('chart', () => {
+  test('shows its newest value as text, and none before the first', async () => {
     const chart = (values: readonly number[]) => (
       <Chart label="Sends" values={values} length={60} text={bitrate} least={1e5} />
     );
@@ -250,7 +250,7 @@ describe('a chart', () => {
     [percent(0.25), '25 %'],
     [milliseconds(3.14), '3.1 ms'],
     [milliseconds(120.4), '120 ms'],
-  ])('writes %s as %s', (written, expected) => {
+  ])('formats %s as %s', (written, expected) => {
     expect(written).toBe(expected);
   });
 });

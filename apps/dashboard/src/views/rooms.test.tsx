@@ -17,12 +17,12 @@ afterEach(async () => {
   await page.close();
 });
 
-test('a server without rooms says how to get one', async () => {
+test('a server without rooms says how to create one', async () => {
   await page.show(<Rooms />);
   await page.shows('No rooms yet');
 });
 
-test('a room that another program creates appears, and goes as it is deleted', async () => {
+test('a room created by another program appears, and disappears when it is deleted', async () => {
   await page.show(<Rooms />);
   await page.shows('No rooms yet');
   await page.api.createRoom({ roomId: 'kitchen', maxPeers: 4 });
@@ -31,7 +31,7 @@ test('a room that another program creates appears, and goes as it is deleted', a
   await page.hides('kitchen');
 });
 
-test('a filter leaves the rooms with this text, and says when there is none', async () => {
+test('a filter keeps the rooms that contain its text, and says if there are none', async () => {
   await page.api.createRoom({ roomId: 'kitchen' });
   await page.api.createRoom({ roomId: 'garden' });
   await page.show(<Rooms />);
@@ -55,7 +55,7 @@ test('a new room has the options that were filled in', async () => {
   expect(config).toMatchObject({ maxPeers: 4, videoCodec: 'h264', peerlessPurgeTimeout: null });
 });
 
-test('a name that is taken is a problem in the dialog, which stays open', async () => {
+test('a taken name is reported in the dialog, which stays open', async () => {
   await page.api.createRoom({ roomId: 'taken' });
   await page.show(<Rooms />);
   await page.click('New room');

@@ -1,4 +1,4 @@
-// The views of the whole server, with a real node behind them.
+// The views of the whole server, backed by a real node.
 import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
 import { createLogger } from '@bloom/log';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const live = (): Promise<void> => page.until('the page is live', () => page.live.view().connected);
 
-test('the people of all rooms are listed, and found by their name, their room and their id', async () => {
+test('people in all rooms are listed, and found by name, room and id', async () => {
   await page.api.createRoom({ roomId: 'kitchen' });
   await page.api.createRoom({ roomId: 'garden' });
   await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
@@ -48,7 +48,7 @@ test('a server without people says how to become the first', async () => {
   expect(page.find<HTMLAnchorElement>('Start a call').hash).toBe('#/call');
 });
 
-test('events appear as they happen, can be filtered, held and cleared', async () => {
+test('events appear as they happen, and can be filtered, paused and cleared', async () => {
   await page.show(<Events />);
   await live();
   await page.shows('Nothing has happened since you signed in');
@@ -68,7 +68,7 @@ test('events appear as they happen, can be filtered, held and cleared', async ()
   await page.shows('Nothing has happened since you signed in');
 });
 
-test('the node that serves the page is drained, and takes rooms again', async () => {
+test('the node that serves the page can be drained and accept rooms again', async () => {
   await page.show(<ClusterView />);
   await page.shows('a single node');
   await page.shows('serves this page');
@@ -81,7 +81,7 @@ test('the node that serves the page is drained, and takes rooms again', async ()
   expect(room.peers).toEqual([]);
 });
 
-test('the log is searched, and a line shows all of its fields', async () => {
+test('the log can be searched, and a line shows all of its fields', async () => {
   await page.api.createRoom({ roomId: 'for-the-log' });
   await page.show(<Logs />);
   await page.fill('Only lines with this text', 'for-the-log');
@@ -94,7 +94,7 @@ test('the log is searched, and a line shows all of its fields', async () => {
   await page.shows('"room_id": "for-the-log"');
 });
 
-test('only lines of the chosen severity are shown', async () => {
+test('only lines of the chosen level are shown', async () => {
   await page.api.createRoom({ roomId: 'quiet' });
   await page.show(<Logs />);
   await page.fill('Only lines with this text', 'quiet');
@@ -103,13 +103,13 @@ test('only lines of the chosen severity are shown', async () => {
   await page.shows('No line matches');
 });
 
-test('a server that has recorded nothing and runs nothing says so', async () => {
+test('a server without recordings and components says so', async () => {
   await page.show(<ComponentsView />);
   await page.shows('No component is running');
   await page.shows('Nothing has been recorded');
 });
 
-test('rooms with somebody in them are there to be watched', async () => {
+test('rooms with people in them can be watched', async () => {
   await page.api.createRoom({ roomId: 'empty' });
   await page.api.createRoom({ roomId: 'kitchen' });
   await page.api.addPeer('kitchen');

@@ -1,4 +1,4 @@
-// A viewer of a room in a world with as much of a browser as that takes.
+// A viewer of a room, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import { WhepPlayer } from './whep-player.js';
@@ -46,12 +46,12 @@ let seats: string[];
 let left: string[];
 let asked: { url: string; headers: Record<string, string> }[];
 let problems: (string | null)[];
-/** What the server does with the next requests. */
+/** The server's reaction to the next requests. */
 let answer: (status?: number) => Promise<Response>;
 let player: WhepPlayer;
 
 const text = (status: number, body: string): Promise<Response> => Promise.resolve(new Response(body, { status }));
-/** Nothing answers, as `fetch` says it. */
+/** Rejects like `fetch` when nothing answers. */
 const silence = (): Promise<Response> => Promise.reject(new TypeError('fetch failed'));
 
 /** A server with one room. */
@@ -102,13 +102,13 @@ afterEach(() => {
 const pass = (ms = 0): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const shown = (): unknown[] => player.stream.getTracks();
 
-test('a viewer asks for what it was told to show, with the token of its own seat', async () => {
+test('a viewer requests what it was told to show, with the token of its own seat', async () => {
   await pass();
   expect(asked[0]?.url).toBe('http://node/whep?peer=ann');
   expect(asked[0]?.headers['authorization']).toBe('Bearer token of peer0');
 });
 
-test('a picture that is lost comes back as soon as the server answers', async () => {
+test('a lost picture returns as soon as the server answers', async () => {
   await pass();
   connections[0]!.become('connected');
   connections[0]!.show('first');
@@ -130,7 +130,7 @@ test('a picture that is lost comes back as soon as the server answers', async ()
   expect(left).toEqual(['peer0']);
 });
 
-test('a short disturbance is left to the browser, a longer one is a loss', async () => {
+test('a short interruption is left to the browser, and a longer one counts as a loss', async () => {
   await pass();
   connections[0]!.become('connected');
   connections[0]!.become('disconnected');
@@ -144,7 +144,7 @@ test('a short disturbance is left to the browser, a longer one is a loss', async
   expect(left).toEqual(['peer0']);
 });
 
-test('a path that never comes up is not tried again', async () => {
+test('a path that never came up is not tried again', async () => {
   await pass();
   connections[0]!.become('failed');
   await pass(60_000);
@@ -153,7 +153,7 @@ test('a path that never comes up is not tried again', async () => {
   expect(left).toEqual(['peer0']);
 });
 
-test('a room that is gone is a problem, and no seat is kept', async () => {
+test('a room that no longer exists is reported, and no seat is kept', async () => {
   await pass();
   connections[0]!.become('connected');
   answer = () => text(404, '{"errors":"Room r does not exist"}');
@@ -183,7 +183,7 @@ test.each([
   expect(left.toSorted()).toEqual(seats.toSorted());
 });
 
-test('a viewer who has left stays away, whatever was under way', async () => {
+test('a viewer who has left stays away, whatever was in progress', async () => {
   player.close();
   await pass(60_000);
   expect(seats).toEqual(['peer0']);

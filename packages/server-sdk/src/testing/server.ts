@@ -1,4 +1,4 @@
-/** A server with the shape of the API and scripted answers: the SDK is tested over real sockets only. */
+/** A server with the shape of the API and scripted answers: the SDK is tested only over real sockets. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -33,7 +33,7 @@ export async function serve(
   };
 }
 
-/** Refuses every connection: the own port of an open connection, which no server can take as it could the port of a closed one. */
+/** Refuses every connection, on an open connection's own port: no server can take it, unlike a closed one's. */
 export async function refuse(): Promise<TestServer> {
   const server = await serve(() => undefined);
   const held = connect(Number(new URL(server.url).port), '127.0.0.1');

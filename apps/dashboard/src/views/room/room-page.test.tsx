@@ -21,20 +21,20 @@ afterEach(async () => {
 
 const room = <RoomPage roomId="kitchen" />;
 
-test('a room says what it is like and who is in it', async () => {
+test('a room shows its settings and the people in it', async () => {
   await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
   await page.show(room);
   await page.shows('H264, at most 4 people, removed 60 s after the last person left');
   await page.shows('Cyaneadisconnected');
 });
 
-test('a room that does not exist says so, with a way back', async () => {
+test('a missing room is reported, with a link back', async () => {
   await page.show(<RoomPage roomId="nowhere" />);
   await page.shows('This room does not exist (any more)');
   expect(page.find<HTMLAnchorElement>('All rooms').hash).toBe('#/rooms');
 });
 
-test('an emptied field unsets a setting, and leaves the others', async () => {
+test('an emptied field removes its setting and leaves the others', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Settings');
@@ -46,7 +46,7 @@ test('an emptied field unsets a setting, and leaves the others', async () => {
   expect(config.peerlessPurgeTimeout).toBe(60);
 });
 
-test('a program that speaks WHIP gets an address and a token that works', async () => {
+test('a program that speaks WHIP gets an address and a valid token', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Publish from OBS');
@@ -61,14 +61,14 @@ test('a program that speaks WHIP gets an address and a token that works', async 
     },
     body: 'no offer',
   });
-  // The token is good: what is wrong is the offer.
+  // The token is valid; the offer is not.
   expect(status).toBe(400);
   await page.shows('Studio');
   const [peer] = (await page.api.getRoom('kitchen')).peers;
   expect(peer?.permissions?.subscribe).toBe(false);
 });
 
-test('a component that the server refuses is a problem in the dialog', async () => {
+test('a component that the server refuses is reported in the dialog', async () => {
   await page.show(room);
   await page.shows('None is running');
   await page.click('Start a component');
@@ -87,7 +87,7 @@ test('a kind that needs H.264 says so in a room without it', async () => {
   await page.shows('This kind needs a room with the video codec h264');
 });
 
-test('a room is deleted only after a question', async () => {
+test('a room is deleted only after confirmation', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Delete');
@@ -99,9 +99,9 @@ test('a room is deleted only after a question', async () => {
   await page.goes('#/rooms');
 });
 
-test('a person may publish what is checked, in force at once', async () => {
+test("changes to a person's permissions take effect immediately", async () => {
   const { peer } = await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
-  // What the page has read again: its next press is another action then.
+  // The page has read the new state, so its next press is a new action.
   const permissions = () => page.live.view().rooms?.[0]?.peers[0]?.permissions;
   await page.show(<PersonPage roomId="kitchen" peerId={peer.id} />);
   await page.shows('Nothing is published');
@@ -113,7 +113,7 @@ test('a person may publish what is checked, in force at once', async () => {
   await page.until('others are hidden', () => permissions()?.subscribe === false);
 });
 
-test('a person is removed with a reason that the client reads', async () => {
+test('a person is removed with a reason that reaches the client', async () => {
   const { id, token } = await node.addPeer('kitchen');
   const client = await node.peerSocket();
   await client.authenticate(token);

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net';
 
-/** Returns a TCP port of this address that nobody uses at the moment. */
+/** Returns a currently free TCP port at this address. */
 export async function freePort(address: string): Promise<number> {
   const probe = createServer();
   await new Promise<void>((done) => probe.listen(0, address, done));

@@ -1,4 +1,4 @@
-/** What all benchmarks print alike: where a table comes from, and whether a target was reached. */
+/** Common output of all benchmarks: where a table comes from, and whether a target was reached. */
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 
@@ -10,7 +10,7 @@ function git(...args: string[]): string | undefined {
   return status === 0 ? stdout.trim() : undefined;
 }
 
-/** One line with the date, the commit and the machine, printed with every table. */
+/** Returns one line with the date, the commit and the machine, printed with every table. */
 export function provenance(): string {
   const commit = git('rev-parse', '--short', 'HEAD') ?? 'unknown';
   const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ' with uncommitted changes';
@@ -19,7 +19,7 @@ export function provenance(): string {
   return `${date} UTC, commit ${commit}${changed}, Node ${process.version}, ${cpus().length} cores, load ${loadAtStart.toFixed(1)} at the start`;
 }
 
-/** Prints a table below its title and provenance. */
+/** Prints a table under its title and provenance. */
 export function printTable(title: string, rows: readonly object[]): void {
   console.log(`\n${title}\n${provenance()}`);
   console.table(rows);
@@ -28,11 +28,11 @@ export function printTable(title: string, rows: readonly object[]): void {
 export interface Target {
   must: number;
   aim: number;
-  /** `less` unless given: smaller values are better. */
+  /** `less` by default: smaller values are better. */
   better?: 'less' | 'more';
 }
 
-/** Returns the verdict in words. A missed target makes the program end with status 1, and so does a value that is not a number. */
+/** Returns the verdict in words. A missed target or a value that is not a number makes the program exit with 1. */
 export function judge(value: number, { must, aim, better = 'less' }: Target): string {
   const reaches = (bar: number): boolean => (better === 'less' ? value <= bar : value >= bar);
   if (reaches(aim)) return 'aim reached';
@@ -42,7 +42,7 @@ export function judge(value: number, { must, aim, better = 'less' }: Target): st
   return 'MISSED';
 }
 
-/** Prints a measured value beside its target. */
+/** Prints a measured value with its target. */
 export function printVerdict(what: string, value: number, target: Target, unit = ''): void {
   const sign = target.better === 'more' ? '>=' : '<=';
   console.log(

@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const registration of registrations.splice(0)) registration.close();
   for (const child of children.splice(0)) child.kill('SIGKILL');
   await until(async () => (await list()) === undefined || (await list())?.nodes.length === 0);
-  // One that lost the race to start may come up when the winner goes.
+  // A mapper that lost the race to start may come up when the winner exits.
   let quiet = 0;
   await until(async () => {
     quiet = (await list()) === undefined ? quiet + 1 : 0;
@@ -33,8 +33,8 @@ afterEach(async () => {
   });
 });
 
-describe('the port mapper as a program', () => {
-  test('exits with 0 when a mapper runs already, and with 1 when another program has the port', async () => {
+describe('port mapper as a program', () => {
+  test('exits with 0 if a mapper is already running, and with 1 if another program has the port', async () => {
     start();
     await until(async () => (await list()) !== undefined);
     const { stdout } = await run(process.execPath, [program], { env: { ERL_EPMD_PORT: String(port) } });
@@ -50,14 +50,14 @@ describe('the port mapper as a program', () => {
     await new Promise((resolve) => other.close(resolve));
   });
 
-  test('is started once by several nodes of a machine, and outlives them', async () => {
+  test('is started once by several nodes on a machine, and outlives them', async () => {
     const started = await Promise.all([1, 2, 3].map(() => ensureMapper({ program, port })));
     expect(started).toContain('started');
     expect(await ensureMapper({ program, port })).toBe('running');
     expect(await list()).toEqual({ mapperPort: port, nodes: [] });
   });
 
-  test('is brought back within 2.5 s by a node of the machine when it was killed', async () => {
+  test('is restarted within 2.5 s by a node on the machine after it was killed', async () => {
     const mapper = start();
     await until(async () => (await list()) !== undefined);
     for (const name of ['one', 'two']) {

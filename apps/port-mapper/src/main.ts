@@ -1,5 +1,5 @@
-// The port mapper of a machine as a program, in the place of Erlang's epmd. Reads the same variables: ERL_EPMD_PORT
-// (default 4369) and ERL_EPMD_ADDRESS (comma-separated addresses to listen on besides loopback; default none).
+// A machine's port mapper as a program, in place of Erlang's epmd. Reads the same variables: ERL_EPMD_PORT (default
+// 4369) and ERL_EPMD_ADDRESS (comma-separated addresses to listen on besides loopback; default none).
 import { createLogger } from '@bloom/log';
 import { DEFAULT_PORT, PortMapperError, PortMapperServer } from '@bloom/port-mapper';
 

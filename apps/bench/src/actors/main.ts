@@ -1,6 +1,6 @@
-// `npm run bench:actors -- [--package DIR] [--rounds N] [--seconds N]`: cost of a local message, and cost of
-// a trace for the node. `--package` loads the actor runtime of another build, to compare two in one run.
-// Ends with status 1 when a trace costs the node more than promised.
+// `npm run bench:actors -- [--package DIR] [--rounds N] [--seconds N]`: cost of a local message, and cost of a trace
+// for the node. `--package` loads the actor runtime of another build for comparison in the same run. Exits with status
+// 1 if a trace costs the node more than promised.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 import { join } from 'node:path';
@@ -26,9 +26,9 @@ type Echo = {
 
 const BURST = 20_000;
 const MANY = 1_000;
-/** Messages per millisecond of the flood, which is 100,000 a second. */
+/** Messages per millisecond of the flood: 100,000 a second. */
 const PER_MS = 100;
-/** One message in this many is measured. */
+/** One in this many messages is measured. */
 const PROBED = 20;
 
 const { createActorSystem } = (await import(
@@ -52,7 +52,7 @@ const echo: Behaviour<Echo, { hits: number }> = {
 };
 const mailbox = { limit: 1_000_000 };
 
-/** Nanoseconds per message, each. */
+/** Returns nanoseconds per message. */
 async function burst(system: ActorSystem): Promise<number> {
   const ref = system.spawn(echo, { mailbox });
   const from = performance.now();
@@ -97,7 +97,7 @@ interface Flood {
   sent: number;
 }
 
-/** Floods an actor for this time. */
+/** Floods an actor for this long. */
 async function flood(system: ActorSystem, ref: ActorRef<Echo>, ms: number): Promise<Flood> {
   latencies.length = 0;
   const loop = monitorEventLoopDelay({ resolution: 1 });

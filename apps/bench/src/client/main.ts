@@ -1,6 +1,6 @@
 /**
- * `npm run bench:client -- [--rounds 15]`: the time from connecting to the first picture, of @bloom/client and of the published
- * SDK, by turns, in one Chromium, with one node, from one publisher. Exits with 1 when the target is missed.
+ * `npm run bench:client -- [--rounds 15]`: time from connecting to the first picture, for @bloom/client and the
+ * published SDK in turn, in one Chromium, with one node and one publisher. Exits with 1 if the target is missed.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -16,7 +16,7 @@ const { values } = parseArgs({ options: { rounds: { type: 'string', default: '15
 const rounds = Number(values.rounds);
 const TARGET = { must: 0.75, aim: 0.6 };
 
-/** Chromium gathers no host candidates on the loopback interface, and then every path leads through the relay. */
+/** Chromium gathers no host candidates on the loopback interface, so every path would lead through the relay. */
 const address = Object.values(networkInterfaces())
   .flatMap((all) => all ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:data -- [--messages 10000] [--bytes 1024] [--pps 20000] [--idle 500]`: what messages on data channels cost the node and
- * the media beside them, and what channels without messages cost. Ends with status 1 when a target is missed.
+ * `npm run bench:data -- [--messages 10000] [--bytes 1024] [--pps 20000] [--idle 500]`: cost of data channel messages
+ * for the node and concurrent media, and of channels without messages. Exits with status 1 if a target is missed.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,17 +19,17 @@ const TURNS = 5;
 
 const { values } = parseArgs({
   options: {
-    /** Messages that arrive per second, at all clients of a room of ten together. */
+    /** Messages per second that arrive at all clients of a room of ten together. */
     messages: { type: 'string', default: '10000' },
     bytes: { type: 'string', default: '1024' },
-    /** Media packets per second out of the same worker. */
+    /** Media packets per second sent by the same worker. */
     pps: { type: 'string', default: '20000' },
     idle: { type: 'string', default: '500' },
   },
 });
 enterPrivateNetwork();
 
-/** Clients with channels, in a process of their own. */
+/** Clients with channels, in a separate process. */
 class Talkers {
   readonly #process: ChildProcess;
 
@@ -43,7 +43,7 @@ class Talkers {
     return new Talkers(child);
   }
 
-  /** From now on each client sends at this rate. Returns what was heard before. */
+  /** Sets the rate at which each client sends. Returns what was heard until now. */
   async talk(perSecond: number): Promise<Heard> {
     const answer = once(this.#process, 'message') as Promise<[Heard]>;
     this.#process.send(perSecond);
@@ -57,7 +57,7 @@ class Talkers {
   }
 }
 
-/** Media alone and beside the messages take turns, so that both meet the same machine. */
+/** Alternates media alone and media beside messages, so that both meet the same machine. */
 async function talking(messages: number, bytes: number, pps: number): Promise<void> {
   const server = await bloom({ workers: 1, nodeFlags: NODE_FLAGS }).start('video');
   const rooms = new Rooms(server, { rooms: 1, subscribers: PEERS, kind: 'video', bytes: 1_200 });
@@ -118,7 +118,7 @@ async function idling(peers: number): Promise<void> {
   const server = await bloom({ workers: 1, nodeFlags: NODE_FLAGS }).start('video');
   try {
     const talkers = await Talkers.join({ port: server.port, rooms: peers / PEERS, perRoom: PEERS, bytes: 8 });
-    // What the joins leave to do.
+    // Wait for work left over from the joins.
     await sleep(10_000);
     const before = { cpu: cpuMicros(server.pid), at: performance.now() };
     await sleep(30_000);

@@ -1,7 +1,7 @@
 /**
- * Clients with one data channel each, in a process of the lowest priority, so that what they do delays neither the node nor the media
- * that is measured. Its argument are the options; a number from the parent is the rate at which each client sends, and is answered with
- * what was heard since the one before.
+ * Clients with one data channel each, in a process of the lowest priority, so that their work delays neither the node
+ * nor the measured media. The argument holds the options. A number from the parent sets each client's send rate; the
+ * answer is what was heard since the previous number.
  */
 import { setPriority } from 'node:os';
 import type { RTCDataChannel, RTCPeerConnection } from 'werift';
@@ -12,7 +12,7 @@ export interface TalkersOptions {
   port: number;
   rooms: number;
   perRoom: number;
-  /** Bytes of a message. */
+  /** Size of a message in bytes. */
   bytes: number;
 }
 
@@ -52,7 +52,7 @@ process.on('message', (perSecond: number) => {
 /** Joins a room and opens the channel. */
 async function talker(roomId: string): Promise<RTCDataChannel> {
   const pc = connection();
-  // werift chooses the stream by its role in ICE; the client of DTLS has the even ones (RFC 8832 section 6).
+  // werift chooses the stream by its ICE role; the DTLS client has the even ones (RFC 8832 section 6).
   const channel = pc.createDataChannel('talk', { id: 0 });
   const open = new Promise<void>((resolve) => {
     channel.stateChanged.subscribe((state) => {
@@ -70,7 +70,7 @@ async function talker(roomId: string): Promise<RTCDataChannel> {
   return channel;
 }
 
-/** As browsers do (RFC 9260 section 6.2); werift acknowledges each packet. */
+/** Acknowledges every second packet, as browsers do (RFC 9260 section 6.2); werift acknowledges each one. */
 function acknowledgeEverySecond(pc: RTCPeerConnection): void {
   const sctp = pc.sctpTransport!.sctp as unknown as {
     receiveDataChunk(chunk: unknown): void;
@@ -84,7 +84,7 @@ function acknowledgeEverySecond(pc: RTCPeerConnection): void {
   };
 }
 
-/** To everybody in the room: no listed receivers, then the message with its time at the end. */
+/** Sends to everyone in the room: an empty list of receivers, then the message with its time at the end. */
 function say(channel: RTCDataChannel): void {
   const frame = Buffer.alloc(1 + bytes);
   frame.writeDoubleLE(now(), frame.length - 8);

@@ -16,7 +16,7 @@ export interface Quantiles {
   readonly p99: number;
 }
 
-/** The asking side of the measurements: a node of ours in this process. */
+/** The asking side of the measurements: one of our nodes in this process. */
 export class Driver {
   readonly #own: Pid;
   #wake: (message: Term) => void = () => {};
@@ -47,7 +47,7 @@ export class Driver {
     return driver;
   }
 
-  /** As gen_server:call does it: monitor, request, reply to the alias, demonitor. Microseconds. */
+  /** Measures round trips like gen_server:call: monitor, request, reply to the alias, demonitor. In microseconds. */
   async roundTrips(node: string, count: number): Promise<Quantiles> {
     const times: number[] = [];
     for (let i = 0; i < count; i++) {
@@ -69,12 +69,12 @@ export class Driver {
     return { p50: sorted[count >> 1] as number, p99: sorted[Math.floor(count * 0.99)] as number };
   }
 
-  /** Messages per second, until the receiver has counted them all. */
+  /** Returns messages per second, measured until the receiver has counted them all. */
   async oneWay(node: string, message: Term, count: number): Promise<number> {
     const to = { node, name: 'sink' };
     const start = performance.now();
     for (let i = 0; i < count; ) {
-      // What is above the high-water mark waits for the next turn, as Erlang suspends the sender.
+      // Above the high-water mark, wait for the next turn, as Erlang suspends the sender.
       if (this.node.send(to, message, { from: this.#own, kind: 'query' }) === 'overflow') await turn();
       else if (++i % 1_000 === 0) await turn();
     }

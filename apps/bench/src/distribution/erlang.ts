@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 
 export const COOKIE = 'bench';
 
-/** Compiles the Erlang side; returns the folder of the code, or why there is none. */
+/** Compiles the Erlang side. Returns the folder of the code, or why there is none. */
 export function compile(source: string): { folder: string } | { missing: string } {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-'));
   const file = join(folder, 'bench_dist.erl');

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:dist -- [--rounds 5] [--mesh 20] [--skip-mesh] [--also path/to/another/apps/bench/dist/distribution]`: our
- * node-to-node transport beside real Erlang, and beside another build of it with `--also`, in one run with rounds
- * interleaved. Prints medians, ratios and whether they reach what we ask of ourselves; ends with status 1 when one is missed.
+ * `npm run bench:dist -- [--rounds 5] [--mesh 20] [--skip-mesh] [--also path/to/another/apps/bench/dist/distribution]`:
+ * our node-to-node transport compared with real Erlang, and with another build if `--also` is given, in one run with
+ * interleaved rounds. Prints medians, ratios and whether they meet our targets. Exits with status 1 if one is missed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
@@ -47,7 +47,7 @@ const erlang = async (name: string): Promise<Erlang> => {
   return node;
 };
 
-/** A build of the transport: this one, or the one that `--also` names. Terms belong to the codec of their build. */
+/** A build of the transport: this one or the one named by `--also`. Terms belong to their build's codec. */
 interface Build extends Pick<typeof thisDriver, 'Driver' | 'TERM_100' | 'KIB'> {
   readonly label: 'ours' | 'also';
   readonly folder: string;
@@ -67,7 +67,7 @@ if (values.also !== undefined) {
 interface Ours {
   readonly name: string;
   readonly child: ChildProcess;
-  /** The next line it says. */
+  /** Resolves to the next line of its output. */
   heard(): Promise<string>;
 }
 
@@ -121,7 +121,7 @@ const pairs = await Promise.all(
 
 for (let round = 0; round <= rounds; round++) {
   const keep = round === 0 ? (): void => {} : note;
-  // The builds take turns in going first.
+  // The builds take turns going first.
   const turns = round % 2 === 0 ? pairs : pairs.toReversed();
   const [p50, p99] = (await a.eval(`bench_dist:rtt('${b.name}', 5000)`)).slice(1, -1).split(',').map(Number);
   keep('erl rtt', p50 as number);
@@ -229,14 +229,14 @@ async function meshOfErlang(round: number): Promise<number> {
 
 interface Line {
   readonly what: string;
-  /** What the samples of a build are called, after its label; those of Erlang have the same name unless `erl` says another. */
+  /** Name of a build's samples, after its label; Erlang's samples have the same name unless `erl` gives another. */
   readonly sample: string;
   readonly erl?: string;
-  /** Ratio or figure that must be reached; `less` is better, or `more`. */
+  /** Direction in which the ratio or figure is better. */
   readonly better?: 'less' | 'more';
   readonly must?: number;
   readonly aim?: number;
-  /** Compare the figure itself, not its ratio to Erlang's. */
+  /** Compares the figure itself, not its ratio to Erlang's. */
   readonly absolute?: boolean;
 }
 

@@ -1,5 +1,5 @@
-// A node of ours as a process of its own: NAME MAPPER_PORT. Answers calls to `echo`, counts at `sink`. Reads commands
-// from standard input: `seed NODE N` says `full` as soon as there are N members besides itself.
+// One of our nodes as a separate process: NAME MAPPER_PORT. Answers calls to `echo`, counts at `sink`. Reads commands
+// from standard input: `seed NODE N` prints `full` once there are N members besides itself.
 import { createInterface } from 'node:readline';
 import { atom, type Pid, Tuple } from '@bloom/etf';
 import { asGenCall, DistributionNode, type ProcessTable } from '@bloom/distribution';

@@ -1,6 +1,6 @@
 import type { Term } from '@bloom/etf';
 
-/** A room of 20 participants with 2 tracks each: about 7 kB encoded. */
+/** Returns a room of 20 participants with 2 tracks each, about 7 kB encoded. */
 export function roomMap(): Term {
   return {
     id: 'room-9e3779b9',
@@ -27,7 +27,7 @@ function hex(i: number): string {
   return (Math.imul(0x9e3779b9, i + 1) >>> 0).toString(16).padStart(8, '0');
 }
 
-/** Operations per second of the best of five rounds, after a warm-up. */
+/** Returns operations per second, the best of five rounds after a warm-up. */
 export function rate(operation: () => unknown, count: number): number {
   let best = 0;
   for (let round = 0; round < 6; round++) {

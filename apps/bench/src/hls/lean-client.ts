@@ -4,21 +4,21 @@ export interface LeanAnswer {
   status: number;
   /** Bytes of the body. */
   length: number;
-  /** How the body ends: 256 bytes at most. The rest is not kept. */
+  /** The last 256 bytes of the body at most. The rest is not kept. */
   tail: Buffer;
 }
 
 const TAIL_BYTES = 256;
-/** Shared read buffer of all connections: the bytes are counted and dropped, so no connection needs its own. */
+/** Read buffer shared by all connections: bytes are counted and dropped, so no connection needs its own. */
 const INPUT = Buffer.alloc(256 * 1024);
 
-/** One connection of HTTP/1.1 that asks for one file after another, and costs next to nothing itself. */
+/** One HTTP/1.1 connection that requests one file after another at almost no cost. */
 export class LeanClient {
   readonly #headers: string;
   readonly #socket: Socket;
   #head: Buffer = Buffer.alloc(0);
   #tail: Buffer = Buffer.alloc(0);
-  /** Bytes of the body that are still to come; undefined = the head is not complete. */
+  /** Bytes of the body still to come; undefined until the head is complete. */
   #missing: number | undefined;
   #length = 0;
   #status = 0;
@@ -65,7 +65,7 @@ export class LeanClient {
     waiting?.resolve({ status, length, tail: tail.subarray(-TAIL_BYTES) });
   }
 
-  /** Returns what follows the head in this chunk; undefined while the head is not complete. */
+  /** Returns what follows the head in this chunk, or undefined until the head is complete. */
   #readHead(chunk: Buffer): Buffer | undefined {
     this.#head = Buffer.concat([this.#head, chunk]);
     const end = this.#head.indexOf('\r\n\r\n');

@@ -1,6 +1,7 @@
 /**
- * `npm run bench:hls -- [--only compose,viewers] [--viewers 500] [--people 4] [--seconds 30] [--json file]`: what a stream
- * costs to compose, and what its viewers cost the node. Ends with 1 when a target is missed. Needs ffmpeg for the pictures.
+ * `npm run bench:hls -- [--only compose,viewers] [--viewers 500] [--people 4] [--seconds 30] [--json file]`: cost of
+ * composing a stream, and of its viewers for the node. Exits with 1 if a target is missed. Needs ffmpeg for the
+ * pictures.
  */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -26,10 +27,10 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const MAX_COMPOSE_CORES = 0.6;
 const MAX_NODE_CORES = 0.5;
-/** Part target of the playlist and 100 ms. */
+/** Part target of the playlist plus 100 ms. */
 const MAX_RELOAD_MS = 334 + 100;
 
-/** Cores that each of the processes takes while `run` runs. */
+/** Returns the cores that each process uses while `run` runs. */
 async function coresOf<P extends string>(
   pids: Readonly<Record<P, number>>,
   run: () => Promise<unknown>,
@@ -127,7 +128,7 @@ for (const name of values.only.split(',')) {
   process.stderr.write(`${name} ...\n`);
   const node = await startBenchNode(undefined);
   makeSources(node.resources, 20 + seconds * 2);
-  // The viewers take one core; the node and its compositor have what is left.
+  // The viewers take one core; the node and its compositor have the rest.
   if (pinned) spawnSync('taskset', ['-a', '-c', '-p', String(cores - 1), String(process.pid)]);
   try {
     results.push(...(await measure(node)));

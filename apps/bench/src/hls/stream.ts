@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '../http/client.js';
 import type { BenchNode } from '../http/node.js';
 
-/** Pictures with much in them that moves, 30 a second, and a tone; played into rooms as files. */
+/** Creates files to play into rooms: pictures with much motion, 30 a second, and a tone. */
 export function makeSources(resources: string, seconds: number): void {
   const directory = join(resources, 'file_component_sources');
   mkdirSync(directory, { recursive: true });
@@ -18,7 +18,7 @@ export function makeSources(resources: string, seconds: number): void {
   make('sine=frequency=440:sample_rate=48000', ['-c:a', 'libopus'], 'tone.ogg');
 }
 
-/** A room with so many people in it, who are files, and a low-latency stream that can be played. */
+/** Opens a room with this many people, played from files, and a low-latency stream that can be played. */
 export async function streamedRoom(node: BenchNode, people: number): Promise<string> {
   const client = new Client(node.port);
   try {
@@ -43,7 +43,7 @@ export async function streamedRoom(node: BenchNode, people: number): Promise<str
   }
 }
 
-/** The compositor of the node's only stream. */
+/** Returns the process id of the compositor of the node's only stream. */
 export function compositorOf(nodePid: number): number {
   for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
@@ -52,7 +52,7 @@ export function compositorOf(nodePid: number): number {
       const command = readFileSync(`/proc/${entry}/cmdline`, 'utf8');
       if (parent === nodePid && command.includes('engine-main')) return Number(entry);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended by now.
     }
   }
   throw new Error(`process ${nodePid} has no compositor`);

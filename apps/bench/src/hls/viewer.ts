@@ -7,19 +7,19 @@ export interface ViewerOptions {
   roomId: string;
 }
 
-/** What viewers have seen, all together. */
+/** What all viewers together have seen. */
 export interface Seen {
-  /** From asking for the next playlist to having it, ms. */
+  /** Time from requesting the next playlist to having it, in ms. */
   readonly reloads: number[];
-  /** The same for parts. */
+  /** The same for parts, in ms. */
   readonly parts: number[];
   bytes: number;
   failures: string[];
 }
 
 /**
- * A player of a low-latency stream, as hls.js does it: it asks for the next playlist as soon as it has one, and for the
- * newest part meanwhile on another connection. It does not decode anything.
+ * A player of a low-latency stream that behaves like hls.js: it requests the next playlist as soon as it has one, and
+ * at the same time the newest part on another connection. It decodes nothing.
  */
 export class Viewer {
   readonly #options: ViewerOptions;
@@ -80,7 +80,7 @@ export class Viewer {
   }
 }
 
-/** Segment and part that the playlist announces in its last line. */
+/** Returns the segment and part that the playlist's last line announces. */
 function nextPart({ tail }: LeanAnswer): [segment: number, part: number] {
   const text = tail.toString('latin1');
   const match = /#EXT-X-PRELOAD-HINT:TYPE=PART,URI="muxed_segment_(\d+)_main_(\d+)_part\.m4s"/.exec(text);

@@ -6,7 +6,7 @@ export interface Answer {
   text: string;
 }
 
-/** Calls over connections that stay open, as a backend makes them. */
+/** Calls over persistent connections, as a backend makes them. */
 export class Client {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
 

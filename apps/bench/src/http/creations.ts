@@ -17,7 +17,7 @@ interface Cluster {
   stop(): Promise<void>;
 }
 
-/** Nodes that all see each other, on loopback, with a port mapper of their own. */
+/** Starts nodes that are fully connected on loopback, with a private port mapper. */
 async function startCluster(size: number): Promise<Cluster> {
   const mapperPort = String(await freePort(address));
   const mapper = spawn(process.execPath, [mapperMain], { env: { ERL_EPMD_PORT: mapperPort }, stdio: 'ignore' });
@@ -58,7 +58,7 @@ async function startCluster(size: number): Promise<Cluster> {
   }
 }
 
-/** `rate` creations per second through all nodes in turn, and how evenly the rooms are spread at the end. */
+/** Measures `rate` creations per second through all nodes in turn, and how evenly the rooms are spread at the end. */
 export async function measureCreations(options: { nodes: number; rate: number; seconds: number }): Promise<Result[]> {
   const { rate, seconds } = options;
   const cluster = await startCluster(options.nodes);

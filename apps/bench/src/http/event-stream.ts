@@ -3,19 +3,19 @@ import { connect, type Socket } from 'node:net';
 import { encodeServerMessage, type ServerMessage } from '@bloom/protocol';
 import { address, token } from './node.js';
 
-/** Field 16 of ServerMessage: PeerMetadataUpdated, whose metadata is `[number, sent at]` here. */
+/** Field 16 of ServerMessage: PeerMetadataUpdated, whose metadata here is `[number, sent at]`. */
 const METADATA_TAG = [0x82, 0x01] as const;
 
 export interface Tally {
   received: number;
   /** Duplicates, and events overtaken by a later one of the same room. */
   twiceOrLate: number;
-  /** Milliseconds from the client that caused the event to here; of some subscribers only. */
+  /** Milliseconds from the client that caused the event to here, for some subscribers only. */
   latencies: number[];
 }
 
 /**
- * A subscriber so light that a thousand of them leave the machine to the node: frames of a server are neither masked nor,
+ * A subscriber so light that a thousand of them leave the machine to the node: server frames are neither masked nor,
  * here, fragmented (RFC 6455 section 5.2), so they are read in place.
  */
 export class EventStream {
@@ -27,7 +27,7 @@ export class EventStream {
   #upgraded = false;
   #events = false;
   #subscribed: () => void = () => undefined;
-  /** Why the connection ended, undefined while it lives. */
+  /** Why the connection ended; undefined while it is open. */
   ended: string | undefined;
 
   private constructor(port: number, rooms: number, timed: boolean) {
@@ -39,7 +39,7 @@ export class EventStream {
     this.#socket.on('close', () => (this.ended ??= 'closed'));
   }
 
-  /** Connected, authenticated and subscribed to notifications. */
+  /** Resolves once connected, authenticated and subscribed to notifications. */
   static async open(options: { port: number; rooms: number; timed: boolean }): Promise<EventStream> {
     const stream = new EventStream(options.port, options.rooms, options.timed);
     const subscribed = new Promise<void>((resolve, reject) => {
@@ -60,7 +60,7 @@ export class EventStream {
 
   #send(message: ServerMessage): void {
     const payload = encodeServerMessage(message);
-    // Clients must mask; a mask of zeros leaves the bytes as they are.
+    // Clients must mask; a mask of zeros leaves the bytes unchanged.
     this.#socket.write(Buffer.concat([Buffer.from([0x82, 0x80 | payload.byteLength, 0, 0, 0, 0]), payload]));
   }
 
@@ -110,7 +110,7 @@ export class EventStream {
     }
   }
 
-  /** Rooms are called `bench-<number>`, so nothing needs decoding but two numbers. */
+  /** Reads an event. Rooms are called `bench-<number>`, so only two numbers need decoding. */
   #event(data: Buffer, start: number, end: number): void {
     const roomAt = data.indexOf('bench-', start) + 6;
     let room = 0;

@@ -5,7 +5,7 @@ import { latencyText, type Result, summary } from './result.js';
 const LISTINGS = 200;
 const SINGLES = 5_000;
 
-/** A node full of rooms with two peers each: the whole list, and single rooms. One request at a time. */
+/** Measures the whole list and single rooms on a node full of rooms with two peers each, one request at a time. */
 export async function measureListing(node: BenchNode, rooms: number): Promise<Result[]> {
   const client = new Client(node.port);
   try {

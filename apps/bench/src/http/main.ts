@@ -1,8 +1,8 @@
 /**
  * `npm run bench:http -- [--only listing,mixed,subscribers] [--seconds 60] [--rooms 2000] [--rate 500] [--json file]`:
- * the HTTP API and the server websocket of one node process, which gets its own core on a machine with two.
- * `--cluster 5 [--creations 200]` instead: creations per second through that many nodes, which share the machine with the
- * client. Exits with 1 when a target is missed.
+ * the HTTP API and the server websocket of one node process, which gets a separate core on a machine with two.
+ * `--cluster 5 [--creations 200]` instead measures creations per second through that number of nodes, which share the
+ * machine with the client. Exits with 1 if a target is missed.
  */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const eventSeconds = Math.min(20, seconds);
 const cores = availableParallelism();
-// The node on one core, this process on the others.
+// The node gets one core, this process the others.
 const pinned = values.cluster === undefined && cores > 1 && spawnSync('taskset', ['-V']).status === 0;
 if (pinned) spawnSync('taskset', ['-a', '-c', '-p', `1-${cores - 1}`, String(process.pid)]);
 

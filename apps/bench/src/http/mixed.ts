@@ -8,7 +8,7 @@ import { latencyText, type Result, summary } from './result.js';
 const ROOMS = 100;
 const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
 
-/** The rooms and peers that the mixed load has created and will remove. */
+/** Rooms and peers that the mixed load has created and will remove. */
 class Mix {
   readonly #client: Client;
   readonly #peers: { roomId: string; peerId: string }[] = [];
@@ -19,7 +19,7 @@ class Mix {
     this.#client = client;
   }
 
-  /** One request; of 100: 45 look at a room, 40 come and go as peers, 10 as rooms, 3 ask for health, 2 for the list. */
+  /** Makes one request. Of 100, 45 read a room, 40 add or remove peers, 10 rooms, 3 request health, 2 the list. */
   async next(): Promise<void> {
     const step = this.#step;
     this.#step += 1;
@@ -57,7 +57,7 @@ class Mix {
   }
 }
 
-/** `rate` requests per second for `seconds`; latency counts from the moment at which each was due. */
+/** Runs `rate` requests per second for `seconds`. Latency counts from the moment each was due. */
 export async function measureMixed(
   node: BenchNode,
   { rate, seconds }: { rate: number; seconds: number },

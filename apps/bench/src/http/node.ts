@@ -19,14 +19,14 @@ export interface BenchNode {
   readonly pid: number;
   /** Directory of its files. */
   readonly resources: string;
-  /** How the process ended, and its last output; undefined while it runs. */
+  /** How the process ended, with its last output; undefined while it runs. */
   ended(): string | undefined;
-  /** Bytes that the main thread's heap holds once all garbage is collected. */
+  /** Returns the bytes in the main thread's heap after collecting all garbage. */
   liveHeap(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** A node as its own process, on the given core alone when the system has `taskset`. */
+/** Starts a node as a separate process, alone on the given core if the system has `taskset`. */
 export async function startBenchNode(
   core: number | undefined,
   env: Readonly<Record<string, string>> = {},
@@ -64,7 +64,7 @@ export async function startBenchNode(
       return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;
     },
     liveHeap: async () => {
-      // The second collection frees what weak references and finalizers held.
+      // The second collection frees what weak references and finalizers kept alive.
       for (let round = 0; round < 2; round += 1) {
         process.kill(server.pid, 'SIGUSR2');
         await delay(100);

@@ -10,13 +10,13 @@ export interface PacedOptions {
 }
 
 export interface Paced {
-  /** Milliseconds from the moment at which each was due; infinite for failures. */
+  /** Milliseconds from the moment each was due; infinite for failures. */
   latencies: Float64Array;
   failures: unknown[];
   elapsedMs: number;
 }
 
-/** Runs `rate` per second, each started at its time whether or not the ones before have ended. */
+/** Starts `rate` runs per second, each on time even if earlier ones have not ended. */
 export async function paced({ rate, seconds, run, everySecond }: PacedOptions): Promise<Paced> {
   const total = rate * seconds;
   const latencies = new Float64Array(total);

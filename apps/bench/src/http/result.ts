@@ -3,7 +3,7 @@ export interface Result {
   /** Values by name, for `--json`. */
   values: Readonly<Record<string, number>>;
   measured: string;
-  /** The conditions that must hold, in words. */
+  /** Conditions that must hold, in words. */
   target: string;
   met: boolean;
 }
@@ -18,7 +18,7 @@ export interface Latencies {
   max: number;
 }
 
-/** Milliseconds. */
+/** Summarizes latencies in milliseconds. */
 export function summary(latencies: Float64Array | readonly number[]): Latencies {
   const sorted = Float64Array.from(latencies).toSorted();
   const values = [...sorted];

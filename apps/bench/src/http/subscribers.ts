@@ -7,22 +7,22 @@ import { EventStream } from './event-stream.js';
 import { address, type BenchNode } from './node.js';
 import { latencyText, type Result, summary } from './result.js';
 
-/** Each peer stays below the 32 small updates a second above which a room merges them. */
+/** Enough rooms to keep each peer below 32 small updates a second, above which a room merges them. */
 const ROOMS = 50;
-/** Subscribers whose events are timed too. */
+/** Number of subscribers whose events are also timed. */
 const TIMED = 5;
-/** Time for the last events to arrive. */
+/** Time allowed for the last events to arrive. */
 const GRACE_MS = 15_000;
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 export interface SubscriberLoad {
   subscribers: number;
-  /** Events per second, of all rooms together. */
+  /** Events per second over all rooms. */
   rate: number;
   seconds: number;
 }
 
-/** Peers that change their metadata, each change one numbered event of its room, delivered to every subscriber. */
+/** Measures peers that change their metadata. Each change is an event of its room, delivered to every subscriber. */
 export async function measureSubscribers(node: BenchNode, load: SubscriberLoad): Promise<Result[]> {
   const { subscribers, rate, seconds } = load;
   const client = new Client(node.port);
@@ -53,7 +53,7 @@ export async function measureSubscribers(node: BenchNode, load: SubscriberLoad):
     while (missing() > 0 && performance.now() < deadline) await sleep(20);
     const elapsedMs = performance.now() - startedAt;
     const cores = (cpuMicros(node.pid) - cpuBefore) / (elapsedMs * 1_000);
-    // Duplicates would have arrived by now.
+    // Wait until duplicates would have arrived.
     await sleep(200);
 
     const disordered = streams.reduce((sum, { tally }) => sum + tally.twiceOrLate, 0);

@@ -1,10 +1,10 @@
 /**
  * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--visitors 500] [--node-flags="..."] [--rounds 1]
- * [--also path/to/another/main.js]`: CPU of the server for one subscriber's join (HTTP request, websocket, negotiation, ICE,
- * DTLS), by thread, from the first join of a process on, or after `--visitors` have come and gone. What those already there
- * cost by being there is measured before and after each step and taken off. A room takes `--room` subscribers beside its
- * publisher, then the next one is opened. `--also` puts another build of Bloom beside this one, in rounds that take turns.
- * Ends with status 1 when joins after visitors cost more than promised.
+ * [--also path/to/another/main.js]`: the server's CPU time for one subscriber's join (HTTP request, websocket,
+ * negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors` have come and gone.
+ * The idle cost of those already there is measured before and after each step and subtracted. A room takes `--room`
+ * subscribers beside its publisher, then the next one opens. `--also` compares another build of Bloom in alternating
+ * rounds. Exits with status 1 if joins after visitors cost more than promised.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,12 +38,12 @@ const REST_MS = 4000;
 const step = Number(values.step);
 const digits = (value: number) => value.toFixed(1);
 
-/** Rows of the table, of all builds and rounds. */
+/** Rows of the table, for all builds and rounds. */
 const rows: Record<string, string>[] = [];
 
 /**
- * @param main another build's program
- * @returns ms of CPU of a join, for each step
+ * @param main program of another build
+ * @returns CPU milliseconds per join, for each step
  */
 async function measure(label: string, main?: string): Promise<number[]> {
   const server = await bloom({
@@ -54,14 +54,14 @@ async function measure(label: string, main?: string): Promise<number[]> {
   const connections: ReturnType<typeof connection>[] = [];
   const cpu = () => threadCpu(server.pid, names);
 
-  /** CPU that those who have joined cost by being there, per millisecond. */
+  /** Returns the idle CPU cost of those who have joined, per millisecond. */
   const atRest = async (): Promise<ThreadCpu> => {
     const before = cpu();
     await sleep(REST_MS);
     return scaled(difference(cpu(), before), 1 / REST_MS);
   };
 
-  /** A room whose publisher has sent, so that its track counts as one, and is silent now: only joins are to cost. */
+  /** Opens a room whose publisher has sent, so that its track counts, but is now silent: only joins must cost CPU. */
   const openRoom = async (): Promise<void> => {
     if (connections.length > 0) await server.nextRoom();
     const source = connection();
@@ -77,7 +77,7 @@ async function measure(label: string, main?: string): Promise<number[]> {
   try {
     if (Number(values.visitors) > 0) {
       await openRoom();
-      // They make the process compile what joins need.
+      // Visitors make the process compile the code that joins need.
       await comeAndGo(server, Number(values.visitors), (gone) => {
         if (gone % 100 === 0) process.stderr.write(`visitors: ${gone} of ${values.visitors}\n`);
       });

@@ -2,14 +2,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { statMicros } from '../sfu/process.js';
 
-/** CPU time of a Node process, microseconds: its main thread, its workers, and V8's and libuv's own threads. */
+/** CPU time of a Node.js process in microseconds: its main thread, its workers, and V8's and libuv's threads. */
 export interface ThreadCpu {
   main: number;
   workers: number;
   helpers: number;
 }
 
-/** `names`: the folder that `thread-name.ts` fills. */
+/** Reads the CPU time. `names` is the folder that `thread-name.ts` fills. */
 export function threadCpu(pid: number, names: string): ThreadCpu {
   const workers = new Set(readdirSync(names));
   const cpu: ThreadCpu = { main: 0, workers: 0, helpers: 0 };
@@ -23,8 +23,8 @@ export function threadCpu(pid: number, names: string): ThreadCpu {
 }
 
 /**
- * To the nanosecond where the kernel keeps that (`schedstat` of proc(5)), else in its ticks of 10 ms. A thread that has just
- * ended counts as nothing.
+ * Precise to the nanosecond if the kernel records that (`schedstat` of proc(5)), otherwise to its ticks of 10 ms. A
+ * thread that has just ended counts as nothing.
  */
 function runningMicros(task: string): number {
   try {

@@ -1,4 +1,4 @@
-/** Preloaded into every thread of a server (`--import`): leaves a file with the thread's number in Node, named after its number in the kernel. */
+/** Preloaded into every server thread (`--import`): maps the thread's kernel number to its Node.js number in a file. */
 import { readlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { threadId } from 'node:worker_threads';

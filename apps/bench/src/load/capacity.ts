@@ -8,7 +8,7 @@ const ENOUGH = 0.999;
 const LATE_MS = 50;
 const TRIES = 3;
 
-/** Raises the packet rate of one worker until it no longer delivers. */
+/** Raises one worker's packet rate until it no longer delivers. */
 export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void> {
   const server = await bloom({ workers: 1, nodeFlags }).start(shape.kind);
   const rooms = new Rooms(server, shape);
@@ -19,12 +19,12 @@ export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void>
     let misses = 0;
     for (let rate = 50_000; rate <= 150_000 && misses < 2; rate += 20_000) {
       let enough = false;
-      // A hiccup of the machine is not the server's limit: each rate has several tries.
+      // A hiccup of the machine is not the server's limit, so each rate gets several tries.
       for (let attempt = 0; attempt < TRIES && !enough; attempt += 1) {
         const figures = await figuresAt(rooms, rate, { warmUpMs: 1000, windows: 2, windowMs: 1500 });
         rows.push(row(figures));
         process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
-        // Late packets do not count: a queue from before could hide present losses.
+        // Late packets do not count: an earlier queue could hide current losses.
         enough = figures.delivered >= ENOUGH && figures.p50Ms < LATE_MS;
         if (enough) best = Math.max(best, figures.packetsPerSecond);
       }

@@ -1,7 +1,7 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- a port of a thread has none */
 /**
- * Joins a room at a fixed rate and leaves it again a moment later, until the parent stops it; then posts the number of
- * joins. Runs in its own thread, so that the handshakes of its clients do not delay the publishers.
+ * Joins a room at a fixed rate and leaves it shortly after, until the parent stops it, then posts the number of joins.
+ * Runs in a separate thread, so that its clients' handshakes do not delay the publishers.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { connection } from '../sfu/client.js';

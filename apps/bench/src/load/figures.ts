@@ -6,7 +6,7 @@ export interface Figures {
   microsPerPacket: number;
   cores: number;
   packetsPerSecond: number;
-  /** Share of packets that arrived, 0..1. */
+  /** Share of packets that arrived, 0 to 1. */
   delivered: number;
   p50Ms: number;
   p99Ms: number;

@@ -1,6 +1,6 @@
 /**
- * Preloaded into every thread of a server (`--import`, with `--expose-gc`): on SIGUSR2 each thread collects its garbage and
- * writes the bytes of its heap and its buffers to a file named after it.
+ * Preloaded into every server thread (`--import`, with `--expose-gc`): on SIGUSR2 each thread collects its garbage and
+ * writes the bytes of its heap and buffers to a file named after it.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

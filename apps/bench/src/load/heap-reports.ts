@@ -6,18 +6,18 @@ const COLLECTIONS = 3;
 /** Time limit for one report of all threads. */
 const COLLECTION_MS = 700;
 
-/** Asks all threads of a server for their heaps. */
+/** Requests the heap sizes of all threads of a server. */
 export class HeapReports {
   readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-memory-'));
 
-  /** Flags for the start of the server. */
+  /** Flags for starting the server. */
   get nodeFlags(): string[] {
     const preload = new URL(`./heap-report.js?folder=${encodeURIComponent(this.#folder)}`, import.meta.url).href;
 
     return ['--expose-gc', `--import=${preload}`];
   }
 
-  /** Heaps and buffers of all threads after a collection, MiB. */
+  /** Returns the heaps and buffers of all threads after a collection, in MiB. */
   async read(pid: number): Promise<number> {
     for (let round = 0; round < COLLECTIONS; round += 1) {
       process.kill(pid, 'SIGUSR2');

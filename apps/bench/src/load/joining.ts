@@ -13,7 +13,7 @@ import { Rooms, type Shape } from './rooms.js';
 
 const JOINS_PER_SECOND = 5;
 
-/** Measures latency and the lateness of each thread at half a core of media, first alone, then with clients that join. */
+/** Measures latency and the lateness of each thread at half a core of media, first alone, then with joining clients. */
 export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecondOut: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-joining-'));
   const preload = new URL(`../soak/loop-delay.js?folder=${encodeURIComponent(folder)}`, import.meta.url).href;

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:load -- capacity|scale|joining|memory [--subscribers 50] [--bytes 1200] [--kind video] [--pps 50000]
- * [--joins 1000] [--node-flags="..."]`: capacity of one media worker of Bloom, growth of its cost, its lateness while
- * clients join and leave, and the memory they leave behind. Ends with status 1 when a target is missed.
+ * [--joins 1000] [--node-flags="..."]`: capacity of one Bloom media worker, growth of its cost, its lateness while
+ * clients join and leave, and the memory they leave behind. Exits with status 1 if a target is missed.
  */
 import { parseArgs } from 'node:util';
 import type { Kind } from '../sfu/client.js';
@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
     subscribers: { type: 'string', default: '50' },
     bytes: { type: 'string', default: '1200' },
     kind: { type: 'string', default: 'video' },
-    /** Packets per second out of the server. */
+    /** Packets per second sent by the server. */
     pps: { type: 'string', default: '50000' },
     joins: { type: 'string', default: '1000' },
     'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },

@@ -5,12 +5,12 @@ import { HeapReports } from './heap-reports.js';
 import { comeAndGo, Rooms, type Shape } from './rooms.js';
 
 interface Reading {
-  /** Heaps and buffers of all threads after a collection. */
+  /** Heaps and buffers of all threads after a collection, in MiB. */
   heapMiB: number;
   rssMiB: number;
 }
 
-/** One server whose threads can be asked for their heaps. */
+/** One server that reports the heaps of its threads. */
 class Measured {
   readonly #shape: Shape;
   readonly #nodeFlags: string[];
@@ -23,7 +23,7 @@ class Measured {
     this.#nodeFlags = nodeFlags;
   }
 
-  /** Visitors that join and leave first, so that code is compiled and tables are filled. */
+  /** Starts with visitors that join and leave, so that code is compiled and tables are filled. */
   async open(warmUp: number): Promise<Rooms> {
     const nodeFlags = [...this.#nodeFlags, ...this.#reports.nodeFlags];
     this.#server = await bloom({ workers: 1, nodeFlags }).start(this.#shape.kind);
@@ -49,13 +49,13 @@ class Measured {
   }
 }
 
-/** Measures the memory of an idle peer and the remains of a thousand that have left, each in its own process. */
+/** Measures the memory of an idle peer, and what a thousand peers leave behind, each in a separate process. */
 export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
   const crowd = 100;
   console.log(provenance());
   const idle = new Measured(shape, nodeFlags);
   try {
-    // No peer has left before, because its memory would be reused. So compiled code counts for these peers too.
+    // No peer has left before, since its memory would be reused. These peers therefore also pay for compiled code.
     const rooms = await idle.open(0);
     const before = await idle.read();
     for (let i = 0; i < crowd; i += 1) await rooms.join();

@@ -15,7 +15,7 @@ export interface Shape {
 
 const AT_ONCE = 5;
 
-/** Lets clients join the server's room and leave it again; calls `gone` after each group. */
+/** Lets clients join and leave the server's room. Calls `gone` after each group. */
 export async function comeAndGo(server: BloomServer, count: number, gone?: (done: number) => void): Promise<void> {
   for (let done = 0; done < count; done += AT_ONCE) {
     const group = Array.from({ length: AT_ONCE }, () => connection());
@@ -26,7 +26,7 @@ export async function comeAndGo(server: BloomServer, count: number, gone?: (done
   }
 }
 
-/** Rooms of one publisher and some subscribers each, all of one server, under one load. */
+/** Rooms with one publisher and some subscribers each, on one server, under one load. */
 export class Rooms {
   readonly publishers: Publisher[] = [];
   readonly #connections: RTCPeerConnection[] = [];
@@ -51,7 +51,7 @@ export class Rooms {
     this.#sink = new Sink(this.#receivers);
   }
 
-  /** Adds a client to the last room that is not part of the measurement. */
+  /** Adds an unmeasured client to the last room. */
   async join(): Promise<RTCPeerConnection> {
     const receiver = connection();
     this.#connections.push(receiver);
@@ -64,7 +64,7 @@ export class Rooms {
     return this.#sink;
   }
 
-  /** Packets per second, all subscribers together. */
+  /** Starts sending this number of packets per second, summed over all subscribers. */
   start(packetsPerSecondOut: number): void {
     const subscribers = this.shape.rooms * this.shape.subscribers;
     for (const publisher of this.publishers) publisher.start(packetsPerSecondOut / subscribers);

@@ -3,7 +3,7 @@ import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
 import { Rooms, type Shape } from './rooms.js';
 
-/** Sends the same number of packets to more and more subscribers of one room, and from more and more rooms. */
+/** Sends the same number of packets to ever more subscribers in one room, and from ever more rooms. */
 export async function scale(base: Shape, nodeFlags: string[]): Promise<void> {
   const out = 20_000;
   const shapes = [

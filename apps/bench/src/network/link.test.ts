@@ -4,13 +4,13 @@ import { Link, seededRandom } from './link.js';
 import { startUdpRelay } from './udp-relay.js';
 
 describe('a bad link', () => {
-  test('loses the share it was told to', () => {
+  test('loses the configured share', () => {
     const link = new Link({ loss: 0.02 }, seededRandom(7));
     for (let i = 0; i < 50_000; i += 1) link.send(1200, i);
     expect(link.lost / 50_000).toBeCloseTo(0.02, 2);
   });
 
-  test('keeps the order under jitter, and breaks it where it reorders', () => {
+  test('keeps the order under jitter, and breaks it only when reordering', () => {
     const inOrder = (link: Link) => {
       let last = 0;
       let late = 0;
@@ -25,18 +25,18 @@ describe('a bad link', () => {
     expect(inOrder(new Link({ reorder: 0.05, reorderMs: 10 }, seededRandom(1)))).toBeGreaterThan(100);
   });
 
-  test('lets through no more than its rate, and drops what its queue cannot hold', () => {
+  test('delivers no more than its rate, and drops what its queue cannot hold', () => {
     const link = new Link({ rateBps: 400_000, queueMs: 200 }, seededRandom(3));
     let lastMs = 0;
     for (let i = 0; i < 1000; i += 1) lastMs = Math.max(lastMs, link.send(1172, i * 10) ?? 0);
-    // 1,200 bytes each with their headers: 400 kbit/s carry 41.7 of the 100 per second, and the queue 200 ms more.
+    // Packets of 1,200 bytes with headers: 400 kbit/s carry 41.7 of the 100 per second, plus 200 ms from the queue.
     expect(Math.abs(link.delivered - 41.67 * 10.2)).toBeLessThan(3);
     expect(link.overflowed).toBe(1000 - link.delivered);
     expect(lastMs).toBeLessThan(10_000 + 250);
   });
 });
 
-test('the relay carries datagrams both ways, each client on a flow of its own', async () => {
+test('the relay carries datagrams both ways, with a separate flow for each client', async () => {
   const server = createSocket('udp4');
   server.on('message', (data, from) => server.send(`echo ${from.port} ${data.toString()}`, from.port, from.address));
   await new Promise<void>((done) => server.bind(0, '127.0.0.1', done));

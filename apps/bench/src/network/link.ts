@@ -1,14 +1,14 @@
-/** One direction of a bad network, without I/O: computes when a datagram arrives, if it does. */
+/** One direction of a bad network, without I/O: computes whether and when a datagram arrives. */
 export interface LinkOptions {
-  /** Share of lost datagrams, 0..1. */
+  /** Share of lost datagrams, 0 to 1. */
   loss?: number;
   delayMs?: number;
-  /** The delay varies by up to this much in either direction; order is kept. */
+  /** Maximum variation of the delay in either direction. Order is kept. */
   jitterMs?: number;
-  /** Share of datagrams that are held back by `reorderMs`, so that later ones overtake them. */
+  /** Share of datagrams delayed by `reorderMs`, so that later ones overtake them. */
   reorder?: number;
   reorderMs?: number;
-  /** Bottleneck, bits per second. */
+  /** Rate of the bottleneck, in bits per second. */
   rateBps?: number;
   /** Capacity of the bottleneck's queue, as time at its rate. */
   queueMs?: number;
@@ -18,19 +18,19 @@ export class Link {
   options: LinkOptions;
   delivered = 0;
   lost = 0;
-  /** Dropped because the bottleneck's queue was full. */
+  /** Number dropped because the bottleneck's queue was full. */
   overflowed = 0;
   readonly #random: () => number;
   #busyUntilMs = 0;
   #lastArrivalMs = 0;
 
-  /** `random` gives numbers in [0, 1); a seeded one makes a run repeatable. */
+  /** `random` returns numbers in [0, 1). A seeded one makes a run repeatable. */
   constructor(options: LinkOptions, random: () => number) {
     this.options = options;
     this.#random = random;
   }
 
-  /** Time of arrival of a datagram of `bytes` that is sent now; undefined when it is lost. */
+  /** Returns the arrival time of a datagram of `bytes` sent now, or undefined if it is lost. */
   send(bytes: number, nowMs: number): number | undefined {
     const { loss = 0, delayMs = 0, jitterMs = 0, reorder = 0, reorderMs = 20, rateBps, queueMs = 200 } = this.options;
     if (this.#random() < loss) {
@@ -44,7 +44,7 @@ export class Link {
         this.overflowed += 1;
         return undefined;
       }
-      // 28 bytes of IP and UDP header travel too.
+      // 28 bytes of IP and UDP headers travel too.
       leavesMs = startMs + ((bytes + 28) * 8000) / rateBps;
       this.#busyUntilMs = leavesMs;
     }
@@ -56,7 +56,7 @@ export class Link {
   }
 }
 
-/** A small seeded generator (mulberry32): not for secrets, only for repeatable runs. */
+/** A small seeded generator (mulberry32), for repeatable runs only, not for secrets. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

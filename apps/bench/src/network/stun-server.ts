@@ -25,8 +25,8 @@ function answer(request: Buffer, address: string, port: number): Buffer | undefi
 }
 
 /**
- * Starts a STUN server on the loopback interface, which does not keep the process alive, and returns its URL. werift asks a public
- * server unless it is given another one, and waits 5 s where that does not answer.
+ * Starts a STUN server on the loopback interface that does not keep the process alive. Returns its URL. Without another
+ * server, werift asks a public one, and waits 5 s if that does not answer.
  */
 export async function startStunServer(): Promise<string> {
   const socket = createSocket('udp4');

@@ -1,7 +1,7 @@
 /**
- * A bad network in user space, between clients and one UDP port of a server: loss, delay, jitter, reordering and a
- * bottleneck in each direction. The server advertises the relay's address (for example 127.0.0.2) while it listens on
- * its own (127.0.0.1) with the same port number, so that clients cannot tell the difference.
+ * A bad network in user space between clients and one UDP port of a server: loss, delay, jitter, reordering and a
+ * bottleneck in each direction. The server advertises the relay's address (for example 127.0.0.2) and listens at its
+ * own (127.0.0.1) on the same port number, so that clients cannot tell the difference.
  */
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
@@ -25,9 +25,9 @@ interface Flow {
 }
 
 export interface UdpRelay {
-  /** Applies to all flows, existing ones included; each flow has its own links. */
+  /** Applies to all flows, including existing ones. Each flow has separate links. */
   set(options: { up?: LinkOptions; down?: LinkOptions }): void;
-  /** Applies to flows of one client port only. */
+  /** Links of each flow, keyed by client port. */
   readonly flows: ReadonlyMap<string, { up: Link; down: Link }>;
   close(): Promise<void>;
 }
@@ -80,7 +80,7 @@ export async function startUdpRelay(options: UdpRelayOptions): Promise<UdpRelay>
   };
 }
 
-/** Deliveries in order of time, on one timer. */
+/** Deliveries in time order on one timer. */
 class DeliveryQueue {
   readonly #waiting: { atMs: number; deliver: () => void }[] = [];
   #timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** Both ends of the load: werift peer connections with real ICE, DTLS and SRTP, one UDP socket each. */
+/** Both ends of the load: werift peer connections with real ICE, DTLS and SRTP, each on one UDP socket. */
 import type { Socket } from 'node:dgram';
 import type { RtcpPacket } from 'werift';
 import {
@@ -15,12 +15,12 @@ import {
 import { startStunServer } from '../network/stun-server.js';
 import { address } from './private-network.js';
 
-/** A STUN server of this process: without one, werift asks a public one and waits for it. */
+/** A STUN server in this process: otherwise werift asks a public one and waits for it. */
 export const iceServers = [{ urls: await startStunServer() }];
 
 export type Kind = 'audio' | 'video';
 
-/** Offers what Chromium does of what an SFU uses: transport-wide feedback, RTX and the header extensions. */
+/** Creates a connection with Chromium's SFU features: transport-wide feedback, RTX and header extensions. */
 export function connection(): RTCPeerConnection {
   const feedback = [{ type: 'transport-cc' }];
   const repair = [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }];
@@ -53,7 +53,7 @@ export function connection(): RTCPeerConnection {
   });
 }
 
-/** What a connection has negotiated for its received track; 0 = nothing. */
+/** What a connection has negotiated for its received track; 0 means nothing. */
 export interface Negotiated {
   rtxPayloadType: number;
   transportCcId: number;
@@ -68,7 +68,7 @@ export function negotiatedBy(pc: RTCPeerConnection): Negotiated {
   };
 }
 
-/** Sends one compound of RTCP, encrypted by werift's own session. */
+/** Sends one RTCP compound, encrypted by werift's session. */
 export function sendRtcp(pc: RTCPeerConnection, compound: Buffer): void {
   const [transport] = pc.dtlsTransports;
   void transport?.sendRtcp([{ serialize: () => compound } as unknown as RtcpPacket]);
@@ -91,7 +91,7 @@ export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
   });
 }
 
-/** Describes the progress of a connection: its candidate pairs and DTLS flight. */
+/** Describes a connection's progress: its candidate pairs and DTLS flight. */
 function stateOf(pc: RTCPeerConnection): string {
   const [ice, dtls] = [pc.iceTransports[0], pc.dtlsTransports[0]];
   const { checkList = [] } = (ice?.connection ?? {}) as { checkList?: { state?: unknown; remoteAddr?: unknown }[] };
@@ -107,7 +107,7 @@ interface Transport {
   onData: (data: Buffer, from: [string, number]) => void;
 }
 
-/** The nominated pair's socket. werift keeps it below several layers. */
+/** Returns the socket of the nominated pair, which werift keeps several layers down. */
 export function transportOf(pc: RTCPeerConnection): Transport {
   const ice = pc.iceTransports[0]?.connection as unknown as {
     nominated?: { protocol: { transport: Transport }; remoteAddr: [string, number] };
@@ -117,13 +117,13 @@ export function transportOf(pc: RTCPeerConnection): Transport {
   return transport;
 }
 
-/** Remote address of datagrams that bypass werift. */
+/** Returns the remote address for datagrams that bypass werift. */
 export function remoteOf(pc: RTCPeerConnection): [string, number] {
   const ice = pc.iceTransports[0]?.connection as unknown as { nominated: { remoteAddr: [string, number] } };
   return ice.nominated.remoteAddr;
 }
 
-/** Plaintext of one SRTP datagram, by werift's own session: proves that it is valid. */
+/** Returns the plaintext of one SRTP datagram, decrypted by werift's session, which proves that it is valid. */
 export function decrypt(pc: RTCPeerConnection, datagram: Buffer): RtpPacket {
   const { srtp } = pc.dtlsTransports[0] as unknown as { srtp: { decrypt(data: Buffer): Buffer } };
   return RtpPacket.deSerialize(srtp.decrypt(datagram));
@@ -134,15 +134,15 @@ function nowMicros(): number {
 }
 
 const stampBytes = 8;
-/** Time stamp that the publisher wrote at the end of the payload, in microseconds since 1970. */
+/** Returns the timestamp that the publisher wrote at the end of the payload, in microseconds since 1970. */
 export function stampOf(payload: Buffer): number {
   return payload.readDoubleLE(payload.length - stampBytes);
 }
 
-/** Voice at -30 dBov (RFC 6464 section 3), under the id that a publisher's own offer gives it: werift counts from 1. */
+/** Voice at -30 dBov (RFC 6464 section 3), under the id in a publisher's own offer: werift counts from 1. */
 const AUDIO_LEVEL = { id: 4, payload: Buffer.of(0x80 | 30) };
 
-/** Sends a steady stream; every packet singly, on a 1 ms tick. */
+/** Sends a steady stream, packet by packet on a 1 ms tick. */
 export class Publisher {
   readonly track: MediaStreamTrack;
   sent = 0;
@@ -157,7 +157,7 @@ export class Publisher {
 
   constructor(
     readonly kind: Kind,
-    /** Size of the datagram without header extensions and SRTP tag. */
+    /** Size of the datagram in bytes, without header extensions and SRTP tag. */
     readonly bytes: number,
   ) {
     this.track = new MediaStreamTrack({ kind });
@@ -170,7 +170,7 @@ export class Publisher {
     this.#owed = 0;
     this.#timer = setInterval(() => {
       const due = ((performance.now() - this.#startedAt) * this.#rate) / 1000;
-      // After a stall of this process: do not make up for more than 20 ms at once.
+      // After this process has stalled, catch up by at most 20 ms at once.
       if (due - this.#owed > this.#rate / 50) this.#owed = due - this.#rate / 50;
       while (this.#owed < due) {
         this.#owed += 1;
@@ -185,13 +185,13 @@ export class Publisher {
 
   #send(): void {
     const video = this.kind === 'video';
-    // A picture takes 33 ms, whatever the rate.
+    // A picture takes 33 ms at any rate.
     const perFrame = video ? Math.max(1, Math.round(this.#rate / 30)) : 1;
     const first = this.#inFrame === 0;
     const last = this.#inFrame === perFrame - 1;
     const payload = Buffer.alloc(this.bytes - 12);
     if (video) {
-      // VP8 descriptor with a 15-bit picture id (RFC 7741 section 4.2); every 30th frame is a key frame.
+      // VP8 descriptor with a 15-bit picture id (RFC 7741 section 4.2). Every 30th frame is a key frame.
       payload[0] = first ? 0x90 : 0x80;
       payload[1] = 0x80;
       payload.writeUInt16BE(0x8000 | (this.#pictureId & 0x7fff), 2);

@@ -1,4 +1,4 @@
-/** The C floor, below which no SFU can go: OpenSSL and one send per packet, nothing else. */
+/** The C floor that no SFU can undercut: OpenSSL and one send per packet, nothing else. */
 import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ export function floorUnavailable(): string | undefined {
     : 'the OpenSSL headers are missing: sudo apt-get install libssl-dev';
 }
 
-/** Microseconds of CPU time per packet, sent to the same polling sink as that of the servers. */
+/** Returns microseconds of CPU time per packet, sent to the same polling sink that the servers use. */
 export async function measureFloor(load: Load): Promise<number> {
   const first = 42_000;
   const sockets = [];

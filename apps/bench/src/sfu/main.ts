@@ -1,9 +1,9 @@
 /**
- * `npm run bench:sfu -- [--against janus,werift,whip,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
- * [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per forwarded
- * packet, all servers in one run, rounds interleaved. `--also` puts another build of Bloom beside this one, `whip` Bloom with
- * clients that connect by WHIP and WHEP; the flags are those of Bloom's process. Ends with status 1 when a target is missed, a
- * server fails or a packet is invalid.
+ * `npm run bench:sfu -- [--against janus,werift,whip,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind
+ * video] [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per
+ * forwarded packet, with all servers in one run and interleaved rounds. `--also` compares another build of Bloom;
+ * `whip` is Bloom with clients that connect by WHIP and WHEP; the flags apply to Bloom's process. Exits with status 1
+ * if a target is missed, a server fails or a packet is invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -146,7 +146,7 @@ printTable(
 );
 const cost = (name: string) => median(all.filter((m) => m.server === name).map((m) => m.microsPerPacket));
 const own = kinds[0]?.name ?? '';
-/** Ratios of CPU per packet promised for 50 subscribers and 1,000 packets/s in, by kind and bytes. */
+/** Promised ratios of CPU per packet for 50 subscribers and 1,000 packets/s in, by kind and bytes. */
 const TARGETS: Readonly<Record<string, Readonly<Record<string, Target>>>> = {
   'video 1200': {
     [janus(1).name]: { must: 1, aim: 0.8 },

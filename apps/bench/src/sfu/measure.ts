@@ -9,9 +9,9 @@ export interface Load {
   subscribers: number;
   /** Packets per second into the server. */
   rate: number;
-  /** Bytes of a datagram without header extensions and SRTP tag. */
+  /** Size of a datagram in bytes, without header extensions and SRTP tag. */
   bytes: number;
-  /** Measured windows of one run, and how long each is. */
+  /** Number of measured windows per run, and the length of each. */
   windows: number;
   windowMs: number;
 }
@@ -19,24 +19,24 @@ export interface Load {
 export interface Measurement {
   server: string;
   load: Load;
-  /** CPU time of the server per packet that arrived at a subscriber, microseconds; median of the windows. */
+  /** The server's CPU time per packet that arrived at a subscriber, in microseconds; median of the windows. */
   microsPerPacket: number;
-  /** Share of a core. */
+  /** Share of one core. */
   cores: number;
   packetsPerSecond: number;
-  /** Share of packets that arrived, 0..1. */
+  /** Share of packets that arrived, 0 to 1. */
   delivered: number;
-  /** Retransmissions, copies and padding that arrived: no deliveries. */
+  /** Retransmissions, copies and padding that arrived, which do not count as deliveries. */
   undelivered: { repairs: number; others: number };
   invalid: number;
   latencyMs: { p50: number; p99: number };
   /**
-   * CPU time of the server for each join of the second half of the subscribers, milliseconds, without the fixed cost of those
-   * already there.
+   * The server's CPU time per join, in milliseconds, over the second half of the subscribers, without the fixed cost of
+   * those already there.
    */
   joinCpuMs: number;
   rssMiB: number;
-  /** Share of a core used by the load generator; near 1 the measurement is unreliable. */
+  /** Share of a core used by the load generator; near 1, the measurement is unreliable. */
   generatorCores: number;
 }
 
@@ -47,14 +47,14 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
-/** Fixed CPU cost of connected clients, microseconds per millisecond. */
+/** Returns the fixed CPU cost of connected clients, in microseconds per millisecond. */
 async function atRest(pid: number): Promise<number> {
   const from = { cpu: cpuMicros(pid), at: performance.now() };
   await sleep(1500);
   return (cpuMicros(pid) - from.cpu) / (performance.now() - from.at);
 }
 
-/** One server, freshly started, under one load. */
+/** Measures one freshly started server under one load. */
 export async function measure(kind: ServerKind, load: Load, progress: (text: string) => void): Promise<Measurement> {
   progress(`${kind.name}: starting`);
   const server = await kind.start(load.kind);
@@ -65,7 +65,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     const source = connection();
     connections.push(source);
     await server.publish(source, publisher);
-    // Some servers announce a track only once it has media. It stops before the joins, so that only they cost CPU.
+    // Some servers announce a track only once it has media, which stops before the joins: only they must cost CPU.
     publisher.start(30);
     await sleep(300);
     publisher.stop();

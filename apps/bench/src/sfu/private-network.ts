@@ -1,15 +1,15 @@
 /**
- * The benchmark runs in its own network namespace: Janus gathers no loopback candidate, so all programs use the address
- * of an interface, and no other traffic passes that interface.
+ * The benchmark runs in a separate network namespace: Janus gathers no loopback candidate, so all programs use the
+ * address of an interface, which no other traffic passes.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Address of this machine inside the namespace. */
+/** This machine's address inside the namespace. */
 export const address = '10.77.251.1';
 
 const marker = 'BLOOM_BENCH_INSIDE';
 
-/** Runs this program again inside the namespace and exits with its status; returns if already inside. */
+/** Runs this program again inside the namespace and exits with its status. Returns if already inside. */
 export function enterPrivateNetwork(): void {
   if (process.env[marker]) return;
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
-/** What `npm start` and the image run Node with. */
+/** Node.js flags used by `npm start` and the image. */
 export const NODE_FLAGS = ['--max-semi-space-size=64', '--single-threaded-gc'] as const;
 
-/** A server under test: its whole output is kept, so that a failed start can be explained. */
+/** A server under test. Its whole output is kept, so that a failed start can be explained. */
 export class ServerProcess {
   readonly child: ChildProcess;
   #output = '';
@@ -29,7 +29,7 @@ export class ServerProcess {
     return this.#output;
   }
 
-  /** Resolves when `ready` does; rejects when the process ends or 60 s pass before. */
+  /** Resolves when `ready` does. Rejects if the process ends or 60 s pass first. */
   async until(ready: () => Promise<boolean>): Promise<void> {
     const deadline = Date.now() + 60_000;
     while (Date.now() < deadline) {
@@ -51,19 +51,19 @@ export class ServerProcess {
 
 const ticksPerSecond = 100;
 
-/** User and kernel time of a process with all its threads, in microseconds (`utime` and `stime` of proc(5)). */
+/** Returns the CPU time of a process with all its threads, in microseconds (`utime` and `stime` of proc(5)). */
 export function cpuMicros(pid: number): number {
   return statMicros(`/proc/${pid}/stat`);
 }
 
-/** The same of any `stat` file: a process has one for each of its threads as well. */
+/** Returns the same from any `stat` file: each thread of a process has one too. */
 export function statMicros(path: string): number {
   const stat = readFileSync(path, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / ticksPerSecond;
 }
 
-/** Resident memory in bytes. */
+/** Returns resident memory in bytes. */
 export function rss(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }

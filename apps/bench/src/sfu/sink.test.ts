@@ -19,7 +19,7 @@ interface Sent {
   padded?: boolean;
 }
 
-/** An RTP packet of SSRC 5 with a one-byte header extension before the transport-wide number. */
+/** Returns an RTP packet of SSRC 5 with a one-byte header extension before the transport-wide number. */
 function packet({ type = 96, sequence, transportNumber, padded = false }: Sent): Buffer {
   const bytes = Buffer.alloc(40);
   bytes[0] = 0x90 | (padded ? 0x20 : 0);
@@ -33,7 +33,7 @@ function packet({ type = 96, sequence, transportNumber, padded = false }: Sent):
   return bytes;
 }
 
-/** Bodies of the sink's frames, by type. */
+/** Returns the bodies of the sink's frames with their types. */
 function framesOf(output: Buffer): { type: number; body: Buffer }[] {
   const frames = [];
   for (let at = 0; at + 5 <= output.length; ) {
@@ -61,7 +61,7 @@ async function received(folder: string, packets: readonly Sent[]): Promise<{ typ
   sink.stdout?.on('data', (data: Buffer) => {
     output = Buffer.concat([output, data]);
   });
-  // The sink owns the socket now: this process must not read from it too.
+  // The sink now owns the socket: this process must not read from it too.
   receiver.close();
   try {
     for (const each of packets) sender.send(packet(each), port, '127.0.0.1');
@@ -81,7 +81,7 @@ async function received(folder: string, packets: readonly Sent[]): Promise<{ typ
 }
 
 (gcc ? test : test.skip)(
-  'copies, retransmissions and padding are no deliveries, and all arrivals are reported [needs gcc]',
+  'copies, retransmissions and padding do not count as deliveries, and all arrivals are reported [needs gcc]',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bloom-sink-'));
     try {

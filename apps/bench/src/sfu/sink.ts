@@ -23,27 +23,27 @@ export function buildNative(name: string, ...flags: string[]): string {
   return output;
 }
 
-/** How many RTP packets of one socket pass unsampled between two that are decrypted here. */
+/** Number of a socket's RTP packets that pass between two samples decrypted here. */
 const sample = 50;
-/** Socket index and receive time before each datagram that the sink passes on. */
+/** Length of the socket index and receive time before each datagram that the sink passes on. */
 const headBytes = 12;
 
-/** Bytes of a report of arrivals before the first, and of each. */
+/** Length of a report's header, and of each arrival in it. */
 const arrivalsHeadBytes = 8;
 const arrivalBytes = 16;
 const feedbackSsrc = 1;
 
-/** Counts packets at subscribers in a C program, checks a sample of them here, and sends the transport-wide feedback of all. */
+/** Counts subscribers' packets in a C program, checks a sample here, and sends everyone's transport-wide feedback. */
 export class Sink {
-  /** Deliveries: each packet of the publisher once, however many copies came. */
+  /** Deliveries: each of the publisher's packets counts once, however many copies arrive. */
   packets = 0;
   bytes = 0;
-  /** Packets that came as a retransmission. */
+  /** Packets that arrived as a retransmission. */
   repairs = 0;
-  /** Copies of a delivery, and padding. */
+  /** Copies of a delivered packet, and padding. */
   others = 0;
   invalid = 0;
-  /** Microseconds from the publisher's stamp to the kernel's receive stamp, of the sampled packets. */
+  /** Microseconds from the publisher's stamp to the kernel's receive stamp, for the sampled packets. */
   latencies: number[] = [];
   readonly #child: ChildProcess;
   readonly #receivers: RTCPeerConnection[];
@@ -55,7 +55,7 @@ export class Sink {
     this.#receivers = receivers;
     const handles = receivers.map((pc) => {
       const { socket } = transportOf(pc);
-      // Internal, but there is no public way to stop reading without closing.
+      // Internal, but no public way exists to stop reading without closing.
       const handle = (socket as unknown as { _handle: { fd: number; recvStop(): void } })._handle;
       handle.recvStop();
       return handle.fd;

@@ -1,6 +1,6 @@
 /**
- * Preloaded into every thread of a server (`--import`): writes the thread's event-loop delay to a file, one line every
- * five seconds: 99th percentile and maximum of those seconds, milliseconds.
+ * Preloaded into every server thread (`--import`): writes the thread's event-loop delay to a file, one line every five
+ * seconds with the 99th percentile and maximum of those seconds, in milliseconds.
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';

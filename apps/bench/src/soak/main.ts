@@ -1,10 +1,10 @@
 /**
- * `npm run bench:soak -- [--minutes 5] [--subscribers 40] [--pps 1000] [--json file]`: one room under a steady load (by
- * default about 40 % of a core), for minutes or hours. Ends with status 1 when memory grows by more than 5 % or the 99th
- * percentile of a thread's event-loop delay reaches 20 ms. Memory is that of heaps and buffers after a collection, which is
- * forced after the warm-up and at the end; in an hour also the resident memory, of the last quarter against the second:
- * V8 takes many minutes to fill its pages. An idle process is measured beside the server: if it is late too, the machine is
- * too busy for a judgement, and a warning is printed.
+ * `npm run bench:soak -- [--minutes 5] [--subscribers 40] [--pps 1000] [--json file]`: one room under steady load (by
+ * default about 40 % of a core) for minutes or hours. Exits with status 1 if memory grows by more than 5 % or the 99th
+ * percentile of a thread's event-loop delay reaches 20 ms. Memory means heaps and buffers after a collection, which is
+ * forced after the warm-up and at the end; runs of an hour also compare resident memory of the last quarter with the
+ * second, since V8 takes many minutes to fill its pages. An idle process is measured beside the server: if it is late
+ * too, the machine is too busy for a verdict, and a warning is printed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ const DELAY_BOUND_MS = 20;
 const SAMPLE_MS = 5000;
 const MINUTES_TO_JUDGE_RESIDENT = 60;
 const samples = Math.max(12, Math.round((Number(values.minutes) * 60_000) / SAMPLE_MS));
-/** Samples left out at the start, while code is compiled and memory pools are filled. */
+/** Samples omitted at the start, while code is compiled and memory pools are filled. */
 const warmUp = Math.max(4, Math.min(24, Math.floor(samples / 5)));
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
@@ -130,7 +130,7 @@ try {
 }
 process.exit();
 
-/** Medians and worst of the 5-second percentiles of each thread, after the warm-up. */
+/** Returns the medians and maxima of each thread's 5-second percentiles, after the warm-up. */
 function delaysIn(from: string): { thread: string; p99Ms: number; worstP99Ms: number }[] {
   return readdirSync(from).map((name) => {
     const lines = readFileSync(join(from, name), 'utf8').trim().split('\n').slice(warmUp);

@@ -8,10 +8,10 @@ import { gathered } from './server.js';
 
 export const token = 'development';
 
-/** How clients signal: as the SDK does, or by WHIP and WHEP. */
+/** Signalling of the clients: like the SDK, or by WHIP and WHEP. */
 export type Signalling = 'websocket' | 'http';
 
-/** Joins rooms of a node of Bloom, over its HTTP API and peer websockets. */
+/** Joins rooms of a Bloom node over its HTTP API and peer websockets. */
 export class BloomClients {
   readonly #sockets = new Set<WebSocket>();
 
@@ -24,7 +24,7 @@ export class BloomClients {
     return ((await this.#call('POST', '/room')).data as { room: { id: string } }).room.id;
   }
 
-  /** The returned function removes the peer from the room. */
+  /** Joins a room. Returns the function that removes the peer from it. */
   async join(roomId: string, pc: RTCPeerConnection, publisher?: Publisher): Promise<() => Promise<void>> {
     const { data } = await this.#call('POST', `/room/${roomId}/peer`, { type: 'webrtc' });
     const added = data as { token: string; peer: { id: string } };
@@ -60,7 +60,7 @@ export class BloomClients {
   }
 }
 
-/** The client's half of WHIP and WHEP: one offer, one answer. */
+/** The client side of WHIP and WHEP: one offer, one answer. */
 async function exchange(
   pc: RTCPeerConnection,
   { url, token, publisher }: { url: string; token: string; publisher: Publisher | undefined },
@@ -84,7 +84,7 @@ interface OfferData {
   tracksTypes: { audio?: number; video?: number };
 }
 
-/** The client's half of the signalling, as the published SDK does it but over host candidates. */
+/** The client side of the signalling, like the published SDK but over host candidates. */
 export async function signal(
   pc: RTCPeerConnection,
   socket: WebSocket,

@@ -13,22 +13,22 @@ import type { Server, ServerKind } from './server.js';
 const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../bloom/dist/main.js');
 
 export interface BloomOptions {
-  /** Media workers of the node. */
+  /** Number of media workers of the node. */
   workers: number;
-  /** Flags of Node.js for the node process. */
+  /** Node.js flags for the node process. */
   nodeFlags: readonly string[];
-  /** The compiled `main.js` of another build, to compare with. */
+  /** The compiled `main.js` of another build, for comparison. */
   main?: string;
   signalling?: Signalling;
 }
 
 export interface BloomServer extends Server {
   readonly port: number;
-  /** Room of clients that connect now. */
+  /** Returns the room that connecting clients join now. */
   room(): string;
-  /** Lets later clients connect to a new room. */
+  /** Makes later clients connect to a new room. */
   nextRoom(): Promise<void>;
-  /** Connects a receiver; the returned function removes it from the room. */
+  /** Connects a receiver. Returns the function that removes it from the room. */
   visit(pc: RTCPeerConnection): Promise<() => Promise<void>>;
 }
 

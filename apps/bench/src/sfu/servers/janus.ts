@@ -11,14 +11,14 @@ import { ServerProcess } from '../process.js';
 import type { ServerKind } from './server.js';
 import { gathered } from './server.js';
 
-/** Settings that the package installs, and the port of the websockets in them. */
+/** Configuration installed by the package, which contains the websocket port. */
 const shipped = '/etc/janus/janus.jcfg';
 const port = 8188;
 const room = 1;
 
 /**
- * Debian's Janus with its videoroom plugin and the configuration that the package installs; the network namespace keeps its
- * ports apart. `eventLoops`: 0 = a thread per peer, as it ships; more adds that one setting.
+ * Debian's Janus with its videoroom plugin and the package's configuration. The network namespace keeps its ports
+ * separate. `eventLoops`: 0 means one thread per peer, as shipped; a larger number adds that one setting.
  */
 export function janus(eventLoops: number): ServerKind {
   const name = eventLoops === 0 ? 'janus' : `janus (event_loops=${eventLoops})`;
@@ -152,7 +152,7 @@ class JanusApi {
     this.#socket.terminate();
   }
 
-  /** `event`: the real answer comes later, after an acknowledgement. */
+  /** With `event`, the real answer follows an acknowledgement. */
   #send(message: Record<string, unknown>, event = false): Promise<JanusMessage> {
     const transaction = randomUUID();
     const answer = new Promise<JanusMessage>((done) => this.#waiting.set(transaction, { done, event }));

@@ -1,4 +1,4 @@
-/** werift as its documentation uses it: a connection per peer, and one track passed to every sender. */
+/** werift used as in its documentation: one connection per peer, and one track passed to every sender. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';

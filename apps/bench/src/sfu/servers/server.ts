@@ -1,26 +1,26 @@
 import type { RTCPeerConnection } from 'werift';
 import type { Kind, Publisher } from '../client.js';
 
-/** An SFU under test: how it starts, and how a client joins. */
+/** An SFU under test: how it starts and how clients join. */
 export interface Server {
   readonly name: string;
-  /** Process whose CPU time counts. */
+  /** Process whose CPU time is counted. */
   readonly pid: number;
-  /** Connects a publisher; resolves when its media flows into the server. */
+  /** Connects a publisher. Resolves when its media flows into the server. */
   publish(pc: RTCPeerConnection, publisher: Publisher): Promise<void>;
-  /** Connects a receiver of the one published track; resolves when its transport is up. */
+  /** Connects a receiver of the only published track. Resolves when its transport is up. */
   subscribe(pc: RTCPeerConnection): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface ServerKind {
   readonly name: string;
-  /** The reason why it cannot run here, or undefined. */
+  /** Returns why the server cannot run here, or undefined. */
   unavailable(): string | undefined;
   start(kind: Kind): Promise<Server>;
 }
 
-/** Waits until all candidates are in the description. */
+/** Waits until the description contains all candidates. */
 export async function gathered(pc: RTCPeerConnection): Promise<void> {
   if (pc.iceGatheringState === 'complete') return;
   await new Promise<void>((done) => {

@@ -1,5 +1,5 @@
 /*
- * The least that forwarding can cost: per packet one SRTP protection with OpenSSL and one send, nothing else.
+ * The minimum cost of forwarding: per packet one SRTP protection with OpenSSL and one send, nothing else.
  * usage: floor gcm|ctr RECEIVERS PACKETS_PER_SECOND BYTES SECONDS DESTINATION PORT0
  * Receiver i listens on PORT0+i. Prints microseconds of CPU time per packet.
  */

@@ -3,7 +3,7 @@
  * nothing. It polls instead of sleeping in epoll: a sleeper would cost the *sender* a cross-core wake-up per packet.
  *
  * usage: sink FIRST_FD COUNT SAMPLE [RTX_TYPE TRANSPORT_CC_ID]...
- * The pairs belong to the sockets in order; 0 = not negotiated. A delivery is the first packet with its sequence number that is
+ * The pairs belong to the sockets in order; 0 means not negotiated. A delivery is the first packet with its sequence number that is
  * neither a retransmission (RFC 4588) nor padded, which the publisher's packets never are.
  * Output frames: u8 type, u32 length (little endian), body.
  *   1 packet: u32 socket index, u64 receive time in us since 1970 (kernel stamp), datagram. One delivery in SAMPLE of
@@ -47,20 +47,20 @@ static int is_rtp(const unsigned char *p, unsigned n) {
 
 enum { WINDOW = 4096, ARRIVALS = 1024 };
 struct arrival { uint64_t us, number; };
-/** One socket. */
+/** State of one socket. */
 struct receiver {
   int rtx_type, transport_cc_id;
   uint64_t delivered;
   uint32_t ssrc;
   uint16_t highest;
   int started;
-  /** Sequence numbers that came, by number modulo WINDOW. */
+  /** Received sequence numbers, by number modulo WINDOW. */
   unsigned char came[WINDOW];
   uint32_t arrivals;
   struct { uint32_t index, ssrc; struct arrival list[ARRIVALS]; } report;
 };
 
-/** True for the first packet with this sequence number; false also for one that is WINDOW late. */
+/** True for the first packet with this sequence number; also false for one that is WINDOW late. */
 static int is_first(struct receiver *r, uint32_t ssrc, uint16_t sequence) {
   if (!r->started || r->ssrc != ssrc) {
     memset(r->came, 0, WINDOW);

@@ -24,7 +24,7 @@ export type ActorErrorCode =
   | 'NOT_SENDABLE'
   /** The limit of unanswered calls to other nodes is reached. */
   | 'TOO_MANY_CALLS'
-  /** A fault on another node, without what cannot travel, such as its stack. */
+  /** A fault on another node, reduced to its message. */
   | 'REMOTE_FAULT'
   /** The message does not have the shape that its receiver declares: it was not delivered. */
   | 'BAD_MESSAGE'

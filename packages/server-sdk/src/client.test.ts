@@ -79,7 +79,7 @@ describe('API call', () => {
     ]);
   });
 
-  test('for moderation uses the right method, path and body', async () => {
+  test('uses the right method, path and body for moderation', async () => {
     const client = await clientOf(json(200, { data: { delivered: 3 } }));
     await client.updateRoom('r', { maxPeers: null });
     await client.updatePeer('r', 'p', { metadata: null, permissions: { publish: ['audio'] } });

@@ -7,7 +7,7 @@ test('a name is trimmed and cut', () => {
 });
 
 test.each([null, undefined, 7, 'Ann', [], { name: 3 }, { name: ' ' }, { peer: null, server: null }])(
-  'a stranger with the metadata %j is a guest',
+  'a person without a name in the metadata %j is called Guest',
   (metadata) => {
     expect(nameOf(metadata, 'abcdef')).toBe('Guest abcd');
   },

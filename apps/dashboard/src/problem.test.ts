@@ -57,7 +57,7 @@ describe('problem behind the end of a call', () => {
     ['ROOM_ENDED', 'the server closed the connection: Room stopped', 'room-closed'],
     ['UNREACHABLE', 'the connection was lost', 'connection-lost'],
     ['REJECTED', 'the server closed the connection: expired token', 'connection-lost'],
-  ] as const)('as %s with "%s" is %s', (code, message, expected) => {
+  ] as const)('for code %s with "%s" is %s', (code, message, expected) => {
     expect(problemOfEnd({ code, message })?.code).toBe(expected);
   });
 

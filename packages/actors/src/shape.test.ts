@@ -57,7 +57,7 @@ describe('a shape', () => {
     ['the name of its sender', sender, ['b@host'], ['c@host', undefined]],
     ['JSON', json, [null, [{ a: ['b', 1.5, true] }], undefined], [1n, [Number.NaN], { a: new Map() }, atom('a')]],
     ['JSON with no address in it', json, [{}], [{ a: new LocalRef('/a', '/a#1') }, [new Uint8Array(1)], tuple(1)]],
-  ])('takes %s and nothing else', (_what, shape, good, bad) => {
+  ])('accepts %s and nothing else', (_what, shape, good, bad) => {
     for (const value of good) expect(read(shape, value)).toEqual(value);
     for (const value of bad) expect(read(shape, value)).toBe(FAILED);
   });

@@ -251,7 +251,7 @@ test('a room that a listener leaves during the join stays left', async () => {
   expect(client.state).toBe('ended');
 });
 
-test('a seat is requested if the application answers or fails synchronously', async () => {
+test('the function that renews a seat may return or throw synchronously', async () => {
   const asked: string[] = [];
   const renew = ({ code }: { code: string }): null => {
     asked.push(code);

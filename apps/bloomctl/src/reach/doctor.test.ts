@@ -142,7 +142,7 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
     ]);
   });
 
-  test("for another program on the mapper's port", async () => {
+  test("reports another program on the mapper's port", async () => {
     const port = await listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
     expect(exit).toBe(69);
@@ -193,7 +193,7 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
     ]);
   });
 
-  test('for another version of the protocol', async () => {
+  test('reports another version of the protocol', async () => {
     await register('b', await listen(() => {}), { highest: 5, lowest: 5 });
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(exit).toBe(69);

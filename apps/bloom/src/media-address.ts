@@ -16,7 +16,7 @@ type Server = { host: string; port: number };
 
 /**
  * Returns the settings with a literal `JF_WEBRTC_TURN_IP`: resolves a host name, asks the STUN server for `auto`.
- * @throws ConfigError if no address is found
+ * @throws ConfigError when no address is found
  */
 export async function withMediaAddress(settings: Settings, log: Log): Promise<Settings> {
   const { webrtc } = settings;

@@ -144,7 +144,7 @@ export class Context {
     }
   }
 
-  /** Sends a request to several nodes at once. Nodes that fail are in `unreachable`. @throws Failure if all fail */
+  /** Sends a request to several nodes at once. Nodes that fail are in `unreachable`. @throws Failure when all fail */
   async askAll<K extends RequestKind>(
     kind: K,
     fields: RequestFields<K>,

@@ -28,7 +28,7 @@ export function fingerprint(cookie: string): string {
 /**
  * Returns the first of these: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE and its alias (for use inside a
  * node's container), ~/.bloom-cookie, a node's default.
- * @throws Failure if a file cannot be used
+ * @throws Failure when a file cannot be used
  */
 export async function findCookie(
   options: CookieOptions,

@@ -66,8 +66,8 @@ export interface ActorSystem extends Sender {
   /** Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch. */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
   /**
-   * @throws ActorError NAME_TAKEN if a living actor has the name, NO_PROCESS if the actor has ended, NO_SHAPES if it
-   *   declares no messages from other nodes
+   * @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended, NO_SHAPES when
+   *   it declares no messages from other nodes
    */
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;

@@ -202,7 +202,7 @@ export class RoomClient extends Emitter<ClientEvents> {
    * Sends at most 64 KiB of text or bytes to the other clients in the conversation `label`. Resolves when the browser
    * has taken them, after a reconnection if necessary. A label keeps the reliability of its first message or
    * `openData`.
-   * @throws RoomClientError DATA_REFUSED; LEFT if the call ends first.
+   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends first.
    */
   async sendData(label: string, data: string | Uint8Array, options: SendOptions = {}): Promise<void> {
     this.#requireData();
@@ -212,7 +212,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   /**
    * Joins a conversation and receives its messages as `data` events. Resolves when that has started: earlier messages
    * do not arrive. A client that calls neither this nor `sendData` has no data channels.
-   * @throws RoomClientError DATA_REFUSED; LEFT if the call ends first.
+   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends first.
    */
   async openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): Promise<void> {
     this.#requireData();

@@ -23,7 +23,7 @@ export interface SendOptions {
 export interface DataHost {
   /**
    * Opens a channel on the current connection; undefined if there is none or the server has no data channels.
-   * @throws RoomClientError DATA_REFUSED if the connection can have no more channels
+   * @throws RoomClientError DATA_REFUSED when the connection can have no more channels
    */
   open(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined;
   received(message: DataMessage): void;
@@ -175,7 +175,7 @@ export class Conversations {
 
 /**
  * Puts the recipients in front of a message; none means everyone.
- * @throws RoomClientError DATA_REFUSED if the server would not accept it
+ * @throws RoomClientError DATA_REFUSED when the server would not accept it
  */
 export function encodeData(data: string | Uint8Array, to: readonly string[]): string | Uint8Array<ArrayBuffer> {
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data).length : data.length;

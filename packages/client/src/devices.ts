@@ -109,7 +109,7 @@ const CAMERA: MediaTrackConstraints = {
 
 /**
  * Asks the person for a screen, window or tab.
- * @throws DeviceError `REFUSED` also if the person closes the dialog.
+ * @throws DeviceError `REFUSED` also when the person closes the dialog.
  */
 export async function openScreen(
   options: DisplayMediaStreamOptions = { video: true, audio: true },

@@ -66,7 +66,7 @@ export type Received = { readonly type: 'authenticated' } | ServerEvent | { read
 
 /**
  * Decodes one frame from the server.
- * @throws SyntaxError if a media event is not JSON.
+ * @throws SyntaxError when a media event is not JSON.
  */
 export function decode(frame: ArrayBuffer): Received {
   const message = decodeFrame(frame);

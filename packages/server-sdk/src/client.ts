@@ -80,7 +80,7 @@ export class BloomClient {
   readonly #timeoutMs: number;
   readonly #changeTimeoutMs: number;
 
-  /** @throws TypeError for an invalid URL, or if there is none */
+  /** @throws TypeError for an invalid URL, or when there is none */
   constructor(options: BloomClientOptions) {
     this.#bases = [options.url].flat().map((url) => new URL(url.endsWith('/') ? url : `${url}/`));
     if (this.#bases.length === 0) throw new TypeError('url needs at least one address');

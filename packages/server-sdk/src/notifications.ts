@@ -46,7 +46,7 @@ export function metricsReports(
 
 /**
  * Returns the notification in a message's bytes, or undefined for a message of another kind.
- * @throws ProtocolError if the bytes are not a message
+ * @throws ProtocolError when the bytes are not a message
  */
 export function decodeNotification(data: Uint8Array): Notification | undefined {
   return toNotification(decodeServerMessage(data));

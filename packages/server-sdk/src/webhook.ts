@@ -30,7 +30,7 @@ const DEFAULT_TOLERANCE_SECONDS = 300;
 /**
  * Decodes the body of a webhook request, and with options first checks its signature. Returns undefined for an event
  * that only a newer server knows: answer it with 200.
- * @throws BloomMessageError if the body is not a notification, or the signature does not match or its time is too far
+ * @throws BloomMessageError when the body is not a notification, or the signature does not match or its time is too far
  * away
  * @throws TypeError for an empty secret
  */

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 /** Maximum number of events that a node sends in one stream. */
 const MAX_EVENTS = 100_000;
 
-/** Resolves when a draining node has no rooms left. @throws Failure if it accepts rooms again before that */
+/** Resolves when a draining node has no rooms left. @throws Failure when it accepts rooms again before that */
 async function untilEmpty(context: Context, node: string): Promise<void> {
   let answeredAt = performance.now();
   for (;;) {

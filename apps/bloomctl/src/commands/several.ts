@@ -11,7 +11,7 @@ export interface SeveralNodes<K extends RequestKind> {
   view(answers: readonly (AnswerOf<K> & { node: string })[], screen: Screen): readonly string[];
 }
 
-/** Asks several nodes and prints their answers, then the nodes that did not answer. @throws Failure if none did */
+/** Asks several nodes and prints their answers, then the nodes that did not answer. @throws Failure when none did */
 export async function showSeveral<K extends RequestKind>(
   context: Context,
   { kind, fields, nodes, options, view }: SeveralNodes<K>,

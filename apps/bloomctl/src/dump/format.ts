@@ -33,7 +33,7 @@ export async function packDump(dump: DumpDocument): Promise<Buffer> {
   return await promisify(gzip)(JSON.stringify(dump));
 }
 
-/** Reads a dump. @throws Failure if it is not a dump or has another version */
+/** Reads a dump. @throws Failure when it is not a dump or has another version */
 export async function unpackDump(bytes: Buffer, file: string): Promise<DumpDocument> {
   let dump: unknown;
   try {

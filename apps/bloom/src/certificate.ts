@@ -66,7 +66,7 @@ export class Certificate {
 
 /**
  * Refuses renegotiation (TLS 1.2), which costs this thread a signature each time. Node.js limits it only for
- * connections of a `tls.Server`, which those of TURN lack.
+ * connections of a `tls.Server`, and TURN has none.
  */
 function contextOf({ key, cert }: TlsSettings): SecureContext {
   return createSecureContext({ key, cert, secureOptions: constants.SSL_OP_NO_RENEGOTIATION });

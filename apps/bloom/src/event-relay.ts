@@ -8,7 +8,7 @@ import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messag
 const INTEREST_INTERVAL_MS = 500;
 /** Interval at which the interest is sent again: a full link drops messages, and its node would never send an event. */
 const RESTATE_INTERVAL_MS = 10_000;
-/** Maximum number of events, and of their bytes, that wait for a member whose link is full. */
+/** Limits of the backlog for a member whose link is full, in events and bytes. */
 const MAX_BACKLOG = 10_000;
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 const CATCH_UP_MS = 250;

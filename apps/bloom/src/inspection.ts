@@ -91,7 +91,7 @@ export async function answerAlone(settings: Settings, system: ActorSystem, log: 
   return { node, remote };
 }
 
-/** Settings that must not be shown. The development defaults are public in the manual, so they are not secret. */
+/** Returns the settings that must not be shown. Development defaults are public in the manual, so not secret. */
 function secretsOf({ http, cluster, recording, webhooks }: Settings): string[] {
   const { s3 } = recording;
   const values = [

@@ -60,7 +60,7 @@ export interface SpawnOptions<P extends Protocol> {
   /** More restarts than this within `restartWindowMs` stop the actor. Default 3 in 60 s. */
   maxRestarts?: number;
   restartWindowMs?: number;
-  /** A fault never ends this actor: it restarts, and pauses first once it exceeds that limit. Overrides `supervise`. */
+  /** A fault never ends this actor: it restarts, and pauses first beyond `maxRestarts`. Overrides `supervise`. */
   permanent?: boolean;
 }
 

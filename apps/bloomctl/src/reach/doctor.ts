@@ -14,7 +14,7 @@ import type { LocalEntry } from './local.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
-/** Layers in the order of the tests. The first two are needs of this program itself. */
+/** Layers in the order in which they are tested. The first two concern this program itself. */
 export type Layer = 'settings' | 'socket' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
 
 export interface LayerResult {

@@ -63,7 +63,7 @@ export class PlainData {
     return this.#to(value, 0);
   }
 
-  /** Converts a decoded term, which it uses up, to a value without prototypes. Terms that are not data stay terms. */
+  /** Converts a decoded term, which it uses up, to a value. Objects have no prototype; other terms stay terms. */
   toValue(term: Term): unknown {
     return this.#from(term);
   }

@@ -12,8 +12,8 @@ function ids(envelopes: readonly Envelope[]): string[] {
   return envelopes.flatMap((one) => (one.kind === 'notification' ? [one.notification.roomId] : []));
 }
 
-describe('the bus', () => {
-  test('every listener gets every event in the order of publishing, also when a listener publishes', () => {
+describe('event bus', () => {
+  test('delivers every event to every listener in publishing order, even when a listener publishes', () => {
     const bus = new NotificationBus(silentLog);
     const first: Envelope[] = [];
     const second: Envelope[] = [];
@@ -30,7 +30,7 @@ describe('the bus', () => {
     expect(second).toEqual(first);
   });
 
-  test('the bytes of an event are made once', () => {
+  test('encodes the bytes of an event once', () => {
     const bus = new NotificationBus(silentLog);
     const bytes: Uint8Array[] = [];
     for (let i = 0; i < 3; i += 1) bus.subscribe((envelope) => bytes.push(envelope.bytes));
@@ -42,7 +42,7 @@ describe('the bus', () => {
     expect(Buffer.from(bytes[3] ?? []).toString('hex')).toBe(`62090a07${Buffer.from('{"a":1}').toString('hex')}`);
   });
 
-  test('a listener that throws costs nobody else the event, and is told of in the log', () => {
+  test('logs a listener that throws and still delivers the event to the others', () => {
     const lines: string[] = [];
     const bus = new NotificationBus(createLogger({ sink: (line) => lines.push(line) }));
     const seen: Envelope[] = [];
@@ -61,7 +61,7 @@ describe('the bus', () => {
   });
 });
 
-test('events keep the room metrics, those of other nodes do not count', async () => {
+test('counts local events in the room metrics, but not those of other nodes', async () => {
   const bus = new NotificationBus(silentLog);
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
   countNotifications(bus, metrics);
@@ -96,7 +96,7 @@ test('events keep the room metrics, those of other nodes do not count', async ()
 });
 
 describe('metrics reports', () => {
-  test('rates come from the second report on, for the documented counters only', () => {
+  test('adds rates from the second report on, for the documented counters only', () => {
     const track = {
       'inbound-rtp.packets': 150,
       'inbound-rtp.ssrc': 9,
@@ -132,7 +132,7 @@ describe('metrics reports', () => {
     expect(withRates(now, undefined, 0)).toEqual(now);
   });
 
-  test('a counter that went back gets no rate, and metadata stays as it is', () => {
+  test('adds no rate for a counter that decreased, and leaves metadata unchanged', () => {
     const metadata = { 'ice.bytes_sent': 7 };
     const report = { 'endpoint.metadata': metadata, 'ice.bytes_sent': 1 };
 
@@ -141,14 +141,14 @@ describe('metrics reports', () => {
     );
   });
 
-  test('ids that look like metadata are ids', () => {
+  test('treats ids that look like metadata as ids', () => {
     const report = (bytes: number) => ({ 'room_id=metadata': { 'endpoint_id=metadata': { 'ice.bytes_sent': bytes } } });
     expect(withRates(report(30), report(10), 1000)).toEqual({
       'room_id=metadata': { 'endpoint_id=metadata': { 'ice.bytes_sent': 30, 'ice.bytes_sent-per-second': 20 } },
     });
   });
 
-  test('the reporter publishes what it is given, empty reports too, and survives a failure', async () => {
+  test('the reporter publishes what it is given, empty reports included, and survives a failure', async () => {
     const lines: string[] = [];
     const log = createLogger({ sink: (line) => lines.push(line) });
     const bus = new NotificationBus(log);
@@ -181,7 +181,7 @@ describe('metrics reports', () => {
     expect(lines).toHaveLength(1);
   });
 
-  test('without interest nothing is computed, and rates start anew afterwards', async () => {
+  test('the reporter computes nothing without interest, and restarts rates afterwards', async () => {
     const bus = new NotificationBus(silentLog);
     const reports: unknown[] = [];
     bus.subscribe((envelope) => envelope.kind === 'metrics' && reports.push(envelope.report));

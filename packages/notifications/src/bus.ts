@@ -1,12 +1,12 @@
 import { encodeNotification, encodeServerMessage, type Notification } from '@bloom/protocol';
 import type { Log } from '@bloom/log';
 
-/** Where an event arose: on this node, or on another member of the cluster that forwarded it. */
+/** Where an event occurred: on this node, or on another cluster member that forwarded it. */
 export type Source = 'local' | 'remote';
 
-/** One event for all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
+/** One event, shared by all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
 export class NotificationEnvelope {
-  /** Messages of data channels have subscribers of their own, and are dropped before other events are. */
+  /** Data channel messages have their own subscription and are dropped before other events. */
   readonly kind: 'notification' | 'data';
   #encoded: Uint8Array | undefined;
 
@@ -24,7 +24,7 @@ export class NotificationEnvelope {
   }
 }
 
-/** The metrics report of one node (docs/reference/metrics.md), also encoded once. */
+/** The metrics report of one node (docs/reference/metrics.md), also encoded only once. */
 export class MetricsEnvelope {
   readonly kind = 'metrics';
   #encoded: Uint8Array | undefined;
@@ -46,8 +46,8 @@ export type Envelope = NotificationEnvelope | MetricsEnvelope;
 export type EnvelopeListener = (envelope: Envelope) => void;
 
 /**
- * The event bus of a node. Listeners receive every event in the order of `publish`, hence in order per room. An event
- * that a listener publishes follows the one being delivered.
+ * The event bus of a node. Listeners receive every event in the order of `publish`, so events are in order within a
+ * room. An event published by a listener follows the one being delivered.
  */
 export class NotificationBus {
   readonly #log: Log;
@@ -59,7 +59,7 @@ export class NotificationBus {
     this.#log = log;
   }
 
-  /** Delivers an event to all listeners. `remote` events are neither sent as webhooks nor forwarded to the cluster again. */
+  /** Delivers an event to all listeners. `remote` events are not sent as webhooks or forwarded to the cluster again. */
   publish(notification: Notification, source: Source = 'local'): void {
     this.#deliver(new NotificationEnvelope(notification, source));
   }
@@ -68,7 +68,7 @@ export class NotificationBus {
     this.#deliver(new MetricsEnvelope(report, source));
   }
 
-  /** Adds a listener, which is called synchronously and must not block. Returns a function that removes it. */
+  /** Adds a listener, which is called synchronously and must not block. Returns an unsubscribe function. */
   subscribe(listener: EnvelopeListener): () => void {
     this.#listeners.add(listener);
 

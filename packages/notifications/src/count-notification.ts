@@ -30,8 +30,8 @@ function countNotification(metrics: RoomMetrics, notification: Notification): vo
 }
 
 /**
- * Updates the room metrics of this node as its events are published. Use either this or the methods of `Metrics`, not
- * both.
+ * Updates the room metrics of this node as its events are published. Use either this function or the methods of
+ * `Metrics`, not both.
  */
 export function countNotifications(bus: NotificationBus, metrics: RoomMetrics): () => void {
   return bus.subscribe((envelope) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { MetricsEnvelope, NotificationEnvelope } from './bus.js';
 import { binaryFrame, FrameBatch } from './frame-batch.js';
 
-/** Payloads of short frames. */
+/** Returns the payloads of short frames. */
 function parse(frames: Buffer | undefined): string[] {
   const payloads: string[] = [];
   let at = 0;
@@ -17,7 +17,7 @@ function parse(frames: Buffer | undefined): string[] {
   return payloads;
 }
 
-// The header lengths of RFC 6455 section 5.2, with its own examples for 256 and 65,536 bytes.
+// The header lengths of RFC 6455 section 5.2, with the RFC's own examples for 256 and 65,536 bytes.
 test.each([
   [0, '8200'],
   [5, '8205'],
@@ -32,14 +32,14 @@ test.each([
   expect(binaryFrame(payload)).toEqual(Buffer.concat([Buffer.from(header, 'hex'), payload]));
 });
 
-describe('a batch', () => {
+describe('frame batch', () => {
   const created = new NotificationEnvelope({ type: 'roomCreated', roomId: 'r' }, 'local');
   const report = new MetricsEnvelope({}, 'local');
   const message = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: [], data: 'hi' } as const;
   const said = new NotificationEnvelope({ ...message, to: [] }, 'local');
   const deleted = new NotificationEnvelope({ type: 'roomDeleted', roomId: 'r' }, 'local');
 
-  test('gives each interest its frames in order, joined once', () => {
+  test('joins the frames of each interest once, in order', () => {
     const batch = new FrameBatch();
     const envelopes = [created, report, said, deleted];
     for (const envelope of envelopes) batch.add(envelope);
@@ -58,7 +58,7 @@ describe('a batch', () => {
     expect(framesFor(none)).toBeUndefined();
   });
 
-  test('is empty after it was taken', () => {
+  test('is empty after it has been taken', () => {
     const batch = new FrameBatch();
     batch.add(created);
     batch.take();

@@ -1,6 +1,9 @@
 import type { Envelope } from './bus.js';
 
-/** Returns a complete websocket frame of a server (RFC 6455 section 5.2): binary, final, not masked, hence the same for all. */
+/**
+ * Returns a complete server-to-client websocket frame (RFC 6455 section 5.2): binary, final and unmasked, so every
+ * subscriber can share it.
+ */
 export function binaryFrame(payload: Uint8Array): Buffer {
   const length = payload.byteLength;
   const headerLength = length < 126 ? 2 : length < 65_536 ? 4 : 10;
@@ -29,8 +32,8 @@ export interface Interest {
 }
 
 /**
- * Frames to be sent together. Each combination of interests is joined once, so that a subscriber costs one write per
- * batch, however many events and subscribers there are.
+ * Frames to be sent together. Each combination of interests is joined once, so a subscriber costs one write per batch
+ * however many events and subscribers there are.
  */
 export class FrameBatch {
   readonly #frames: { kind: Envelope['kind']; frame: Buffer }[] = [];
@@ -54,7 +57,7 @@ export class FrameBatch {
     this.#size += frame.byteLength;
   }
 
-  /** Empties the batch. Returns a function that joins the frames for an interest, or returns undefined without any. */
+  /** Empties the batch. Returns a function that gives the frames for an interest, or undefined if there are none. */
   take(): (interest: Interest) => Buffer | undefined {
     const frames = this.#frames.splice(0);
     const joined = new Map<string, Buffer | undefined>();

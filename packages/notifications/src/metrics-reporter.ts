@@ -9,11 +9,11 @@ export interface MetricsReporterOptions {
   /** `JF_WEBRTC_METRICS_INTERVAL_MS` */
   intervalMs: number;
   /**
-   * Returns the plain counters of this node, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
+   * Returns this node's plain counters, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
    * `track_id=<id>` -> values; `{}` without connected peers. docs/reference/metrics.md lists the keys.
    */
   report: () => ReportNode | Promise<ReportNode>;
-  /** Returns false when there is no subscriber: nothing is computed then. Default: always true. */
+  /** Returns false when there are no subscribers, in which case no report is computed. Default: always true. */
   wanted?: () => boolean;
   clock?: Clock;
 }
@@ -33,7 +33,7 @@ export class MetricsReporter {
     this.#timer.repeat(options.intervalMs, () => void this.publish());
   }
 
-  /** Publishes a report now. Called by the timer; does nothing while an earlier report is being computed. */
+  /** Publishes a report now. Called by the timer; does nothing while a previous report is still being computed. */
   publish(): Promise<void> {
     this.#running ??= this.#publishOne().finally(() => {
       this.#running = undefined;
@@ -49,7 +49,7 @@ export class MetricsReporter {
 
   async #publishOne(): Promise<void> {
     if (this.#options.wanted?.() === false) {
-      // Rates over a pause without subscribers would be meaningless.
+      // Rates that span a pause without subscribers would be meaningless.
       this.#previous = undefined;
       return;
     }

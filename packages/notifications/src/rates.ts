@@ -3,7 +3,7 @@ export interface ReportNode {
   [key: string]: unknown;
 }
 
-/** Counters for which a `<key>-per-second` is added. */
+/** Counters that get an additional `<key>-per-second`. */
 const RATED = new Set([
   'inbound-rtp.packets',
   'inbound-rtp.bytes_received',
@@ -18,10 +18,10 @@ const RATED = new Set([
   'ice.packets_sent',
 ]);
 
-/** Values from clients, whose keys may look like ours. */
+/** Client-supplied values, whose keys may look like ours. */
 const METADATA = new Set(['endpoint.metadata', 'track.metadata']);
 
-/** Depth of a report: room, endpoint, track, RTX stream. */
+/** Nesting depth of a report: room, endpoint, track, RTX stream. */
 const MAX_DEPTH = 6;
 
 function isNode(value: unknown): value is ReportNode {
@@ -29,7 +29,7 @@ function isNode(value: unknown): value is ReportNode {
 }
 
 /**
- * Returns the report with rates derived from the previous one. A counter that is new, or has decreased, gets none this time.
+ * Returns the report with rates derived from the previous one. A counter that is new or has decreased gets no rate.
  * Metadata is copied unchanged, whatever its keys.
  */
 export function withRates(report: ReportNode, previous: ReportNode | undefined, elapsedMs: number): ReportNode {

@@ -8,7 +8,7 @@ const TOKEN = 'the-token';
 const AUTH = encodeServerMessage({ type: 'authRequest', token: TOKEN });
 const SUBSCRIBE = encodeServerMessage({ type: 'subscribeRequest', eventType: 'serverNotification' });
 
-/** Actions with the frames decoded. */
+/** Returns the actions with their frames decoded. */
 function readable(actions: readonly SessionAction[]): unknown[] {
   return actions.map((action) => (action.type === 'send' ? decodeServerMessage(action.bytes) : action));
 }
@@ -27,11 +27,11 @@ const notAllowed = [{ type: 'close', code: 1003, reason: 'operation not allowed'
 const invalidRequest = [{ type: 'close', code: 1000, reason: 'invalid auth request' }];
 
 describe('before authentication', () => {
-  test('the right token is answered with authenticated, bytes 32 00', () => {
+  test('answers the right token with authenticated, bytes 32 00', () => {
     expect(fresh().binary(AUTH, 0)).toEqual([{ type: 'send', bytes: Uint8Array.from([0x32, 0x00]) }]);
   });
 
-  test.each(['wrong', '', `${TOKEN} `])('the token "%s" is refused', (token) => {
+  test.each(['wrong', '', `${TOKEN} `])('refuses the token "%s"', (token) => {
     const actions = fresh().binary(encodeServerMessage({ type: 'authRequest', token }), 0);
     expect(actions).toEqual([{ type: 'close', code: 1000, reason: 'invalid token' }]);
   });
@@ -41,17 +41,17 @@ describe('before authentication', () => {
     ['another message', encodeServerMessage({ type: 'roomCreated', roomId: 'r' })],
     ['an empty message', new Uint8Array(0)],
     ['garbage', Uint8Array.from([255, 255, 255])],
-  ])('%s is no valid auth request', (_what, bytes) => {
+  ])('rejects %s as an auth request', (_what, bytes) => {
     expect(fresh().binary(bytes, 0)).toEqual(invalidRequest);
   });
 
-  test('a text frame is not allowed', () => {
+  test('rejects a text frame before authentication', () => {
     expect(fresh().text(0)).toEqual(notAllowed);
   });
 });
 
 describe('after authentication', () => {
-  test.each(['serverNotification', 'metrics'] as const)('%s is subscribed, the response goes first', (eventType) => {
+  test.each(['serverNotification', 'metrics'] as const)('confirms the subscription to %s first', (eventType) => {
     const actions = authenticated().binary(encodeServerMessage({ type: 'subscribeRequest', eventType }), 0);
     expect(readable(actions)).toEqual([
       { type: 'subscribeResponse', eventType },
@@ -59,7 +59,7 @@ describe('after authentication', () => {
     ]);
   });
 
-  test('a repeated subscription is answered again', () => {
+  test('answers a repeated subscription again', () => {
     const session = authenticated();
     expect(session.binary(SUBSCRIBE, 0)).toEqual(session.binary(SUBSCRIBE, 0));
   });
@@ -71,25 +71,25 @@ describe('after authentication', () => {
     ['a notification', { type: 'roomCreated', roomId: 'r' }],
   ];
 
-  test.each(refused)('%s is not allowed', (_what, message) => {
+  test.each(refused)('rejects %s after authentication', (_what, message) => {
     expect(authenticated().binary(encodeServerMessage(message), 0)).toEqual(notAllowed);
   });
 
-  test('an unknown event type, garbage and text are not allowed', () => {
+  test('rejects an unknown event type, garbage and text', () => {
     expect(authenticated().binary(Uint8Array.from([0x42, 0x02, 0x08, 0x63]), 0)).toEqual(notAllowed);
     expect(authenticated().binary(Uint8Array.from([1, 2, 3]), 0)).toEqual(notAllowed);
     expect(authenticated().text(0)).toEqual(notAllowed);
   });
 
-  test('after a close nothing is answered any more', () => {
+  test('answers nothing after closing', () => {
     const session = authenticated();
     session.text(0);
     expect([session.binary(SUBSCRIBE, 0), session.text(0), session.tick(1e9)]).toEqual([[], [], []]);
   });
 });
 
-describe('time', () => {
-  test('a ping goes out every 30 s after authentication, none before', () => {
+describe('timeouts', () => {
+  test('sends a ping every 30 s after authentication and none before', () => {
     const waiting = fresh();
     expect(waiting.tick(30_000)).toEqual([]);
 
@@ -102,7 +102,7 @@ describe('time', () => {
     expect(session.tick(70_000)).toEqual([{ type: 'ping' }]);
   });
 
-  test('a minute of silence ends the connection, authenticated or not; a pong is no silence', () => {
+  test('ends the connection after a minute of silence, authenticated or not; a pong counts as activity', () => {
     expect(fresh().tick(60_000)).toEqual([{ type: 'terminate' }]);
 
     const session = authenticated();
@@ -113,7 +113,7 @@ describe('time', () => {
   });
 });
 
-test('whatever the bytes, a session answers or closes and never throws', () => {
+test('a session answers or closes, and never throws, whatever bytes it receives', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 4 }), fc.boolean(), (frames, auth) => {
       const session = auth ? authenticated() : fresh();

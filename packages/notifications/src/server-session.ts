@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { decodeServerMessage, encodeServerMessage, ProtocolError, type SubscriptionType } from '@bloom/protocol';
 
-/** Milliseconds between two pings after authentication. */
+/** Milliseconds between pings after authentication. */
 const PING_INTERVAL_MS = 30_000;
 /** Milliseconds of silence after which the connection is closed. */
 const IDLE_TIMEOUT_MS = 60_000;
-/** Longest request. The websocket closes with 1009 when a frame announces more. */
+/** Maximum request size. The websocket closes with 1009 as soon as a frame announces more. */
 export const MAX_REQUEST_BYTES = 64 * 1024;
 
 export type SessionAction =
@@ -13,7 +13,7 @@ export type SessionAction =
   | { type: 'subscribe'; eventType: SubscriptionType }
   | { type: 'ping' }
   | { type: 'close'; code: number; reason: string }
-  /** The other end is silent: no closing handshake. */
+  /** The client is silent, so skip the closing handshake. */
   | { type: 'terminate' };
 
 const AUTHENTICATED = encodeServerMessage({ type: 'authenticated' });
@@ -27,8 +27,8 @@ function sameToken(given: string, expected: string): boolean {
 }
 
 /**
- * One server websocket, sans-IO (docs/reference/notifications.md, "Server websocket"): frames in, actions out, in order.
- * `now` is in monotonic milliseconds.
+ * One server websocket, sans-IO (docs/reference/notifications.md, "Server websocket"): frames in, actions out, in
+ * order. `now` is monotonic time in milliseconds.
  */
 export class ServerSession {
   readonly #token: string;
@@ -97,7 +97,7 @@ export class ServerSession {
     const message = decode(bytes);
     if (message?.type !== 'subscribeRequest' || message.eventType === null) return this.#close(NOT_ALLOWED);
 
-    // The response first: clients take the first frame after their request for the response.
+    // Respond first: clients treat the first frame after their request as the response.
     return [
       { type: 'send', bytes: encodeServerMessage({ type: 'subscribeResponse', eventType: message.eventType }) },
       { type: 'subscribe', eventType: message.eventType },

@@ -17,7 +17,7 @@ import { BATCH_INTERVAL_MS, ServerSocket, type ServerSocketOptions } from './ser
 
 const TOKEN = 'the-token';
 
-/** A client that decodes what it gets; `next()` waits for one message. */
+/** A client that decodes what it receives; `next()` waits for one message. */
 class Client {
   readonly received: unknown[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -110,7 +110,7 @@ afterEach(async () => {
   await new Promise<void>((resolve) => http.close(() => resolve()));
 });
 
-test('nothing is delivered before the subscription, everything after it, in order', async () => {
+test('a subscriber receives nothing before its subscription and everything after it, in order', async () => {
   const client = await connected();
   bus.publish({ type: 'roomCreated', roomId: 'unheard' });
   client.send({ type: 'authRequest', token: TOKEN });
@@ -129,14 +129,14 @@ test('nothing is delivered before the subscription, everything after it, in orde
   expect(client.received).toEqual([]);
 });
 
-test('an event published before a subscription is not delivered to it, also when it still waits to be sent', async () => {
+test('a subscriber does not receive earlier events, even those still waiting to be sent', async () => {
   const early = await subscribed('serverNotification');
   const late = await connected();
   late.send({ type: 'authRequest', token: TOKEN });
   await late.next();
   expect(socket.wants('metrics')).toBe(false);
 
-  // The second event waits for the batch after the first one.
+  // The second event waits for the batch that follows the first one.
   const unheard = { type: 'roomCreated', roomId: 'unheard' } as const;
   bus.publish({ type: 'roomCreated', roomId: 'first' });
   await early.next();
@@ -150,7 +150,7 @@ test('an event published before a subscription is not delivered to it, also when
   expect(await late.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
 });
 
-test('metrics reports go to metrics subscribers, both kinds to who wants both, none twice', async () => {
+test('metrics reports go to metrics subscribers, and a subscriber to both kinds gets each message once', async () => {
   const both = await subscribed('metrics', 'serverNotification', 'metrics', 'serverNotification');
   const metrics = await subscribed('metrics');
 
@@ -177,7 +177,7 @@ const said = (data: string): DataMessage => ({
   data,
 });
 
-test('messages of data channels go to their subscribers alone, in order with other events', async () => {
+test('data channel messages go only to their subscribers, in order with other events', async () => {
   const both = await subscribed('data', 'serverNotification');
   const notifications = await subscribed('serverNotification');
   expect([socket.wants('data'), socket.wants('metrics')]).toEqual([true, false]);
@@ -191,7 +191,7 @@ test('messages of data channels go to their subscribers alone, in order with oth
   expect(notifications.received).toEqual([events[0], events[2]]);
 });
 
-test('a subscriber that does not read loses messages of data channels, and keeps its connection and other events', async () => {
+test('a subscriber that does not read loses only data channel messages and keeps its connection', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -201,7 +201,7 @@ test('a subscriber that does not read loses messages of data channels, and keeps
   const underlying = Reflect.get(sleeper.socket, '_socket') as Socket;
   underlying.pause();
 
-  // 32 MiB, four times what may wait for a subscriber.
+  // 32 MiB, four times what may be queued for a subscriber.
   for (let n = 0; n < 512; n += 1) {
     bus.publish(said('x'.repeat(64 * 1024)));
     clock.advance(BATCH_INTERVAL_MS);
@@ -229,7 +229,7 @@ describe('close codes', () => {
     expect(await client.closed).toEqual({ code: 1000, reason: 'invalid token' });
   });
 
-  test('wrong tokens fill one line of the log, however many come', async () => {
+  test('any number of wrong tokens fills one log line', async () => {
     const log = createLogger({ sink: () => undefined });
     const strangers = new ServerSocket({ bus, token: TOKEN, log });
     http.removeAllListeners('upgrade').on('upgrade', (request, duplex, head) => {
@@ -256,7 +256,7 @@ describe('close codes', () => {
     expect(await garbage.closed).toEqual({ code: 1000, reason: 'invalid auth request' });
   });
 
-  test('a frame beyond the limit closes with 1009 and is nobody else’s problem', async () => {
+  test('a frame above the limit closes its own connection with 1009 and no other', async () => {
     const other = await subscribed('serverNotification');
     const client = await connected();
     client.socket.send(Buffer.alloc(1024 * 1024));
@@ -266,7 +266,7 @@ describe('close codes', () => {
     expect(await other.next()).toEqual({ type: 'roomCreated', roomId: 'r' });
   });
 
-  test('stopping the server closes with 1001', async () => {
+  test('stopping the server closes connections with 1001', async () => {
     const client = await subscribed('metrics');
     await socket.close();
     expect(await client.closed).toEqual({ code: 1001, reason: 'server stops' });
@@ -274,7 +274,7 @@ describe('close codes', () => {
   });
 });
 
-test('without connections no timer runs: a node whose start fails leaves none behind', async () => {
+test('no timer runs without connections, so a node that fails to start leaves none behind', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -291,7 +291,7 @@ test('without connections no timer runs: a node whose start fails leaves none be
   expect(clock.pending).toBe(0);
 });
 
-test('an authenticated socket is pinged, and one that stays silent is ended', async () => {
+test('an authenticated socket is pinged, and ended if it stays silent', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -320,7 +320,7 @@ test('an event larger than the buffer reaches a subscriber that has read everyth
   expect(await client.next()).toEqual(event);
 });
 
-test('a subscriber that does not read is closed when its buffer is full, the others get everything', async () => {
+test('a subscriber that does not read is closed when its buffer is full, while the others get everything', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -345,7 +345,7 @@ test('a subscriber that does not read is closed when its buffer is full, the oth
   clock.advance(BATCH_INTERVAL_MS);
   expect(await reader.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
 
-  // It does not even take part in the closing handshake: the connection is ended all the same.
+  // The client does not take part in the closing handshake either; its connection is ended anyway.
   clock.advance(6_000);
   (underlying as Socket).resume();
   await sleeper.closed;

@@ -9,11 +9,11 @@ import type { Envelope, NotificationBus } from './bus.js';
 import { FrameBatch, type Interest } from './frame-batch.js';
 import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-session.js';
 
-/** Bytes that may wait for one subscriber before its socket is closed. */
+/** Bytes that may be queued for one subscriber before its socket is closed. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
-/** Beyond it a subscriber gets no messages of data channels: clients send those, and must not have it closed. */
+/** Above this a subscriber gets no data channel messages: clients send those, and must not be able to get it closed. */
 const MAX_BUFFERED_FOR_DATA = 1024 * 1024;
-/** A single event is sent at once; following ones wait at most this long, so that many events cost few writes. */
+/** A single event is sent immediately. Events after it wait at most this long, so that bursts need few writes. */
 export const BATCH_INTERVAL_MS = 20;
 const MAX_BATCH_BYTES = 256 * 1024;
 /** Time limit of a closing handshake. */
@@ -34,19 +34,19 @@ export interface ServerSocketOptions {
 interface Subscriber {
   readonly id: number;
   readonly webSocket: WebSocket;
-  /** The connection below the websocket: joined frames are written to it directly. */
+  /** The connection beneath the websocket; joined frames are written to it directly. */
   readonly connection: Duplex;
   readonly address: string;
   readonly session: ServerSession;
   readonly interest: Interest;
   readonly authenticated: () => void;
-  /** Start of the closing handshake. */
+  /** When the closing handshake started. */
   closingAt: number | undefined;
 }
 
 /**
- * The websocket at `/socket/server/websocket`: the shell around `ServerSession`. The HTTP listener checks path and `Origin`
- * and passes upgrades on.
+ * The websocket at `/socket/server/websocket`: a shell around `ServerSession`. The HTTP listener checks the path and
+ * `Origin` and passes upgrades on.
  */
 export class ServerSocket {
   readonly #options: ServerSocketOptions;
@@ -84,8 +84,8 @@ export class ServerSocket {
   }
 
   /**
-   * Returns false when too many clients are about to authenticate: the caller refuses the upgrade. `address`: of the client,
-   * default that of the connection.
+   * Returns false when too many clients are still authenticating; the caller then refuses the upgrade. `address` is the
+   * client's and defaults to that of the connection.
    */
   handleUpgrade(
     request: IncomingMessage,
@@ -110,14 +110,14 @@ export class ServerSocket {
     return this.#subscribers.size;
   }
 
-  /** True when at least one subscriber wants events of this kind. */
+  /** True if at least one subscriber wants events of this kind. */
   wants(kind: keyof Interest): boolean {
     for (const { interest } of this.#subscribers) if (interest[kind]) return true;
 
     return false;
   }
 
-  /** Pings, ends idle connections and overdue closing handshakes. */
+  /** Sends pings, and ends idle connections and overdue closing handshakes. */
   #sweep(): void {
     const now = this.#clock.now();
 
@@ -127,7 +127,7 @@ export class ServerSocket {
     }
   }
 
-  /** Sends pending events and closes every connection with 1001. Resolves when all are closed, after 5 s at the latest. */
+  /** Sends pending events and closes every connection with 1001. Resolves once all are closed, after at most 5 s. */
   async close(): Promise<void> {
     this.#unsubscribe();
     this.#sweeper.stop();
@@ -222,7 +222,7 @@ export class ServerSocket {
     const wait = this.#flushedAt + BATCH_INTERVAL_MS - this.#clock.now();
 
     if (wait <= 0) {
-      // At the end of this event loop iteration, so that simultaneous events are sent together.
+      // Flush at the end of this event loop iteration, so that simultaneous events are sent together.
       this.#immediate = setImmediate(() => this.#flush());
     } else this.#flushTimer.start(wait, () => this.#flush());
   }

@@ -3,7 +3,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '@bloom/time';
 
-/** A webhook was not accepted: another status than 2xx, no connection, no answer in time. */
+/** A webhook was not accepted: the status was not 2xx, the connection failed, or no answer came in time. */
 export class WebhookError extends Error {
   readonly code = 'WEBHOOK_FAILED';
 
@@ -20,16 +20,16 @@ export class WebhookError extends Error {
 export type PostWebhook = (url: string, body: Uint8Array, signal: AbortSignal) => Promise<void>;
 
 export interface WebhookPosterOptions {
-  /** Milliseconds from the start of the request to the status of the response. */
+  /** Milliseconds from sending the request to receiving the status. */
   timeoutMs: number;
-  /** Signs each body when not null. */
+  /** Signs each body unless null. */
   secret: string | null;
   clock: Pick<Clock, 'wall'>;
 }
 
 /**
- * Returns the signatures of a request that is sent at `wallMs`: of the body alone, and of `<Unix seconds>.<body>`, by which a
- * receiver can tell that the request is not the repetition of an old one.
+ * Returns the signatures of a request sent at `wallMs`: one of the body alone, and one of `<Unix seconds>.<body>`,
+ * which lets a receiver recognise a replayed request.
  */
 function signatures(secret: string, body: Uint8Array, wallMs: number): Record<string, string> {
   const seconds = Math.floor(wallMs / 1_000);
@@ -39,7 +39,9 @@ function signatures(secret: string, body: Uint8Array, wallMs: number): Record<st
   return { 'x-bloom-signature': `sha256=${plain}`, 'x-bloom-timed-signature': `t=${seconds},sha256=${timed}` };
 }
 
-/** Returns a function that posts over kept-alive connections, without following redirects or reading response bodies. */
+/**
+ * Returns a function that posts over keep-alive connections, without following redirects or reading response bodies.
+ */
 export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterOptions): {
   post: PostWebhook;
   close: () => void;
@@ -48,7 +50,7 @@ export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterO
 
   async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    // Not AbortSignal.any: each use leaks memory at a signal that lives as long as the server.
+    // Not AbortSignal.any: each use leaks memory on a signal that lives as long as the server.
     const ended = new AbortController();
     let late = false;
     const overdue = setTimeout(() => {
@@ -101,8 +103,8 @@ async function attempt(request: Attempt): Promise<void> {
 }
 
 /**
- * Returns the status of the response. When the receiver closed a kept-alive connection just as the request was sent, the
- * event was not read, so it is sent again on a new connection.
+ * Returns the response status. If the receiver closed a keep-alive connection just as the request was sent, it has not
+ * read the event, which is therefore sent again on a new connection.
  */
 function send({ url, body, headers, agents, signal }: Attempt): Promise<number | 'stale connection'> {
   return new Promise((resolve, reject) => {
@@ -120,7 +122,7 @@ function send({ url, body, headers, agents, signal }: Attempt): Promise<number |
       if (outgoing.reusedSocket && cause.code === 'ECONNRESET' && !signal.aborted) resolve('stale connection');
       else reject(new WebhookError(cause.message, { cause }));
     });
-    // A response that switches protocols ends the request with neither event.
+    // A response that switches protocols emits neither event.
     outgoing.on('close', () => reject(new WebhookError('the connection ended without a response')));
     outgoing.end(body);
   });

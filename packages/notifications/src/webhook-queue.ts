@@ -3,17 +3,20 @@ import type { Metrics } from '@bloom/metrics';
 import { isPowerOfTwo, sleep } from '@bloom/time';
 import { WebhookError, type PostWebhook } from './webhook-post.js';
 
-/** Number of events, and their bytes, that may wait for one receiver. */
+/** Events, and their bytes, that may wait for one receiver. */
 export const MAX_BACKLOG = 1_000;
 export const MAX_BACKLOG_BYTES = 4 * 1024 * 1024;
-/** Beyond it no message of a data channel is added: clients send those, and must neither displace nor delay other events. */
+/**
+ * Above this no data channel messages are added: clients send those, and they must neither displace nor delay other
+ * events.
+ */
 const MAX_DATA_BACKLOG = 50;
 const MAX_DATA_BACKLOG_BYTES = 1024 * 1024;
 
 const FIRST_BACK_OFF_MS = 500;
 const LONGEST_BACK_OFF_MS = 30_000;
 
-/** Returns the milliseconds before retry `n`, from 1: doubling, up to half a minute. */
+/** Returns the milliseconds before retry `n`, counted from 1: doubles each time, up to 30 s. */
 export function backOffMs(n: number): number {
   return Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(n - 1, 16));
 }
@@ -25,19 +28,19 @@ export interface WebhookQueueOptions {
   /** Bound to the room and the printable form of the URL. */
   log: Log;
   metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped'>;
-  /** Aborting it discards pending events. */
+  /** Discards pending events when aborted. */
   signal: AbortSignal;
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The events of one room for one URL: one request at a time, in order, bounded. */
+/** The events of one room for one URL: a bounded queue, sent in order, one request at a time. */
 export class WebhookQueue {
   readonly #options: WebhookQueueOptions;
   readonly #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #dropped = 0;
   #sending = false;
-  /** Events in a row that were given up. */
+  /** Consecutive events that were given up. */
   #failed = 0;
   #idleCallbacks: (() => void)[] = [];
 
@@ -45,7 +48,7 @@ export class WebhookQueue {
     this.#options = options;
   }
 
-  /** Number of events that are waiting or being sent. */
+  /** Events waiting or being sent. */
   get size(): number {
     return this.#waiting.length + (this.#sending ? 1 : 0);
   }
@@ -54,7 +57,10 @@ export class WebhookQueue {
     return this.#waiting.length < MAX_DATA_BACKLOG && this.#waitingBytes < MAX_DATA_BACKLOG_BYTES;
   }
 
-  /** Adds an event. A full backlog drops its oldest event: the latest ones, above all the end of the room, matter most. */
+  /**
+   * Adds an event. When the backlog is full the oldest event is dropped: the latest ones matter most, above all the end
+   * of the room.
+   */
   push(bytes: Uint8Array): void {
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.byteLength;
@@ -73,7 +79,7 @@ export class WebhookQueue {
   #dropOldest(): void {
     this.#waitingBytes -= this.#waiting.shift()?.byteLength ?? 0;
     this.#options.metrics?.webhookDropped();
-    // One line at the first drop; the total is logged when the receiver has caught up.
+    // Log one line at the first drop; the total is logged once the receiver has caught up.
     if (this.#dropped === 0) this.#options.log.warn('webhook.backlog_full', { waiting: this.#waiting.length });
     this.#dropped += 1;
   }
@@ -108,7 +114,7 @@ export class WebhookQueue {
         const cause = causeOf(error);
         if (last) {
           this.#failed += 1;
-          // The 1st, 2nd, 4th, 8th ... of them: clients can cause any number of events.
+          // Log the 1st, 2nd, 4th, 8th ... failure only, because clients can cause any number of events.
           if (isPowerOfTwo(this.#failed))
             log.warn('webhook.failed', { attempt: attempt + 1, cause, events: this.#failed });
           metrics?.webhookFailed();
@@ -117,7 +123,7 @@ export class WebhookQueue {
         log.warn('webhook.will_retry', { attempt: attempt + 1, cause });
       }
 
-      // An abort ends the wait early, and the next iteration returns.
+      // An abort ends the delay early, and the next iteration returns.
       await delay(backOffMs(attempt + 1), signal).catch(() => undefined);
     }
   }

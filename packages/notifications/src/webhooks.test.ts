@@ -20,12 +20,12 @@ interface Received {
   headers: IncomingMessage['headers'];
 }
 
-/** Lets pending events be sent, on a busy machine too. */
+/** Leaves enough time for pending events to be sent, even on a busy machine. */
 const patience = { timeoutMs: 25_000 };
 
 type Answer = (received: Received, response: ServerResponse) => void;
 
-/** A real receiver of webhooks; `arrived(n)` resolves as soon as it got n requests. */
+/** A real webhook receiver; `arrived(n)` resolves as soon as it has received n requests. */
 class Receiver {
   readonly requests: Received[] = [];
   answer: Answer = (_received, response) => response.end();
@@ -71,7 +71,7 @@ function name(message: ReturnType<typeof decodeServerMessage>): string {
   return 'peerId' in message ? `${message.type} ${message.peerId}` : message.type;
 }
 
-/** A port below those a server is given, as another test could be given the port of a closed one. */
+/** A port below the range that servers are given, because another test could reuse the port of a closed server. */
 const NOBODY = 'http://127.0.0.1:1';
 
 let receiver: Receiver;
@@ -99,8 +99,8 @@ afterEach(async () => {
   await receiver.close();
 });
 
-describe('delivery', () => {
-  test('each event of the room is one POST with one ServerMessage as its body, in order', async () => {
+describe('webhook delivery', () => {
+  test('each room event is one POST with one ServerMessage as its body, in order', async () => {
     start().register('r1', `${receiver.url}/hook?x=1`);
 
     bus.publish({ type: 'roomCreated', roomId: 'r1' });
@@ -116,7 +116,7 @@ describe('delivery', () => {
     expect(receiver.requests[0]?.body.toString('hex')).toBe('52040a027231');
   });
 
-  test('rooms without URL, events of other nodes and metrics reports are not sent', async () => {
+  test('rooms without a URL, events of other nodes and metrics reports are not sent', async () => {
     start().register('r1', receiver.url);
 
     bus.publish(added('r2', 'p'));
@@ -129,7 +129,7 @@ describe('delivery', () => {
     expect(webhooks?.pending).toBeLessThanOrEqual(1);
   });
 
-  test('with a secret each body is signed', async () => {
+  test('each body is signed when a secret is set', async () => {
     start({ secret: 'shared-secret' }).register('r1', receiver.url);
 
     bus.publish(added('r1', 'p1'));
@@ -142,7 +142,7 @@ describe('delivery', () => {
     expect(request?.headers['x-bloom-signature']).toBe(`sha256=${expected}`);
   });
 
-  test('each attempt is signed together with its time, in seconds', async () => {
+  test('each attempt is signed together with its time in seconds', async () => {
     let wallMs = 1_700_000_000_900;
     receiver.answer = (_received, response) => {
       wallMs += 500;
@@ -164,7 +164,7 @@ describe('delivery', () => {
     );
   });
 
-  test('a slow receiver delays its own room only', async () => {
+  test('a slow receiver delays only its own room', async () => {
     const slow: ServerResponse[] = [];
     receiver.answer = (received, response) => {
       if (received.path === '/slow') slow.push(response);
@@ -191,10 +191,10 @@ describe('delivery', () => {
   });
 });
 
-describe('failures', () => {
+describe('webhook failures', () => {
   const events = ['1', '2', '3'];
 
-  test.each([300, 301, 404, 500])('status %d is a warning, the event is lost, the next one is sent', async (status) => {
+  test.each([300, 301, 404, 500])('status %d logs a warning and loses only that event', async (status) => {
     const lines: string[] = [];
     const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
     receiver.answer = (received, response) => {
@@ -218,7 +218,7 @@ describe('failures', () => {
     expect(await metrics.expose()).toContain('bloom_webhook_failures_total 1\n');
   });
 
-  test('a receiver that never answers is given up after the timeout', async () => {
+  test('an event is given up after the timeout when the receiver never answers', async () => {
     receiver.answer = (received, response) => {
       if (!received.message.endsWith('1')) response.end();
     };
@@ -230,7 +230,7 @@ describe('failures', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3']);
   });
 
-  test('a receiver that is not there costs the event and nothing else', async () => {
+  test('an unreachable receiver costs the event and nothing else', async () => {
     const lines: string[] = [];
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', NOBODY);
     bus.publish(added('r1', '1'));
@@ -239,7 +239,7 @@ describe('failures', () => {
     expect(lines[0]).toContain('ECONNREFUSED');
   });
 
-  test('a receiver that fails again and again fills few lines of the log, and a new failure is one', async () => {
+  test('a receiver that keeps failing fills few log lines, and a new failure is logged', async () => {
     const lines: string[] = [];
     receiver.answer = ({ message }, response) => response.writeHead(message.endsWith(' 9') ? 200 : 500).end();
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', receiver.url);
@@ -250,11 +250,11 @@ describe('failures', () => {
     expect(lines.map((line) => /webhook.failed .* events=(\d+)/.exec(line)?.[1])).toEqual(['1', '2', '4', '8', '1']);
   });
 
-  test('a connection that the receiver closed between two events costs no event', async () => {
+  test('a connection that the receiver closes between two events costs no event', async () => {
     start().register('r1', receiver.url);
     for (const event of ['1', '2', '3', '4']) {
       receiver.answer = (_received, response) => {
-        // Closes right after the answer although it promised to keep the connection.
+        // Closes right after the response although it promised to keep the connection alive.
         response.end(() => response.socket?.destroy());
       };
       bus.publish(added('r1', event));
@@ -264,7 +264,7 @@ describe('failures', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3', 'peerAdded 4']);
   });
 
-  test('what is sent, refused or given up leaves nothing at a signal that lives as long as the server', async () => {
+  test('sent, refused and abandoned events leave no listeners on a long-lived signal', async () => {
     const { signal } = new AbortController();
     const patient = createWebhookPoster({ timeoutMs: 60_000, secret: null, clock: systemClock });
     const impatient = createWebhookPoster({ timeoutMs: 40, secret: null, clock: systemClock });
@@ -282,7 +282,7 @@ describe('failures', () => {
     impatient.close();
   });
 
-  test('an endless answer does not hold up the next event', async () => {
+  test('an endless response does not hold up the next event', async () => {
     receiver.answer = (_received, response) => {
       response.writeHead(200);
       const more = () => {
@@ -300,8 +300,8 @@ describe('failures', () => {
   });
 });
 
-describe('retries', () => {
-  test('an event is tried again with back-off before the next one goes out', async () => {
+describe('webhook retries', () => {
+  test('an event is retried with back-off before the next one is sent', async () => {
     const waits: number[] = [];
     let failures = 3;
     receiver.answer = (_received, response) => {
@@ -325,7 +325,7 @@ describe('retries', () => {
     expect(waits).toEqual([500, 1000, 2000]);
   });
 
-  test('after its last attempt the event is dropped', async () => {
+  test('an event is dropped after its last attempt', async () => {
     receiver.answer = (received, response) => {
       response.statusCode = received.message.endsWith('1') ? 500 : 200;
       response.end();
@@ -339,13 +339,13 @@ describe('retries', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 1', 'peerAdded 1', 'peerAdded 2']);
   });
 
-  test('the back-off doubles up to half a minute', () => {
+  test('the back-off doubles up to 30 s', () => {
     expect([1, 2, 3, 6, 7, 8, 1000].map(backOffMs)).toEqual([500, 1000, 2000, 16_000, 30_000, 30_000, 30_000]);
   });
 });
 
-describe('the backlog', () => {
-  test('it is bounded; the oldest events go, with one warning when it begins and the number when it ends', async () => {
+describe('webhook backlog', () => {
+  test('a full backlog drops the oldest events, warns once and finally logs how many were dropped', async () => {
     const lines: string[] = [];
     const held: ServerResponse[] = [];
     const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
@@ -372,7 +372,7 @@ describe('the backlog', () => {
   });
 });
 
-test('messages of data channels stay below 50 and 1 MiB of the backlog: other events are neither lost nor late', async () => {
+test('data channel messages stay below 50 and 1 MiB of the backlog and do not delay other events', async () => {
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
   const held: ServerResponse[] = [];
   receiver.answer = (_received, response) => held.push(response);
@@ -387,7 +387,7 @@ test('messages of data channels stay below 50 and 1 MiB of the backlog: other ev
     data,
   });
 
-  // One of them is being sent.
+  // One of them is already being sent.
   for (let n = 0; n < 60; n += 1) bus.publish(said('r1', 'x'));
   expect(webhook.pending).toBe(51);
   bus.publish(added('r1', 'p'));
@@ -404,8 +404,8 @@ test('messages of data channels stay below 50 and 1 MiB of the backlog: other ev
   expect(await metrics.expose()).toContain('bloom_webhook_drops_total 0\n');
 });
 
-describe('the backlog of one receiver', () => {
-  test('holds 4 MiB, and as much again after an overflow', async () => {
+describe('backlog of one receiver', () => {
+  test('the backlog holds 4 MiB, and as much again after an overflow', async () => {
     let answer: () => void = () => undefined;
     const sent: Uint8Array[] = [];
     const queue = new WebhookQueue({
@@ -431,7 +431,7 @@ describe('the backlog of one receiver', () => {
   });
 });
 
-describe('the end of a room', () => {
+describe('end of a room', () => {
   test('the URL is forgotten after RoomDeleted or RoomCrashed', async () => {
     start();
     for (const [roomId, type] of [
@@ -447,7 +447,7 @@ describe('the end of a room', () => {
     expect(receiver.messages.toSorted()).toEqual(['roomCrashed', 'roomDeleted']);
   });
 
-  test('the events of the next room of that id come after it', async () => {
+  test('events of the next room with the same id come after those of the ended room', async () => {
     start();
     let finish = (): void => undefined;
     receiver.answer = (_received, response) => (finish = () => response.end());
@@ -465,7 +465,7 @@ describe('the end of a room', () => {
     await until(() => webhooks?.pending === 0);
   });
 
-  test('a pending upload keeps the URL until it has reported, also when the id is used again', async () => {
+  test('a pending upload keeps the URL until it has reported, even when the id is reused', async () => {
     start().register('r1', `${receiver.url}/old`);
     const release = webhooks?.hold('r1');
     bus.publish({ type: 'roomDeleted', roomId: 'r1' });
@@ -484,7 +484,7 @@ describe('the end of a room', () => {
     expect(webhooks?.pending).toBe(0);
   });
 
-  test('closing sends what is pending and then gives up', async () => {
+  test('closing sends pending events and then gives up', async () => {
     start().register('r1', receiver.url);
     for (let i = 0; i < 20; i += 1) bus.publish(added('r1', String(i)));
     await webhooks?.close(patience);

@@ -14,31 +14,31 @@ export interface WebhooksOptions {
   retries?: number;
   /** `JF_WEBHOOK_SECRET` */
   secret?: string | null;
-  /** Milliseconds from the start of a request to the status of the response. Default 5,000. */
+  /** Milliseconds from sending a request to receiving the status. Default 5,000. */
   timeoutMs?: number;
   /** Dates the signatures; tests replace it. */
   clock?: Pick<Clock, 'wall'>;
-  /** Waits between two attempts; tests replace it. */
+  /** Delays between attempts; tests replace it. */
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 interface Registration {
   readonly url: string;
   readonly queue: WebhookQueue;
-  /** Announced events that may follow the end of the room. */
+  /** Announced events that may still follow the end of the room. */
   holds: number;
   ended: boolean;
 }
 
 /**
- * Sends the events of each room to the URL that it was created with: one queue per room, in order, so that a slow receiver
- * delays its own room only (docs/reference/notifications.md, "Webhooks").
+ * Sends the events of each room to the URL it was created with: one ordered queue per room, so that a slow receiver
+ * delays only its own room (docs/reference/notifications.md, "Webhooks").
  */
 export class Webhooks {
   readonly #options: WebhooksOptions;
-  /** Queues of the present rooms, by room id. */
+  /** Queues of current rooms, by room id. */
   readonly #current = new Map<string, Registration>();
-  /** Queues of ended rooms whose last events are not delivered yet. */
+  /** Queues of ended rooms whose last events have not been delivered yet. */
   readonly #leaving = new Map<Registration, string>();
   readonly #abort = new AbortController();
   readonly #post: PostWebhook;
@@ -63,7 +63,8 @@ export class Webhooks {
     const replaced = this.#current.get(roomId);
     if (replaced !== undefined) this.#end(roomId, replaced);
 
-    // To the receiver, rooms of one id are one: the end of the last one must not overtake the beginning of the next.
+    // A receiver cannot tell rooms with the same id apart: the end of the old one must not arrive after the start of
+    // the new.
     const [last] = [...this.#leaving].find(([before, id]) => id === roomId && before.url === url) ?? [];
     const queue = last?.queue ?? this.#newQueue(roomId, url);
     this.#current.set(roomId, { url, queue, holds: 0, ended: false });
@@ -83,7 +84,7 @@ export class Webhooks {
     });
   }
 
-  /** Keeps the URL after the end of the room, for the report of an upload, until the returned function is called. */
+  /** Keeps the URL after the room has ended, for an upload report, until the returned function is called. */
   hold(roomId: string): () => void {
     const registration = this.#current.get(roomId);
     if (registration === undefined) return () => undefined;
@@ -99,12 +100,12 @@ export class Webhooks {
     };
   }
 
-  /** Number of events that are waiting or being sent. */
+  /** Events waiting or being sent. */
   get pending(): number {
     return [...this.#queues()].reduce((sum, queue) => sum + queue.size, 0);
   }
 
-  /** Sends pending events for `timeoutMs` at most; further events are ignored. */
+  /** Sends pending events for at most `timeoutMs`; further events are ignored. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#unsubscribe();
 
@@ -134,7 +135,7 @@ export class Webhooks {
     }
   }
 
-  /** Reports of uploads belong to the ended room, even when a new room has its id. */
+  /** Upload reports belong to the ended room, even if a new room has its id. */
   #receiverOf(notification: Notification): Registration | undefined {
     if (notification.type === 'hlsUploaded' || notification.type === 'hlsUploadCrashed') {
       for (const [registration, roomId] of this.#leaving) {

@@ -1,7 +1,7 @@
 import { fromBinary, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
 import { ProtocolError } from './protocol-error.js';
 
-/** Decodes a message after checking its size; unknown fields are dropped. */
+/** Checks the size of a message, then decodes it; unknown fields are dropped. */
 export function decodeBounded<Desc extends DescMessage>(
   schema: Desc,
   bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Events of rooms as plain values: the same go to server websockets and webhooks.
- * Metadata is any JSON value; it becomes JSON text on the wire.
+ * Room events as plain values, the same for server websockets and webhooks. Metadata is any JSON value; it becomes JSON
+ * text on the wire.
  */
 
 export type TrackType = 'audio' | 'video';
@@ -33,14 +33,14 @@ export type Notification =
   | { type: 'hlsUploadCrashed'; roomId: string }
   | DataMessage;
 
-/** A message that a client sent on a data channel whose label is in `dataEvents` of the room. */
+/** A message that a client sent on a data channel whose label is in the room's `dataEvents`. */
 export interface DataMessage {
   type: 'dataMessage';
   roomId: string;
   /** The sender. */
   peerId: string;
   label: string;
-  /** Ids of the receivers; empty when the message was for everybody. */
+  /** Ids of the receivers; empty if the message was for everybody. */
   to: string[];
   data: string | Uint8Array;
 }

@@ -6,20 +6,20 @@ import { decodePeerMessage, encodePeerMessage, MAX_PEER_MESSAGE_BYTES, ProtocolE
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
 describe('PeerMessage', () => {
-  test('an empty Authenticated is encoded with its tag', () => {
+  test('encodes an empty Authenticated with its tag', () => {
     expect(hex(encodePeerMessage({ type: 'authenticated' }))).toBe('0a00');
   });
 
-  test('has the field numbers that the published clients use', () => {
+  test('uses the field numbers of the published clients', () => {
     expect(hex(encodePeerMessage({ type: 'authRequest', token: 'ab' }))).toBe('12040a026162');
     expect(hex(encodePeerMessage({ type: 'mediaEvent', data: '{}' }))).toBe('1a040a027b7d');
   });
 
-  test('an AuthRequest without a token field has an empty token', () => {
+  test('decodes an AuthRequest without a token field as an empty token', () => {
     expect(decodePeerMessage(Uint8Array.of(0x12, 0x00))).toEqual({ type: 'authRequest', token: '' });
   });
 
-  test('skips fields that it does not know', () => {
+  test('skips unknown fields', () => {
     const known = encodePeerMessage({ type: 'authRequest', token: 't' });
     expect(decodePeerMessage(Uint8Array.of(0xa2, 0x06, 0x01, 0xff, ...known))).toEqual({
       type: 'authRequest',
@@ -27,17 +27,17 @@ describe('PeerMessage', () => {
     });
   });
 
-  test('says so when there is no content that it knows', () => {
+  test('reports a message without known content', () => {
     expect(decodePeerMessage(new Uint8Array())).toEqual({ type: 'unknown' });
     expect(decodePeerMessage(Uint8Array.of(0xa2, 0x06, 0x00))).toEqual({ type: 'unknown' });
   });
 
-  test('refuses a frame over the limit before decoding it', () => {
+  test('refuses a frame above the limit before decoding it', () => {
     const frame = new Uint8Array(MAX_PEER_MESSAGE_BYTES + 1);
     expect(() => decodePeerMessage(frame)).toThrow(expect.objectContaining({ code: 'FRAME_TOO_LARGE' }));
   });
 
-  test('text of any characters survives the round trip', () => {
+  test('text with any characters survives the round trip', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (data) => {
         expect(decodePeerMessage(encodePeerMessage({ type: 'mediaEvent', data }))).toEqual({
@@ -49,7 +49,7 @@ describe('PeerMessage', () => {
     );
   });
 
-  test('garbage gives a message or a ProtocolError and nothing else', () => {
+  test('garbage decodes to a message or throws a ProtocolError, nothing else', () => {
     const valid = encodePeerMessage({ type: 'mediaEvent', data: '{"type":"connect","data":{"metadata":null}}' });
     const damaged = fc
       .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 })

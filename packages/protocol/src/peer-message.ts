@@ -3,9 +3,9 @@ import { create, toBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { decodeBounded } from './decode.js';
 import { PeerMessageSchema } from './gen/jellyfish/peer_notifications_pb.js';
 
-/** Longest JSON text of one media event, in bytes of UTF-8. */
+/** Maximum JSON text of one media event, in UTF-8 bytes. */
 export const MAX_MEDIA_EVENT_BYTES = 1024 * 1024;
-/** Two tags and two lengths of up to 4 bytes around the longest media event. */
+/** Leaves room for two tags and two lengths of up to 4 bytes around the largest media event. */
 export const MAX_PEER_MESSAGE_BYTES = MAX_MEDIA_EVENT_BYTES + 16;
 
 export type PeerMessage =
@@ -14,7 +14,7 @@ export type PeerMessage =
   /** JSON text of one media event. */
   | { type: 'mediaEvent'; data: string };
 
-/** A decodable message with content unknown to this version. */
+/** A decodable message whose content this version does not know. */
 export interface UnknownContent {
   type: 'unknown';
 }

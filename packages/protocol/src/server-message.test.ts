@@ -47,7 +47,7 @@ const requests: [number, ServerMessage][] = [
   [12, { type: 'metricsReport', metrics: {} }],
 ];
 
-/** The number in a protobuf tag of up to two bytes. */
+/** Returns the field number in a protobuf tag of up to two bytes. */
 function fieldNumber(bytes: Uint8Array): number {
   const [first = 0, second = 0] = bytes;
   return (first < 0x80 ? first : (first & 0x7f) | (second << 7)) >> 3;
@@ -60,11 +60,11 @@ describe('ServerMessage', () => {
     expect(decodeServerMessage(bytes)).toEqual(message);
   });
 
-  test('an empty Authenticated is encoded with its tag', () => {
+  test('encodes an empty Authenticated with its tag', () => {
     expect(hex(encodeServerMessage({ type: 'authenticated' }))).toBe('3200');
   });
 
-  test('metadata travels as compact JSON text, and no metadata as the four characters null', () => {
+  test('sends metadata as compact JSON text, and missing metadata as the four characters null', () => {
     const tail = (metadata: unknown, length: number) => {
       const bytes = encodeNotification({ type: 'peerMetadataUpdated', roomId, peerId, metadata });
       // The last field of the message: tag, length, text.
@@ -77,7 +77,7 @@ describe('ServerMessage', () => {
     expect(tail('x', 3)).toBe('"x"');
   });
 
-  test('a subscription to an unknown type is told apart from a valid one', () => {
+  test('distinguishes a subscription to an unknown type from a valid one', () => {
     expect(decodeServerMessage(Uint8Array.of(0x42, 0x00))).toEqual({ type: 'subscribeRequest', eventType: null });
     expect(decodeServerMessage(Uint8Array.of(0x42, 0x02, 0x08, 0x07))).toEqual({
       type: 'subscribeRequest',
@@ -85,7 +85,7 @@ describe('ServerMessage', () => {
     });
   });
 
-  test('refuses a message over the limit before decoding it', () => {
+  test('refuses a message above the limit before decoding it', () => {
     expect(() => decodeServerMessage(new Uint8Array(9), 8)).toThrow(
       expect.objectContaining({ code: 'FRAME_TOO_LARGE' }),
     );
@@ -102,7 +102,7 @@ describe('ServerMessage', () => {
     );
   });
 
-  test('garbage gives a message or a ProtocolError and nothing else', () => {
+  test('garbage decodes to a message or throws a ProtocolError, nothing else', () => {
     const valid = [...catalogue, ...requests].map(([, message]) => encodeServerMessage(message));
     const damaged = fc
       .tuple(

@@ -12,7 +12,7 @@ import type { Notification, TrackInfo, TrackOwner } from './notification.js';
 import type { UnknownContent } from './peer-message.js';
 import { ProtocolError } from './protocol-error.js';
 
-/** Largest accepted message; peer metadata and metrics reports are the long ones. */
+/** Maximum accepted message; peer metadata and metrics reports are the large ones. */
 const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Subscriptions of the server websocket. */
@@ -22,7 +22,7 @@ export type ServerMessage =
   | Notification
   | { type: 'authenticated' }
   | { type: 'authRequest'; token: string }
-  /** `eventType` is null when the number on the wire is 0 or unknown. */
+  /** `eventType` is null if the number on the wire is 0 or unknown. */
   | { type: 'subscribeRequest'; eventType: SubscriptionType | null }
   | { type: 'subscribeResponse'; eventType: SubscriptionType | null }
   /** Any JSON value. */
@@ -39,7 +39,8 @@ export function encodeServerMessage(message: ServerMessage): Uint8Array {
 
 /**
  * Decodes one frame or webhook body.
- * @throws ProtocolError `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE` (metadata that is no JSON text, too), and nothing else.
+ * @throws ProtocolError `FRAME_TOO_LARGE`, or `FRAME_UNDECODABLE` (also for metadata that is not JSON text); nothing
+ * else.
  */
 export function decodeServerMessage(
   bytes: Uint8Array,
@@ -208,7 +209,7 @@ function fromEventType(type: EventType): SubscriptionType | null {
   return type === EventType.METRICS ? 'metrics' : null;
 }
 
-/** Compact JSON text; what JSON cannot express (`undefined`) is `null`. */
+/** Returns compact JSON text; values that JSON cannot express (`undefined`) become `null`. */
 function jsonText(value: unknown): string {
   return JSON.stringify(value) ?? 'null';
 }

@@ -4,7 +4,7 @@ type RtpErrorCode =
   /** The buffer is too small for what is to be written. */
   | 'NO_ROOM';
 
-/** A caller's mistake. Parsers never throw: they return `false`, `undefined` or `-1` on garbage. */
+/** A caller's mistake. Parsers never throw: on garbage they return `false`, `undefined` or `-1`. */
 export class RtpError extends Error {
   readonly code: RtpErrorCode;
 

@@ -9,25 +9,25 @@ function start(sequence = 70_000, timestamp = 1000) {
   return mapper;
 }
 
-/** What `map` answers: the outbound number, or null when the packet is not sent. */
+/** Returns the outbound number that `map` gives, or null if the packet is not sent. */
 function mapped(mapper: ForwardMapper, sequence: number, timestamp = 1000, nowMs = 0): number | null {
   return mapper.map(sequence, timestamp, nowMs) ? mapper.sequence : null;
 }
 
-describe('the numbers of an outbound stream', () => {
-  test('start at the given number and follow the source, gaps of loss included', () => {
+describe('outbound sequence numbers', () => {
+  test('outbound numbers start at the given number and follow the source, including gaps of loss', () => {
     const mapper = start();
     expect([70_000, 70_001, 70_004, 70_005].map((sequence) => mapped(mapper, sequence))).toEqual([500, 501, 504, 505]);
     expect(mapper.timestamp).toBe(7000);
     expect(mapper.newestSequence).toBe(505);
   });
 
-  test('are given to late packets of the current source', () => {
+  test('late packets of the current source get their own numbers', () => {
     const mapper = start();
     expect([70_000, 70_003, 70_001, 70_002].map((sequence) => mapped(mapper, sequence))).toEqual([500, 503, 501, 502]);
   });
 
-  test('continue without a gap on a switch, and packets from before it are dropped', () => {
+  test('numbers continue without a gap on a switch, and packets from before it are dropped', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapped(mapper, 70_001);
@@ -37,7 +37,7 @@ describe('the numbers of an outbound stream', () => {
     expect(mapped(mapper, 90_011, 400_000, 41)).toBe(503);
   });
 
-  test('close up behind dropped packets, for late ones too', () => {
+  test('numbers close up behind dropped packets, even for late ones', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapper.drop(70_001);
@@ -49,7 +49,7 @@ describe('the numbers of an outbound stream', () => {
     expect(mapped(mapper, 70_004)).toBeNull();
   });
 
-  test('do not move for padding that comes after its successors', () => {
+  test('numbers do not move for padding that arrives after its successors', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapped(mapper, 70_002);
@@ -57,13 +57,13 @@ describe('the numbers of an outbound stream', () => {
     expect(mapped(mapper, 70_003)).toBe(503);
   });
 
-  test('never leap so far that a receiver mistakes the roll-over counter, whatever the source sends', () => {
+  test('numbers never leap so far that a receiver misjudges the roll-over counter, whatever the source sends', () => {
     const leap = 32_767;
     const mapper = start(100_000);
     let input = 100_000;
     let before = mapped(mapper, input)!;
     for (let i = 0; i < 1_000; i += 1) {
-      // Without media, or too large to be forwarded: both are numbers of the source that nobody receives.
+      // Packets without media, or too large to be forwarded, take source numbers that nobody receives.
       mapper.drop((input += leap));
       input += i % 2 === 0 ? leap : 0;
       const next = mapped(mapper, (input += leap))!;
@@ -71,12 +71,12 @@ describe('the numbers of an outbound stream', () => {
       expect(next - before).toBeLessThan(leap / 4);
       before = next;
     }
-    // Nor do many small leaps add up while a receiver hears nothing.
+    // Many small leaps must not add up either while a receiver hears nothing.
     for (let i = 0; i < 1_000; i += 1) mapped(mapper, (input += 900));
     expect(mapper.newestSequence - before).toBeLessThan(leap / 2);
   });
 
-  test('are never used twice when packets from before a leap come late', () => {
+  test('numbers are never reused when packets from before a leap arrive late', () => {
     const mapper = start(100_000);
     for (const sequence of [100_000, 100_001, 100_004]) mapped(mapper, sequence);
     expect(mapped(mapper, 120_000)).toBe(506);
@@ -84,7 +84,7 @@ describe('the numbers of an outbound stream', () => {
     expect([120_002, 120_001].map((sequence) => mapped(mapper, sequence))).toEqual([508, 507]);
   });
 
-  test('are unique, ascending with the source and gapless where nothing was lost, whatever is dropped and reordered', () => {
+  test('numbers are unique, ascend with the source and have gaps only for loss, whatever is dropped', () => {
     const steps = fc.array(
       fc.record({ drop: fc.boolean(), delay: fc.nat(3), lost: fc.nat(9).map((dice) => dice === 0) }),
       { minLength: 1, maxLength: 400 },
@@ -113,7 +113,7 @@ describe('the numbers of an outbound stream', () => {
         const bySource = [...outputs].toSorted(([a], [b]) => a - b).map(([, output]) => output);
         expect(bySource).toEqual(bySource.toSorted((a, b) => a - b));
         expect(new Set(bySource).size).toBe(bySource.length);
-        // Holes in the output: what was lost and the padding that could not be closed up any more; nothing else.
+        // The only holes in the output are lost packets and padding that could no longer be closed up.
         const lost = plan.filter((step) => step.lost).length;
         const holes = mapper.newestSequence - 500 - bySource.length;
         expect(holes).toBeLessThanOrEqual(lost + latePadding);
@@ -123,7 +123,7 @@ describe('the numbers of an outbound stream', () => {
     );
   });
 
-  test('of a very late packet from before the remembered drops are not guessed', () => {
+  test('a very late packet from before the remembered drops gets no guessed number', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     for (let i = 1; i <= 300; i += 1) mapper.drop(70_001 + i);
@@ -132,8 +132,8 @@ describe('the numbers of an outbound stream', () => {
   });
 });
 
-describe('the timestamps of an outbound stream', () => {
-  test('continue by wall time on a switch', () => {
+describe('outbound timestamps', () => {
+  test('timestamps continue by wall time on a switch', () => {
     const mapper = start();
     mapper.map(70_000, 1000, 10_000);
     mapper.map(70_001, 4000, 10_033);
@@ -145,7 +145,7 @@ describe('the timestamps of an outbound stream', () => {
     expect(mapper.mapTimestamp(123_456)).toBe(19_000);
   });
 
-  test('move by at least 1 on a switch within the same millisecond', () => {
+  test('timestamps advance by at least 1 on a switch within the same millisecond', () => {
     const mapper = start();
     mapper.map(70_000, 1000, 10_000);
     mapper.switchTo(9, 5, 10_000);
@@ -153,7 +153,7 @@ describe('the timestamps of an outbound stream', () => {
     expect(mapper.timestamp).toBe(7001);
   });
 
-  test('count from the frame sent last, not from its last packet, and wrap', () => {
+  test('timestamps continue from the frame sent last, not from its last packet, and wrap', () => {
     const mapper = new ForwardMapper({ clockRate: 48_000, firstSequence: 1, firstTimestamp: 0xffffff00 });
     mapper.switchTo(100, 77, 0);
     mapper.map(100, 77, 1000);
@@ -163,7 +163,7 @@ describe('the timestamps of an outbound stream', () => {
     expect(mapper.timestamp).toBe((0xffffff00 + 960) % 4_294_967_296);
   });
 
-  test('are not carried on while nothing has been sent', () => {
+  test('timestamps do not advance while nothing has been sent', () => {
     const mapper = start();
     mapper.switchTo(9, 5, 60_000);
     mapper.map(9, 5, 60_000);
@@ -171,7 +171,7 @@ describe('the timestamps of an outbound stream', () => {
   });
 });
 
-test('nothing is sent before a source was chosen', () => {
+test('sends nothing before a source is chosen', () => {
   const mapper = new ForwardMapper({ clockRate: 90_000, firstSequence: 1, firstTimestamp: 1 });
   mapper.drop(4);
   expect([mapper.started, mapper.map(5, 5, 5), mapper.newestSequence]).toEqual([false, false, 0]);

@@ -1,15 +1,17 @@
 import { timestampDelta } from './unwrap.js';
 
-/** Dropped packets that are remembered, to number late ones. */
+/** Dropped packets to remember, for numbering late ones. */
 const DROP_MEMORY = 256;
-/** Numbers that may be left out: at first and at most, and how many more for each packet that is numbered. */
+/** Numbers that may be skipped: the initial and maximum allowance, and how much each numbered packet adds to it. */
 const MAX_LEFT_OUT = 4096;
 const LEFT_OUT_PER_PACKET = 4;
 
 export interface ForwardMapperOptions {
   /** RTP clock of the codec, Hz. */
   clockRate: number;
-  /** First sequence number to send, 0..65535; keep it below 32768 so that a receiver's SRTP cannot miss the first wrap. */
+  /**
+   * First sequence number to send, 0..65535. Keep it below 32768 so that a receiver's SRTP cannot miss the first wrap.
+   */
   firstSequence: number;
   /** First timestamp to send. */
   firstTimestamp: number;
@@ -21,11 +23,12 @@ export interface ForwardMapperOptions {
  * Input sequence numbers are unwrapped per source stream (`SequenceUnwrapper`). Output numbers are contiguous across
  * switches, keep the gaps of loss, and close the gaps of dropped packets. Timestamps continue in wall time on a switch.
  *
- * A gap that no loss explains is closed too. A receiver guesses the roll-over counter of SRTP from the number before: if a
- * publisher could make it leap by half a circle, no packet of this SSRC would be decrypted again, also none of another person.
+ * Gaps too wide to be loss are closed too. A receiver infers the SRTP roll-over counter from the previous number: if a
+ * publisher could make it leap by half a circle, the receiver could no longer decrypt this SSRC, whoever publishes on
+ * it.
  */
 export class ForwardMapper {
-  /** Result of `map`: unwrapped; its low 16 bits go on the wire, the rest is SRTP's roll-over counter. */
+  /** Result of `map`, unwrapped: its low 16 bits go on the wire, the rest is SRTP's roll-over counter. */
   sequence: number;
   /** Result of `map`. */
   timestamp: number;
@@ -35,7 +38,7 @@ export class ForwardMapper {
   /** output = input + offset for packets newer than every dropped one. */
   #sequenceOffset = 0;
   #timestampOffset = 0;
-  /** Input number of the first packet of the current source; lower ones are from before the switch. */
+  /** Input number of the current source's first packet; lower ones are from before the switch. */
   #sourceStart = 0;
   #newestInput = 0;
   #newestOutput: number;
@@ -54,7 +57,7 @@ export class ForwardMapper {
     this.timestamp = this.#newestTimestamp;
   }
 
-  /** Highest sequence number sent so far, unwrapped; one below the first before anything was sent. */
+  /** Highest sequence number sent so far, unwrapped; one below the first number if nothing has been sent. */
   get newestSequence(): number {
     return this.#newestOutput;
   }
@@ -65,8 +68,8 @@ export class ForwardMapper {
   }
 
   /**
-   * Starts a new source with this packet (pass it to `map` next): its number follows the last one sent, its timestamp is the
-   * last one sent plus the wall time since, at least 1.
+   * Starts a new source with this packet (pass it to `map` next). Its number follows the last one sent; its timestamp
+   * is the last one sent plus the wall time since, at least 1.
    */
   switchTo(sequence: number, timestamp: number, nowMs: number): void {
     let next = this.#newestTimestamp;
@@ -83,8 +86,8 @@ export class ForwardMapper {
   }
 
   /**
-   * Numbers one packet of the current source into `sequence` and `timestamp`. Returns false for a packet that must not be sent:
-   * it is from before the switch, too late to be numbered, or was dropped before.
+   * Numbers one packet of the current source into `sequence` and `timestamp`. Returns false for a packet that must not
+   * be sent: it is from before the switch, too late to be numbered, or already dropped.
    */
   map(sequence: number, timestamp: number, nowMs: number): boolean {
     if (!this.#started || sequence < this.#sourceStart) return false;
@@ -111,8 +114,8 @@ export class ForwardMapper {
   }
 
   /**
-   * Drops a packet of the current source (padding only, or above the wanted layer). Later packets close the gap, unless its
-   * successors were sent before.
+   * Drops a packet of the current source (padding only, or above the wanted layer). Later packets close the gap, unless
+   * the packets after it have already been sent.
    */
   drop(sequence: number): void {
     if (!this.#started || sequence <= this.#newestInput) return;
@@ -122,7 +125,7 @@ export class ForwardMapper {
     this.#dropCount += 1;
   }
 
-  /** Returns the timestamp that a packet of the current source would get; for sender reports. */
+  /** Returns the outbound timestamp for one of the current source, for sender reports. */
   mapTimestamp(timestamp: number): number {
     return (timestamp + this.#timestampOffset) >>> 0;
   }
@@ -134,14 +137,16 @@ export class ForwardMapper {
       this.#mayLeaveOut = Math.min(MAX_LEFT_OUT, this.#mayLeaveOut - leftOut + LEFT_OUT_PER_PACKET);
       return this.#sequenceOffset;
     }
-    // One number stays out, to tell the receiver of a loss. What is still to come from before the leap has no numbers.
+    // Skip one number so that the receiver sees a loss. Packets still to come from before the leap get no numbers.
     this.#sequenceOffset = this.#newestOutput + 2 - sequence;
     this.#sourceStart = sequence;
     this.#dropCount = 0;
     return this.#sequenceOffset;
   }
 
-  /** Returns the number of dropped packets after `sequence`; -1 when it was dropped itself or is older than the memory. */
+  /**
+   * Returns the number of dropped packets after `sequence`, or -1 if it was dropped itself or is older than the memory.
+   */
   #dropsAfter(sequence: number): number {
     const kept = Math.min(this.#dropCount, DROP_MEMORY);
     for (let back = 0; back < kept; back += 1) {

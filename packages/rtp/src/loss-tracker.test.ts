@@ -12,7 +12,7 @@ function due(tracker: LossTracker, nowMs: number, roundTripMs = 50): number[] {
 }
 
 describe('missing packets', () => {
-  test('are asked for after the reordering time, then once per round trip', () => {
+  test('requests a missing packet after the reordering time, then once per round trip', () => {
     const tracker = new LossTracker();
     tracker.received(10, 0);
     tracker.received(13, 0);
@@ -23,7 +23,7 @@ describe('missing packets', () => {
     expect(tracker.requested).toBe(4);
   });
 
-  test('are not asked for when they were only late', () => {
+  test('does not request packets that were only late', () => {
     const tracker = new LossTracker();
     tracker.received(10, 0);
     tracker.received(12, 0);
@@ -33,7 +33,7 @@ describe('missing packets', () => {
     expect([tracker.recovered, tracker.missing]).toEqual([1, 0]);
   });
 
-  test('are asked for at most every 20 ms however short the round trip is', () => {
+  test('requests a packet at most every 20 ms, however short the round trip', () => {
     const tracker = new LossTracker();
     tracker.received(1, 0);
     tracker.received(3, 0);
@@ -42,7 +42,7 @@ describe('missing packets', () => {
     expect(due(tracker, 25, 1)).toEqual([2]);
   });
 
-  test('are waited for after the last try, and given up when too old', () => {
+  test('waits for a packet after the last try, and gives it up once it is too old', () => {
     const tracker = new LossTracker({ maxRetries: 2, maxAgeMs: 1000 });
     tracker.received(1, 0);
     tracker.received(3, 0);
@@ -55,7 +55,7 @@ describe('missing packets', () => {
     expect([tracker.abandoned, tracker.missing]).toEqual([1, 0]);
   });
 
-  test('of a sender that leaves a gap in front of each packet cost no more than their number', () => {
+  test('gaps before every packet cost no more than the number of missing packets', () => {
     const tracker = new LossTracker({ maxMissing: 512 });
     tracker.received(0, 0);
     const effort = operations(() => {
@@ -66,7 +66,7 @@ describe('missing packets', () => {
     expect(due(tracker, 200)[0]).toBe(100_000 - 512);
   });
 
-  test('beyond the limit push out the oldest', () => {
+  test('new missing packets push out the oldest above the limit', () => {
     const tracker = new LossTracker({ maxMissing: 4 });
     tracker.received(0, 0);
     tracker.received(7, 0);
@@ -74,7 +74,7 @@ describe('missing packets', () => {
     expect(tracker.abandoned).toBe(2);
   });
 
-  test('of an outage are not asked for at all', () => {
+  test('requests nothing after an outage', () => {
     const tracker = new LossTracker();
     tracker.received(10, 0);
     tracker.received(12, 0);
@@ -87,14 +87,14 @@ describe('missing packets', () => {
     expect(due(tracker, 400)).toEqual([]);
   });
 
-  test('more than fit into one request follow in the next', () => {
+  test('requests what does not fit into one call in the next one', () => {
     const tracker = new LossTracker();
     tracker.received(0, 0);
     tracker.received(101, 0);
     expect([due(tracker, 10).length, due(tracker, 10).length, due(tracker, 10).length]).toEqual([64, 36, 0]);
   });
 
-  test('are exactly those that were not received, whatever the order', () => {
+  test('the missing packets are exactly those not received, whatever the order', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.integer({ min: 1000, max: 1060 }), { minLength: 1, maxLength: 50 }), (arrivals) => {
         const tracker = new LossTracker();

@@ -1,11 +1,13 @@
 export interface LossTrackerOptions {
-  /** Bound on missing packets; beyond it the oldest are given up. */
+  /** Limit on missing packets; beyond it the oldest are given up. */
   maxMissing?: number;
-  /** NACKs sent for one packet. A long round trip may outlast them: the packet is awaited beyond the last one. */
+  /**
+   * NACKs sent for one packet. A long round trip may outlast them, so the packet is still expected after the last one.
+   */
   maxRetries?: number;
-  /** A packet missing for longer is given up. */
+  /** A packet that has been missing for longer is given up. */
   maxAgeMs?: number;
-  /** Time to wait before the first NACK, for packets that are only reordered. */
+  /** Delay before the first NACK, for packets that are only reordered. */
   reorderMs?: number;
 }
 
@@ -13,15 +15,15 @@ export interface LossTrackerOptions {
 const MAX_GAP = 1000;
 
 /**
- * Tracks which packets of one received stream are missing and when to request them again. Pure: time comes in, unwrapped
- * sequence numbers come out. Holds at most `maxMissing` entries, oldest first.
+ * Tracks which packets of one received stream are missing and when to request them again. Pure: the caller passes the
+ * time and gets unwrapped sequence numbers. Holds at most `maxMissing` entries, oldest first.
  */
 export class LossTracker {
-  /** Packets given up; only rises. */
+  /** Packets given up; never decreases. */
   abandoned = 0;
-  /** Missing packets that arrived, by reordering or retransmission; only rises. */
+  /** Missing packets that arrived, by reordering or retransmission; never decreases. */
   recovered = 0;
-  /** Sequence numbers requested, including repeats; only rises. */
+  /** Sequence numbers requested, including repeats; never decreases. */
   requested = 0;
 
   readonly #maxRetries: number;
@@ -49,12 +51,12 @@ export class LossTracker {
     return this.#count;
   }
 
-  /** Returns whether the packet with this unwrapped number is awaited. */
+  /** Returns whether the packet with this unwrapped number is still expected. */
   isMissing(sequence: number): boolean {
     return this.#indexOf(sequence) >= 0;
   }
 
-  /** Records an arrived packet (also one restored from RTX) under its unwrapped sequence number. */
+  /** Records an arrived packet, including one restored from RTX, under its unwrapped sequence number. */
   received(sequence: number, nowMs: number): void {
     if (this.#newest < 0 || sequence === this.#newest + 1) {
       this.#newest = sequence;
@@ -75,8 +77,8 @@ export class LossTracker {
   }
 
   /**
-   * Writes the sequence numbers to request now into `out`, ascending, and returns how many. Each is requested once per round
-   * trip, but at most every 20 ms, until it arrives or `maxRetries` are used up; it is awaited until it is too old.
+   * Writes the sequence numbers to request now into `out`, ascending, and returns how many. Each is requested once per
+   * round trip, at most every 20 ms, until it arrives or `maxRetries` are used up; it is expected until it is too old.
    */
   due(nowMs: number, roundTripMs: number, out: Float64Array): number {
     if (this.#count === 0) return 0;
@@ -103,14 +105,14 @@ export class LossTracker {
     return asked;
   }
 
-  /** Forgets everything, for instance when the stream stops or a key frame made the past irrelevant. */
+  /** Forgets everything, for instance when the stream stops or a key frame makes the past irrelevant. */
   clear(): void {
     this.#count = 0;
   }
 
   /**
-   * Adds the numbers from `first` to before `end`, and gives up the oldest that do not fit. Room is made once: otherwise a
-   * sender that leaves a gap in front of each packet would have the whole table moved for each missing number.
+   * Adds the numbers from `first` to before `end`, and gives up the oldest that do not fit. Makes room once; otherwise
+   * a sender that leaves a gap before each packet would shift the whole table once per missing number.
    */
   #addAll(first: number, end: number, nowMs: number): void {
     const size = this.#sequences.length;

@@ -5,8 +5,8 @@ import { RtpPacket } from 'werift';
 import { OutboundHeader } from './outbound-header.js';
 import { RtpView } from './rtp-view.js';
 
-describe('an outbound header', () => {
-  test('is read back by werift and by our view, whatever is negotiated', () => {
+describe('outbound header', () => {
+  test('werift and our own view read the header back, whatever is negotiated', () => {
     const view = new RtpView();
     const id = fc.option(fc.integer({ min: 1, max: 14 }), { nil: undefined });
     fc.assert(
@@ -57,7 +57,7 @@ describe('an outbound header', () => {
     );
   });
 
-  test('refuses values that do not fit their fields, quoting them', () => {
+  test('refuses values that do not fit their fields, and quotes them', () => {
     const make = (options: object) => () => new OutboundHeader({ ssrc: 1, payloadType: 96, ...options });
     expect(make({ payloadType: 128 })).toThrow('payload type must be an integer from 0 to 127, got 128');
     expect(make({ extensionIds: { transportCc: 15 } })).toThrow(expect.objectContaining({ code: 'OUT_OF_RANGE' }));

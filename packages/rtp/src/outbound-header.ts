@@ -3,9 +3,9 @@ import { requireInteger, RtpError } from './errors.js';
 
 export interface OutboundHeaderOptions {
   ssrc: number;
-  /** The receiver's number for the codec. */
+  /** The receiver's payload type for the codec. */
   payloadType: number;
-  /** The receiver's header extension ids (1..14); absent = not negotiated, so never sent. */
+  /** The receiver's header extension ids (1..14). An absent id was not negotiated, so the extension is never sent. */
   extensionIds?: {
     mid?: number | undefined;
     transportCc?: number | undefined;
@@ -16,13 +16,13 @@ export interface OutboundHeaderOptions {
 }
 
 /**
- * Writes the RTP headers of one outbound stream: own SSRC, the receiver's payload type, header extensions rebuilt from
- * the receiver's ids (RFC 8285 one-byte form). Everything constant is prepared once.
+ * Writes the RTP headers of one outbound stream: its own SSRC, the receiver's payload type, header extensions rebuilt
+ * with the receiver's ids (RFC 8285 one-byte form). Constant parts are prepared once.
  */
 export class OutboundHeader {
   readonly ssrc: number;
   readonly payloadType: number;
-  /** Bound on the headers of this stream, bytes. */
+  /** Maximum header length of this stream, bytes. */
   readonly maxLength: number;
   readonly #midElement: Buffer;
   readonly #transportCcId: number;
@@ -39,7 +39,7 @@ export class OutboundHeader {
     this.maxLength = 12 + (elements > 0 ? 4 + Math.ceil(elements / 4) * 4 : 0);
   }
 
-  /** True when each packet carries a transport-wide sequence number: pass one to `write`. */
+  /** True if each packet carries a transport-wide sequence number: pass one to `write`. */
   get hasTransportSequence(): boolean {
     return this.#transportCcId > 0;
   }
@@ -58,7 +58,7 @@ export class OutboundHeader {
     audioLevel = -1,
   ): number {
     target[at + 1] = this.payloadType | (marker ? 0x80 : 0);
-    // `%` and not `&`: an unwrapped sequence may be beyond 32 bits.
+    // `%` rather than `&`: an unwrapped sequence may exceed 32 bits.
     writeU16(target, at + 2, sequence % 65536);
     writeU32(target, at + 4, timestamp);
     writeU32(target, at + 8, this.ssrc);

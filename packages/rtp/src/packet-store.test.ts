@@ -7,8 +7,8 @@ function packet(sequence: number, length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, i) => (sequence * 7 + i) & 0xff));
 }
 
-describe('the packet store', () => {
-  test('finds exactly the packets whose bytes are still there, unchanged', () => {
+describe('packet store', () => {
+  test('finds exactly the packets whose bytes are still stored, unchanged', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: -5, max: 3 }), fc.integer({ min: 1, max: 120 })), { maxLength: 200 }),
@@ -29,8 +29,8 @@ describe('the packet store', () => {
             found += 1;
             expect(store.buffer.subarray(store.start, store.end).equals(packet(sequence, length))).toBe(true);
           }
-          // The newest few always fit: 1,000 bytes less one packet of waste at the end hold 7 packets of 120 bytes. A late
-          // one may share its entry with a newer one 16 further on.
+          // The newest few always fit: 1,000 bytes, less one wasted packet at the end, hold 7 packets of 120 bytes. A
+          // late one may share its entry with a newer one that is 16 numbers ahead.
           expect(found).toBeGreaterThanOrEqual(Math.min(lengths.size, 4));
         },
       ),
@@ -38,14 +38,14 @@ describe('the packet store', () => {
     );
   });
 
-  test('does not find a packet once newer ones have been written over its bytes', () => {
+  test('does not find a packet once newer ones have overwritten its bytes', () => {
     const store = new PacketStore({ packets: 16, bytes: 1000 });
     for (let sequence = 1; sequence <= 8; sequence++) store.put(sequence, packet(sequence, 200), 0, 200, 0);
     const found = [1, 2, 3, 4, 5, 6, 7, 8].filter((sequence) => store.find(sequence, 0));
     expect(found).toEqual([4, 5, 6, 7, 8]);
   });
 
-  test('keeps a packet in one piece where the ring ends', () => {
+  test('keeps a packet in one piece at the end of the ring', () => {
     const store = new PacketStore({ packets: 16, bytes: 1000 });
     for (let sequence = 1; sequence <= 4; sequence++) store.put(sequence, packet(sequence, 300), 0, 300, 0);
     expect(store.find(4, 0)).toBe(true);
@@ -65,7 +65,7 @@ describe('the packet store', () => {
     expect([store.find(8, 0), store.find(4, 0)]).toEqual([true, false]);
   });
 
-  test('ignores what is larger than itself or empty', () => {
+  test('ignores packets that are empty or larger than the store', () => {
     const store = new PacketStore({ bytes: 100 });
     store.put(1, Buffer.alloc(101), 0, 101, 0);
     store.put(2, Buffer.alloc(0), 0, 0, 0);

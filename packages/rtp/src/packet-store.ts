@@ -1,17 +1,17 @@
 import { requireInteger } from './errors.js';
 
 export interface PacketStoreOptions {
-  /** Bound on the packets; a power of two. */
+  /** Limit on packets; a power of two. */
   packets?: number;
-  /** Bound on the bytes. */
+  /** Limit on bytes. */
   bytes?: number;
-  /** Age beyond which packets are not found. */
+  /** Age above which packets are no longer found. */
   maxAgeMs?: number;
 }
 
 /**
- * The newest plaintext packets of one publisher stream, stored once for all its subscribers, to answer NACKs. A ring of bytes
- * and a ring of entries, both allocated up front: nothing is allocated per packet.
+ * The newest plaintext packets of one publisher stream, stored once for all its subscribers, to answer NACKs. A ring of
+ * bytes and a ring of entries, both allocated up front, so that nothing is allocated per packet.
  */
 export class PacketStore {
   /** Results of `find`: the packet is `buffer[start, end)`. */
@@ -21,10 +21,10 @@ export class PacketStore {
 
   readonly #mask: number;
   readonly #maxAgeMs: number;
-  /** Unwrapped sequence number per entry, -1 = empty. */
+  /** Unwrapped sequence number per entry; -1 = empty. */
   readonly #sequences: Float64Array;
   readonly #storedAtMs: Float64Array;
-  /** Running byte position of each entry's start; position modulo the ring's size is its offset. */
+  /** Running byte position where each entry starts; modulo the ring size it is the offset. */
   readonly #positions: Float64Array;
   readonly #lengths: Uint32Array;
   #written = 0;
@@ -34,7 +34,7 @@ export class PacketStore {
     const size = 2 ** Math.ceil(Math.log2(packets));
     this.#mask = size - 1;
     this.#maxAgeMs = options.maxAgeMs ?? 2000;
-    // Not zeroed: pages of a quiet stream are never touched.
+    // Not zeroed, so that pages of a quiet stream are never touched.
     this.buffer = Buffer.allocUnsafeSlow(requireInteger('bytes', options.bytes ?? 512 * 1024, 1, 1 << 30));
     this.#sequences = new Float64Array(size).fill(-1);
     this.#storedAtMs = new Float64Array(size);
@@ -48,7 +48,7 @@ export class PacketStore {
     const capacity = this.buffer.length;
     if (length <= 0 || length > capacity) return;
     const entry = sequence & this.#mask;
-    // A very late packet must not push out a newer one that shares its entry.
+    // A very late packet must not evict a newer one that shares its entry.
     if (this.#sequences[entry]! > sequence) return;
     let position = this.#written;
     const room = capacity - (position % capacity);
@@ -61,13 +61,13 @@ export class PacketStore {
     this.#lengths[entry] = length;
   }
 
-  /** Returns whether the packet is stored; it is `buffer[start, end)` until the next `put` then. */
+  /** Returns whether the packet is stored. If so, it is `buffer[start, end)` until the next `put`. */
   find(sequence: number, nowMs: number): boolean {
     const entry = sequence & this.#mask;
     if (this.#sequences[entry] !== sequence) return false;
     if (nowMs - this.#storedAtMs[entry]! > this.#maxAgeMs) return false;
     const position = this.#positions[entry]!;
-    // Its bytes have been overwritten once the ring has wrapped.
+    // The bytes are overwritten once the ring has wrapped past them.
     if (this.#written - position > this.buffer.length) return false;
     this.start = position % this.buffer.length;
     this.end = this.start + this.#lengths[entry]!;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type OrderedPacket, ReorderBuffer } from './reorder-buffer.js';
 
-describe('the reorder buffer', () => {
+describe('reorder buffer', () => {
   const collect = () => {
     const seen: (number | string)[] = [];
     return {
@@ -30,7 +30,7 @@ describe('the reorder buffer', () => {
     expect(buffer.size).toBe(0);
   });
 
-  test('gives a missing packet up after the delay, and ignores it when it comes after all', () => {
+  test('gives up a missing packet after the delay, and ignores it if it arrives later', () => {
     const buffer = new ReorderBuffer({ maxDelayMs: 100 });
     const { seen, out } = collect();
     buffer.push(packet(1), 0);
@@ -43,7 +43,7 @@ describe('the reorder buffer', () => {
     expect(seen).toEqual([1, 'gap 2', 4]);
   });
 
-  test('never holds more than it may', () => {
+  test('never holds more than its limit', () => {
     const buffer = new ReorderBuffer({ maxDelayMs: 1e9, maxPackets: 16 });
     const { out } = collect();
     for (let i = 0; i < 1000; i += 1) {

@@ -11,15 +11,15 @@ export interface OrderedPacket {
 }
 
 export interface ReorderBufferOptions {
-  /** Wait for a missing packet, ms. */
+  /** Time to wait for a missing packet, ms. */
   maxDelayMs?: number;
-  /** Bound on held packets; beyond it the oldest gap is given up at once. */
+  /** Limit on held packets; beyond it the oldest gap is given up immediately. */
   maxPackets?: number;
 }
 
 /**
- * Orders the packets of one stream, for consumers of whole frames. A missing packet holds later ones back until it arrives or
- * `maxDelayMs` have passed; then the gap is reported and the rest follows.
+ * Orders the packets of one stream for consumers of whole frames. A missing packet holds back later ones until it
+ * arrives or `maxDelayMs` has passed; then the gap is reported and the rest follows.
  */
 export class ReorderBuffer {
   readonly #maxDelayMs: number;
@@ -38,22 +38,22 @@ export class ReorderBuffer {
     return this.#waiting.size;
   }
 
-  /** Bytes held back, `PART_BYTES` for each packet included. */
+  /** Bytes held back, including `PART_BYTES` for each packet. */
   get heldBytes(): number {
     return this.#bytes + this.#waiting.size * PART_BYTES;
   }
 
   push(packet: OrderedPacket, nowMs: number): void {
     if (this.#next < 0) this.#next = packet.sequence;
-    // Given up before, or a duplicate.
+    // Already given up, or a duplicate.
     if (packet.sequence < this.#next || this.#waiting.has(packet.sequence)) return;
     this.#waiting.set(packet.sequence, { packet, atMs: nowMs });
     this.#bytes += packet.payload.length;
   }
 
   /**
-   * Delivers all that is due: `packet` for each in order, `gap` with the number of packets given up before the next. Call it
-   * after `push` and from a timer, so that the last packets before a pause are delivered too.
+   * Delivers everything that is due: `packet` for each in order, `gap` with the number of packets given up before the
+   * next. Call it after `push` and from a timer, so that the last packets before a pause are delivered too.
    */
   drain(nowMs: number, out: { packet(packet: OrderedPacket): void; gap(missing: number): void }): void {
     while (this.#waiting.size > 0) {

@@ -6,7 +6,7 @@ import { RtpView, rtpHeaderLength } from './rtp-view.js';
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-/** A packet of the independent implementation, with what it was made from. */
+/** Packets from werift, the independent implementation, with the values they were made from. */
 const packets = fc
   .record({
     marker: fc.boolean(),
@@ -42,7 +42,7 @@ const packets = fc
     return { made, bytes };
   });
 
-describe('a view on an RTP packet', () => {
+describe('RTP packet view', () => {
   test('reads what werift wrote, at any offset', () => {
     const view = new RtpView();
     fc.assert(
@@ -66,14 +66,14 @@ describe('a view on an RTP packet', () => {
     );
   });
 
-  test('never throws on garbage, and what it accepts lies inside', () => {
+  test('never throws on garbage, and stays within what it accepts', () => {
     let runs = 0;
     const view = new RtpView();
     const likely = fc
       .tuple(fc.uint8Array({ minLength: 12, maxLength: 80 }), fc.constantFrom(0x80, 0x90, 0x91, 0xb0, 0xbf, 0xa0))
       .map(([bytes, first]) => {
         bytes[0] = first;
-        // Mostly a real extension profile and a length that may fit.
+        // Usually a real extension profile and a length that may fit.
         const profile = bytes[1]! % 2 === 0 ? [0xbe, 0xde] : [0x10, 0x00];
         if (bytes.length >= 16) bytes.set([...profile, 0, bytes[15]! % 12], 12);
         if (bytes[2]! % 4 > 0) bytes[bytes.length - 1] = bytes.at(-1)! % 24;
@@ -109,7 +109,7 @@ describe('a view on an RTP packet', () => {
     expect(accepted).toBeGreaterThan(runs / 12);
   });
 
-  test('refuses a header cut short, another version, and impossible padding', () => {
+  test('refuses a truncated header, another version, and impossible padding', () => {
     const view = new RtpView();
     expect(view.parse(hex('80600001 00000000 000000'))).toBe(false);
     expect(view.parse(hex('40600001 00000000 00000001 aa'))).toBe(false);
@@ -121,14 +121,14 @@ describe('a view on an RTP packet', () => {
     expect(view.parse(hex('80600001 00000000 00000001'), 0, 13)).toBe(false);
   });
 
-  test('knows padding-only packets', () => {
+  test('recognises padding-only packets', () => {
     const view = new RtpView();
     expect(view.parse(hex('a0600001 00000000 00000001 00000004'))).toBe(true);
     expect([view.isPaddingOnly, view.payloadLength, view.paddingLength]).toEqual([true, 0, 4]);
   });
 
-  test('reads the extensions WebRTC uses', () => {
-    // mid "0" as 4, transport sequence 0x1234 as 3, audio level 0x85 as 1, rid "h" as 10; padding byte between.
+  test('reads the extensions that WebRTC uses', () => {
+    // mid "0" as 4, transport sequence 0x1234 as 3, audio level 0x85 as 1, rid "h" as 10; a padding byte between.
     const packet = hex('90600001 00000000 00000001 bede0003 4030 00 311234 1085 a068 0000 ff');
     const view = new RtpView();
     expect(view.parse(packet)).toBe(true);

@@ -5,8 +5,8 @@ const ONE_BYTE_PROFILE = 0xbede;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Returns the length of the RTP header (fixed part, CSRCs, extension block) of `buffer[start, end)`, or -1 when the bytes are no
- * RTP header. Reads nothing that SRTP encrypts, so it works before decryption. RFC 3550 section 5.1.
+ * Returns the length of the RTP header (fixed part, CSRCs, extension block) of `buffer[start, end)`, or -1 if the bytes
+ * are not an RTP header. Reads nothing that SRTP encrypts, so it works before decryption. RFC 3550 section 5.1.
  */
 export function rtpHeaderLength(buffer: Buffer, start: number, end: number): number {
   if (end - start < FIXED_HEADER || end > buffer.length) return -1;
@@ -21,8 +21,8 @@ export function rtpHeaderLength(buffer: Buffer, start: number, end: number): num
 }
 
 /**
- * A reusable view of one plaintext RTP packet: `parse` fills it, nothing is copied. Offsets are absolute in `buffer`. One view
- * suffices for a worker; it is valid until the next `parse`.
+ * A reusable view of one plaintext RTP packet: `parse` fills it, nothing is copied. Offsets are absolute in `buffer`.
+ * One view suffices for a worker; it is valid until the next `parse`.
  */
 export class RtpView {
   buffer: Buffer = EMPTY;
@@ -39,12 +39,12 @@ export class RtpView {
   payloadStart = 0;
   /** One past the last payload byte; padding is not payload. */
   payloadEnd = 0;
-  /** Bytes of padding, its length byte included; 0 = none. */
+  /** Padding bytes, including the length byte; 0 = none. */
   paddingLength = 0;
   /** First byte of the extension elements; meaningful while `extensionsEnd` is greater. */
   extensionsStart = 0;
   extensionsEnd = 0;
-  /** 0xBEDE, 0x1000..0x100F, something private, or 0 for no extension block. */
+  /** 0xBEDE, 0x1000..0x100F, a private profile, or 0 without an extension block. */
   extensionProfile = 0;
   /** Offset of the element that `findExtension` found last. */
   foundStart = 0;
@@ -54,12 +54,15 @@ export class RtpView {
     return this.payloadEnd - this.payloadStart;
   }
 
-  /** True for a packet of padding only, sent to probe or to keep a path alive; it carries no media. */
+  /** True for a padding-only packet, sent to probe or to keep a path alive; it carries no media. */
   get isPaddingOnly(): boolean {
     return this.payloadEnd === this.payloadStart;
   }
 
-  /** Returns false when `buffer[start, end)` is no RTP packet; the view is unusable until the next successful parse then. */
+  /**
+   * Returns false if `buffer[start, end)` is not an RTP packet; the view is then unusable until the next successful
+   * parse.
+   */
   parse(buffer: Buffer, start = 0, end = buffer.length): boolean {
     const headerLength = rtpHeaderLength(buffer, start, end);
     if (headerLength < 0) return false;
@@ -68,7 +71,7 @@ export class RtpView {
 
     let padding = 0;
     if ((first & 0x20) !== 0) {
-      // Even a packet of padding only holds its length.
+      // Even a padding-only packet holds its length byte.
       if (payloadStart >= end) return false;
       padding = buffer[end - 1]!;
       if (padding === 0 || payloadStart + padding > end) return false;
@@ -102,8 +105,8 @@ export class RtpView {
   }
 
   /**
-   * Searches the header extension element with this id in the one-byte or two-byte form (RFC 8285 sections 4.2 and 4.3). When
-   * it returns true, the data are `buffer[foundStart, foundStart + foundLength)`.
+   * Searches for the header extension element with this id in the one-byte or two-byte form (RFC 8285 sections 4.2 and
+   * 4.3). If it returns true, the data is `buffer[foundStart, foundStart + foundLength)`.
    */
   findExtension(id: number): boolean {
     if (this.extensionProfile === ONE_BYTE_PROFILE) return this.#findOneByte(id);
@@ -156,7 +159,10 @@ export class RtpView {
     return false;
   }
 
-  /** Returns the text of an element (mid, rid, repaired rid; RFC 8852), or undefined. Allocates: for first packets only. */
+  /**
+   * Returns the text of an element (mid, rid, repaired rid; RFC 8852), or undefined. Allocates, so use it for first
+   * packets only.
+   */
   textExtension(id: number | undefined): string | undefined {
     if (id === undefined || !this.findExtension(id) || this.foundLength === 0) return undefined;
     return this.buffer.toString('latin1', this.foundStart, this.foundStart + this.foundLength);
@@ -168,7 +174,7 @@ export class RtpView {
     return readU16(this.buffer, this.foundStart);
   }
 
-  /** Returns the audio level byte of RFC 6464: voice flag in bit 7, level 0..127 in -dBov below; -1 when absent. */
+  /** Returns the audio level byte of RFC 6464: voice flag in bit 7, level 0..127 in -dBov below it; -1 if absent. */
   audioLevel(id: number | undefined): number {
     if (id === undefined || !this.findExtension(id) || this.foundLength < 1) return -1;
     return this.buffer[this.foundStart]!;

@@ -5,10 +5,10 @@ import { RtpPacket, unwrapRtx, wrapRtx } from 'werift';
 import { RtpView } from './rtp-view.js';
 import { RTX_PREFIX, restoreRtx, writeRtxPrefix } from './rtx.js';
 
-describe('a retransmission, RFC 4588', () => {
+describe('retransmissions, RFC 4588', () => {
   const original = Buffer.from('90e01234 00001000 00000aaa bede0001 40300000 0102030405'.replaceAll(' ', ''), 'hex');
 
-  test('wrapped by werift is restored in place', () => {
+  test('restores a packet wrapped by werift in place', () => {
     const rtx = wrapRtx(RtpPacket.deSerialize(original), 97, 77, 0xbbb).serialize();
     const view = new RtpView();
     expect(view.parse(rtx)).toBe(true);
@@ -18,7 +18,7 @@ describe('a retransmission, RFC 4588', () => {
     expect(view.textExtension(4)).toBe('0');
   });
 
-  test('whose prefix we write is unwrapped by werift', () => {
+  test('werift unwraps a packet with our prefix', () => {
     const header = Buffer.from('80610007 00001000 00000bbb'.replaceAll(' ', ''), 'hex');
     const packet = Buffer.concat([header, Buffer.alloc(RTX_PREFIX), Buffer.from('media')]);
     expect(writeRtxPrefix(packet, 12, 3 * 65_536 + 0x1234)).toBe(2);
@@ -30,7 +30,7 @@ describe('a retransmission, RFC 4588', () => {
     ]);
   });
 
-  test('without an original is no packet of the stream', () => {
+  test('a retransmission without an original is not a packet of the stream', () => {
     const view = new RtpView();
     for (const payload of ['', '01', '00000004']) {
       const isPadding = payload.length > 2;
@@ -45,7 +45,7 @@ describe('a retransmission, RFC 4588', () => {
     }
   });
 
-  test('is restored or refused whatever it holds', () => {
+  test('a retransmission is restored or refused, whatever it holds', () => {
     let runs = 0;
     const view = new RtpView();
     let restored = 0;

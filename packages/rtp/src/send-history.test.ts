@@ -3,8 +3,8 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { SendHistory } from './send-history.js';
 
-describe('the send history', () => {
-  test('gives back everything that was recorded, by 16-bit number', () => {
+describe('send history', () => {
+  test('returns everything that was recorded, by 16-bit number', () => {
     const entry = fc.record({
       source: fc.nat(255),
       sourceSequence: fc.nat(2 ** 40),
@@ -29,7 +29,7 @@ describe('the send history', () => {
     );
   });
 
-  test('knows nothing before the first packet, of numbers not sent, and of the distant past', () => {
+  test('finds nothing before the first packet, under unsent numbers, or in the distant past', () => {
     const history = new SendHistory(16);
     expect(history.find(0)).toBe(false);
     for (let sequence = 100; sequence < 140; sequence += 1) history.record(sequence, 0, 0, 0, 0);

@@ -1,9 +1,9 @@
 import { sequenceDelta } from './unwrap.js';
 
 /**
- * Packets sent on one outbound stream by their numbers, so that a NACK finds the packet in the publisher's store and it can be
- * sent again exactly as before. A ring of typed arrays, which takes 33 bytes for each packet from the first one on: most streams of
- * a large room carry nothing.
+ * Packets sent on one outbound stream by sequence number, so that a NACK finds the packet in the publisher's store and
+ * it can be resent exactly as before. A ring of typed arrays that takes 33 bytes per packet, allocated with the first
+ * packet because most streams of a large room carry nothing.
  */
 export class SendHistory {
   /** Results of `find`. */
@@ -11,7 +11,7 @@ export class SendHistory {
   source = 0;
   sourceSequence = 0;
   timestamp = 0;
-  /** The numbers of the payload, as `record` took them. */
+  /** The payload numbers passed to `record`. */
   numbers = 0;
 
   readonly #size: number;
@@ -38,8 +38,8 @@ export class SendHistory {
   }
 
   /**
-   * Records a sent packet. `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the stream it
-   * came from, `sourceSequence` the unwrapped number there, `numbers` the word of its `PayloadNumbering`.
+   * Records a sent packet. `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the
+   * stream it came from. `sourceSequence`: the unwrapped number there. `numbers`: the word of its `PayloadNumbering`.
    */
   record(sequence: number, source: number, sourceSequence: number, timestamp: number, numbers: number): void {
     if (this.#newest < 0) this.#allocate();
@@ -53,7 +53,7 @@ export class SendHistory {
     this.#resentAtMs[at] = -Infinity;
   }
 
-  /** Finds the packet sent under this 16-bit number; returns false when it is unknown or too old. */
+  /** Finds the packet sent under this 16-bit number; returns false if it is unknown or too old. */
   find(sequence16: number): boolean {
     if (this.#newest < 0) return false;
     const sequence = this.#newest + sequenceDelta(this.#newest % 65536, sequence16);
@@ -68,8 +68,8 @@ export class SendHistory {
   }
 
   /**
-   * Returns whether the packet last found may be sent again, and marks it as sent: not within one round trip of its last
-   * retransmission, because the receiver repeats its NACK before that one can have arrived.
+   * Returns whether the packet found last may be resent, and marks it as resent. False within one round trip of its
+   * last retransmission, because the receiver repeats its NACK before that one can have arrived.
    */
   mayResend(nowMs: number, roundTripMs: number): boolean {
     const at = this.sequence % this.#size;

@@ -15,7 +15,7 @@ export function timestampDelta(from: number, to: number): number {
 export class SequenceUnwrapper {
   #newest = -1;
 
-  /** Unwrapped newest sequence number, -1 before the first. */
+  /** Newest sequence number, unwrapped; -1 before the first. */
   get newest(): number {
     return this.#newest;
   }
@@ -26,7 +26,7 @@ export class SequenceUnwrapper {
     return unwrapped;
   }
 
-  /** Unwraps like `unwrap`, but without following. */
+  /** Unwraps like `unwrap`, but does not follow. */
   peek(sequence: number): number {
     if (this.#newest < 0) return sequence + 65536;
     const unwrapped = this.#newest + sequenceDelta(this.#newest % 65536, sequence);
@@ -35,7 +35,7 @@ export class SequenceUnwrapper {
   }
 }
 
-/** Like SequenceUnwrapper, for 32-bit RTP timestamps; the first keeps its value plus 2^32. */
+/** Like SequenceUnwrapper, but for 32-bit RTP timestamps; the first keeps its value plus 2^32. */
 export class TimestampUnwrapper {
   #newest = -1;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { VoiceActivity } from './voice-activity.js';
 
-/** Feeds packets of 20 ms of one level; returns the changes as [time, status]. */
+/** Feeds 20 ms packets of one level; returns the changes as [time, status]. */
 function feed(machine: VoiceActivity, levels: [level: number, durationMs: number][]): [number, string][] {
   const changes: [number, string][] = [];
   let now = 0;
@@ -14,7 +14,7 @@ function feed(machine: VoiceActivity, levels: [level: number, durationMs: number
 }
 
 describe('voice activity', () => {
-  test('begins after 100 ms of voice and ends 600 ms after the last', () => {
+  test('speech starts after 100 ms of voice and ends 600 ms after the last', () => {
     expect(
       feed(new VoiceActivity(), [
         [127, 1000],
@@ -27,7 +27,7 @@ describe('voice activity', () => {
     ]);
   });
 
-  test('does not begin for a click, nor for many with pauses', () => {
+  test('speech does not start for a click, nor for many with pauses', () => {
     const clicks = Array.from(
       { length: 20 },
       () =>
@@ -39,7 +39,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), clicks)).toEqual([]);
   });
 
-  test('does not end in the pauses between words', () => {
+  test('speech does not end in the pauses between words', () => {
     const words = Array.from(
       { length: 10 },
       () =>
@@ -51,7 +51,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), words).length).toBe(1);
   });
 
-  test('does not flap at a level between the two thresholds', () => {
+  test('the status does not flap at a level between the two thresholds', () => {
     expect(feed(new VoiceActivity(), [[55, 3000]])).toEqual([]);
     expect(
       feed(new VoiceActivity(), [
@@ -66,7 +66,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), [[0x80 | 20, 200]]).length).toBe(1);
   });
 
-  test('falls silent when packets stop coming', () => {
+  test('speech ends when packets stop arriving', () => {
     const machine = new VoiceActivity();
     feed(machine, [[20, 200]]);
     expect(machine.tick(700)).toBe(false);
@@ -74,7 +74,7 @@ describe('voice activity', () => {
     expect([machine.status, machine.tick(2000)]).toEqual(['silence', false]);
   });
 
-  test('does not count a gap between packets as voice', () => {
+  test('a gap between packets does not count as voice', () => {
     const machine = new VoiceActivity();
     expect([machine.level(20, 0), machine.level(20, 10_000)]).toEqual([false, false]);
   });

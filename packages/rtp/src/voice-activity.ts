@@ -3,17 +3,17 @@ export type VoiceStatus = 'speech' | 'silence';
 export interface VoiceActivityOptions {
   /** Levels up to this (in -dBov: 0 loudest, 127 silent) count as voice. */
   speechLevel?: number;
-  /** Speech ends only when levels stay above this: between the two the status does not change. */
+  /** Speech ends only if levels stay above this; between the two thresholds the status does not change. */
   silenceLevel?: number;
-  /** Voice needed before speech begins, ms; a cough or a key stroke is shorter. */
+  /** Voice needed before speech starts, ms; a cough or a keystroke is shorter. */
   attackMs?: number;
   /** Silence needed before speech ends, ms; pauses between words are shorter. */
   releaseMs?: number;
 }
 
 /**
- * Detects speech from the audio levels of RFC 6464. A pure state machine with hysteresis in level and in time: voice fills a
- * reservoir and silence empties it; speech begins when it is full and ends after `releaseMs` without voice.
+ * Detects speech from the audio levels of RFC 6464. A pure state machine with hysteresis in level and in time: voice
+ * fills a reservoir and silence empties it; speech starts when it is full and ends after `releaseMs` without voice.
  */
 export class VoiceActivity {
   readonly #speechLevel: number;
@@ -37,12 +37,12 @@ export class VoiceActivity {
   }
 
   /**
-   * Takes one packet's level byte (`RtpView.audioLevel`); returns true when the status has changed. Only the level counts: not
-   * every sender computes the voice flag in bit 7.
+   * Takes one packet's level byte (`RtpView.audioLevel`); returns true if the status has changed. Only the level
+   * counts, because not every sender computes the voice flag in bit 7.
    */
   level(levelByte: number, nowMs: number): boolean {
     const level = levelByte & 0x7f;
-    // One packet stands for the time since the last, but a gap in the stream is no evidence.
+    // One packet stands for the time since the previous one, but a gap in the stream is no evidence.
     const spanMs = this.#lastAtMs < 0 ? 20 : Math.min(60, Math.max(0, nowMs - this.#lastAtMs));
     this.#lastAtMs = nowMs;
     if (this.#status === 'speech') {
@@ -56,7 +56,7 @@ export class VoiceActivity {
     return true;
   }
 
-  /** Ends the speech of a stream that sends no packets any more. Call it regularly; returns true on a change. */
+  /** Ends the speech of a stream that has stopped sending packets. Call it regularly; returns true on a change. */
   tick(nowMs: number): boolean {
     if (this.#status === 'silence' || nowMs - this.#lastVoiceAtMs < this.#releaseMs) return false;
     this.#status = 'silence';

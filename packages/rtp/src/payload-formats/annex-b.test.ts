@@ -4,14 +4,14 @@ import fc from 'fast-check';
 import { splitAnnexB, toAnnexB } from '../index.js';
 import { MAX_UNITS } from './annex-b.js';
 
-test('start codes of three and four bytes part the units, zeros around them belong to none', () => {
+test('start codes of three and four bytes separate the units, and zeros around them belong to none', () => {
   const stream = Buffer.from([9, 9, 0, 0, 1, 0x67, 5, 0, 0, 0, 1, 0x68, 0, 0, 0, 0, 1, 0, 0, 1, 0x65, 7]);
   expect(splitAnnexB(stream)).toEqual([Buffer.from([0x67, 5]), Buffer.from([0x68]), Buffer.from([0x65, 7])]);
   expect(splitAnnexB(Buffer.from([1, 2, 3]))).toEqual([]);
 });
 
-test('what was joined comes apart the same', () => {
-  // An encoder escapes what looks like a start code, so no unit holds two zeros in a row or ends in one.
+test('splitting restores the joined units', () => {
+  // Encoders escape anything that looks like a start code, so no unit holds two consecutive zeros or ends in one.
   const nal = fc
     .uint8Array({ minLength: 1, maxLength: 40, min: 1 } as object)
     .map((bytes) => Buffer.from(bytes.map((b) => b || 1)));
@@ -23,7 +23,7 @@ test('what was joined comes apart the same', () => {
   );
 });
 
-test('a stream that is full of start codes is taken apart into no more units than a picture has', () => {
+test('a stream full of start codes splits into no more units than a picture has', () => {
   const stream = Buffer.alloc(100_000);
   for (let at = 0; at < stream.length; at += 4) stream.set([0, 0, 1, 0x61], at);
   const nals = splitAnnexB(stream);
@@ -34,7 +34,7 @@ test('a stream that is full of start codes is taken apart into no more units tha
   expect(splitAnnexB(stream)).toHaveLength(1);
 });
 
-test('garbage is taken apart without an error', () => {
+test('garbage splits without an error', () => {
   const bytes = fc.array(fc.constantFrom(0, 0, 0, 1, 0x65), { maxLength: 60 });
   fc.assert(
     fc.property(bytes, (list) => {

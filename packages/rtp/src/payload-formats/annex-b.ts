@@ -1,9 +1,9 @@
-/** Start codes of one stream: no picture has more, but one that is full of them would become millions of objects. */
+/** Start codes per stream. No picture has more, but one full of start codes would become millions of objects. */
 export const MAX_UNITS = 4_096;
 
 /**
- * Returns the NAL units of an Annex B byte stream without their start codes, in order, as views (ITU-T H.264 annex B). Empty
- * ones and bytes before the first start code are left out; what follows `MAX_UNITS` stays in the last one.
+ * Returns the NAL units of an Annex B byte stream without their start codes, in order, as views (ITU-T H.264 annex B).
+ * Empty units and bytes before the first start code are left out; bytes after `MAX_UNITS` units stay in the last one.
  */
 export function splitAnnexB(stream: Buffer): Buffer[] {
   const nals: Buffer[] = [];
@@ -12,7 +12,7 @@ export function splitAnnexB(stream: Buffer): Buffer[] {
     const from = start + 3;
     const next = units < MAX_UNITS ? findStartCode(stream, from) : -1;
     let end = next < 0 ? stream.length : next;
-    // The zero byte of a four-byte start code and trailing zeros belong to no NAL unit: one ends in a stop bit.
+    // A unit ends in a stop bit, so trailing zeros and the zero byte of a four-byte start code belong to no unit.
     while (end > from && stream[end - 1] === 0) end -= 1;
     if (end > from) nals.push(stream.subarray(from, end));
     start = next;
@@ -32,7 +32,7 @@ export function toAnnexB(nals: readonly Buffer[]): Buffer {
   return out;
 }
 
-/** Returns the offset of the next three-byte start code, -1 when there is none. */
+/** Returns the offset of the next three-byte start code, or -1 if there is none. */
 export function findStartCode(stream: Buffer, from: number): number {
   return stream.indexOf(START_CODE, from);
 }

@@ -17,15 +17,15 @@ function entryPoint(payload: string | Uint8Array): EntryPoint {
   return reader.entryPoint;
 }
 
-describe('an H.264 packet', () => {
+describe('H.264 packet', () => {
   test.each(['67 42e01f', '78 0002 67aa 0002 68bb', '7c 87 00'])(
-    '%s has a parameter set, so one can begin',
+    '%s has a parameter set, so it is an entry point',
     (payload) => {
       expect(entryPoint(payload)).toBe(EntryPoint.yes);
     },
   );
 
-  test.each(['65 88', '78 0001 09 0002 65bb', '7c 85 00'])('%s is an entry point if it is the first', (payload) => {
+  test.each(['65 88', '78 0001 09 0002 65bb', '7c 85 00'])('%s is an entry point if it comes first', (payload) => {
     expect(entryPoint(payload)).toBe(EntryPoint.ifFirst);
   });
 
@@ -41,11 +41,11 @@ describe('an H.264 packet', () => {
     '7c 81 00',
     '7c',
     '',
-  ])('%s is no entry point', (payload) => {
+  ])('%s is not an entry point', (payload) => {
     expect(entryPoint(payload)).toBe(EntryPoint.no);
   });
 
-  test('of garbage is read without a throw', () => {
+  test('reads garbage without throwing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom(0x78, 0x7c, 0x65, 0xff), (bytes, first) => {
         if (bytes.length > 0) bytes[0] = first;
@@ -56,7 +56,7 @@ describe('an H.264 packet', () => {
   });
 });
 
-/** The first bit after the header is set: a slice with it begins its picture. */
+/** The first bit after the header is set, so a slice with it starts its picture. */
 const nal = (type: number, size: number, fill = 0x80 | type): Buffer =>
   Buffer.concat([Buffer.from([0x60 | type]), Buffer.alloc(size - 1, fill)]);
 const sps = nal(NalType.sps, 12);
@@ -72,10 +72,10 @@ function packets(nals: readonly Buffer[], timestamp: number, first: number): Ord
   }));
 }
 
-describe('an H.264 assembler', () => {
+describe('H.264 assembler', () => {
   const typesOf = (frame: AssembledFrame | undefined) => splitAnnexB(frame?.data ?? Buffer.alloc(0)).map(nalType);
 
-  test('what was packetised comes back as the same NAL units, whatever their sizes', () => {
+  test('reassembles packetised NAL units unchanged, whatever their sizes', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 2, max: 700 }), { minLength: 1, maxLength: 12 }),
@@ -97,7 +97,7 @@ describe('an H.264 assembler', () => {
     );
   });
 
-  test('begins with a key picture and its parameter sets', () => {
+  test('starts with a key picture and its parameter sets', () => {
     const assembler = H264.createAssembler();
     const run = (list: OrderedPacket[]) => list.flatMap((p) => assembler.push(p)).at(-1);
     expect(run(packets([nal(NalType.slice, 50)], 1, 0))).toBeUndefined();
@@ -109,7 +109,7 @@ describe('an H.264 assembler', () => {
     expect(run(packets([nal(NalType.slice, 50)], 5, 9))).toMatchObject({ key: false, timestamp: 5 });
   });
 
-  test('a slice that starts with 0x41 is no key picture, and parameter sets beside an IDR in one packet are', () => {
+  test('a slice that starts with 0x41 is no key picture, but parameter sets with an IDR in one packet are', () => {
     const assembler = H264.createAssembler();
     const start = packets([sps, pps, nal(NalType.idr, 20)], 1, 0);
     expect(start).toHaveLength(1);
@@ -118,7 +118,7 @@ describe('an H.264 assembler', () => {
     expect(assembler.push({ sequence: 1, timestamp: 2, marker: true, payload: slice })[0]?.key).toBe(false);
   });
 
-  test('after a loss nothing comes out before the next key picture', () => {
+  test('returns nothing after a loss until the next key picture', () => {
     const assembler = H264.createAssembler();
     for (const p of packets([sps, pps, nal(NalType.idr, 300)], 1, 0)) assembler.push(p);
     const broken = packets([nal(NalType.slice, 300)], 2, 10);
@@ -131,7 +131,7 @@ describe('an H.264 assembler', () => {
     expect(healed.at(-1)?.key).toBe(true);
   });
 
-  test('a key picture whose first slices are lost is no key picture', () => {
+  test('does not accept a key picture whose first slices are lost', () => {
     const assembler = H264.createAssembler();
     const slices = [nal(NalType.idr, 60), nal(NalType.idr, 60, 0x40), nal(NalType.idr, 60, 0x20)];
     const complete = (timestamp: number, nals: readonly Buffer[]) =>
@@ -143,14 +143,14 @@ describe('an H.264 assembler', () => {
     expect(typesOf(complete(3, slices).at(-1))).toHaveLength(5);
   });
 
-  test('the end of a fragmented NAL unit without its start breaks the picture instead of inventing one', () => {
+  test('the end of a fragmented NAL unit without its start breaks the picture instead of creating a unit', () => {
     const assembler = H264.createAssembler();
     for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
     const parts = packets([nal(NalType.idr, 300)], 2, 5);
     expect(assembler.push(parts.at(-1) as OrderedPacket)).toEqual([]);
   });
 
-  test('keeps nothing of what follows of a picture that lost a packet', () => {
+  test('keeps nothing of a picture after it has lost a packet', () => {
     const assembler = H264.createAssembler();
     for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
     const parts = packets([nal(NalType.slice, 300), nal(NalType.slice, 60)], 2, 10);
@@ -161,7 +161,7 @@ describe('an H.264 assembler', () => {
     expect(assembler.heldBytes).toBe(0);
   });
 
-  test('a packet that ends two pictures, the one before without a marker, gives both', () => {
+  test('returns both pictures when one packet ends them, the earlier one without a marker', () => {
     const assembler = H264.createAssembler();
     for (const p of packets([sps, pps, nal(NalType.idr, 20)], 1, 0)) assembler.push(p);
     const [unmarked, marked] = [2, 3].flatMap((timestamp) => packets([nal(NalType.slice, 20)], timestamp, timestamp));
@@ -169,7 +169,7 @@ describe('an H.264 assembler', () => {
     expect(assembler.push(marked!).map(({ timestamp }) => timestamp)).toEqual([2, 3]);
   });
 
-  test('garbage never throws', () => {
+  test('garbage never makes the H.264 assembler throw', () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -188,7 +188,7 @@ describe('an H.264 assembler', () => {
   });
 });
 
-test('an access unit is taken apart without its delimiter', () => {
+test('an access unit is packetised without its delimiter', () => {
   const { payloads } = H264.packetise(toAnnexB([nal(NalType.aud, 2), sps, pps, nal(NalType.slice, 20)]));
   expect(payloads.map((payload) => nalType(payload))).toEqual([NalType.stapA]);
 });

@@ -15,23 +15,23 @@ import {
 
 export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
 
-/** Bounds on one picture: a larger one is an attack. */
+/** Limits on one picture: a larger one is an attack. */
 const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
 const MAX_NALS = 4096;
 
 export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 
-/** Whether `first_mb_in_slice` of this slice is 0, which a single set bit stands for (ITU-T H.264, 7.3.3 and 9.1). */
+/** Returns whether `first_mb_in_slice` of this slice is 0, encoded as a single set bit (ITU-T H.264, 7.3.3 and 9.1). */
 const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0;
 
-/** Layers above the base come as streams of their own here; RFC 6190 is not supported. */
+/** Layers above the base arrive as separate streams here; RFC 6190 is not supported. */
 class H264Reader implements PayloadReader {
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
   readonly headerLength = 0;
   entryPoint: EntryPoint = EntryPoint.no;
 
-  /** Without its parameter sets a slice begins nothing, and they may be in a packet before it. */
+  /** A slice starts nothing without its parameter sets, which may be in a packet before it. */
   read(view: RtpView): boolean {
     const unit = keyFrameUnit(view);
     this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
@@ -44,8 +44,8 @@ class H264Reader implements PayloadReader {
 }
 
 /**
- * Returns the type of the first IDR slice or sequence parameter set in the packet, alone, inside a STAP-A, or as the first
- * fragment of an FU-A; 0 without one. RFC 6184 sections 5.6 to 5.8.
+ * Returns the type of the first IDR slice or sequence parameter set in the packet, alone, inside a STAP-A, or as the
+ * first fragment of an FU-A; 0 if there is none. RFC 6184 sections 5.6 to 5.8.
  */
 function keyFrameUnit(view: RtpView): number {
   const { buffer, payloadStart, payloadEnd } = view;
@@ -72,7 +72,9 @@ function keyFrameUnit(view: RtpView): number {
   return 0;
 }
 
-/** After a loss it returns nothing before the next key picture: a decoder shows grey for pictures whose reference is missing. */
+/**
+ * After a loss it returns nothing until the next key picture: decoders show grey for pictures with a missing reference.
+ */
 class H264Assembler implements FrameAssembler {
   #nals: Buffer[] = [];
   #bytes = 0;
@@ -141,7 +143,7 @@ class H264Assembler implements FrameAssembler {
     if (starts) {
       this.#fragments = [Buffer.from([((payload[0] as number) & 0xe0) | (header & 0x1f)])];
     } else if (this.#fragments.length === 0) {
-      // The start is missing: the rest is no NAL unit.
+      // The start is missing, so the rest is not a NAL unit.
       this.#broken = true;
       return;
     }
@@ -161,7 +163,7 @@ class H264Assembler implements FrameAssembler {
     const type = nalType(nal);
     if (type === NalType.sps) this.#sps = Buffer.from(nal);
     if (type === NalType.pps) this.#pps = Buffer.from(nal);
-    // The rest of a broken picture is of no use.
+    // The rest of a broken picture is useless.
     if (this.#broken) return;
     this.#bytes += nal.length;
     if (this.#bytes > MAX_ACCESS_UNIT_BYTES || this.#nals.length >= MAX_NALS) {
@@ -183,9 +185,9 @@ class H264Assembler implements FrameAssembler {
     }
     const types = nals.map(nalType);
     const key = types.includes(NalType.idr);
-    // Parameter sets alone are no picture; they stay remembered.
+    // Parameter sets alone are not a picture; remember them for the next one.
     if (!key && !types.includes(NalType.slice)) return undefined;
-    // After a loss, a key picture without its first slices looks whole.
+    // After a loss, a key picture without its first slices looks complete.
     if (this.#waitsForKey && !nals.some((nal) => nalType(nal) === NalType.idr && beginsPicture(nal))) return undefined;
     if (key) {
       if (this.#sps === undefined || this.#pps === undefined) return undefined;
@@ -197,7 +199,9 @@ class H264Assembler implements FrameAssembler {
   }
 }
 
-/** Returns the RTP payloads of one access unit in order; the last one gets the marker. `maxBytes` bounds each payload. */
+/**
+ * Returns the RTP payloads of one access unit in order; the last one gets the marker. `maxBytes` limits each payload.
+ */
 export function packetiseH264(nals: readonly Buffer[], maxBytes = MAX_PAYLOAD): Buffer[] {
   const payloads: Buffer[] = [];
   let small: Buffer[] = [];

@@ -13,12 +13,12 @@ const FRAME_SAMPLES = [
   480, 960, 120, 240, 480, 960, 120, 240, 480, 960,
 ];
 
-/** Bound on a packet: 120 ms (RFC 6716 section 3.2.5). */
+/** Maximum packet duration: 120 ms (RFC 6716 section 3.2.5). */
 const MAX_SAMPLES = 5760;
 
 /**
- * Returns the length of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1); undefined when the packet
- * is malformed.
+ * Returns the duration of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1), or undefined
+ * if the packet is malformed.
  */
 export function opusSamples(packet: Buffer): number | undefined {
   const toc = packet[0];
@@ -35,7 +35,7 @@ export function opusSamples(packet: Buffer): number | undefined {
   return samples > MAX_SAMPLES ? undefined : samples;
 }
 
-/** A payload is one Opus packet (RFC 7587 section 4.2), and a receiver begins with any of them. */
+/** Each payload is one Opus packet (RFC 7587 section 4.2), and a receiver can start with any of them. */
 class OpusReader implements PayloadReader {
   readonly entryPoint = EntryPoint.yes;
   readonly temporalLayer = 0;

@@ -1,41 +1,46 @@
 import type { OrderedPacket } from '../reorder-buffer.js';
 import type { RtpView } from '../rtp-view.js';
 
-/** Whether a receiver that has no picture yet can begin with a packet. */
+/** Whether a receiver that has no picture yet can start with a packet. */
 export const EntryPoint = {
   no: 0,
-  /** Only if the packet is the first of its picture, which its payload does not say. */
+  /** Only if the packet is the first of its picture, which its payload does not tell. */
   ifFirst: 1,
   yes: 2,
 } as const;
 export type EntryPoint = (typeof EntryPoint)[keyof typeof EntryPoint];
 
 /**
- * The payload of the packet read last. There is one reader per stream, so that nothing is allocated per packet; its fields are
- * valid until the next `read`.
+ * The payload of the packet read last. There is one reader per stream, so that nothing is allocated per packet; its
+ * fields are valid until the next `read`.
  */
 export interface PayloadReader {
   readonly entryPoint: EntryPoint;
-  /** Layers of a scalable stream: a receiver of one needs all below it. 0 is the base, and what has no layers. */
+  /**
+   * Layer of a scalable stream: a receiver of one layer needs all below it. 0 is the base, and a stream without layers.
+   */
   readonly temporalLayer: number;
   readonly spatialLayer: number;
   /** Bytes at the start of the payload that `write` replaces. */
   readonly headerLength: number;
-  /** Reads the packet: its payload, or an extension of its header. Returns false when it is malformed. Never throws. */
+  /** Reads the packet: its payload, or one of its header extensions. Returns false if it is malformed. Never throws. */
   read(view: RtpView): boolean;
-  /** Writes the payload header with the numbers that a `PayloadNumbering` gave. Returns its length: two bytes more at most. */
+  /**
+   * Writes the payload header with the numbers from a `PayloadNumbering`. Returns its length, at most two bytes more
+   * than the source's.
+   */
   write(target: Buffer, at: number, numbers: number): number;
 }
 
-/** Continues the numbers in the payloads of one outbound stream when its source switches. */
+/** Keeps the numbers in one outbound stream's payloads continuous when its source switches. */
 export interface PayloadNumbering {
-  /** Starts a new source with the packet in `reader`: pass it to `map` next. `reader` is one of the same format. */
+  /** Starts a new source with the packet in `reader`, which must have the same format: pass it to `map` next. */
   switchTo(reader: PayloadReader): void;
-  /** Returns the numbers of the packet for this receiver: 32 bits that only the format understands. */
+  /** Returns the packet's numbers for this receiver: 32 bits that only the format understands. */
   map(reader: PayloadReader): number;
 }
 
-/** One frame as its encoder made it: an Opus packet, a picture, a key picture with its parameter sets. */
+/** One frame as its encoder produced it: an Opus packet, a picture, a key picture with its parameter sets. */
 export interface AssembledFrame {
   /** Unwrapped RTP timestamp. */
   timestamp: number;
@@ -43,35 +48,35 @@ export interface AssembledFrame {
   data: Buffer;
 }
 
-/** Puts the frames of one stream together. After a loss it returns nothing before the next key frame. */
+/** Reassembles the frames of one stream. After a loss it returns nothing until the next key frame. */
 export interface FrameAssembler {
   /** True while frames are dropped until the next key frame: ask the sender for one. */
   readonly needsKeyFrame: boolean;
-  /** Bytes of the incomplete frame, `PART_BYTES` for each of its parts included. */
+  /** Bytes of the incomplete frame, including `PART_BYTES` for each of its parts. */
   readonly heldBytes: number;
-  /** Returns the frames that this packet completes, two at most. Malformed payloads break their frame only. */
+  /** Returns the frames that this packet completes, at most two. A malformed payload breaks only its own frame. */
   push(packet: OrderedPacket): readonly AssembledFrame[];
   /** Reports that packets are missing before the next one. */
   gap(): void;
 }
 
-/** One frame taken apart: the payloads of its packets in order. */
+/** One frame split into the payloads of its packets, in order. */
 export interface PacketisedFrame {
   key: boolean;
   payloads: readonly Buffer[];
 }
 
-/** All that the media plane knows of a codec. */
+/** Everything the media plane knows about a codec. */
 export interface PayloadFormat {
   readonly clockRate: number;
-  /** True if pictures may be sent in another order than they are shown (B-frames). */
+  /** True if pictures may be sent in a different order than they are shown (B-frames). */
   readonly reordersPictures: boolean;
   createReader(): PayloadReader;
-  /** Returns undefined when all receivers get the payload as it came. */
+  /** Returns undefined if all receivers get the payload unchanged. */
   createNumbering(): PayloadNumbering | undefined;
   createAssembler(): FrameAssembler;
   packetise(frame: Buffer): PacketisedFrame;
 }
 
-/** Bound on the payload of a packet that we make, bytes. */
+/** Maximum payload of a packet that we create, bytes. */
 export const MAX_PAYLOAD = 1180;

@@ -5,7 +5,7 @@ import { Vp8RtpPayload } from 'werift';
 import { type AssembledFrame, EntryPoint } from './payload-format.js';
 import { VP8, Vp8Numbering, Vp8Reader } from './vp8.js';
 
-/** Bound on a written descriptor, bytes. */
+/** Maximum length of a written descriptor, bytes. */
 const DESCRIPTOR_MAX = 6;
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
@@ -17,7 +17,7 @@ function parse(text: string): Vp8Reader {
   return descriptor;
 }
 
-/** A descriptor with everything: 15-bit picture id, TL0PICIDX, TID 1 and KEYIDX. */
+/** Returns a descriptor with all fields: 15-bit picture id, TL0PICIDX, TID 1 and KEYIDX. */
 function full(pictureId: number, tl0: number, keyIdx: number): Vp8Reader {
   const bytes = Buffer.from([0x90, 0xf0, 0x80 | (pictureId >>> 8), pictureId & 0xff, tl0, 0x40 | keyIdx, 0]);
   const descriptor = new Vp8Reader();
@@ -25,9 +25,9 @@ function full(pictureId: number, tl0: number, keyIdx: number): Vp8Reader {
   return descriptor;
 }
 
-describe('the VP8 payload descriptor', () => {
-  test('is read as in the examples of RFC 7741 section 4.5', () => {
-    // 4.5.1: first partition of a key frame, picture id 17 in 15 bits; 4.5.2 without any extension; 4.5.4: picture id 4711.
+describe('VP8 payload descriptor', () => {
+  test('reads the examples of RFC 7741 section 4.5', () => {
+    // 4.5.1: first partition of a key frame, picture id 17 in 15 bits; 4.5.2: no extension; 4.5.4: picture id 4711.
     const key = parse('90 80 8011 00');
     expect([key.headerLength, key.pictureId, key.pictureIdBits, key.entryPoint]).toEqual([4, 17, 15, EntryPoint.yes]);
     const inter = parse('10 01');
@@ -43,14 +43,14 @@ describe('the VP8 payload descriptor', () => {
     ]);
   });
 
-  test('is an entry point only in the first packet of the first partition', () => {
+  test('only the first packet of the first partition is an entry point', () => {
     expect(parse('10 00').entryPoint).toBe(EntryPoint.yes);
     expect(parse('00 00').entryPoint).toBe(EntryPoint.no);
     expect(parse('11 00').entryPoint).toBe(EntryPoint.no);
     expect(parse('10').entryPoint).toBe(EntryPoint.no);
   });
 
-  test('agrees with werift on whatever is complete, and is never read beyond the packet', () => {
+  test('agrees with werift on complete descriptors, and never reads beyond the packet', () => {
     let runs = 0;
     const ours = new Vp8Reader();
     const target = Buffer.alloc(20);
@@ -73,7 +73,7 @@ describe('the VP8 payload descriptor', () => {
         ]);
         if (ours.headerLength === bytes.length) return;
 
-        // It insists on a complete payload header behind the descriptor.
+        // werift requires a complete payload header after the descriptor.
         const theirs = Vp8RtpPayload.deSerialize(Buffer.concat([bytes, Buffer.alloc(12)]));
         expect(ours.pictureId).toBe(theirs.pictureId ?? -1);
         expect((ours.first & 0x10) >>> 4).toBe(theirs.sBit);
@@ -84,7 +84,7 @@ describe('the VP8 payload descriptor', () => {
   });
 });
 
-/** The numbers that a receiver sees: picture id, TL0PICIDX and KEYIDX, -1 without one. */
+/** Returns the numbers that a receiver sees: picture id, TL0PICIDX and KEYIDX, each -1 if absent. */
 function written(reader: Vp8Reader, numbers: number): number[] {
   const target = Buffer.alloc(DESCRIPTOR_MAX);
   const again = new Vp8Reader();
@@ -99,7 +99,7 @@ describe('mapped VP8 numbers', () => {
   });
   const send = (reader: Vp8Reader): number[] => written(reader, numbering.map(reader));
 
-  test('continue at +1 on a switch and keep gaps', () => {
+  test('VP8 numbers continue at +1 on a switch and keep gaps', () => {
     const results: number[][] = [];
     numbering.switchTo(full(100, 10, 3));
     results.push(send(full(100, 10, 3)), send(full(100, 10, 3)), send(full(102, 11, 3)));
@@ -114,7 +114,7 @@ describe('mapped VP8 numbers', () => {
     ]);
   });
 
-  test('wrap at 15, 8 and 5 bits, and a late packet does not turn the clock back', () => {
+  test('VP8 numbers wrap at 15, 8 and 5 bits, and a late packet does not move them back', () => {
     numbering.switchTo(full(32_767, 255, 31));
     send(full(32_767, 255, 31));
     expect(send(full(0, 0, 0))).toEqual([0, 0, 0]);
@@ -123,7 +123,7 @@ describe('mapped VP8 numbers', () => {
     expect(send(full(5, 5, 5))).toEqual([1, 1, 1]);
   });
 
-  test('of a 7-bit source go on in 15 bits beyond its wrap', () => {
+  test('numbers of a 7-bit source continue in 15 bits past its wrap', () => {
     const outputs: number[][] = [];
     for (let i = 0; i < 400; i += 1) {
       const reader = parse(`90 80 ${((100 + i) % 128).toString(16).padStart(2, '0')} 01`);
@@ -133,7 +133,7 @@ describe('mapped VP8 numbers', () => {
     expect(outputs).toEqual(outputs.map((_, i) => [100 + i, -1, -1]));
   });
 
-  test('stay away where the source has none, and come back after such a source', () => {
+  test('VP8 numbers are absent where the source has none, and return with the next source that has them', () => {
     numbering.switchTo(full(7, 8, 9));
     send(full(7, 8, 9));
     const bare = parse('10 01');
@@ -143,7 +143,7 @@ describe('mapped VP8 numbers', () => {
     expect(send(full(1000, 100, 1))).toEqual([8, 9, 10]);
   });
 
-  test('are written over those of the source, the layer id kept', () => {
+  test('VP8 numbers replace those of the source, while the layer id stays', () => {
     numbering.switchTo(full(0x1233, 0x55, 0x1e));
     numbering.map(full(0x1233, 0x55, 0x1e));
     const reader = full(1, 2, 3);
@@ -154,7 +154,7 @@ describe('mapped VP8 numbers', () => {
     expect(reader.temporalLayer).toBe(1);
   });
 
-  test('give the same header again from the word that was kept', () => {
+  test('the stored word gives the same header again', () => {
     fc.assert(
       fc.property(fc.nat(0x7fff), fc.nat(255), fc.nat(31), (pictureId, tl0, keyIdx) => {
         const reader = full(pictureId, tl0, keyIdx);
@@ -166,7 +166,7 @@ describe('mapped VP8 numbers', () => {
   });
 });
 
-describe('a VP8 assembler', () => {
+describe('VP8 assembler', () => {
   const part = (timestamp: number, options: { start?: boolean; key?: boolean; marker?: boolean }, data: string) => ({
     sequence: 0,
     timestamp,
@@ -196,7 +196,7 @@ describe('a VP8 assembler', () => {
     expect(vp8.needsKeyFrame).toBe(true);
   });
 
-  test('gives both frames that one packet ends, the one before without a marker', () => {
+  test('returns both frames when one packet ends them, the earlier one without a marker', () => {
     const vp8 = VP8.createAssembler();
     expect(vp8.push(part(1, { start: true, key: true }, 'ab'))).toEqual([]);
     const frames = vp8.push(part(2, { start: true, marker: true }, 'cd'));
@@ -207,7 +207,7 @@ describe('a VP8 assembler', () => {
   });
 });
 
-test('a picture of VP8 in tiny parts without an end is dropped, and the next key frame is one', () => {
+test('drops a VP8 picture in endless tiny parts, and accepts the next key frame', () => {
   const vp8 = VP8.createAssembler();
   const part = (payload: number[], timestamp: number, marker: boolean) =>
     vp8.push({ sequence: 0, timestamp, marker, payload: Buffer.from(payload) });
@@ -220,7 +220,7 @@ test('a picture of VP8 in tiny parts without an end is dropped, and the next key
   expect(part([0x10, 0], 3, true)).toMatchObject([{ key: true }]);
 });
 
-test('garbage never makes a VP8 assembler throw', () => {
+test('garbage never makes the VP8 assembler throw', () => {
   const packet = fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.boolean(), fc.nat(3), fc.boolean());
   fc.assert(
     fc.property(fc.array(packet), (input) => {
@@ -234,7 +234,7 @@ test('garbage never makes a VP8 assembler throw', () => {
   );
 });
 
-test('a VP8 frame that is taken apart comes back as it was, whatever its size', () => {
+test('reassembles a packetised VP8 frame unchanged, whatever its size', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5_000 }), (size) => {
       const frame = Buffer.alloc(size, 0x10);

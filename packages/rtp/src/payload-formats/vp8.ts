@@ -14,7 +14,7 @@ import {
   type PayloadReader,
 } from './payload-format.js';
 
-/** Bounds on one picture: a larger one is an attack, as is one in parts of some bytes, whose objects outweigh them. */
+/** Limits on one picture. A larger one is an attack, as is one in tiny parts, whose objects outweigh their bytes. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 const MAX_PARTS = 16_384;
 
@@ -23,15 +23,15 @@ export class Vp8Reader implements PayloadReader {
   readonly spatialLayer = 0;
   /** Bytes of the descriptor. */
   headerLength = 0;
-  /** The first byte (X, N, S, PID) and the extension byte (I, L, T, K); the latter 0 when absent. */
+  /** The first byte (X, N, S, PID) and the extension byte (I, L, T, K), which is 0 if absent. */
   first = 0;
   extension = 0;
-  /** Picture id, -1 when absent; `pictureIdBits` is 7 or 15. */
+  /** Picture id, -1 if absent; `pictureIdBits` is 7 or 15. */
   pictureId = -1;
   pictureIdBits = 0;
-  /** TL0PICIDX, -1 when absent. */
+  /** TL0PICIDX, -1 if absent. */
   tl0PicIdx = -1;
-  /** The byte TID | Y | KEYIDX, -1 when absent. */
+  /** The byte TID | Y | KEYIDX, -1 if absent. */
   layerByte = -1;
   hasKeyIdx = false;
   hasTid = false;
@@ -50,7 +50,7 @@ export class Vp8Reader implements PayloadReader {
     return this.parse(view.buffer, view.payloadStart, view.payloadEnd);
   }
 
-  /** Returns false when `buffer[start, end)` holds no complete descriptor. */
+  /** Returns false if `buffer[start, end)` holds no complete descriptor. */
   parse(buffer: Buffer, start: number, end: number): boolean {
     if (start < 0 || start >= end || end > buffer.length) return false;
     let at = start;
@@ -104,7 +104,9 @@ export class Vp8Reader implements PayloadReader {
     return true;
   }
 
-  /** Writes the descriptor, six bytes at most. A number that the source has and `numbers` lacks stays as it was read. */
+  /**
+   * Writes the descriptor, at most six bytes. A number that the source has and `numbers` lacks stays as it was read.
+   */
   write(target: Buffer, at: number, numbers: number): number {
     target[at] = this.first;
     if ((this.first & 0x80) === 0) return 1;
@@ -129,14 +131,14 @@ export class Vp8Reader implements PayloadReader {
   }
 }
 
-/** The numbers of a packet in one word: three flags, picture id in 15 bits, TL0PICIDX in 8, KEYIDX in 5. */
+/** The numbers of a packet in one word: three flags, 15 bits of picture id, 8 of TL0PICIDX, 5 of KEYIDX. */
 const HAS_PICTURE_ID = 1;
 const HAS_TL0 = 2;
 const HAS_KEY_IDX = 4;
 
 /**
- * Continues picture id, TL0PICIDX and KEYIDX of one outbound stream at +1 whenever its source switches, and keeps the gaps of
- * loss. The picture id is always sent with 15 bits.
+ * Continues picture id, TL0PICIDX and KEYIDX of one outbound stream at +1 whenever its source switches, and keeps the
+ * gaps of loss. The picture id is always sent with 15 bits.
  */
 export class Vp8Numbering implements PayloadNumbering {
   #newestPictureId = -1;
@@ -145,7 +147,7 @@ export class Vp8Numbering implements PayloadNumbering {
   #pictureIdOffset = 0;
   #tl0Offset = 0;
   #keyIdxOffset = 0;
-  /** 7-bit sources: the newest input continued to 15 bits. */
+  /** For 7-bit sources: the newest input, extended to 15 bits. */
   #widened = -1;
 
   switchTo(reader: Vp8Reader): void {
@@ -265,7 +267,9 @@ class Vp8Assembler implements FrameAssembler {
   }
 }
 
-/** Takes a frame apart; its packets have the descriptor of one byte, which tells only the first of them from the others. */
+/**
+ * Splits a frame into packets with a one-byte descriptor, which only distinguishes the first packet from the others.
+ */
 function packetise(frame: Buffer): PacketisedFrame {
   const payloads: Buffer[] = [];
   for (let at = 0; at < frame.length; at += MAX_PAYLOAD - 1) {

@@ -7,7 +7,7 @@ import { RtcpWriter } from './writer.js';
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-/** Everything a consumer may ask of the current packet. */
+/** Reads everything a consumer may ask of the current packet. */
 function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
   const block = emptyReportBlock();
   for (let i = 0; reader.readReportBlock(i, block); i += 1) expect(i).toBeLessThan(31);
@@ -23,8 +23,8 @@ function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
 }
 
 describe('walking a compound', () => {
-  test('never throws on garbage, always ends, and stays inside', () => {
-    // By day too: the count at the end is too near to its bound for a tenth of them.
+  test('the walk never throws on garbage, always ends, and stays within the datagram', () => {
+    // At least 12,000 runs by day too: the final count is too close to its bound for a tenth of them.
     const runs = Math.max(12_000, fuzzRuns(12_000));
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
@@ -51,7 +51,7 @@ describe('walking a compound', () => {
           readAll(reader, feedback);
         }
         expect(packets).toBeLessThanOrEqual(end / 4);
-        // After the end nothing is left to read.
+        // Nothing is left to read after the end.
         if (reader.damaged) readAll(reader, feedback);
         walked += packets;
         inputs += 1;
@@ -61,7 +61,7 @@ describe('walking a compound', () => {
     expect(walked).toBeGreaterThan((5 * inputs) / 12);
   });
 
-  test('keeps what came before a damaged packet', () => {
+  test('keeps the packets before a damaged one', () => {
     const good = new RtcpWriter().pli(1, 2).bytes();
     for (const bad of ['80', '80c90002 00000001', '40c90000', 'a0c90001 00000000', 'a0c90001 00000009']) {
       const reader = new RtcpReader();
@@ -75,7 +75,7 @@ describe('walking a compound', () => {
     }
   });
 
-  test('takes padding off the last packet', () => {
+  test('removes padding from the last packet', () => {
     const reader = new RtcpReader();
     reader.open(hex('a1c90003 00000001 00000000 00000004'));
     expect(reader.next()).toBe(true);
@@ -83,7 +83,7 @@ describe('walking a compound', () => {
     expect(reader.readReportBlock(0, emptyReportBlock())).toBe(false);
   });
 
-  test('reads reduced-size feedback on its own, RFC 5506', () => {
+  test('reads reduced-size feedback by itself, RFC 5506', () => {
     const reader = new RtcpReader();
     reader.open(hex('81cd0003 00000001 00000002 000a0005'));
     const lost: number[] = [];
@@ -92,7 +92,7 @@ describe('walking a compound', () => {
     expect(lost).toEqual([10, 11, 13]);
   });
 
-  test('looks only at the range it is given', () => {
+  test('reads only the range it is given', () => {
     const reader = new RtcpReader();
     const bytes = new RtcpWriter().pli(1, 2).bytes();
     reader.open(Buffer.concat([hex('ffff'), bytes, hex('ffff')]), 2, 2 + bytes.length);

@@ -15,13 +15,13 @@ export interface ReportBlock {
   ssrc: number;
   /** Eighths of a byte: 256 = everything lost since the last report. */
   fractionLost: number;
-  /** Signed: duplicates make it fall. */
+  /** Signed, because duplicates make it fall. */
   cumulativeLost: number;
   /** Roll-over count in the upper 16 bits. */
   highestSequence: number;
   /** RTP timestamp units. */
   jitter: number;
-  /** Middle 32 bits of the NTP time of the last sender report; 0 = none. */
+  /** Middle 32 bits of the last sender report's NTP time; 0 = none. */
   lastSenderReport: number;
   /** 1/65536 s. */
   delaySinceLastSenderReport: number;
@@ -59,8 +59,8 @@ export function emptySenderInfo(): SenderInfo {
  *     reader.open(buffer, start, end);
  *     while (reader.next()) switch (reader.type) { ... }
  *
- * A damaged packet ends the walk and sets `damaged`; the packets before it stay valid. The `read...` methods refer to the
- * current packet and return false or -1 when it is of another kind or too short.
+ * A damaged packet ends the walk and sets `damaged`; the packets before it stay valid. The `read...` methods refer to
+ * the current packet and return false or -1 if it is of another kind or too short.
  */
 export class RtcpReader {
   buffer: Buffer = EMPTY;
@@ -70,7 +70,7 @@ export class RtcpReader {
   type = 0;
   /** Report count, source count or feedback message type, depending on `type`. */
   count = 0;
-  /** True when the datagram did not end where its last packet said. */
+  /** True if the datagram did not end where its last packet said. */
   damaged = false;
   #at = 0;
   #limit = 0;
@@ -118,7 +118,7 @@ export class RtcpReader {
     return false;
   }
 
-  /** SSRC of the packet's sender, -1 when the packet is too short to have one. */
+  /** SSRC of the packet's sender, or -1 if the packet is too short to have one. */
   get senderSsrc(): number {
     return this.end - this.start >= 8 ? readU32(this.buffer, this.start + 4) : -1;
   }
@@ -161,7 +161,7 @@ export class RtcpReader {
     return true;
   }
 
-  /** Reads the report block `index` (from 0) of an SR or RR; returns false when there is none. */
+  /** Reads the report block `index` (from 0) of an SR or RR; returns false if there is none. */
   readReportBlock(index: number, out: ReportBlock): boolean {
     const first = this.type === RtcpType.SR ? 28 : this.type === RtcpType.RR ? 8 : -1;
     if (first < 0 || index >= this.count) return false;
@@ -193,7 +193,7 @@ export class RtcpReader {
     }
   }
 
-  /** Calls back for each entry of a FIR (RFC 5104 section 4.3.1): the SSRC asked for a key frame and the command number. */
+  /** Calls back for each entry of a FIR (RFC 5104 section 4.3.1) with the requested SSRC and the command number. */
   forEachFir(visit: (ssrc: number, commandSequence: number) => void): void {
     if (!this.isFir) return;
     for (let at = this.start + 12; at + 8 <= this.end; at += 8) {

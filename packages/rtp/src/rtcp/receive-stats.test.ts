@@ -14,15 +14,15 @@ function report(stats: ReceiveStatistics, nowMs = 0) {
 }
 
 describe('receive statistics', () => {
-  test('say nothing before the first packet', () => {
+  test('reports nothing before the first packet', () => {
     const stats = new ReceiveStatistics(90_000);
     expect([stats.report(1, 0, emptyReportBlock()), stats.lost]).toEqual([false, 0]);
   });
 
-  test('count losses per interval and in all, RFC 3550 A.3', () => {
+  test('counts losses per interval and in total, RFC 3550 A.3', () => {
     const stats = new ReceiveStatistics(90_000);
     for (let i = 0; i < 100; i += 1) if (i % 4 !== 3) stats.received(BASE + 65_500 + i, 0, 10, 0);
-    // The last one is missing too, but that is not known yet.
+    // The last packet is missing too, but that is not known yet.
     expect(report(stats)).toMatchObject({ ssrc: 7, fractionLost: Math.floor((24 * 256) / 99), cumulativeLost: 24 });
     for (let i = 100; i < 200; i += 1) stats.received(BASE + 65_500 + i, 0, 10, 0);
     expect(report(stats)).toMatchObject({ fractionLost: Math.floor(256 / 101), cumulativeLost: 25 });
@@ -30,14 +30,14 @@ describe('receive statistics', () => {
     expect([stats.packets, stats.bytes, stats.lost]).toEqual([175, 1750, 25]);
   });
 
-  test('carry the roll-over count above the sequence number', () => {
+  test('reports the roll-over count above the sequence number', () => {
     const stats = new ReceiveStatistics(90_000);
     stats.received(BASE + 65_535, 0, 1, 0);
     stats.received(BASE + 65_537, 0, 1, 0);
     expect(report(stats).highestSequence).toBe(0x1_0001);
   });
 
-  test('repaired and duplicated packets lower the loss, down to none in the interval', () => {
+  test('repaired and duplicated packets lower the loss, but not below zero in an interval', () => {
     const stats = new ReceiveStatistics(90_000);
     stats.received(BASE, 0, 10, 0);
     stats.received(BASE + 2, 0, 10, 0);
@@ -46,7 +46,7 @@ describe('receive statistics', () => {
     expect(report(stats)).toMatchObject({ fractionLost: 0, cumulativeLost: -1 });
   });
 
-  test('smooth the jitter as RFC 3550 A.8 does, in timestamp units', () => {
+  test('smooths the jitter as RFC 3550 A.8 does, in timestamp units', () => {
     const stats = new ReceiveStatistics(8000);
     // 20 ms packets, every second one 10 ms late: a difference of 80 units each time.
     let expected = 0;
@@ -63,7 +63,7 @@ describe('receive statistics', () => {
     expect(stats.jitterMs).toBeCloseTo(expected / 8, 6);
   });
 
-  test('quote the last sender report and the time since', () => {
+  test('quotes the last sender report and the time since', () => {
     const stats = new ReceiveStatistics(90_000);
     stats.received(BASE, 0, 1, 0);
     expect(report(stats, 100)).toMatchObject({ lastSenderReport: 0, delaySinceLastSenderReport: 0 });
@@ -72,14 +72,14 @@ describe('receive statistics', () => {
   });
 });
 
-describe('the sender clock', () => {
-  test('turns Unix time into NTP', () => {
+describe('sender clock', () => {
+  test('converts Unix time to NTP', () => {
     expect(toNtp(0)).toEqual({ seconds: 2_208_988_800, fraction: 0 });
     expect(toNtp(1500)).toEqual({ seconds: 2_208_988_801, fraction: 2 ** 31 });
     expect(ntpMiddle(0xaaaa1234, 0x5678bbbb)).toBe(0x12345678);
   });
 
-  test('carries the publisher’s times on by what has passed since its report', () => {
+  test('advances the publisher’s times by the time since its report', () => {
     const clock = new SenderClock(48_000);
     const info = { ...emptySenderInfo(), ntpSeconds: 100, ntpFraction: 2 ** 31, rtpTimestamp: 4_294_967_000 };
     const out = emptySenderInfo();
@@ -89,7 +89,7 @@ describe('the sender clock', () => {
     expect([out.ntpSeconds, out.ntpFraction]).toEqual([101, 2 ** 30]);
     expect(out.rtpTimestamp).toBe((4_294_967_000 + 36_000) % 4_294_967_296);
     expect(clock.known).toBe(true);
-    // Before the report: its frame was sent before it was due.
+    // Before the report: the frame was sent before it was due.
     expect(clock.report(250, out)).toBe(true);
     expect([out.ntpSeconds, out.ntpFraction, out.rtpTimestamp]).toEqual([99, 3 * 2 ** 30, 4_294_967_000 - 36_000]);
   });

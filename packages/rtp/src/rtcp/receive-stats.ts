@@ -20,7 +20,7 @@ export class ReceiveStatistics {
     this.#clockRate = clockRate;
   }
 
-  /** Packets expected so far minus those received; duplicates and retransmissions lower it. */
+  /** Packets expected so far minus packets received; duplicates and retransmissions lower it. */
   get lost(): number {
     return this.#base < 0 ? 0 : this.#highest - this.#base + 1 - this.packets;
   }
@@ -29,14 +29,14 @@ export class ReceiveStatistics {
     return (this.#jitter * 1000) / this.#clockRate;
   }
 
-  /** Counts one packet of the stream. `bytes`: payload as the caller counts it. */
+  /** Counts one packet of the stream. `bytes` is the payload size by the caller's measure. */
   received(sequence: number, timestamp: number, bytes: number, nowMs: number): void {
     if (this.#base < 0) this.#base = sequence;
     if (sequence > this.#highest) this.#highest = sequence;
     this.packets += 1;
     this.bytes += bytes;
 
-    // Transit differences are taken on the 32-bit circle; the clock is reduced first to keep whole units exact.
+    // Transit differences are taken on the 32-bit circle. Reduce the clock first, to keep whole units exact.
     const arrival = Math.round((nowMs * this.#clockRate) / 1000) % 4294967296;
     const transit = (arrival - timestamp) | 0;
     if (!Number.isNaN(this.#lastTransit)) {
@@ -72,7 +72,7 @@ export class ReceiveStatistics {
         ? 0
         : Math.min(255, Math.floor((lostInterval * 256) / expectedInterval));
     out.cumulativeLost = expected - this.packets;
-    // The unwrapper starts one circle up; on the wire the roll-over count starts at 0.
+    // The unwrapper starts one circle up, whereas the roll-over count on the wire starts at 0.
     out.highestSequence = (this.#highest - Math.floor(this.#base / 65536) * 65536) % 4294967296;
     out.jitter = Math.floor(this.#jitter);
     out.lastSenderReport = this.#senderReport;

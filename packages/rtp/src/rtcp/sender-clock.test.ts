@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { emptySenderInfo } from './reader.js';
 import { SenderClock } from './sender-clock.js';
 
-test('a report of a sender without a clock says nothing of the time', () => {
+test('ignores the time in a report from a sender without a clock', () => {
   const clock = new SenderClock(90_000);
   const out = emptySenderInfo();
   clock.update({ ...emptySenderInfo(), rtpTimestamp: 90_000 }, 1_000);

@@ -10,14 +10,14 @@ export function toNtp(unixMs: number): { seconds: number; fraction: number } {
   return { seconds: (seconds + NTP_OFFSET_SECONDS) % 4294967296, fraction };
 }
 
-/** Returns the middle 32 bits of an NTP time, as in LSR. */
+/** Returns the middle 32 bits of an NTP time, as used in LSR. */
 export function ntpMiddle(seconds: number, fraction: number): number {
   return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
 }
 
 /**
- * The publisher's clock of one stream, from its sender reports: maps RTP timestamps to the publisher's wall clock. Subscribers
- * get reports on the same wall clock, so that audio and video stay in sync.
+ * The publisher's clock of one stream, from its sender reports. Maps RTP timestamps to the publisher's wall clock;
+ * subscribers get reports on the same wall clock, so that audio and video stay in sync.
  */
 export class SenderClock {
   readonly #clockRate: number;
@@ -35,7 +35,7 @@ export class SenderClock {
   }
 
   update(info: SenderInfo, nowMs: number): void {
-    // A sender without a clock writes 0, RFC 3550 section 6.4.1: it says nothing of the time.
+    // A sender without a clock writes 0 (RFC 3550 section 6.4.1), which carries no time.
     if (info.ntpSeconds === 0 && info.ntpFraction === 0) return;
     this.#ntpSeconds = info.ntpSeconds;
     this.#ntpFraction = info.ntpFraction;
@@ -44,16 +44,16 @@ export class SenderClock {
   }
 
   /**
-   * Fills the times of a sender report for now: the publisher's NTP time plus the time since its report, and the RTP timestamp
-   * of that moment in the *publisher's* stream; the caller maps it to the subscriber's (`ForwardMapper.mapTimestamp`).
-   * Returns false before the first report.
+   * Fills in the times of a sender report for now: the publisher's NTP time plus the time since its report, and the RTP
+   * timestamp of that moment in the *publisher's* stream; the caller maps it to the subscriber's
+   * (`ForwardMapper.mapTimestamp`). Returns false before the first report.
    */
   report(nowMs: number, out: SenderInfo): boolean {
     if (this.#updatedAtMs < 0) return false;
     const elapsedMs = nowMs - this.#updatedAtMs;
     const fraction = this.#ntpFraction + Math.round((elapsedMs * 4294967296) / 1000);
     out.ntpSeconds = (this.#ntpSeconds + Math.floor(fraction / 4294967296)) >>> 0;
-    // `>>> 0` wraps negative numbers as well: a frame of a component may be sent before it is due.
+    // `>>> 0` also wraps negative numbers: a component may send a frame before it is due.
     out.ntpFraction = fraction >>> 0;
     out.rtpTimestamp = (this.#rtpTimestamp + Math.round((elapsedMs * this.#clockRate) / 1000)) >>> 0;
     return true;
@@ -61,7 +61,7 @@ export class SenderClock {
 }
 
 /**
- * Measures round-trip times from the report blocks of a receiver. Remembers when the newest few sender reports were sent,
+ * Measures round-trip times from a receiver's report blocks. Remembers when the newest few sender reports were sent,
  * because their NTP times are on the publisher's clock, not ours.
  */
 export class RoundTripClock {
@@ -76,7 +76,7 @@ export class RoundTripClock {
     this.#count += 1;
   }
 
-  /** Returns milliseconds, or -1 when the report quotes an unknown sender report. RFC 3550 section 6.4.1. */
+  /** Returns milliseconds, or -1 if the report quotes an unknown sender report. RFC 3550 section 6.4.1. */
   roundTripMs(lastSenderReport: number, delaySinceLastSenderReport: number, nowMs: number): number {
     if (lastSenderReport === 0) return -1;
     const kept = Math.min(this.#count, this.#middles.length);

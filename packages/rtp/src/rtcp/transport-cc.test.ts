@@ -10,7 +10,7 @@ const operations = operationsOf('transport-cc.ts');
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-/** All feedback due, parsed by us: arrival (or null) by 16-bit sequence number, in the order reported. */
+/** Returns all feedback due, parsed by us: arrival (or null) by 16-bit sequence number, in the order reported. */
 function collect(recorder: TransportCcRecorder, nowMs: number, capacity = 1200): [number, number | null][] {
   const results: [number, number | null][] = [];
   for (let i = 0; i < 200; i += 1) {
@@ -44,7 +44,7 @@ describe('transport-wide feedback', () => {
     { minLength: 1, maxLength: 150 },
   );
 
-  test('tells every arrival to a quarter of a millisecond and every loss, in order and once', () => {
+  test('reports every arrival to a quarter of a millisecond and every loss, once and in order', () => {
     fc.assert(
       fc.property(arrivals, fc.nat(65_535), fc.constantFrom(60, 100, 400, 1200), (steps, first, capacity) => {
         const recorder = new TransportCcRecorder({ senderSsrc: 1 });
@@ -72,7 +72,7 @@ describe('transport-wide feedback', () => {
     );
   });
 
-  test('is read by werift with the same result', () => {
+  test('werift reads the same result from the feedback', () => {
     fc.assert(
       fc.property(arrivals, (steps) => {
         const recorder = new TransportCcRecorder({ senderSsrc: 0xabc });
@@ -107,7 +107,7 @@ describe('transport-wide feedback', () => {
     );
   });
 
-  test('of the draft’s chunk kinds is read: run length, one-bit and two-bit vectors', () => {
+  test('reads the draft’s chunk kinds: run length, one-bit and two-bit vectors', () => {
     // Base 1, 24 packets, reference 1: a run of 3 received, a one-bit vector 10000000000001, a two-bit vector 1 0 2 0 0 0 0.
     const body = '00000001 00000002 0001 0018 000001 05 2003 a001 d200';
     const deltas = '04 04 04 08 08 0c fffc';
@@ -135,7 +135,7 @@ describe('transport-wide feedback', () => {
     expect([feedback.feedbackCount, feedback.received, feedback.referenceTimeMs]).toEqual([5, 7, 64]);
   });
 
-  test('is due every interval while packets come, and counts up', () => {
+  test('feedback is due every interval while packets arrive, and its count rises', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1, intervalMs: 60 });
     expect(recorder.isDue(0)).toBe(false);
     const counts: number[] = [];
@@ -150,7 +150,7 @@ describe('transport-wide feedback', () => {
     expect(recorder.isDue(10_000)).toBe(true);
   });
 
-  test('reports late packets, also those reported missing, unless they are half a second late', () => {
+  test('reports late packets, even after reporting them missing, unless they are half a second late', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(10, 100);
     recorder.record(12, 101);
@@ -179,7 +179,7 @@ describe('transport-wide feedback', () => {
     expect(collect(recorder, 700)).toEqual([]);
   });
 
-  test('does not search a wide gap for each packet that comes too late', () => {
+  test('does not search a wide gap again for each packet that is too late', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     const writer = new RtcpWriter();
     recorder.record(1, 0);
@@ -193,7 +193,7 @@ describe('transport-wide feedback', () => {
     expect(recorder.isDue(2000)).toBe(false);
   });
 
-  test('splits where two arrivals lie further apart than 8 seconds', () => {
+  test('splits the feedback where two arrivals are more than 8 seconds apart', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(1, 1000);
     recorder.record(2, 20_000);
@@ -210,7 +210,7 @@ describe('transport-wide feedback', () => {
     expect(collect(recorder, 1100)).toEqual([[30_000, 1001]]);
   });
 
-  test('waits for a larger datagram when there is no room', () => {
+  test('waits for a larger datagram if there is no room', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(1, 1000);
     const writer = new RtcpWriter(32);
@@ -219,7 +219,7 @@ describe('transport-wide feedback', () => {
     expect(collect(recorder, 1100)).toEqual([[1, 1000]]);
   });
 
-  test('that claims more than 4,096 packets, none, or is cut short is refused', () => {
+  test('refuses feedback that claims more than 4,096 packets or none, or is truncated', () => {
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
     for (const body of [
@@ -234,7 +234,7 @@ describe('transport-wide feedback', () => {
     }
   });
 
-  test('of garbage is refused or read, never beyond its end and never with an exception', () => {
+  test('refuses or reads garbage, never past its end and never with an exception', () => {
     let runs = 0;
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();

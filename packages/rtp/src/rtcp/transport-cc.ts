@@ -4,18 +4,18 @@ import type { RtcpReader } from './reader.js';
 import { RtcpType, RtpFeedback } from './reader.js';
 import type { RtcpWriter } from './writer.js';
 
-/** Bound on the packets that one feedback may cover: seconds of a very fast stream. */
+/** Limit on the packets that one feedback may cover: seconds of a very fast stream. */
 const TRANSPORT_CC_MAX_PACKETS = 4096;
 const DELTA_US = 250;
-/** The reference time counts 64 ms in 24 bits. */
+/** The reference time counts units of 64 ms in 24 bits. */
 const REFERENCE_US = 64_000;
 const HEADER = 20;
-/** A packet that was overtaken longer ago is not reported, ms: its sender has counted it as lost. */
+/** A packet that was overtaken longer ago is not reported, ms: its sender has already counted it as lost. */
 const LATE_MS = 500;
 
 /**
  * One parsed transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1), reused by its
- * reader: `arrivalsMs[i]` is when packet `baseSequence + i` arrived on the *receiver's* clock, or NaN for not received.
+ * reader: `arrivalsMs[i]` is when packet `baseSequence + i` arrived on the *receiver's* clock, or NaN if it did not.
  */
 export class TransportCcFeedback {
   senderSsrc = 0;
@@ -23,21 +23,24 @@ export class TransportCcFeedback {
   /** 16-bit transport sequence number of the first packet covered. */
   baseSequence = 0;
   packetCount = 0;
-  /** Rises by one with each feedback, 8 bits: a jump indicates a lost feedback. */
+  /** Rises by one with each feedback, 8 bits; a jump means that a feedback was lost. */
   feedbackCount = 0;
-  /** Time of the receiver's clock that the deltas start from; wraps after 12.4 days. */
+  /** Receiver clock time that the deltas start from; wraps after 12.4 days. */
   referenceTimeMs = 0;
   received = 0;
   readonly arrivalsMs = new Float64Array(TRANSPORT_CC_MAX_PACKETS);
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 
-  /** Returns how many packets the reader's current packet claims to cover: the cost of reading it. 0 for other packets. */
+  /**
+   * Returns how many packets the reader's current packet claims to cover, which is the cost of reading it; 0 for other
+   * packets.
+   */
   static claim(reader: RtcpReader): number {
     if (!reader.isTransportCc || reader.end - reader.start < HEADER) return 0;
     return readU16(reader.buffer, reader.start + 14);
   }
 
-  /** Reads the reader's current packet; returns false when it is no well-formed feedback of at most 4,096 packets. */
+  /** Reads the reader's current packet; returns false unless it is a well-formed feedback of at most 4,096 packets. */
   parse(reader: RtcpReader): boolean {
     const { buffer, start, end } = reader;
     const count = TransportCcFeedback.claim(reader);
@@ -45,7 +48,7 @@ export class TransportCcFeedback {
     let at = this.#readChunks(buffer, start + HEADER, end, count);
     if (at < 0) return false;
 
-    // Signed 24 bits; the clock's zero is arbitrary, so it may be negative.
+    // Signed 24 bits: the clock's zero is arbitrary, so the time may be negative.
     let timeUs = ((readU24(buffer, start + 16) << 8) >> 8) * REFERENCE_US;
     this.referenceTimeMs = timeUs / 1000;
     let received = 0;
@@ -86,7 +89,7 @@ export class TransportCcFeedback {
       if ((chunk & 0x8000) === 0) {
         const symbol = (chunk >>> 13) & 3;
         const run = Math.min(chunk & 0x1fff, count - done);
-        // An empty run would never end.
+        // An empty run would loop forever.
         if (symbol === 3 || run === 0) return -1;
         this.#symbols.fill(symbol, done, done + run);
         done += run;
@@ -106,14 +109,14 @@ export class TransportCcFeedback {
 
 interface TransportCcRecorderOptions {
   senderSsrc: number;
-  /** Time between two feedbacks; 50..100 ms. */
+  /** Interval between feedbacks; 50..100 ms. */
   intervalMs?: number;
 }
 
 /**
- * Records the arrival of all packets of one transport that carry a transport-wide sequence number, and builds the feedback for
- * their sender. When a packet arrives that was reported missing, the next feedback begins with it, as in libwebrtc: senders
- * measure loss by it.
+ * Records the arrival of all packets of one transport that carry a transport-wide sequence number, and builds the
+ * feedback for their sender. If a packet arrives after being reported missing, the next feedback starts with it, as in
+ * libwebrtc: senders derive loss from it.
  */
 export class TransportCcRecorder {
   readonly #senderSsrc: number;
@@ -121,14 +124,14 @@ export class TransportCcRecorder {
   readonly #unwrapper = new SequenceUnwrapper();
   /** Arrivals of the newest packets in ticks of 250 us, by unwrapped sequence modulo the size; -1 = not arrived. */
   readonly #arrivals = new Float64Array(TRANSPORT_CC_MAX_PACKETS).fill(-1);
-  /** The next feedback starts here, unwrapped; -1 before the first packet. */
+  /** Where the next feedback starts, unwrapped; -1 before the first packet. */
   #next = -1;
   #newest = -1;
   #lastSentAtMs = -1;
   #feedbackCount = 0;
   /** Missing packets up to this number were overtaken too long ago. */
   #tooLate = -1;
-  /** True when a packet has arrived since the last feedback. */
+  /** True if a packet has arrived since the last feedback. */
   #hasNews = false;
 
   constructor(options: TransportCcRecorderOptions) {
@@ -155,7 +158,8 @@ export class TransportCcRecorder {
       if (unwrapped <= this.#tooLate) return;
       const after = this.#arrivedAfter(unwrapped);
       if ((arrival - this.#arrivals[after % size]!) * DELTA_US > LATE_MS * 1000) {
-        // So was everything in this gap: remember it, so that many late packets have each gap searched once.
+        // Everything in this gap is too late as well. Remember that, so that many late packets search each gap only
+        // once.
         this.#tooLate = after;
         return;
       }
@@ -178,8 +182,9 @@ export class TransportCcRecorder {
   }
 
   /**
-   * Appends one feedback packet to the compound. Returns false when nothing is pending or the writer has no room. Call it until
-   * it returns false: a feedback ends early when it is full, or two arrivals are too far apart for a 16-bit delta.
+   * Appends one feedback packet to the compound. Returns false if nothing is pending or the writer has no room. Call it
+   * until it returns false: a feedback ends early when it is full, or when two arrivals are too far apart for a 16-bit
+   * delta.
    */
   write(writer: RtcpWriter, mediaSsrc: number, nowMs: number): boolean {
     if (!this.#hasNews) return false;
@@ -223,7 +228,7 @@ export class TransportCcRecorder {
     const start = writer.length;
     const { buffer } = writer;
 
-    // First pass: symbols and deltas; deltas stand behind the longest possible chunks and are moved up later.
+    // First pass: symbols and deltas. The deltas are written after the longest possible chunks and moved up later.
     const symbols = this.#symbols;
     const deltasAt = start + HEADER + Math.ceil((end - base) / 7) * 2;
     let deltaEnd = deltasAt;
@@ -267,7 +272,7 @@ export class TransportCcRecorder {
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 }
 
-/** Writes status chunks: runs where they are long, else one-bit or two-bit vectors. Returns their end. */
+/** Writes status chunks: runs for long runs, otherwise one-bit or two-bit vectors. Returns their end. */
 function writeChunks(buffer: Buffer, start: number, symbols: Uint8Array, count: number): number {
   let at = start;
   let done = 0;

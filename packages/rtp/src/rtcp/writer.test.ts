@@ -62,8 +62,8 @@ function blocksOf(reader: RtcpReader): ReportBlock[] {
   return blocks;
 }
 
-describe('reports', () => {
-  test('written by us are read by werift and by us, and the other way round', () => {
+describe('RTCP reports', () => {
+  test('our reports are read by werift and by us, and those of werift by us', () => {
     fc.assert(
       fc.property(senderInfo, fc.array(reportBlock, { maxLength: 31 }), (info, blocks) => {
         const ours = Buffer.from(
@@ -103,12 +103,12 @@ describe('reports', () => {
     );
   });
 
-  test('carry negative losses, RFC 3550 appendix A.3', () => {
+  test('reports carry negative losses, RFC 3550 appendix A.3', () => {
     const block = { ...emptyReportBlock(), cumulativeLost: -5 };
     expect(blocksOf(open(new RtcpWriter().receiverReport(1, [block]).bytes()))).toEqual([block]);
   });
 
-  test('of more than 31 sources are refused, and nothing is added', () => {
+  test('refuses reports of more than 31 sources, and adds nothing', () => {
     const writer = new RtcpWriter(4000);
     const blocks = Array.from({ length: 32 }, emptyReportBlock);
     expect(() => writer.receiverReport(1, blocks)).toThrow(expect.objectContaining({ code: 'OUT_OF_RANGE' }));
@@ -116,12 +116,12 @@ describe('reports', () => {
   });
 });
 
-describe('feedback', () => {
+describe('RTCP feedback', () => {
   const sequences = fc
     .uniqueArray(fc.integer({ min: 65_000, max: 66_200 }), { minLength: 1, maxLength: 60 })
     .map((numbers) => numbers.toSorted((a, b) => a - b));
 
-  test('NACKs written by us are read by werift and by us', () => {
+  test('werift and our reader read the NACKs we write', () => {
     fc.assert(
       fc.property(sequences, (lost) => {
         const writer = new RtcpWriter();
@@ -139,7 +139,7 @@ describe('feedback', () => {
     );
   });
 
-  test('NACKs written by werift are read by us', () => {
+  test('our reader reads the NACKs that werift writes', () => {
     fc.assert(
       fc.property(sequences, (lost) => {
         const wire = lost.map((sequence) => sequence - 65_000);
@@ -154,7 +154,7 @@ describe('feedback', () => {
     );
   });
 
-  test('NACKs that do not fit are left for the next datagram', () => {
+  test('leaves NACKs that do not fit for the next datagram', () => {
     const writer = new RtcpWriter(24);
     const lost = [10, 100, 200, 300, 400];
     expect(writer.nack(1, 2, lost)).toBe(3);
@@ -165,7 +165,7 @@ describe('feedback', () => {
     expect(writer.nack(1, 2, lost, 0)).toBe(0);
   });
 
-  test('PLI and FIR ask for a key frame', () => {
+  test('PLI and FIR request a key frame', () => {
     const bytes = new RtcpWriter().pli(1, 2).fir(3, 4, 5).bytes();
     const reader = open(bytes);
     expect([reader.isPli, reader.isFir, reader.senderSsrc, reader.mediaSsrc]).toEqual([true, false, 1, 2]);
@@ -187,7 +187,7 @@ describe('feedback', () => {
     ).toBe(true);
   });
 
-  test('REMB says what may be received, to 18 bits', () => {
+  test('REMB carries the receivable bitrate to 18 bits', () => {
     for (const bps of [0, 1, 262_143, 262_144, 1_000_000, 8_000_000, 123_456_789, 4_000_000_000]) {
       const bytes = Buffer.from(new RtcpWriter().remb(1, bps, [7, 8]).bytes());
       const read = open(bytes).readRembBps();
@@ -214,8 +214,8 @@ describe('feedback', () => {
   });
 });
 
-describe('the rest of a compound', () => {
-  test('a CNAME of any length is read by werift', () => {
+describe('rest of a compound', () => {
+  test('werift reads a CNAME of any length', () => {
     for (let length = 1; length < 20; length += 1) {
       const cname = 'abcdefghijklmnopqrstuvwxyz'.slice(0, length);
       const bytes = Buffer.from(new RtcpWriter().receiverReport(9).sdes(9, cname).bytes());
@@ -227,7 +227,7 @@ describe('the rest of a compound', () => {
     expect(new RtcpWriter().sdes(1, 'x'.repeat(400)).length).toBe(8 + 4 + Math.ceil((2 + 255 + 1 - 4) / 4) * 4);
   });
 
-  test('a writer starts over after a reset and says what room is left', () => {
+  test('a writer starts over after a reset and reports the remaining room', () => {
     const writer = new RtcpWriter(30);
     expect(writer.pli(1, 2).remaining).toBe(18);
     expect(() => writer.fir(1, 2, 3)).toThrow('an RTCP packet of 20 bytes does not fit into the remaining 18');

@@ -8,8 +8,8 @@ const MAX_REMB_MANTISSA = 2 ** 18 - 1;
 const MAX_REMB_BPS = MAX_REMB_MANTISSA * 2 ** 63;
 
 /**
- * Builds compound RTCP in a buffer of its own. Each method appends one packet; `bytes()` is the datagram so far, valid until
- * `reset`. The methods throw RtpError NO_ROOM, and add nothing, when a packet does not fit.
+ * Builds compound RTCP in its own buffer. Each method appends one packet; `bytes()` is the datagram so far, valid until
+ * `reset`. The methods throw RtpError NO_ROOM, and add nothing, if a packet does not fit.
  */
 export class RtcpWriter {
   readonly buffer: Buffer;
@@ -57,7 +57,7 @@ export class RtcpWriter {
     return this;
   }
 
-  /** Appends an SDES with the CNAME of one source, at most 255 bytes of it. RFC 3550 section 6.5. */
+  /** Appends an SDES with the CNAME of one source, truncated to 255 bytes. RFC 3550 section 6.5. */
   sdes(ssrc: number, cname: string): this {
     const text = Buffer.from(cname, 'utf8').subarray(0, 255);
     // SSRC, item header, text, and at least one null byte up to a 32-bit boundary.
@@ -89,8 +89,8 @@ export class RtcpWriter {
   }
 
   /**
-   * Appends a Generic NACK for the first `count` of `sequences` (ascending, may be unwrapped). Returns how many fitted; the
-   * others need another datagram.
+   * Appends a Generic NACK for the first `count` of `sequences` (ascending, may be unwrapped). Returns how many fit;
+   * the others need another datagram.
    */
   nack(senderSsrc: number, mediaSsrc: number, sequences: ArrayLike<number>, count = sequences.length): number {
     if (count === 0) return 0;
@@ -123,13 +123,13 @@ export class RtcpWriter {
   }
 
   /**
-   * Appends a REMB (draft-alvestrand-rmcat-remb-03). A bitrate that is NaN or negative is written as 0, one beyond the format,
-   * including `Infinity`, as the largest that it can hold.
+   * Appends a REMB (draft-alvestrand-rmcat-remb-03). A NaN or negative bitrate is written as 0; one that exceeds the
+   * format, including `Infinity`, as the largest representable value.
    */
   remb(senderSsrc: number, bitrateBps: number, ssrcs: readonly number[]): this {
     const at = this.#packet(PayloadFeedback.AFB, RtcpType.PSFB, 20 + ssrcs.length * 4);
     const { buffer } = this;
-    // Halving Infinity never ends: clamp before the loop, which then runs at most 63 times.
+    // Halving Infinity never ends, so clamp before the loop, which then runs at most 63 times.
     let mantissa = bitrateBps > 0 ? Math.floor(Math.min(bitrateBps, MAX_REMB_BPS)) : 0;
     let exponent = 0;
     while (mantissa > MAX_REMB_MANTISSA) {

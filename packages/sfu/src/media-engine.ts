@@ -9,7 +9,7 @@
 import type { CodecName } from '@bloom/rtp';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
 
-/** Names of the encodings of a track on the wire. A track without simulcast has the single variant `h`. */
+/** Wire names of a track's encodings. A track without simulcast has the single variant `h`. */
 export type Variant = 'l' | 'm' | 'h';
 
 /** One codec as negotiated on one m-line; payload types are those of the client that owns the m-line. */
@@ -17,7 +17,7 @@ export interface NegotiatedCodec {
   name: CodecName;
   payloadType: number;
   clockRate: number;
-  /** Payload type of the RTX stream (RFC 4588), when negotiated. */
+  /** Payload type of the RTX stream (RFC 4588), if negotiated. */
   rtxPayloadType?: number;
   /** Agreed RTCP feedback of this codec: `nack`, `nack pli`, `ccm fir`, `transport-cc`. */
   feedback: readonly string[];
@@ -42,15 +42,15 @@ export interface InboundTrack {
   /** Signalled SSRCs of a non-simulcast sender; simulcast streams are recognised by mid and rid. */
   ssrc?: number;
   rtxSsrc?: number;
-  /** Offered rids in offer order; empty for non-simulcast (then the only variant is `h`). */
+  /** Offered rids in offer order; empty for non-simulcast, where the only variant is `h`. */
   rids: readonly Variant[];
   /** Highest expected bitrate of each variant, bits per second. */
   bitratesBps: Partial<Record<Variant, number>>;
 }
 
 /**
- * One m-line from the server to the client. A track that comes with a new SSRC is a new stream. One that comes with the SSRC of
- * the former track continues its stream, from its first keyframe on.
+ * One m-line from the server to the client. A track with a new SSRC is a new stream. One with the SSRC of the previous
+ * track continues its stream, from its first keyframe on.
  */
 export interface OutboundSlot {
   mid: string;
@@ -61,11 +61,11 @@ export interface OutboundSlot {
   extensions: ExtensionIds;
   /** Track that flows here, from any transport or component of the same room. */
   trackId: string;
-  /** Name in the answer's `a=ssrc` lines, shared by the tracks of one publisher. Default: the publisher's peer id. */
+  /** Name in the answer's `a=ssrc` lines, shared by one publisher's tracks. Default: the publisher's peer id. */
   cname?: string;
 }
 
-/** The outcome of one offer/answer cycle. It replaces the previous one as a whole: what is missing is gone. */
+/** The outcome of one offer/answer cycle. It replaces the previous one completely: anything it omits is removed. */
 export interface TransportNegotiation {
   /** Rises by one with each cycle of the transport; events quote it. */
   generation: number;
@@ -73,59 +73,66 @@ export interface TransportNegotiation {
   /** Certificate fingerprint of the client (`a=fingerprint`), upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
   inbound: readonly InboundTrack[];
-  /** Slots that are live in this answer. New ones start to flow when the cycle has ended (ICE nominated). */
+  /** Slots that are live in this answer. New ones start to flow once the cycle has ended (ICE nominated). */
   outbound: readonly OutboundSlot[];
-  /** Present when the client has data channels. */
+  /** Present if the client has data channels. */
   data?: true;
 }
 
-/** Why a data channel was closed by the server; the wire string of `dataChannelClosed.reason`. */
+/** Why the server closed a data channel; the wire string of `dataChannelClosed.reason`. */
 export type DataCloseReason = 'too_large' | 'too_many' | 'bad_label' | 'backlog' | 'protocol';
 
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
 
-/** Events of one client's media, which reach its session as they are. */
+/** Events of one client's media, which reach its session unchanged. */
 export type ClientMediaEvent =
   /** The pair was nominated with the credentials of this generation. */
   | { type: 'iceConnected'; peerId: string; generation: number }
   | { type: 'dtlsConnected'; peerId: string }
   | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
-  /** The state of an audio track changed, for everybody; with `peerId` the current state, for this new subscriber only. */
+  /**
+   * The state of an audio track changed, for everybody; with `peerId`, the current state for this new subscriber only.
+   */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
-  /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
+  /**
+   * Estimate of what this client can receive, bits per second. Sent at most once a second, and only on a change above 5
+   * %.
+   */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
-  /** The server has closed a channel of this client because of a limit. */
+  /** The server closed one of this client's channels because of a limit. */
   | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason };
 
 /** Events that the room acts upon. */
 type RoomEvent =
-  /** Fatal for this transport alone: fingerprint mismatch, DTLS alert, internal fault. `reason` is fit for a close frame. */
+  /**
+   * Fatal only for this transport: fingerprint mismatch, DTLS alert, internal error. `reason` is fit for a close frame.
+   */
   | { type: 'transportFailed'; peerId: string; reason: string }
-  /** No authenticated STUN check for 30 s, or media back after that. */
+  /** No authenticated STUN check for 30 s, or media returned after that. */
   | { type: 'transportSilent'; peerId: string }
   /** The H.264 track has B-frames, which receivers show in the wrong order; reported once. */
   | { type: 'bFrames'; trackId: string }
-  /** The client takes, or no longer takes, messages of the backend on a data channel. */
+  /** The client can, or can no longer, receive the backend's messages on a data channel. */
   | { type: 'messageChannel'; peerId: string; open: boolean }
-  /** The client has sent a message on a label of `setDataEvents`. `to` is empty for everybody. */
+  /** The client sent a message on a label of `setDataEvents`. An empty `to` means everybody. */
   | { type: 'dataMessage'; peerId: string; label: string; to: string[]; data: string | Uint8Array }
-  /** The worker of the room is gone: everything in it is lost. */
+  /** The worker of the room has ended, and everything in the room is lost. */
   | { type: 'roomFailed'; reason: string };
 
-/** Events of a room's media plane. Those of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
+/** Events of a room's media plane. Events of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
 export type MediaRoomEvent = (ClientMediaEvent | RoomEvent) & { transport?: number };
 
 /** Where clients reach the room's worker: both the relay address announced for UDP and the host candidate. */
 export interface MediaEndpoint {
   /** Advertised address (`JF_WEBRTC_TURN_IP`). */
   address: string;
-  /** The address of the other family, where there is one. */
+  /** The address of the other family, if there is one. */
   secondAddress?: string;
   port: number;
-  /** TURN over TCP port, when configured. */
+  /** TURN over TCP port, if configured. */
   tcpPort?: number;
-  /** TURN over TLS, when configured. The host is the name in the certificate. */
+  /** TURN over TLS, if configured. The host is the name in the certificate. */
   tls?: { host: string; port: number };
   /** SHA-256 fingerprint of the engine's certificate. */
   fingerprint: { algorithm: 'sha-256'; value: string };
@@ -136,7 +143,7 @@ export interface RelayCredentials {
   password: string;
 }
 
-/** What the client of one peer may send and receive, whatever it negotiates. */
+/** What one peer's client may send and receive, whatever it negotiates. */
 export interface MediaPermissions {
   audio: boolean;
   video: boolean;
@@ -146,29 +153,30 @@ export interface MediaPermissions {
 }
 
 /**
- * What the control plane orders of a room's media. Commands run in order and have no answer; one for a peer or track that is
- * gone lost a race and is ignored.
+ * The control plane's orders for a room's media. Commands run in order and have no answer; one for a peer or track that
+ * has left lost a race and is ignored.
  */
 export type MediaCommand =
   /** `peerId` is the subscriber. */
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
-  /** Stops a track on its way to this subscriber, or lets it flow again, a picture from its next keyframe on. */
+  /** Stops a track on its way to this subscriber, or resumes it; a picture returns with its next keyframe. */
   | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
   /** `peerId` is the publisher, here and below. */
   | { type: 'setTrackBitrates'; peerId: string; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
   | { type: 'setTrackMuted'; peerId: string; trackId: string; muted: boolean }
   /**
-   * Takes effect with the next packet, on this and all later transports of the peer. Tracks that it may not publish any more are
-   * removed; granted again, they return with the next negotiation. Everything is permitted until the first command.
+   * Takes effect with the next packet, on this and all later transports of the peer. Tracks that it may no longer
+   * publish are removed; if permitted again, they return with the next negotiation. Everything is permitted until the
+   * first command.
    */
   | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
   /** Withholds a track of the peer's current transport from all its subscribers, or lets it flow again. */
   | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
   /** Removes a track of the peer's current transport, which cannot publish under this id again. */
   | { type: 'removeTrack'; peerId: string; trackId: string }
-  /** Sets the labels of data channels whose messages are reported as `dataMessage`; none at first. */
+  /** Sets the labels of data channels whose messages are reported as `dataMessage`; initially none. */
   | { type: 'setDataEvents'; labels: readonly string[] }
-  /** Sends a message of the backend to a client that reported `messageChannel`; dropped when the channel is gone. */
+  /** Sends a message of the backend to a client that reported `messageChannel`; dropped if the channel is closed. */
   | { type: 'sendMessage'; peerId: string; text: string };
 
 /** Counters of one stream; all rise monotonically. */
@@ -192,7 +200,7 @@ export interface InboundTrackStats extends StreamStats {
 }
 export interface OutboundTrackStats extends StreamStats {
   trackId: string;
-  /** Variant that flows now; absent before the first media. */
+  /** Variant that currently flows; absent before the first media. */
   variant?: Variant;
   target?: Variant;
   /** Set while the subscriber has paused the track. */
@@ -210,7 +218,7 @@ export interface ChannelStats {
   label: string;
   openedBy: 'client' | 'server';
   ordered: boolean;
-  /** At most one of these limits is there; a reliable channel has none. */
+  /** At most one of these limits is set; a reliable channel has none. */
   maxRetransmits?: number;
   maxLifetimeMs?: number;
 }
@@ -253,7 +261,7 @@ export interface CapturedPacket {
   direction: 'in' | 'out';
   /** Fixed part, contributing sources and extension. */
   header: Uint8Array;
-  /** Length of the whole packet in bytes. */
+  /** Length of the whole packet, bytes. */
   length: number;
 }
 
@@ -267,14 +275,14 @@ export interface EngineStats {
   packetsReceived: number;
   packetsSent: number;
   packetsForwarded: number;
-  /** Messages of clients on data channels, and their deliveries with those of the backend. */
+  /** Client messages on data channels, and deliveries, which include messages of the backend. */
   dataMessagesReceived: number;
   dataMessagesSent: number;
   /** Dropped datagrams by reason (`malformed`, `replayed`, `unauthenticated`, `unknown_source`, ...). */
   dropped: Readonly<Record<string, number>>;
 }
 
-/** Totals that are being added up. */
+/** Totals that are still being summed up. */
 export type EngineTotals = EngineStats & { dropped: Record<string, number> };
 
 export function emptyEngineStats(): EngineTotals {
@@ -293,32 +301,35 @@ export function emptyEngineStats(): EngineTotals {
 }
 
 /**
- * The media of one room. Calls run in order; one for a peer or track that is gone lost a race and is ignored, except where a
- * promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.
+ * The media of one room. Calls run in order; one for a peer or track that has left lost a race and is ignored, unless
+ * it returns a promise, which rejects with `MediaError` code `NO_TRANSPORT`.
  */
 export interface MediaRoom {
   readonly roomId: string;
   readonly endpoint: MediaEndpoint;
   /** Opens the peer's transport; its relay credentials are accepted until `closeTransport`. */
   openTransport(peerId: string, relay: RelayCredentials): void;
-  /** Resolves when the media plane accepts packets for the new credentials: send the answer after that. */
+  /** Resolves once the media plane accepts packets for the new credentials; send the answer after that. */
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void>;
-  /** Resolves with the last counters of the transport; undefined when there was none, or its worker is gone. Never rejects. */
+  /**
+   * Resolves with the transport's last counters, or undefined if there was none or its worker has ended. Never rejects.
+   */
   closeTransport(peerId: string): Promise<TransportStats | undefined>;
   /**
-   * Returns false for events of a transport that has been closed or replaced since. They come from another thread and wait in
-   * mailboxes; the peer they name may have a new connection by then.
+   * Returns false for events of a transport that has since been closed or replaced. Events come from another thread and
+   * wait in mailboxes, so the peer they name may have a new connection by then.
    */
   isCurrent(event: MediaRoomEvent): boolean;
   do(command: MediaCommand): void;
-  /** Publishes a track of a component. An id that is taken keeps its first owner. */
+  /** Publishes a track of a component. A taken id keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
   /** Delivers a track to a component. */
   openTap(options: TapOptions): MediaTap;
   stats(): Promise<RoomMediaStats>;
   /**
-   * Resolves with the RTP headers of a peer's packets since the last call, for debugging; undefined when the peer has no
-   * transport. The first call starts the capture; it ends with the transport, with `end`, or after 5 s without a call.
+   * Resolves with the RTP headers of a peer's packets since the last call, for debugging, or undefined if the peer has
+   * no transport. The first call starts the capture; it ends with the transport, with `end`, or after 5 s without a
+   * call.
    */
   capturePackets(peerId: string, end?: boolean): Promise<CapturedPackets | undefined>;
   /** Closes every transport of the room. Idempotent. */
@@ -329,18 +340,21 @@ export interface MediaRoom {
 export type ProfileAction = 'cpu' | 'heap' | 'stop' | 'cancel';
 
 export interface MediaEngine {
-  /** False while no media worker is up: a room would have to wait for one. */
+  /** False while no media worker is up, when a room would have to wait for one. */
   readonly takesRooms: boolean;
   /** Media workers that ended and were replaced. */
   readonly workerRestarts: number;
-  /** Returns the share of time that each media worker was busy since the last call, 0 to 1; none without worker threads. */
+  /**
+   * Returns the share of time that each media worker was busy since the last call, 0 to 1; empty without worker
+   * threads.
+   */
   workersBusy(): number[];
-  /** Opens a room on the least busy worker, where it stays as a whole. */
+  /** Opens a room on the least busy worker, where the whole room stays. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;
   /**
-   * Profiles a media worker, counted from 1. Rejects with `MediaError` code `CLOSED` when there is no such thread: without
-   * worker threads the media runs in the main thread.
+   * Profiles a media worker, counted from 1. Rejects with `MediaError` code `CLOSED` if there is no such thread:
+   * without worker threads the media runs in the main thread.
    */
   profileWorker(worker: number, action: ProfileAction): Promise<string | undefined>;
   close(): Promise<void>;

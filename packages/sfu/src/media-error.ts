@@ -1,9 +1,9 @@
 export type MediaErrorCode =
-  /** The peer has no transport in this room (any more). */
+  /** The peer has no transport in this room, or no longer has one. */
   | 'NO_TRANSPORT'
-  /** A room or transport of this name exists already. */
+  /** A room or transport with this name already exists. */
   | 'EXISTS'
-  /** The room, worker or engine was closed meanwhile. */
+  /** The room, worker or engine has been closed. */
   | 'CLOSED'
   /** A media worker could not be started. */
   | 'WORKER_FAILED';

@@ -1,6 +1,6 @@
 /**
- * Whole frames between the media plane and server-side components. Like the rest of the seam it is plain data, the same in
- * process and through a media worker's message port.
+ * Whole frames between the media plane and server-side components. Like the rest of the seam this is plain data, the
+ * same in process and through a media worker's message port.
  */
 
 import type { CodecName } from '@bloom/rtp';
@@ -9,9 +9,11 @@ export type TrackKind = 'audio' | 'video';
 
 /** One frame that a component sends into a room. */
 export interface FeedFrame {
-  /** RTP time at the codec's clock rate (Opus 48000, video 90000); may exceed 32 bits, must not fall. */
+  /** RTP time at the codec's clock rate (Opus 48000, video 90000); may exceed 32 bits, must not decrease. */
   timestamp: number;
-  /** When the frame is due, Unix milliseconds; default: now. Tracks of one source stay in step by it, even if sent late. */
+  /**
+   * When the frame is due, Unix milliseconds; default: now. It keeps tracks of one source in sync, even if sent late.
+   */
   dueMs?: number;
   /** One frame as in `TappedFrame.data`. The caller must not use it afterwards. */
   data: Uint8Array;
@@ -23,14 +25,14 @@ export interface FeedOptions {
   endpointId: string;
   kind: TrackKind;
   codec: CodecName;
-  /** Called when a subscriber waits for a key frame; at most every 250 ms, repeated while none arrives. */
+  /** Called when a subscriber waits for a key frame; at most every 250 ms, repeated until one arrives. */
   onKeyFrameWanted?(): void;
 }
 
 /** A track that a component publishes. */
 export interface MediaFeed {
   readonly trackId: string;
-  /** Sends the frame now: the caller does the pacing. Ignored when closed. */
+  /** Sends the frame now; pacing is up to the caller. Ignored once closed. */
   send(frame: FeedFrame): void;
   /** Withdraws the track. Idempotent. */
   close(): void;
@@ -39,9 +41,9 @@ export interface MediaFeed {
 /** One frame of a track as its publisher encoded it. */
 export interface TappedFrame {
   codec: CodecName;
-  /** Stream it arrived on. */
+  /** SSRC of the stream it arrived on. */
   ssrc: number;
-  /** Ticks of the codec's clock rate since the tap's first frame; continuous across changes of variant or source. */
+  /** Ticks of the codec's clock since the tap's first frame; continuous across changes of variant or source. */
   timestamp: number;
   key: boolean;
   /** One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets. */
@@ -53,19 +55,19 @@ export interface TappedFrame {
 }
 
 export interface TapOptions {
-  /** A track of any endpoint of the room; it may appear later, and again. */
+  /** A track of any endpoint of the room; it may appear later, and more than once. */
   trackId: string;
   /**
-   * Takes whole frames in order. A frame counts as held until the returned promise resolves: beyond 256 frames or 8 MB,
+   * Takes whole frames in order. A frame counts as held until the returned promise resolves; above 256 frames or 8 MB,
    * frames are dropped up to the next key frame and reported as a gap.
    */
   onFrame(frame: TappedFrame): void | Promise<void>;
   /**
-   * Called when frames are missing before the next one: packets were lost, or frames dropped because too many were held.
-   * Video goes on with a key frame.
+   * Called when frames are missing before the next one: packets were lost, or frames dropped because too many were
+   * held. Video resumes with a key frame.
    */
   onGap?(gap: TapGap): void;
-  /** Called when the publisher withdrew the track, or the media plane is gone. */
+  /** Called when the publisher has withdrawn the track or the media plane has ended. */
   onEnded?(): void;
 }
 
@@ -79,12 +81,12 @@ export interface MediaTap {
   readonly trackId: string;
   /** Asks the publisher for a key frame. */
   requestKeyFrame(): void;
-  /** Resolves when every frame received so far has been delivered. Idempotent. */
+  /** Resolves once every frame received so far has been delivered. Idempotent. */
   close(): Promise<void>;
 }
 
 /** Events of a tap. */
 export type TapEvent = { type: 'frame'; frame: TappedFrame } | ({ type: 'gap' } & TapGap) | { type: 'ended' };
 
-/** Bounds on what a tap's consumer may hold. */
+/** Limits on what a tap's consumer may hold. */
 export const TAP_LIMITS = { frames: 256, bytes: 8 * 1024 * 1024 } as const;

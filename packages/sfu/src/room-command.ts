@@ -13,7 +13,9 @@ import type {
 } from './media-engine.js';
 import type { FeedFrame, FeedOptions, TapEvent } from './media-frames.js';
 
-/** Everything that a `ForwardingRoom` takes. `transport`, `feed` and `tap` are numbers that the room has not used before. */
+/**
+ * Everything a `ForwardingRoom` accepts. `transport`, `feed` and `tap` are numbers that the room has not used before.
+ */
 export type RoomCommand =
   | MediaCommand
   | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials }
@@ -23,10 +25,10 @@ export type RoomCommand =
   | FeedFrameCommand
   | { type: 'closeFeed'; feed: number }
   | { type: 'openTap'; tap: number; trackId: string }
-  /** The consumer has finished with that many frames. */
+  /** The consumer has finished with this many frames. */
   | { type: 'tapConsumed'; tap: number; frames: number; bytes: number }
   | { type: 'tapKeyFrame'; tap: number }
-  /** Answered when all frames have been reported. */
+  /** Answered once all frames have been reported. */
   | { type: 'closeTap'; tap: number }
   | { type: 'capturePackets'; peerId: string; end: boolean }
   | { type: 'stats' };

@@ -2,15 +2,15 @@ import type { Variant } from '../media-engine.js';
 import { FIT_MARGIN } from '../variants/variant-selection.js';
 import { VARIANTS, variantIndex, type PerVariant } from '../variants/variants.js';
 
-/** Overuse: the estimate is below this part of what is sent. */
+/** Overuse: the estimate is below this share of the sending rate. */
 const OVERUSE = 0.8;
 /**
- * Overuse too, when it lasts: traffic that just fills a link keeps its queue full and the estimate slightly below the sending
- * rate. After a single false alarm the estimate recovers sooner.
+ * Also overuse if it persists: traffic that just fills a link keeps its queue full and the estimate slightly below the
+ * sending rate. After a single false alarm the estimate recovers sooner.
  */
 const SHORT = 0.95;
 const SHORT_FOR_MS = 2_000;
-/** A probe exceeds the needed rate by this factor, so that the next variant fits with certainty. */
+/** A probe exceeds the needed rate by this factor, so that the next variant is certain to fit. */
 const PROBE_MARGIN = 1.15;
 /** A step up that is reverted within this time counts as failed, ms. */
 const TRIAL_MS = 10_000;
@@ -22,23 +22,23 @@ const HOLD_OFF_MAX_MS = 120_000;
 export interface AllocationSlot<K> {
   key: K;
   target: Variant;
-  /** Variant that flows or is awaited. */
+  /** Variant that is flowing or awaited. */
   wanted: Variant | undefined;
   /** Active variants. */
   active: PerVariant<boolean>;
   bitratesBps: PerVariant<number>;
-  /** False during the first 500 ms of media: the slot then keeps what it has. */
+  /** False during the first 500 ms of media, while the slot keeps what it has. */
   negotiable: boolean;
-  /** True for a slot that had a grant before: it may have been absent. */
+  /** True for a slot that has had a grant before; it may have been absent since. */
   isBack?: boolean;
   /** Measured over the last second, bits per second. */
   sendingBps: number;
 }
 
 interface AllocationInput<K> {
-  /** Undefined before the first measurement: everything is granted then. */
+  /** Undefined before the first measurement; everything is granted until then. */
   estimateBps: number | undefined;
-  /** Audio and non-simulcast video: not negotiable. Measured, bits per second. */
+  /** Measured rate of audio and non-simulcast video, which is not negotiable, bits per second. */
   fixedBps: number;
   slots: readonly AllocationSlot<K>[];
   nowMs: number;
@@ -46,20 +46,20 @@ interface AllocationInput<K> {
 
 interface AllocationResult<K> {
   grants: Map<K, number>;
-  /** Total rate to probe at, bits per second; set when a slot wants more than the estimate allows. */
+  /** Total rate to probe at, bits per second; set if a slot wants more than the estimate allows. */
   probeBps?: number;
 }
 
 /**
- * Shares the estimate of one client among its simulcast slots. Slots go down one variant at a time when more is sent
- * than the estimate allows, and up one at a time when the next variant fits; a step up that had to be taken back is
- * tried again later and later, so that a narrow link does not oscillate.
+ * Divides the estimate of one client among its simulcast slots. Slots go down one variant at a time when more is sent
+ * than the estimate allows, and up one at a time when the next variant fits. Each failed step up lengthens the wait
+ * before the next attempt, so that a narrow link does not oscillate.
  */
 export class BandwidthAllocation<K> {
   /** Highest variant each slot may take. */
   readonly #ceilings = new Map<K, Variant>();
   #lastRaiseMs = Number.NEGATIVE_INFINITY;
-  /** Start of the present period in which the estimate is below the sending rate. */
+  /** When the estimate last fell below the sending rate, if it still is. */
   #shortSinceMs: number | undefined;
   #holdOffMs = HOLD_OFF_MS;
   #holdUntilMs = 0;
@@ -115,8 +115,8 @@ export class BandwidthAllocation<K> {
   }
 
   /**
-   * Raises the next slot in turn whose next variant fits; otherwise returns the rate that would fit the first one. A slot
-   * whose next variant does not fit is skipped, because it may never fit.
+   * Raises the next slot in turn whose next variant fits; otherwise returns the rate at which the first one would fit.
+   * Skips a slot whose next variant does not fit, because it may never fit.
    */
   #raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
     if (nowMs < this.#holdUntilMs) return undefined;
@@ -132,7 +132,7 @@ export class BandwidthAllocation<K> {
       }
       this.#ceilings.set(slot.key, next);
       this.#lastRaiseMs = nowMs;
-      // One step at a time: wait for its effect.
+      // Take one step at a time and wait for its effect.
       this.#holdUntilMs = nowMs + 1000;
       this.#nextSlot = (this.#nextSlot + i + 1) % slots.length;
       return undefined;
@@ -148,7 +148,7 @@ export class BandwidthAllocation<K> {
     );
     for (const slot of slots) {
       const ceiling = this.#ceilings.get(slot.key)!;
-      // A slot at its target may use the spare rate at once when another variant has to replace it.
+      // A slot at its target may use the spare rate immediately when another variant has to replace the target.
       const atTop = variantIndex(ceiling) >= variantIndex(goalOf(slot));
       const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
       grants.set(slot.key, slot.negotiable ? need + (atTop ? spare : 0) : Infinity);
@@ -176,7 +176,9 @@ export class BandwidthAllocation<K> {
   }
 }
 
-/** Returns what a slot is to have: its target or, while its publisher does not send that, the best there is. */
+/**
+ * Returns the variant a slot should have: its target or, while its publisher does not send that, the best available.
+ */
 function goalOf<K>(slot: AllocationSlot<K>): Variant {
   return slot.active[slot.target] ? slot.target : (highest(slot, 'h') ?? slot.target);
 }
@@ -187,7 +189,7 @@ function replacesTarget<K>(slot: AllocationSlot<K>, ceiling: Variant): slot is A
   return wanted !== undefined && !active[target] && active[wanted] && variantIndex(wanted) > variantIndex(ceiling);
 }
 
-/** A slot begins at its goal; one that comes back, at what it has. */
+/** A new slot starts at its goal; a returning one at what it has. */
 function firstCeiling<K>(slot: AllocationSlot<K>): Variant {
   const goal = goalOf(slot);
   const { wanted = goal, isBack = false } = slot;

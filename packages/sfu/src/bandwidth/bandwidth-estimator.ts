@@ -2,11 +2,13 @@ import { DelayTrend } from './delay-trend.js';
 import { Probe } from './probe.js';
 import { SentPackets } from './sent-packets.js';
 
-/** Estimate before the first feedback, bits per second; grows to twice the delivered rate until the first congestion. */
+/**
+ * Estimate before the first feedback, bits per second. Grows to twice the delivered rate until the first congestion.
+ */
 const START_BPS = 1_000_000;
 const MIN_BPS = 50_000;
 const MAX_BPS = 100_000_000;
-/** Part of the delivered rate that is kept on overuse. */
+/** Share of the delivered rate that is kept on overuse. */
 const BACK_OFF = 0.85;
 /** Growth per second while the capacity is unknown. */
 const GROWTH = 1.08;
@@ -14,12 +16,12 @@ const LOSS_HIGH = 0.1;
 const LOSS_LOW = 0.02;
 /** Packets needed before loss is judged. */
 const LOSS_SAMPLE = 20;
-/** Time over which it is judged, unless it is clearly too high before, ms. */
+/** Period over which loss is judged, unless it is clearly too high before that, ms. */
 const LOSS_WINDOW_MS = 1000;
-/** Window of the delivered rate: buckets of 50 ms. */
+/** The delivered rate is measured in buckets of 50 ms. */
 const BUCKET_MS = 50;
 const BUCKETS = 12;
-/** A probe result this far above the known capacity needs a second probe that confirms it. */
+/** A probe result this far above the known capacity needs confirmation by a second probe. */
 const SURPRISING = 1.1;
 
 /**
@@ -27,7 +29,7 @@ const SURPRISING = 1.1;
  * (draft-holmer-rmcat-transport-wide-cc-extensions-01): delay based as in draft-ietf-rmcat-gcc-02, loss based as in its
  * section 6, with probing. Pure: the caller passes the time.
  *
- * Feed each sent packet to `packetSent`, each line of a feedback to `received` or `lost` in order of sequence, then call
+ * Feed each sent packet to `packetSent` and each feedback entry to `received` or `lost` in sequence order, then call
  * `feedbackEnd`.
  */
 export class BandwidthEstimator {
@@ -42,12 +44,12 @@ export class BandwidthEstimator {
   #slowStart = true;
   #lastUpdateMs = -1;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
-  /** Smoothed rate at which overuse began: near it growth is slow. 0 = unknown. */
+  /** Smoothed rate at which overuse started; growth is slow near it. 0 = unknown. */
   #capacityBps = 0;
   /** Rate at the last congestion, until clearly more has been delivered or two probes have found more; 0 = none. */
   #congestedBps = 0;
   #roundTripMs = 100;
-  /** Rate up to which the estimate grows without being delivered, for want of probes. */
+  /** Rate up to which the estimate may grow without delivery, because the client cannot be probed. */
   #reachBps = 0;
 
   readonly #bucketBytes = new Float64Array(BUCKETS);
@@ -57,7 +59,10 @@ export class BandwidthEstimator {
   #lastArrivalMs = Number.NaN;
 
   #lostCount = 0;
-  /** Packets reported missing by the last feedback and by this one; they count as lost when the next one lacks them too. */
+  /**
+   * Packets first reported missing by the previous feedback and by this one; they count as lost unless the next one has
+   * them.
+   */
   #missingBefore = 0;
   #missingNow = 0;
   #receivedCount = 0;
@@ -65,14 +70,14 @@ export class BandwidthEstimator {
 
   #newestSentMs = -1;
 
-  /** Bits per second; undefined while no feedback has come. */
+  /** Bits per second; undefined before the first feedback. */
   get estimateBps(): number | undefined {
     return this.#measured ? Math.round(Math.min(this.#delayBps, this.#lossBps)) : undefined;
   }
 
   /**
-   * Lets the estimate grow to this rate although less is delivered; 0 = no. For a client that cannot be probed: what is sent
-   * at the end shows whether it was right.
+   * Lets the estimate grow to this rate although less is delivered; 0 = no. For a client that cannot be probed: the
+   * media sent afterwards shows whether the estimate was right.
    */
   reachFor(bps: number): void {
     this.#reachBps = bps;
@@ -88,22 +93,24 @@ export class BandwidthEstimator {
     return this.#probe.wantsConfirmation;
   }
 
-  /** Transport-wide sequence number for the packet that is sent now; its low 16 bits go on the wire. */
+  /** Transport-wide sequence number of the packet being sent; its low 16 bits go on the wire. */
   get nextSequence(): number {
     return this.#sent.nextSequence;
   }
 
-  /** Records a packet under `nextSequence`. `probe`: it belongs to the probe started last. */
+  /** Records a packet under `nextSequence`. `probe`: the packet belongs to the latest probe. */
   packetSent(bytes: number, nowMs: number, probe = false): void {
     this.#sent.add(bytes, probe ? this.#probe.sent() : 0, nowMs);
   }
 
-  /** Starts a probe: packets sent with `probe` belong to it until `endProbe`. Returns false while one is under way. */
+  /**
+   * Starts a probe: packets sent with `probe` belong to it until `endProbe`. Returns false if one is already under way.
+   */
   startProbe(nowMs: number): boolean {
     return this.#probe.start(nowMs);
   }
 
-  /** Reports that all packets of the probe are sent. */
+  /** Reports that all packets of the probe have been sent. */
   endProbe(): void {
     this.#probe.end();
   }
@@ -123,7 +130,7 @@ export class BandwidthEstimator {
     this.#trend.packet(takenSentMs, arrivalMs);
   }
 
-  /** Records that the packet with this 16-bit number is reported missing; a later feedback may repeat or revoke it. */
+  /** Records that the packet with this 16-bit number was reported missing; a later feedback may repeat or revoke it. */
   lost(wireSequence: number): void {
     const sequence = this.#sent.unwrap(wireSequence);
     if (sequence >= 0 && this.#sent.miss(sequence)) this.#missingNow++;
@@ -152,7 +159,7 @@ export class BandwidthEstimator {
     const span = Math.min(this.#bucket - this.#firstBucket, BUCKETS - 1);
     if (span < 4) return 0;
     let bytes = 0;
-    // The newest bucket is not full yet.
+    // Exclude the newest bucket, which is not full yet.
     for (let back = 1; back <= span; back++) bytes += this.#bucketBytes[(this.#bucket - back) % BUCKETS]!;
     return (bytes * 8000) / (span * BUCKET_MS);
   }
@@ -186,7 +193,7 @@ export class BandwidthEstimator {
     if (this.#trend.use === 'overuse') {
       this.#decrease(delivered, nowMs);
     } else if (this.#trend.use === 'normal') {
-      // The packets of a probe do not count.
+      // Packets of a probe do not count.
       if (delivered > 1.3 * this.#congestedBps && nowMs > this.#probe.deadlineMs) this.#congestedBps = 0;
       this.#increase(delivered, elapsedMs);
     }
@@ -208,7 +215,7 @@ export class BandwidthEstimator {
       this.#delayBps = clamp(Math.max(this.#delayBps, 2 * delivered));
       return;
     }
-    // Only probing may go beyond one and a half times the delivered rate.
+    // Only probing may exceed one and a half times the delivered rate.
     const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000, this.#reachBps);
     if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
@@ -227,7 +234,7 @@ export class BandwidthEstimator {
     const sinceMs = nowMs - this.#lossAtMs;
     if (total < LOSS_SAMPLE || sinceMs < Math.max(200, this.#roundTripMs)) return;
     const ratio = this.#lostCount / total;
-    // Of a few packets more than a tenth may be lost by chance: what lies within two deviations waits for more of them.
+    // With few packets, losing more than a tenth may be chance: within two deviations, wait for more of them.
     const chance = 2 * Math.sqrt((LOSS_HIGH * (1 - LOSS_HIGH)) / total);
     if (ratio <= LOSS_HIGH + chance && sinceMs < LOSS_WINDOW_MS) return;
     const elapsedMs = Math.min(nowMs - this.#lossAtMs, 1000);
@@ -238,7 +245,7 @@ export class BandwidthEstimator {
     if (ratio > LOSS_HIGH) {
       this.#slowStart = false;
       if (delivered > 0) this.#congestedBps = delivered;
-      // Not below the delivered rate: a policer that drops the rest must not starve us altogether.
+      // Not below the delivered rate: a policer that drops the rest must not starve the client completely.
       this.#lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
     } else if (ratio < LOSS_LOW && this.#lossBps < Number.POSITIVE_INFINITY) {
       this.#lossBps *= GROWTH ** (elapsedMs / 1000);

@@ -9,9 +9,9 @@ const THRESHOLD_MIN = 6;
 const THRESHOLD_MAX = 600;
 const THRESHOLD_UP = 0.0087;
 const THRESHOLD_DOWN = 0.039;
-/** Packets that arrive within this time of the one before them after a hold-up belong to its group, ms. */
+/** After a hold-up, packets that arrive within this time of the previous one belong to its group, ms. */
 const BURST_MS = 5;
-/** Longest time in which one group arrives, ms. */
+/** Longest time over which one group arrives, ms. */
 const LONGEST_BURST_MS = 100;
 /** A trend above the threshold for less than this is noise, ms. */
 const OVERUSE_MS = 10;
@@ -21,8 +21,8 @@ const PAUSE_MS = 3000;
 type LinkUse = 'underuse' | 'normal' | 'overuse';
 
 /**
- * Watches whether the one-way delay grows: the queue in front of the bottleneck fills before packets are lost. The trend
- * line filter with adaptive threshold of draft-ietf-rmcat-gcc-02 (sections 5.2 to 5.4) as deployed in browsers.
+ * Detects growing one-way delay: the queue before the bottleneck fills before packets are lost. The trend line filter
+ * with adaptive threshold of draft-ietf-rmcat-gcc-02 (sections 5.2 to 5.4) as deployed in browsers.
  */
 export class DelayTrend {
   use: LinkUse = 'normal';
@@ -72,14 +72,14 @@ export class DelayTrend {
   }
 
   /**
-   * After a pause, a link or receiver releases everything at once. That is no growing queue: packets that arrive together
-   * form one group, as late as its last packet (pre-filtering).
+   * Returns whether the packet arrived in a burst. After a pause, a link or receiver releases everything at once, which
+   * is not a growing queue: packets that arrive together form one group, as late as its last packet (pre-filtering).
    */
   #inBurst(sentMs: number, arrivalMs: number): boolean {
     const sendDelta = sentMs - this.#groupLastSent;
     if (sendDelta === 0) return true;
     const arrivalDelta = arrivalMs - this.#groupLastArrival;
-    // The receiver's clock may have been set back: what comes then belongs to no group of before.
+    // The receiver's clock may have been set back; later packets then belong to no earlier group.
     const lastedMs = Math.abs(arrivalMs - this.#groupFirstArrival);
     return arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && lastedMs < LONGEST_BURST_MS;
   }
@@ -117,7 +117,7 @@ export class DelayTrend {
     this.#detect(this.#slope(), sendDelta, arrivalMs);
   }
 
-  /** Least squares over the window: ms of delay per ms of time. */
+  /** Returns the least-squares slope over the window: ms of delay per ms of time. */
   #slope(): number {
     let meanX = 0;
     let meanY = 0;

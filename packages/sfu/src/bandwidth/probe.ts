@@ -1,23 +1,26 @@
-/** Wait for the last acknowledgements, ms. */
+/** Time to wait for the last acknowledgements, ms. */
 const TIMEOUT_MS = 1000;
 /** Numbers 1..MAX_ID are used in turn. */
 const MAX_ID = 200;
 const CONFIRM_WITHIN_MS = 5000;
 
 interface ProbeResult {
-  /** The link takes this much, bits per second. */
+  /** Rate that the link takes, bits per second. */
   bps: number;
-  /** Next to nothing was lost: what was lost before is not lost any more. */
+  /** True if almost nothing was lost, which ends the limit of an earlier loss. */
   isWhole: boolean;
 }
 
-/** Measures a link by a burst of packets. One burst at a time; a later one starts over. Pure: the caller passes the time. */
+/**
+ * Measures a link with a burst of packets. One burst at a time; a later one starts over. Pure: the caller passes the
+ * time.
+ */
 export class Probe {
   #id = 0;
   #running = false;
-  /** More packets may be sent. */
+  /** True while more packets may be sent. */
   #open = false;
-  /** The probe is judged then, whatever is missing. */
+  /** When the probe is judged, whatever is missing. */
   deadlineMs = 0;
   #packets = 0;
   #acked = 0;
@@ -37,7 +40,7 @@ export class Probe {
     return this.#foundBps > 0;
   }
 
-  /** Returns false while a probe is under way. */
+  /** Returns false if a probe is already under way. */
   start(nowMs: number): boolean {
     if (this.#running && nowMs < this.deadlineMs) return false;
     this.#running = true;
@@ -50,7 +53,7 @@ export class Probe {
     return true;
   }
 
-  /** Counts one packet. Returns the number under which it arrives; 0 when no probe is under way. */
+  /** Counts one packet. Returns the number under which it arrives; 0 if no probe is under way. */
   sent(): number {
     if (!this.#running) return 0;
     this.#packets++;
@@ -58,8 +61,8 @@ export class Probe {
   }
 
   /**
-   * Reports that all packets are sent. Only then is the probe judged, once all are acknowledged: with a round trip shorter than
-   * the probe, everything sent so far is acknowledged many times in between.
+   * Reports that all packets have been sent. Only then is the probe judged, once all are acknowledged: if the round
+   * trip is shorter than the probe, everything sent so far is acknowledged many times before its end.
    */
   end(): void {
     this.#open = false;
@@ -79,7 +82,7 @@ export class Probe {
     this.#lastArrivalMs = arrivalMs;
   }
 
-  /** Returns the result once; undefined while the probe is under way, and when it shows nothing. */
+  /** Returns the result once; undefined while the probe is under way or if it shows nothing. */
   finish(nowMs: number): ProbeResult | undefined {
     if (!this.#running || this.#packets === 0) return undefined;
     const complete = !this.#open && this.#acked >= this.#packets;
@@ -99,8 +102,8 @@ export class Probe {
   }
 
   /**
-   * Returns what two probes in a row have found, or 0 when this is the first one to find so much. Packets held up on the way and
-   * then released together look like a fast link, so a surprising result is confirmed.
+   * Returns the rate that two consecutive probes have found, or 0 if this is the first to find so much. Packets held up
+   * on the way and then released together look like a fast link, so a surprising result needs confirmation.
    */
   confirmed(bps: number, nowMs: number): number {
     const before = this.#foundBps;
@@ -111,7 +114,7 @@ export class Probe {
     return isSecond ? Math.min(bps, before) : 0;
   }
 
-  /** Forgets a surprising result: a later one was ordinary. */
+  /** Discards a surprising result after a later ordinary one. */
   refuted(): void {
     this.#foundBps = 0;
   }

@@ -2,14 +2,14 @@ const START_SIZE = 512;
 const MAX_SIZE = 16_384;
 
 /**
- * Packets sent on one transport, by transport-wide sequence number, until they are acknowledged or reported missing. Grows with
- * the packets under way, so that most listeners cost little.
+ * Packets sent on one transport, by transport-wide sequence number, until they are acknowledged or reported missing.
+ * Grows with the packets in flight, so that most listeners cost little.
  */
 export class SentPackets {
   #size = START_SIZE;
   #sentMs = new Float64Array(START_SIZE);
   #bytes = new Uint16Array(START_SIZE);
-  /** 0 = free or already acknowledged; else probe number + 1. */
+  /** 0 = free or already acknowledged; otherwise probe number + 1. */
   #state = new Uint8Array(START_SIZE);
   /** 1 = reported missing. */
   #missing = new Uint8Array(START_SIZE);
@@ -41,7 +41,7 @@ export class SentPackets {
     return sequence;
   }
 
-  /** Unwraps a 16-bit number to the newest sent packet it can mean; returns -1 when no such packet was sent. */
+  /** Unwraps a 16-bit number to the newest sent packet it can refer to; returns -1 if no such packet was sent. */
   unwrap(wire: number): number {
     const newest = this.#next - 1;
     if (newest < 0) return -1;
@@ -50,7 +50,7 @@ export class SentPackets {
     return sequence >= this.#oldest && back < this.#size ? sequence : -1;
   }
 
-  /** Marks a packet as missing. Returns false when it was marked before, is unknown or was taken. */
+  /** Marks a packet as missing. Returns false if it was already marked, is unknown or was taken. */
   miss(sequence: number): boolean {
     if (sequence < this.#oldest || sequence >= this.#next) return false;
     const slot = sequence % this.#size;
@@ -59,7 +59,7 @@ export class SentPackets {
     return true;
   }
 
-  /** Takes a packet out; returns false when it is unknown or was taken before. Fills the `taken...` fields. */
+  /** Takes a packet out; returns false if it is unknown or already taken. Fills the `taken...` fields. */
   take(sequence: number): boolean {
     if (sequence < this.#oldest || sequence >= this.#next) return false;
     const slot = sequence % this.#size;
@@ -76,7 +76,7 @@ export class SentPackets {
   takenSentMs = 0;
   takenBytes = 0;
   takenProbe = 0;
-  /** The packet had been reported missing. */
+  /** True if the packet had been reported missing. */
   takenMissing = false;
 
   #isUnderWay(slot: number): boolean {

@@ -1,4 +1,4 @@
-/** A bucket of tokens: what a client may do at once, and per second afterwards. */
+/** A token bucket: what a client may do in a burst, and per second after that. */
 export class Allowance {
   readonly #burst: number;
   readonly #perSecond: number;
@@ -11,7 +11,7 @@ export class Allowance {
     this.#left = burst;
   }
 
-  /** Takes tokens; false when there are too few left. */
+  /** Takes tokens; returns false if too few are left. */
   take(nowMs: number, tokens = 1): boolean {
     const refill = ((nowMs - this.#countedAtMs) * this.#perSecond) / 1_000;
     this.#left = Math.min(this.#burst, this.#left + Math.max(0, refill));

@@ -3,15 +3,15 @@ import type { ChannelStats, DataCloseReason } from '../media-engine.js';
 import { Allowance } from './allowance.js';
 import { type ClientFrame, MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
 
-/** Label of the messages of the backend. */
+/** Label of the backend's messages. */
 const BACKEND_LABEL = 'roomMessage';
 const MAX_OWN_CHANNELS = 16;
 const MAX_LABELS = 64;
-/** Messages of one sender: at once, and per second. */
+/** Messages of one sender, as a burst and per second. */
 const RATE = 1_000;
-/** Channels that one client opens. Each is opened towards everybody else in the room. */
+/** Channels that one client may open. Each one is opened towards everybody else in the room. */
 const OPENINGS = { burst: 64, perSecond: 4 };
-/** What the backend hears of one sender, and of a room: at once, and per second. */
+/** What the backend hears from one sender and from a room, as a burst and per second. */
 const HEARD = {
   sender: { messages: { burst: 200, perSecond: 100 }, bytes: { burst: 512 * 1024, perSecond: 128 * 1024 } },
   room: { messages: { burst: 2_000, perSecond: 1_000 }, bytes: { burst: 4 * 1024 * 1024, perSecond: 1024 * 1024 } },
@@ -28,18 +28,18 @@ export interface OutgoingMessage {
 
 /** The data channels of one client, as the router uses them. */
 export interface DataPort {
-  /** Opens a channel and returns its stream; undefined when there is none left. */
+  /** Opens a channel and returns its stream; undefined if none is left. */
   open(channel: ChannelName): number | undefined;
   close(stream: number): void;
-  /** Returns false when a reliable message does not fit into what may wait for the client. */
+  /** Returns false if a reliable message does not fit into the client's queue. */
   send(message: OutgoingMessage): boolean;
 }
 
 export interface DataRouterEvents {
   channelClosed(peerId: string, label: string, reason: DataCloseReason): void;
-  /** Reports whether messages of the backend reach this client on a data channel. */
+  /** Reports whether the backend's messages reach this client on a data channel. */
   messageChannel(peerId: string, open: boolean): void;
-  /** A client has sent a message on a label that the backend listens to. `to` is empty for everybody. */
+  /** Reports a client's message on a label that the backend listens to. An empty `to` means everybody. */
   heard(peerId: string, message: { label: string; to: string[]; data: string | Uint8Array }): void;
 }
 
@@ -78,11 +78,11 @@ class HeardAllowance {
   }
 }
 
-/** Which message of a data channel goes to whom in one room. It knows no sockets and no clock. */
+/** Decides which message of a data channel goes to whom in one room. Uses no sockets and no clock. */
 export class DataRouter {
   readonly #events: DataRouterEvents;
   readonly #members = new Map<string, Member>();
-  /** Labels that clients have opened, with the number of their channels. */
+  /** Labels opened by clients, each with the number of its channels. */
   readonly #labels = new Map<string, { channel: ChannelName; openers: number }>();
   readonly #counters: DataCounters;
   /** Labels that the backend listens to. */
@@ -94,7 +94,7 @@ export class DataRouter {
     this.#counters = counters;
   }
 
-  /** Adds a client whose channels can be opened from now on. */
+  /** Adds a client, towards which channels can be opened from now on. */
   join(peerId: string, port: DataPort, { send, receive }: { send: boolean; receive: boolean }): void {
     this.leave(peerId);
     const member: Member = {
@@ -122,7 +122,7 @@ export class DataRouter {
     for (const { channel, isOwn } of member.streams.values()) if (isOwn) this.#ownClosed(member, channel.label);
   }
 
-  /** Replaces the labels that the backend listens to, from the next message on. */
+  /** Replaces the labels that the backend listens to, starting with the next message. */
   setDataEvents(labels: readonly string[]): void {
     this.#dataEvents = new Set(labels);
   }
@@ -135,11 +135,11 @@ export class DataRouter {
     member.mayReceive = receive;
   }
 
-  /** The client has opened a channel. */
+  /** Records that the client has opened a channel. */
   opened(peerId: string, stream: number, channel: ChannelName, nowMs: number): void {
     const member = this.#members.get(peerId);
     if (member === undefined) return;
-    // Without a report: it would be a message to the room for each of them.
+    // Do not report it: that would be a message to the room for each of them.
     if (!member.openings.take(nowMs)) {
       this.#counters.dropped.data_rate++;
       return member.port.close(stream);
@@ -162,7 +162,7 @@ export class DataRouter {
     for (const other of this.#members.values()) if (other !== member) this.#offer(other, channel);
   }
 
-  /** The client has closed a channel. */
+  /** Records that the client has closed a channel. */
   closed(peerId: string, stream: number): void {
     const member = this.#members.get(peerId);
     const known = member?.streams.get(stream);
@@ -171,7 +171,7 @@ export class DataRouter {
     this.#forget(member, stream);
   }
 
-  /** Takes one message of a client. */
+  /** Takes one message from a client. */
   message(peerId: string, stream: number, isText: boolean, frame: Buffer, nowMs: number): void {
     const sender = this.#members.get(peerId);
     const known = sender?.streams.get(stream);
@@ -196,7 +196,7 @@ export class DataRouter {
     }
   }
 
-  /** Sends a message of the backend. Returns false when this client has no channel for them. */
+  /** Sends a message of the backend. Returns false if this client has no channel for it. */
   fromBackend(peerId: string, text: string): boolean {
     const member = this.#members.get(peerId);
     const stream = member?.labels.get(BACKEND_LABEL)?.own;
@@ -224,7 +224,7 @@ export class DataRouter {
   ) {
     const isAllowed = sender.heard.take(nowMs, message.length) && this.#heard.take(nowMs, message.length);
     if (!isAllowed) return void this.#counters.dropped.data_unheard++;
-    // A copy: a view would take the whole memory below it to the other thread.
+    // Copy: a view would transfer the whole underlying memory to the other thread.
     const data = isText ? message.toString() : new Uint8Array(message);
     this.#events.heard(sender.peerId, { label, to: [...(receivers ?? [])], data });
   }
@@ -235,7 +235,7 @@ export class DataRouter {
     let own = 0;
     for (const { isOwn } of member.streams.values()) if (isOwn) own++;
     const isNew = label !== BACKEND_LABEL && !this.#labels.has(label);
-    // Otherwise a few clients could use up the labels of the room.
+    // Otherwise a few clients could use up the room's labels.
     const allowed = isNew ? Math.min(MAX_OWN_CHANNELS, MAX_LABELS - this.#labels.size) : MAX_OWN_CHANNELS;
     return own >= allowed ? 'too_many' : undefined;
   }
@@ -262,7 +262,7 @@ export class DataRouter {
 
   #punish(member: Member, stream: number, reason: DataCloseReason): void {
     const label = member.streams.get(stream)?.channel.label ?? '';
-    // A channel of ours is not opened again towards this client.
+    // Our channel is not opened again towards this client.
     if (member.streams.get(stream)?.isOwn === false) member.declined.add(label);
     this.#close(member, stream);
     this.#events.channelClosed(member.peerId, label, reason);
@@ -285,7 +285,9 @@ export class DataRouter {
     if (known.isOwn) this.#ownClosed(member, label);
   }
 
-  /** A channel that a client opened is gone; with the last one of its label go those that we opened. */
+  /**
+   * Handles the end of a channel that a client opened; the last one of its label takes those that we opened with it.
+   */
   #ownClosed(member: Member, label: string): void {
     if (label === BACKEND_LABEL) return this.#events.messageChannel(member.peerId, false);
     const known = this.#labels.get(label);

@@ -10,7 +10,7 @@ interface DataSideOptions {
   permissions: () => { send: boolean; receive: boolean };
 }
 
-/** Data channels of one peer: carries between its SCTP association and the router of the room. */
+/** Data channels of one peer: connects its SCTP association to the room's router. */
 export class DataSide {
   readonly #context: MediaContext;
   readonly #options: DataSideOptions;

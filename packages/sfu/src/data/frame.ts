@@ -1,17 +1,19 @@
-/** Frames of data channels; docs/reference/data-channels.md. All bytes of headers are below 128, so text stays UTF-8. */
+/**
+ * Frames of data channels; docs/reference/data-channels.md. All header bytes are below 128, so that text stays UTF-8.
+ */
 
 const MAX_RECEIVERS = 127;
-/** Bytes of a message without its header. */
+/** Maximum message size without its header, bytes. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;
 
 export interface ClientFrame {
-  /** Ids of the receivers; undefined for everybody. */
+  /** Ids of the receivers; undefined means everybody. */
   receivers: ReadonlySet<string> | undefined;
-  /** A view. */
+  /** A view, not a copy. */
   message: Buffer;
 }
 
-/** Reads a frame of a client; undefined when its header is broken. */
+/** Reads a client's frame; returns undefined if its header is broken. */
 export function readClientFrame(frame: Buffer): ClientFrame | undefined {
   const count = frame[0];
   if (count === undefined || count > MAX_RECEIVERS) return undefined;
@@ -28,7 +30,10 @@ export function readClientFrame(frame: Buffer): ClientFrame | undefined {
   return { receivers, message: frame.subarray(at) };
 }
 
-/** Returns what precedes the messages of a sender; an empty id stands for the backend. Ids are ASCII of up to 127 characters. */
+/**
+ * Returns the header that precedes a sender's messages; an empty id stands for the backend. Ids are ASCII of up to 127
+ * characters.
+ */
 export function senderHeader(peerId: string): Buffer {
   return Buffer.from(String.fromCharCode(peerId.length) + peerId, 'latin1');
 }

@@ -11,7 +11,7 @@ export interface TurnTlsOptions {
   port: number;
   /** Name in the certificate, announced to clients. */
   host: string;
-  /** Returns the certificate of a new connection. */
+  /** Returns the certificate for a new connection. */
   context: () => SecureContext;
 }
 
@@ -20,19 +20,19 @@ export interface MediaEngineOptions {
   listenIp: string;
   /** Address clients reach us at (`JF_WEBRTC_TURN_IP`). */
   announcedIp: string;
-  /** The same of the other family, for media on IPv4 and IPv6. */
+  /** The same for the other address family, for media on IPv4 and IPv6. */
   second?: { listenIp: string; announcedIp: string };
-  /** UDP ports, one per worker out of the range (`JF_WEBRTC_TURN_PORT_RANGE`); `0..0` lets the system choose. */
+  /** UDP ports, one per worker from the range (`JF_WEBRTC_TURN_PORT_RANGE`); `0..0` lets the system choose. */
   portRange: { min: number; max: number };
   /** Relay over TCP (`JF_WEBRTC_TURN_TCP_PORT`); absent = none, 0 lets the system choose. */
   tcpPort?: number;
   /** Relay over TLS (`JF_WEBRTC_TURN_TLS_PORT`); absent = none. */
   tls?: TurnTlsOptions;
-  /** Connections of each of these ports, without an allocation and with one; absent = the default of `TcpAcceptor`. */
+  /** Connections on each of these ports, without and with an allocation; absent = the default of `TcpAcceptor`. */
   maxTcpConnections?: number;
-  /** The proxies in front of both, which send PROXY headers; absent = none. */
+  /** The proxies in front of both ports, which send PROXY headers; absent = none. */
   proxies?: TrustedProxies;
-  /** Shared by all transports; a new one when absent. */
+  /** Shared by all transports; created if absent. */
   certificate?: DtlsCertificate;
   log?: Log;
   /** Worker threads; 0, the default, keeps the media in the calling thread. */
@@ -53,7 +53,7 @@ export async function createMediaEngine(options: MediaEngineOptions): Promise<Me
   let engine: MediaWorkers | undefined;
   const route = (username: string): RelayRoute | undefined => engine?.relayRoute(username);
   const acceptors: TcpAcceptor[] = [];
-  /** Listens on each family, and returns the port. */
+  /** Listens on each address family and returns the port. */
   const listen = async (port: number, context?: () => SecureContext): Promise<number> => {
     let bound = port;
     for (const listenAddress of second === undefined ? [listenIp] : [listenIp, second.listenIp]) {

@@ -24,10 +24,10 @@ interface EngineRoomOptions {
   endpoint: MediaEndpoint;
   log: Log;
   onEvent(event: MediaRoomEvent): void;
-  /** The worker of this room serves the TCP clients of this relay user from now on. */
+  /** Routes this relay user's TCP clients to the worker of this room from now on. */
   routeUser(username: string): void;
   unrouteUser(username: string): void;
-  /** The room's id may be used again. */
+  /** Called when the room's id may be reused. */
   onClosed(): void;
 }
 
@@ -39,7 +39,7 @@ export class EngineRoom implements MediaRoom {
   readonly #transports = new Map<string, { username: string; number: number }>();
   readonly #keyFrameWanted = new Map<number, () => void>();
   readonly #taps = new Map<number, TapDelivery>();
-  /** Transports, feeds and taps share it. */
+  /** Shared by transports, feeds and taps. */
   #lastNumber = 0;
   #closed: Promise<void> | undefined;
 
@@ -69,14 +69,14 @@ export class EngineRoom implements MediaRoom {
       case 'keyFrameWanted':
         this.#keyFrameWanted.get(report.feed)?.();
         return;
-      // Delivered while the room closes too: the last frames of its taps come then.
+      // Delivered while the room is closing too, because the last frames of its taps arrive then.
       case 'tapEvent':
         this.#taps.get(report.tap)?.deliver(report.event);
         return;
     }
   }
 
-  /** Reports that the worker is gone. */
+  /** Reports that the worker has ended. */
   fail(reason: string): void {
     if (this.#closed !== undefined) return;
     this.#closed = Promise.resolve();
@@ -151,7 +151,7 @@ export class EngineRoom implements MediaRoom {
     this.#taps.set(tap, delivery);
     port.post({ type: 'openTap', tap, trackId: options.trackId });
     const close = async (): Promise<void> => {
-      // The worker is gone: there are no frames to wait for.
+      // The worker has ended, so there are no frames to wait for.
       await port.call({ type: 'closeTap', tap }).catch(() => undefined);
       this.#taps.delete(tap);
       await delivery.idle();

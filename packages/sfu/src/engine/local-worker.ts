@@ -6,7 +6,7 @@ import type { MediaCore } from './media-core.js';
 import type { MediaWorker } from './media-worker.js';
 import type { WorkerPort } from './worker-port.js';
 
-/** The media in the calling thread: the simplest deployment, and the twin that worker threads are tested against. */
+/** Runs the media in the calling thread: the simplest deployment, and the reference for testing worker threads. */
 export class LocalWorker implements MediaWorker {
   readonly alive = true;
   readonly lastStats = undefined;

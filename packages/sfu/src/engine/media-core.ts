@@ -21,12 +21,12 @@ interface MediaCoreOptions {
   /** The first free port is taken; `0..0` lets the system choose. */
   portRange: { min: number; max: number };
   certificate: DtlsCertificate;
-  /** Shared by the ports of an engine and its TCP listener; 32 bytes. */
+  /** Shared by an engine's ports and its TCP listener; 32 bytes. */
   nonceSecret: Buffer;
   log: Log;
 }
 
-/** One UDP port with the rooms on it, in the calling thread. Rooms go by number: an id may be used again. */
+/** One UDP port and its rooms, in the calling thread. Rooms are identified by number because an id may be reused. */
 export class MediaCore {
   readonly port: MediaPort;
   readonly #context: MediaContext;
@@ -39,7 +39,7 @@ export class MediaCore {
     this.#context = context;
   }
 
-  /** Rejects with the port's `WebrtcError` when no port can be bound. */
+  /** Rejects with the port's `WebrtcError` if no port can be bound. */
   static async open(options: MediaCoreOptions): Promise<MediaCore> {
     const sealer = createPacketSealer();
     const port = await openMediaPort({
@@ -56,14 +56,14 @@ export class MediaCore {
     return new MediaCore(port, new MediaContext(world, port, sealer));
   }
 
-  /** @throws MediaError CLOSED when the core is closed */
+  /** @throws MediaError CLOSED if the core is closed */
   openRoom(number: number, roomId: string, report: (report: RoomReport) => void): void {
     if (this.#closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
     this.#rooms.set(number, new ForwardingRoom(this.#context, roomId, report));
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
   }
 
-  /** Carries out a command; one for a room that is gone lost a race and is ignored. Never throws. */
+  /** Runs a command; one for a closed room lost a race and is ignored. Never throws. */
   post(number: number, command: RoomCommand): void {
     try {
       this.#rooms.get(number)?.apply(command);
@@ -72,7 +72,7 @@ export class MediaCore {
     }
   }
 
-  /** Carries out a command and returns its answer. @throws MediaError CLOSED when the room is gone */
+  /** Runs a command and returns its answer. @throws MediaError CLOSED if the room is closed */
   call(number: number, command: RoomCommand): MediaAnswer {
     const room = this.#rooms.get(number);
     if (room === undefined) throw new MediaError('CLOSED', 'the room is closed');

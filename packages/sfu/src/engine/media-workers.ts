@@ -25,7 +25,7 @@ const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
 /** A start that takes this long is logged, repeatedly, ms. */
 const SLOW_START_MS = 10_000;
-/** A replacement takes a second or two, ms. */
+/** Replacing a worker takes a second or two, ms. */
 const DEFAULT_REPLACEMENT_MS = 4000;
 const REPLACEMENT_POLL_MS = 25;
 
@@ -46,11 +46,11 @@ export interface MediaWorkersOptions {
   startMs?: number;
   /** Time limit of a worker's termination, ms. */
   terminateMs?: number;
-  /** How long a room waits for a worker when none is up, ms. */
+  /** How long a room waits for a worker if none is up, ms. */
   replacementMs?: number;
 }
 
-/** The media plane. A room lives whole on one worker; a worker that dies takes only its own rooms with it. */
+/** The media plane. Each room lives entirely on one worker, so a worker that dies takes only its own rooms with it. */
 export class MediaWorkers implements MediaEngine {
   readonly #options: MediaWorkersOptions;
   readonly #clock: Clock;
@@ -59,7 +59,7 @@ export class MediaWorkers implements MediaEngine {
   /** Worker of each relay user. */
   readonly #users = new Map<string, MediaWorker>();
   readonly #restarts = new Set<NodeJS.Timeout>();
-  /** Totals of workers that are gone: counters never fall. */
+  /** Totals of workers that have ended, so that counters never fall. */
   readonly #lost: EngineTotals = emptyEngineStats();
   #lastRoom = 0;
   #replaced = 0;
@@ -71,7 +71,7 @@ export class MediaWorkers implements MediaEngine {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Resolves when all workers are warm; rejects with the first one's error when one cannot start. */
+  /** Resolves once all workers are warm; rejects with the error of the first one that cannot start. */
   static async start(options: MediaWorkersOptions): Promise<MediaWorkers> {
     const engine = new MediaWorkers(options);
     try {
@@ -149,7 +149,7 @@ export class MediaWorkers implements MediaEngine {
     await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
-  /** Kills the worker of a room, as a test or an operator's drill. */
+  /** Kills the worker of a room, for a test or an operator's drill. */
   async killWorkerOf(roomId: string, reason: string): Promise<void> {
     for (const worker of this.#workers) {
       if ([...worker.rooms.values()].some((room) => room.roomId === roomId)) return worker.kill?.(reason);
@@ -166,7 +166,7 @@ export class MediaWorkers implements MediaEngine {
     const { workers, log } = this.#options;
     const started = Array.from({ length: workers }, () => this.#startThread());
     const startedMs = this.#clock.now();
-    // A node that does not come up has to say what it waits for.
+    // A node that does not come up must log what it is waiting for.
     const slow = new Timer(this.#clock);
     slow.repeat(SLOW_START_MS, () => {
       const ready = started.filter(({ port }) => port > 0).length;

@@ -7,7 +7,7 @@ interface TapDeliveryOptions extends TapOptions {
   consumed(bytes: number): void;
 }
 
-/** Delivers the events of a tap to its consumer and counts the frames it holds. Faults of the consumer are logged. */
+/** Delivers a tap's events to its consumer and counts the frames it holds. Logs errors of the consumer. */
 export class TapDelivery {
   readonly #options: TapDeliveryOptions;
   #held = 0;
@@ -36,7 +36,7 @@ export class TapDelivery {
     }
   }
 
-  /** Resolves when the consumer holds nothing. */
+  /** Resolves once the consumer holds nothing. */
   idle(): Promise<void> {
     if (this.#held === 0) return Promise.resolve();
 

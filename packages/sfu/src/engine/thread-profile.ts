@@ -1,7 +1,7 @@
 import type * as Inspector from 'node:inspector';
 import { createRequire } from 'node:module';
 
-/** Bytes of allocations between two samples. */
+/** Allocated bytes between two samples. */
 const SAMPLING_BYTES = 64 * 1024;
 const CPU_SAMPLING_US = 1_000;
 
@@ -9,10 +9,10 @@ const CPU_SAMPLING_US = 1_000;
 export class ThreadProfile {
   #running: { session: Inspector.Session; stop: string } | undefined;
 
-  /** Starts a profile; a running one is cancelled. */
+  /** Starts a profile and cancels a running one. */
   start(what: 'cpu' | 'heap'): void {
     this.cancel();
-    // Loaded on demand: hardly any thread is ever profiled.
+    // Loaded on demand, because hardly any thread is ever profiled.
     const { Session } = createRequire(import.meta.url)('node:inspector') as typeof Inspector;
     const session = new Session();
     session.connect();
@@ -24,7 +24,7 @@ export class ThreadProfile {
     } else this.#post('HeapProfiler.startSampling', { samplingInterval: SAMPLING_BYTES });
   }
 
-  /** Ends the profile and returns it as text for DevTools; undefined when none is running. */
+  /** Ends the profile and returns it as text for DevTools; undefined if none is running. */
   stop(): string | undefined {
     if (this.#running === undefined) return undefined;
     const { profile } = this.#post(this.#running.stop) as { profile: unknown };
@@ -38,7 +38,7 @@ export class ThreadProfile {
     this.#running = undefined;
   }
 
-  /** Returns the answer: a session of the same thread answers before `post` returns. */
+  /** Returns the answer: a session on the same thread answers before `post` returns. */
   #post(method: string, params: object = {}): unknown {
     let answer: unknown;
     let failure: Error | null = null;

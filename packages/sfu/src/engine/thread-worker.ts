@@ -22,17 +22,20 @@ import {
 import type { WorkerPort } from './worker-port.js';
 
 /**
- * Size of the young generation of a worker: scavenges of 4 MiB are short and stay in the cache of the processor, those of 64 took
- * 5 ms beside data channels. A flag, since that of the command line, which is for the main thread, precedes `resourceLimits`.
+ * Young generation size of a worker: scavenges of 4 MiB are short and stay in the CPU cache, whereas those of 64 MiB
+ * took 5 ms alongside data channels. Set as a flag, because the main thread's command line flag overrides
+ * `resourceLimits`.
  */
 const YOUNG_GENERATION = '--max-semi-space-size=4';
 const PING_INTERVAL_MS = 1000;
-/** A worker that has not answered for this long hangs. Longer than any pause a busy machine may cause. */
+/**
+ * A worker that has not answered for this long is considered hung. Longer than any pause that a busy machine may cause.
+ */
 const DEFAULT_HANG_MS = 5000;
 const CLOSE_TIMEOUT_MS = 3000;
 /** A start takes a second or two; a very busy machine may need this long. */
 const DEFAULT_START_MS = 60_000;
-/** A thread that runs JavaScript terminates at once. */
+/** A thread that runs JavaScript terminates immediately. */
 const DEFAULT_TERMINATE_MS = 2000;
 
 interface ThreadWorkerOptions {
@@ -46,7 +49,7 @@ interface ThreadWorkerOptions {
   startMs?: number;
   /** Time limit of the thread's termination, ms. */
   terminateMs?: number;
-  /** Called once when the thread is gone or given up, whatever the cause, after its rooms were notified. */
+  /** Called once when the thread has ended or is given up, whatever the cause, after its rooms have been notified. */
   onExit(reason: string): void;
 }
 
@@ -58,37 +61,39 @@ interface Pending {
 let stuck = 0;
 
 /**
- * Returns how many media workers of this process were given up because native code holds their threads, which nothing
- * can interrupt. While there are any, `process.exit` waits for them.
+ * Returns how many of this process's media workers were given up because native code holds their threads, which nothing
+ * can interrupt. `process.exit` waits for any such thread.
  */
 export function stuckThreads(): number {
   return stuck;
 }
 
-/** A media worker on its own thread, seen from the main thread: calls, reports, relayed connections, and a watchdog. */
+/**
+ * A media worker on its own thread, as the main thread sees it: calls, reports, relayed connections, and a watchdog.
+ */
 export class ThreadWorker implements MediaWorker {
   readonly rooms = new Map<number, EngineRoom>();
-  /** From the last answer to the watchdog. */
+  /** The last answer to the watchdog. */
   lastStats: EngineStats | undefined;
   port = 0;
-  /** Resolves when `port` is known; rejects when the thread cannot start. */
+  /** Resolves once `port` is known; rejects if the thread cannot start. */
   readonly ready: Promise<void>;
   readonly #options: ThreadWorkerOptions;
   readonly #thread: Worker;
   readonly #calls = new Map<number, Pending>();
   readonly #relays = new Map<number, RelayStreamOptions>();
-  /** Resolves when the thread is gone or given up. */
+  /** Resolves once the thread has ended or is given up. */
   readonly #ended: Promise<void>;
   readonly #watchdog: Timer;
-  /** At the last call of `busyShare`. */
+  /** As of the last call of `busyShare`. */
   #loop: EventLoopUtilization | undefined;
   readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
   #resolveEnded: () => void = () => undefined;
-  /** Calls and relayed streams share it. */
+  /** Shared by calls and relayed streams. */
   #lastNumber = 0;
-  /** A ping of the watchdog is unanswered. */
+  /** True while a watchdog ping is unanswered. */
   #pinged = false;
-  /** Consecutive looks of the watchdog without an answer. */
+  /** Consecutive watchdog checks without an answer. */
   #looks = 0;
   #gone = false;
   /** Given up: native code holds the thread, which keeps its memory and perhaps a core. */
@@ -104,7 +109,7 @@ export class ThreadWorker implements MediaWorker {
       this.#started.resolve = () => resolve();
       this.#started.reject = reject;
     });
-    // A replacement has no caller that awaits it: without this its failure would be an unhandled rejection.
+    // Nobody awaits a replacement, so without this its failure would be an unhandled rejection.
     this.ready.catch(() => undefined);
     this.#thread.on('message', (message: FromWorker) => this.#receive(message));
     this.#thread.on('error', (error) => {
@@ -136,7 +141,7 @@ export class ThreadWorker implements MediaWorker {
       },
       call: <C extends MediaCall>(command: C) => this.#call({ type: 'room', room, command }) as Promise<MediaAnswer<C>>,
       close: async () => {
-        // A worker that dies meanwhile has closed the room in its own way.
+        // A worker that dies during the call has already closed the room itself.
         await this.#call({ type: 'closeRoom', room }).catch(() => undefined);
         this.rooms.delete(room);
       },
@@ -163,7 +168,7 @@ export class ThreadWorker implements MediaWorker {
     const busyMs = now.active - active;
     const lastedMs = busyMs + now.idle - idle;
 
-    // The two clocks are read one after the other: over a short time they may disagree.
+    // The two clocks are read one after the other, so they may disagree over a short time.
     return lastedMs <= 0 ? 0 : Math.min(1, Math.max(0, busyMs / lastedMs));
   }
 
@@ -198,7 +203,7 @@ export class ThreadWorker implements MediaWorker {
     await this.#terminate();
   }
 
-  /** Resolves when the thread has ended or is given up. */
+  /** Resolves once the thread has ended or is given up. */
   async #terminate(): Promise<void> {
     this.#watchdog.stop();
     void this.#thread.terminate();
@@ -269,7 +274,7 @@ export class ThreadWorker implements MediaWorker {
   }
 
   #watch(): void {
-    // Count looks instead of time: after a pause of the main thread the answer is still queued behind this call.
+    // Count checks instead of time: after a pause of the main thread the answer is still queued behind this call.
     this.#looks++;
     const silentMs = this.#looks * PING_INTERVAL_MS;
     if (this.port === 0) {

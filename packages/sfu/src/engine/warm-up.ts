@@ -22,9 +22,9 @@ const CODEC: NegotiatedCodec = {
 };
 
 /**
- * Runs synthetic packets through the real path, sealing included, before the first room: otherwise a cold worker delays real
- * media by tens of milliseconds in its first seconds, while code is compiled. Takes about 0.2 s, touches no socket and
- * leaves nothing behind. Returns how many packets were forwarded.
+ * Runs synthetic packets through the real path, sealing included, before the first room. Otherwise a cold worker delays
+ * real media by tens of milliseconds in its first seconds, while code is compiled. Takes about 0.2 s, touches no socket
+ * and leaves nothing behind. Returns the number of forwarded packets.
  */
 export function warmUp(): number {
   let nowMs = 1_000_000;

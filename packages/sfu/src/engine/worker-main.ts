@@ -1,4 +1,4 @@
-/** Entry of a media worker: one `MediaCore` behind the message port of its thread. */
+/** Entry point of a media worker: one `MediaCore` behind the message port of its thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Log, LogFields } from '@bloom/log';
 import { type RelayStream, warmUpJoins } from '@bloom/webrtc';
@@ -40,7 +40,7 @@ function remoteLog(bound: LogFields): Log {
   };
 }
 
-/** Makes plain objects of errors: a structured clone would drop their codes. */
+/** Turns errors into plain objects: a structured clone would drop their codes. */
 function plain(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [
@@ -51,7 +51,7 @@ function plain(fields: LogFields): LogFields {
 }
 
 const log = remoteLog({});
-// As `logWarnings` of the log package does, which would bring the whole logger into the thread.
+// Same as `logWarnings` of the log package, which would load the whole logger into the thread.
 process.removeAllListeners('warning');
 process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
 const streams = new Map<number, RelayStream>();

@@ -5,7 +5,7 @@ import type { RoomCommand, RoomReport } from '../room-command.js';
 import type { ProfileAction } from '../media-engine.js';
 import { MediaError, type MediaErrorCode } from '../media-error.js';
 
-/** Settings of a worker at its start. */
+/** Settings of a worker when it starts. */
 export interface WorkerSettings {
   listenIp: string;
   secondListenIp?: string;
@@ -15,7 +15,7 @@ export interface WorkerSettings {
   nonceSecret: Uint8Array;
 }
 
-/** Messages with a `reply`. `room` is the number of one opening of a room: an id may be used again. */
+/** Messages with a `reply`. `room` identifies one opening of a room, because an id may be reused. */
 export type WorkerCall =
   | { type: 'openRoom'; room: number; roomId: string }
   | { type: 'closeRoom'; room: number }
@@ -70,7 +70,7 @@ export function fromPlainError({ name, code, message }: PlainError): Error {
   return code === undefined ? error : Object.assign(error, { code });
 }
 
-/** Copies a frame into memory of its own, so that posting it does not copy the chunk it was cut from. */
+/** Copies a frame into its own memory, so that posting it does not copy the chunk it was cut from. */
 export function ownFrame(frame: Uint8Array): Uint8Array<ArrayBuffer> {
   return Uint8Array.prototype.slice.call(frame) as Uint8Array<ArrayBuffer>;
 }

@@ -1,14 +1,14 @@
-/** Bytes that the queues of one publisher take from its backlog, and those of all publishers of a worker. */
+/** Bytes that one publisher's queues may take from its backlog, and bytes for all publishers of a worker. */
 const PUBLISHER_BYTES = 32 * 1024 * 1024;
 const WORKER_BYTES = 256 * 1024 * 1024;
-/** Bytes that each queue has to itself: a queue that fills the backlog must not starve the others. */
+/** Bytes reserved for each queue: one that fills the backlog must not starve the others. */
 const OWN_BYTES = 512 * 1024;
-/** Room for a key picture. Without it there is no point in asking for one. */
+/** Room for a key picture; with less, requesting one is pointless. */
 const PICTURE_BYTES = 256 * 1024;
 
 /**
- * Bounds the sum of what waits of one publisher's media in the feeds and taps of a room, whatever each of them may hold. The sum
- * over the publishers of a worker is bounded as well.
+ * Limits the total of one publisher's media queued in a room's feeds and taps, whatever each of them may hold. The
+ * total over a worker's publishers is limited as well.
  */
 export class Backlog {
   readonly #limit: number;
@@ -26,14 +26,14 @@ export class Backlog {
     return this.#worker === undefined ? free : Math.min(free, this.#worker.free);
   }
 
-  /** Takes bytes; a negative number gives them back. */
+  /** Takes bytes; a negative number returns them. */
   take(bytes: number): void {
     this.#bytes += bytes;
     this.#worker?.take(bytes);
   }
 }
 
-/** One queue: its first bytes are its own, those beyond them come from the backlog of the publisher. */
+/** One queue: its first bytes are reserved, those above come from the publisher's backlog. */
 export class BacklogShare {
   #backlog: Backlog;
   #bytes = 0;
@@ -42,13 +42,13 @@ export class BacklogShare {
     this.#backlog = backlog;
   }
 
-  /** Returns whether the queue may hold that many more bytes. To be asked before they are allocated. */
+  /** Returns whether the queue may hold this many more bytes. Ask before allocating them. */
   fits(bytes: number): boolean {
     const more = beyondOwn(this.#bytes + bytes) - beyondOwn(this.#bytes);
     return more <= 0 || more <= this.#backlog.free;
   }
 
-  /** True when the queue has room for a key picture. */
+  /** True if the queue has room for a key picture. */
   get fitsPicture(): boolean {
     return this.fits(PICTURE_BYTES);
   }
@@ -57,13 +57,13 @@ export class BacklogShare {
     this.set(this.#bytes + bytes);
   }
 
-  /** Sets what the queue holds now. */
+  /** Sets how many bytes the queue holds now. */
   set(bytes: number): void {
     this.#backlog.take(beyondOwn(bytes) - beyondOwn(this.#bytes));
     this.#bytes = bytes;
   }
 
-  /** Counts what the queue holds with another publisher. */
+  /** Moves the queue's bytes to another publisher's backlog. */
   moveTo(backlog: Backlog): void {
     this.#backlog.take(-beyondOwn(this.#bytes));
     this.#backlog = backlog;

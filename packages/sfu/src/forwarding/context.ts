@@ -3,7 +3,7 @@ import { emptyReportBlock, emptySenderInfo, RtcpReader, RtcpWriter, RtpView, Tra
 import type { MediaPort, PacketSealer } from '@bloom/webrtc';
 import { Backlog } from './backlog.js';
 
-/** Bytes of an RTCP compound; below any path's MTU. */
+/** Maximum RTCP compound, bytes; below any path's MTU. */
 const MAX_COMPOUND = 1150;
 
 /** Environment of the forwarding code: time, randomness and a log. */
@@ -15,7 +15,7 @@ interface MediaWorld {
   log: Log;
 }
 
-/** Reasons for drops by the forwarding layer; the port counts its own. */
+/** Reasons for drops in the forwarding layer; the port counts its own. */
 type ForwardingDrop =
   | 'unknown_ssrc'
   | 'unexpected_payload'
@@ -24,21 +24,21 @@ type ForwardingDrop =
   /** Frames that a component did not consume in time, or fed faster than a room takes them. */
   | 'tap_overrun'
   | 'feed_overrun'
-  /** SCTP packets that cannot be read, and messages on data channels with a broken header. */
+  /** Unreadable SCTP packets, and data channel messages with a broken header. */
   | 'data_malformed'
-  /** Messages on data channels: more than a second's worth, without permission, for a client that reads too slowly. */
+  /** Data channel messages above the rate limit, without permission, or for a client that reads too slowly. */
   | 'data_rate'
   | 'data_denied'
   | 'data_unheard'
   | 'data_backlog';
 
 /**
- * Shared by all rooms of one worker: the environment, counters, and the scratch objects that keep the packet path free of
- * allocations. The path is synchronous, so one of each is enough.
+ * Shared by all rooms of one worker: the environment, counters, and the scratch objects that keep the packet path free
+ * of allocations. The path is synchronous, so one of each is enough.
  */
 export class MediaContext {
   packetsForwarded = 0;
-  /** Messages of data channels: taken from clients, and copies queued for receivers. */
+  /** Data channel messages: received from clients, and copies queued for receivers. */
   readonly dataMessages = { received: 0, sent: 0 };
   readonly dropped: Record<ForwardingDrop, number> = {
     unknown_ssrc: 0,
@@ -54,11 +54,11 @@ export class MediaContext {
     data_backlog: 0,
   };
 
-  /** Media that wait in the feeds and taps of all rooms. */
+  /** Media queued in the feeds and taps of all rooms. */
   readonly backlog = new Backlog();
   /** The packet being received. */
   readonly view = new RtpView();
-  /** A packet read from a store: a retransmission, or the rest of a keyframe at a switch. */
+  /** A packet read from a store: a retransmission, or the rest of a keyframe on a switch. */
   readonly storedView = new RtpView();
   readonly reader = new RtcpReader();
   readonly writer = new RtcpWriter(MAX_COMPOUND);

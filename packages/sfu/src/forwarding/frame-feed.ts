@@ -7,15 +7,21 @@ import type { InboundStream } from './inbound-stream.js';
 import { PACKET_OVERHEAD, PublishedTrack, type TrackOwner } from './published-track.js';
 
 const HEADER_BYTES = 12;
-/** Packets of a feed that are sent at once; the rest of a large picture follows on the ticks, so that no queue overflows. */
+/**
+ * Packets of a feed that are sent immediately; the rest of a large picture follows on the ticks, so that no queue
+ * overflows.
+ */
 const PACKETS_PER_TURN = 32;
-/** Packets that wait, besides the bytes of the backlog: a component that exceeds either feeds faster than any room takes. */
+/**
+ * Queued packets, in addition to the bytes of the backlog: a component that exceeds either feeds faster than any room
+ * takes.
+ */
 const MAX_QUEUED = 4096;
-/** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
+/** RTP time is mapped to the wall clock again when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
-/** Frames that are late for less than this were held up, as by a busy node: those that follow make up for it. */
+/** Frames that are late for less than this were held up, for instance by a busy node; later frames make up for it. */
 const HELD_UP_MS = 1_000;
-/** The same for frames that say when they are due, which has no jitter. */
+/** The drift limit for frames with a due time, which has no jitter, ms. */
 const MAX_DUE_DRIFT_MS = 15;
 
 interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyFrameWanted'> {
@@ -97,13 +103,13 @@ export class FrameFeed implements TrackOwner {
     this.#run();
   }
 
-  /** Drops a frame that does not fit as a whole; sending resumes with a key frame. */
+  /** Drops a frame that does not fit completely; sending resumes with a key frame. */
   #take(frame: Buffer): readonly Buffer[] {
-    // Before any work on it.
+    // Check before doing any work on the frame.
     if (!this.#fits(frame.length, 1)) return this.#overran();
     const { key, payloads } = this.#format.packetise(frame);
     if (this.#overrun && !key) return this.#overran();
-    // No client could be sent it.
+    // The packet would be too large for any client.
     if (payloads.some(({ length }) => length + PACKET_OVERHEAD > this.#context.sealer.maxPacketBytes))
       return this.#drop('oversized');
     if (!this.#fits(frame.length, payloads.length)) return this.#overran();
@@ -130,7 +136,7 @@ export class FrameFeed implements TrackOwner {
     return [];
   }
 
-  /** Subscribers get sender reports on the server's wall clock. */
+  /** Keeps the clock for sender reports: subscribers get them on the server's wall clock. */
   #keepTime(timestamp: number, rtpTimestamp: number, dueMs: number | undefined): void {
     const atMs = dueMs ?? this.#context.world.now();
     const { clockRate } = this.track.params.codec;

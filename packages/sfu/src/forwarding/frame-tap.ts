@@ -29,7 +29,7 @@ interface TapPacket extends OrderedPacket {
 
 /**
  * Turns the packets of one track into whole frames for a component. It is a subscriber like any other: the same rules
- * choose its variant (the highest active one) and ask for keyframes. The packet path only stores packets; frames are
+ * choose its variant (the highest active one) and request keyframes. The packet path only stores packets; frames are
  * delivered on the tick, so that no consumer runs inside the packet path.
  */
 export class FrameTap implements TrackSubscriber {
@@ -41,7 +41,7 @@ export class FrameTap implements TrackSubscriber {
   #reorder = new ReorderBuffer();
   #timestamps = new TimestampUnwrapper();
   #assembler: FrameAssembler | undefined;
-  /** All that the tap holds, from the packets that wait for others to the frames of its consumer. */
+  /** Everything the tap holds, from packets that wait for others to frames at its consumer. */
   readonly #share: BacklogShare;
   readonly #arrivals = new Map<number, number>();
   readonly #outbox: TapEvent[] = [];
@@ -122,7 +122,7 @@ export class FrameTap implements TrackSubscriber {
     this.#reorder.push(packet, nowMs);
   }
 
-  /** Drops the picture in progress and all that follow up to a key picture: held, they would keep the backlog full. */
+  /** Drops the picture in progress and all later ones up to a key picture; holding them would keep the backlog full. */
   #refuse(): void {
     this.#reorder = new ReorderBuffer();
     this.#assembler?.gap();
@@ -194,14 +194,14 @@ export class FrameTap implements TrackSubscriber {
     this.#share.set(0);
   }
 
-  /** Returns true only once the source has begun: before that the selection asks. */
+  /** Returns true only once the source has started; before that the selection requests keyframes. */
   #needsKeyFrame(): boolean {
     if (this.#source === undefined || this.selection.queued !== undefined) return false;
     if (this.#dropping) return this.#hasRoom;
     return this.#assembler?.needsKeyFrame === true;
   }
 
-  /** Without room for more than a frame or two a key frame would be dropped as well. */
+  /** With room for no more than a frame or two, a key frame would be dropped as well. */
   get #hasRoom(): boolean {
     if (this.#heldFrames >= TAP_LIMITS.frames / 2 || this.#heldBytes >= TAP_LIMITS.bytes / 2) return false;
     return this.#share.fitsPicture;
@@ -253,7 +253,7 @@ export class FrameTap implements TrackSubscriber {
       return;
     }
     const timestamp = rtpTimestamp + this.#offset;
-    // A jump of the publisher's clock must not turn time back.
+    // A jump of the publisher's clock must not move time backwards.
     this.#newest = Math.max(this.#newest, timestamp);
     this.#newestAtMs = nowMs;
     if (this.#lostPackets > 0 || this.#droppedFrames > 0) {

@@ -9,16 +9,16 @@ import { PublishedTrack, type TrackOwner } from './published-track.js';
 import { StartAllowance } from './start-allowance.js';
 
 const REPORT_INTERVAL_MS = 1000;
-/** The first report comes early, to start the publisher's round-trip measurement and congestion control. */
+/** The first report is sent early, to start the publisher's round-trip measurement and congestion control. */
 const FIRST_REPORT_MS = 300;
 const REPORT_BLOCKS = 31;
-/** Sources of one variant that the SDP does not name: this many per window of ms. */
+/** Sources per variant that the SDP does not name: at most this many per window of ms. */
 const MAX_LEARNT = 4;
 const LEARNT_WINDOW_MS = 1000;
-/** Sources of one client whose names are kept. */
+/** Sources of one client whose names are remembered. */
 const MAX_NAMES = 256;
 
-/** What the first packets of a source say of it. */
+/** What the first packets of a source say about it. */
 interface SourceName {
   mid: string;
   variant: Variant;
@@ -38,7 +38,7 @@ interface InboundSideOptions {
   emit(event: MediaRoomEvent): void;
 }
 
-/** The receiving side of one client: assigns packets to streams and reports back. */
+/** The receiving side of one client: assigns packets to streams and sends reports. */
 export class InboundSide implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: InboundSideOptions;
@@ -49,14 +49,14 @@ export class InboundSide implements TrackOwner {
   /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
   readonly #pendingRtx = new Map<string, number>();
   /**
-   * Sources that named themselves, the latest last. They outlive their tracks: browsers leave the name out once we have reported
-   * on a source, and go on with it when its track may be published again.
+   * Sources that named themselves, the latest last. Kept when their tracks end: browsers omit the name once we have
+   * reported on a source, and reuse the source when its track may be published again.
    */
   readonly #names = new Map<number, SourceName>();
   #accepted: Readonly<Record<TrackKind, boolean>> = { audio: true, video: true };
-  /** Ids of tracks that are withheld from their subscribers. */
+  /** Ids of tracks withheld from their subscribers. */
   readonly #blocked = new Set<string>();
-  /** Ids of tracks that were removed on behalf of the backend. */
+  /** Ids of tracks removed on behalf of the backend. */
   readonly #removed = new Set<string>();
   #midIds: number[] = [];
   #transportCcId: number | undefined;
@@ -79,7 +79,7 @@ export class InboundSide implements TrackOwner {
     this.#options.emit(event);
   }
 
-  /** Returns the tracks that appeared and those that are gone; the caller closes the latter. */
+  /** Returns the tracks that appeared and those that were removed; the caller closes the latter. */
   negotiate(negotiated: readonly InboundTrack[]): { added: PublishedTrack[]; removed: PublishedTrack[] } {
     const inbound = negotiated.filter(({ kind, trackId }) => this.#accepted[kind] && !this.#removed.has(trackId));
     const added: PublishedTrack[] = [];
@@ -110,7 +110,7 @@ export class InboundSide implements TrackOwner {
     const transportCcId = inbound.find(
       ({ extensions, codec }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     )?.extensions.transportCc;
-    // Kept without tracks too: late packets still count.
+    // Keep the id without tracks too, because late packets still count.
     if (transportCcId !== undefined) this.#transportCcId = transportCcId;
     if (this.#transportCcId !== undefined) {
       this.#recorder ??= new TransportCcRecorder({ senderSsrc: this.#options.localSsrc });
@@ -118,7 +118,7 @@ export class InboundSide implements TrackOwner {
     return { added, removed };
   }
 
-  /** Limits the kinds of tracks, now and in later negotiations. Returns the tracks that are gone; the caller closes them. */
+  /** Limits the kinds of tracks, now and in later negotiations. Returns the removed tracks; the caller closes them. */
   setAccepted(accepted: Readonly<Record<TrackKind, boolean>>): PublishedTrack[] {
     this.#accepted = accepted;
     const refused = [...this.tracks.values()].filter(({ params }) => !accepted[params.kind]);
@@ -126,14 +126,14 @@ export class InboundSide implements TrackOwner {
     return refused;
   }
 
-  /** Withholds a track, also one that replaces it under the same id. */
+  /** Withholds a track, including one that replaces it under the same id. */
   setBlocked(trackId: string, blocked: boolean): void {
     if (blocked) this.#blocked.add(trackId);
     else this.#blocked.delete(trackId);
     this.tracks.get(trackId)?.setBlocked(blocked, this.#context.world.now());
   }
 
-  /** Removes a track, and refuses its id from now on. Returns it in a list; the caller closes it. */
+  /** Removes a track and refuses its id from now on. Returns it in a list; the caller closes it. */
   removeTrack(trackId: string): PublishedTrack[] {
     this.#removed.add(trackId);
     const track = this.tracks.get(trackId);
@@ -142,7 +142,7 @@ export class InboundSide implements TrackOwner {
     return [track];
   }
 
-  /** Ends a negotiation cycle: the client's own send estimate starts over. */
+  /** Ends a negotiation cycle, after which the client's own send estimate starts over. */
   pathReady(nowMs: number): void {
     this.#allowance.begin(nowMs);
   }
@@ -187,7 +187,7 @@ export class InboundSide implements TrackOwner {
     return route;
   }
 
-  /** Takes one authentic packet of this client. */
+  /** Takes one authentic packet from this client. */
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
     const { view, dropped } = this.#context;
     if (!view.parse(buffer, start, end)) {
@@ -206,7 +206,7 @@ export class InboundSide implements TrackOwner {
     else route.track.receive(route.stream, nowMs);
   }
 
-  /** Assigns an unknown SSRC by the mid and rid of its first packets, which may have come for an earlier track. */
+  /** Assigns an unknown SSRC by the mid and rid of its first packets, which may have arrived for an earlier track. */
   #learn(view: RtpView, nowMs: number): Route | undefined {
     const name = this.#names.get(view.ssrc);
     const mid = this.#midOf(view) ?? name?.mid;
@@ -218,7 +218,7 @@ export class InboundSide implements TrackOwner {
       const variant = rids.length === 0 ? 'h' : (view.textExtension(extensions.rid) ?? named);
       if (variant === undefined || !isVariant(variant)) return undefined;
       if (rids.length > 0 && !rids.includes(variant)) return undefined;
-      // A new source costs a store of packets: two SSRCs that claim one variant must not make one per packet.
+      // A new source costs a packet store, so two SSRCs that claim one variant must not create one per packet.
       const present = track.stream(variant);
       const recent = present !== undefined && nowMs - present.learntSinceMs < LEARNT_WINDOW_MS ? present : undefined;
       if (recent !== undefined && recent.learnt >= MAX_LEARNT) return undefined;
@@ -309,7 +309,7 @@ export class InboundSide implements TrackOwner {
     const { writer } = this.#context;
     // The media SSRC has no meaning in transport-wide feedback, but must be one of the publisher's.
     const [mediaSsrc] = this.#routes.keys();
-    // A jump in the arrival times ends a feedback packet early: a few packets cover any backlog.
+    // A jump in the arrival times ends a feedback packet early; a few packets cover any backlog.
     for (let i = 0; i < 8; i++) {
       writer.reset();
       if (!recorder.write(writer, mediaSsrc ?? 0, nowMs)) return;
@@ -382,7 +382,7 @@ export class InboundSide implements TrackOwner {
   }
 }
 
-/** Returns whether it is another track under the old id: its codec or its kind of sending changed. */
+/** Returns false if it is a different track under the old id: its codec or its way of sending changed. */
 function isSameSource(before: InboundTrack, after: InboundTrack): boolean {
   return (
     before.mid === after.mid &&

@@ -17,20 +17,23 @@ import { variantIndex } from '../variants/variants.js';
 import { SmoothedRate } from './smoothed-rate.js';
 
 const STORE = {
-  // Two seconds of 2 Mbit/s. Pages of a slower stream are never touched.
+  // Two seconds at 2 Mbit/s. Pages of a slower stream are never touched.
   video: { packets: 1024, bytes: 640 * 1024, maxAgeMs: 2000 },
   audio: { packets: 128, bytes: 48 * 1024, maxAgeMs: 1000 },
 } as const;
 
-/** Weight of the last second in the measured rate: a keyframe alone must not look like a rate. */
+/** Weight of the last second in the measured rate: a single keyframe must not look like a rate. */
 const RATE_SMOOTHING = 0.25;
 
-/** Packets to search back from a slice. Parameter sets come first in a picture: a slice this deep in one starts nothing. */
+/**
+ * Packets to search back from a slice. Parameter sets come first in a picture, so a slice this deep in one starts
+ * nothing.
+ */
 const MAX_LOOK_BACK = 32;
 
-/** Pictures that must come behind a later one before a stream counts as one with B-frames. */
+/** Pictures that must follow a later one before a stream counts as having B-frames. */
 const REORDERED_PICTURES = 3;
-/** Farthest that a B-frame goes back, in units of 90 kHz; a clock that is set goes farther. */
+/** Farthest that a B-frame goes back, in 90 kHz units; a clock that is set goes farther. */
 const MAX_REORDER = 90_000;
 
 interface InboundStreamOptions {
@@ -48,13 +51,13 @@ export interface TrackSubscriber {
   readonly selection: VariantSelection;
   /** The client to notify of voice activity; absent for a tap. */
   readonly receiver?: { readonly peerId: string };
-  /** To be called after anything that may have changed the selection. */
+  /** Must be called after anything that may have changed the selection. */
   selectionChanged(): void;
-  /** Begins with the packet in `view` and in the stream's `payload`, an entry point; the caller forwards it next. */
+  /** Starts with the packet in `view` and in the stream's `payload`, an entry point; the caller forwards it next. */
   switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void;
-  /** Forwards one packet of the current source. `audioLevel` is -1 when there is none. */
+  /** Forwards one packet of the current source. `audioLevel` is -1 if there is none. */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void;
-  /** Sends what overtook the packet switched at, which came late: it is in the store. */
+  /** Sends the packets that overtook the one switched at, which arrived late: they are in the store. */
   catchUp(stream: InboundStream, first: number, nowMs: number): void;
   /** Skips a packet of the current source that carries no media. */
   skip(sequence: number): void;
@@ -80,9 +83,9 @@ export class InboundStream {
   readonly store: PacketStore;
   readonly clock: SenderClock;
   readonly keyframes = new KeyframeRequests();
-  /** Subscribers that receive this variant now. */
+  /** Subscribers that currently receive this variant. */
   readonly forwarding: TrackSubscriber[] = [];
-  /** Sources not named in the SDP that took this variant since `learntSinceMs`, this one included. */
+  /** Sources not named in the SDP that have taken this variant since `learntSinceMs`, including this one. */
   learnt = 0;
   learntSinceMs = Number.NEGATIVE_INFINITY;
   /** True once media has arrived; before that the SDP only announces the stream. */
@@ -116,7 +119,7 @@ export class InboundStream {
     this.clock = new SenderClock(options.clockRate);
   }
 
-  /** Number of the oldest packet that the store can still hold. */
+  /** Number of the oldest packet that may still be in the store. */
   get oldestStored(): number {
     return this.unwrapper.newest - this.#storedPackets + 1;
   }
@@ -131,7 +134,7 @@ export class InboundStream {
     this.#rate.measure(this.statistics.bytes, intervalMs);
   }
 
-  /** Returns true while earlier packets of the picture are awaited, or when this one is too deep in it to know. */
+  /** Returns true while earlier packets of the picture are missing, or if this one is too deep in it to tell. */
   missesBefore(sequence: number, timestamp: number, nowMs: number): boolean {
     const end = sequence - MAX_LOOK_BACK;
     for (let before = sequence - 1; before >= end && !this.losses.isMissing(before); before--) {
@@ -142,8 +145,8 @@ export class InboundStream {
   }
 
   /**
-   * Notes the timestamp of the newest video packet. Returns true once, when pictures have been sent in another order than they are
-   * shown: WebRTC receivers show them as they come.
+   * Records the timestamp of the newest video packet. Returns true once, when pictures have been sent in a different
+   * order than they are shown: WebRTC receivers show them as they arrive.
    */
   hasBFrames(timestamp: number): boolean {
     const behind = this.#lastTimestamp < 0 ? 0 : timestampDelta(timestamp, this.#lastTimestamp);

@@ -1,13 +1,15 @@
-/** Time between two requests while no keyframe comes, ms. */
+/** Interval between requests while no keyframe arrives, ms. */
 const RETRY_MS = 500;
-/** Shortest time between two requests, ms: fifty subscribers joining one by one must not make every frame a keyframe. */
+/**
+ * Shortest interval between requests, ms: fifty subscribers joining one by one must not make every frame a keyframe.
+ */
 const MIN_GAP_MS = 250;
 /** Unanswered requests before giving up; the next request starts over. */
 const MAX_ATTEMPTS = 20;
 
 /**
- * Keyframe requests for one variant, on behalf of all its subscribers: one is outstanding at a time and is repeated
- * until the keyframe comes. Pure: a `true` means "send a PLI now".
+ * Keyframe requests for one variant, on behalf of all its subscribers. At most one is outstanding; it is repeated until
+ * the keyframe arrives. Pure: `true` means "send a PLI now".
  */
 export class KeyframeRequests {
   #attempts = 0;
@@ -31,7 +33,7 @@ export class KeyframeRequests {
     return this.#send(nowMs);
   }
 
-  /** Called on the tick, for a first request that was held back or a repetition. */
+  /** Called on the tick, for a delayed first request or a repetition. */
   due(nowMs: number): boolean {
     if (!this.#wanted) return false;
     const gap = this.#attempts === 0 ? MIN_GAP_MS : RETRY_MS;
@@ -44,13 +46,13 @@ export class KeyframeRequests {
     return this.#send(nowMs);
   }
 
-  /** Records a keyframe, whether it was requested or not. */
+  /** Records a keyframe, requested or not. */
   keyframe(): void {
     this.#wanted = false;
     this.gaveUp = false;
   }
 
-  /** Cancels the request: no subscriber waits any more, or the variant is gone. */
+  /** Cancels the request: no subscriber is waiting any more, or the variant has ended. */
   cancel(): void {
     this.#wanted = false;
     this.gaveUp = false;

@@ -15,11 +15,11 @@ const ESTIMATION_INTERVAL_MS = 1000;
 const ESTIMATION_CHANGE = 0.05;
 /** Assumed until the receiver's first report. */
 const DEFAULT_ROUND_TRIP_MS = 50;
-/** Retransmissions to one client per tick: more would feed a storm. */
+/** Retransmissions to one client per tick; more would feed a storm. */
 const RETRANSMISSIONS_PER_TICK = 100;
 /**
- * Packets that the feedback of one client may cover per tick: 40 times what 5,000 packets a second need. A run length lets
- * a few bytes cover thousands of packets, and reading them all would starve the other clients.
+ * Packets that one client's feedback may cover per tick: 40 times what 5,000 packets a second need. A run length lets a
+ * few bytes cover thousands of packets, and reading them all would starve the other clients.
  */
 const FEEDBACK_PER_TICK = 4096;
 /** Sequence numbers that one client may report missing per tick: 20 times what 5,000 packets a second need. */
@@ -41,13 +41,13 @@ interface OutboundSideOptions {
   slotGone(slot: OutboundTrack): void;
 }
 
-/** The sending side of one client: its slots, its feedback about them, and their share of its bandwidth. */
+/** The sending side of one client: its slots, its feedback on them, and their share of its bandwidth. */
 export class OutboundSide implements SlotReceiver {
   readonly #context: MediaContext;
   readonly #options: OutboundSideOptions;
   roundTripMs = DEFAULT_ROUND_TRIP_MS;
   readonly slots = new Map<string, OutboundTrack>();
-  /** By mid: what replaces the slot once it has a picture to begin with. */
+  /** By mid: the slot that takes over once it has a picture to start with. */
   readonly #successors = new Map<string, OutboundTrack>();
   readonly #bySsrc = new Map<number, OutboundTrack>();
   readonly #numberings = new Map<number, SlotNumbering>();
@@ -81,8 +81,8 @@ export class OutboundSide implements SlotReceiver {
   }
 
   /**
-   * Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop at once. Another track on the SSRC
-   * of a slot takes over with its first keyframe, and the present one flows until then.
+   * Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop immediately. A different
+   * track on the SSRC of a slot takes over with its first keyframe, and the current one flows until then.
    */
   negotiate(negotiated: readonly OutboundSlot[], generation: number): void {
     const outbound = this.#receives ? negotiated : [];
@@ -108,7 +108,7 @@ export class OutboundSide implements SlotReceiver {
     if (numbered) this.#estimator ??= new BandwidthEstimator();
   }
 
-  /** With false all slots stop at once, and later answers get none. */
+  /** With false all slots stop immediately, and later answers get none. */
   setReceives(receives: boolean): void {
     this.#receives = receives;
     if (!receives) for (const [mid, slot] of this.slots) this.#remove(mid, slot);
@@ -134,7 +134,7 @@ export class OutboundSide implements SlotReceiver {
     this.#bySsrc.set(rtxSsrc, slot);
   }
 
-  /** Numbers, timestamps and picture ids continue, so the receiver sees one stream, and it has one share of the bandwidth. */
+  /** Numbers, timestamps and picture ids continue, so the receiver sees one stream with one share of the bandwidth. */
   #succeed(slot: OutboundTrack, params: OutboundSlot, generation: number): void {
     const pending = this.#successors.get(params.mid);
     if (pending !== undefined && isSameSlot(pending.params, params)) return pending.update(params);
@@ -178,7 +178,7 @@ export class OutboundSide implements SlotReceiver {
     this.#earlyTargets.delete(slot.trackId);
   }
 
-  /** Forgets the numbering of the oldest former slots: their SSRCs may come back, but only so many are kept. */
+  /** Forgets the numbering of the oldest former slots: their SSRCs may return, but only a limited number is kept. */
   #forgetOldNumberings(): void {
     for (const ssrc of this.#numberings.keys()) {
       if (this.#numberings.size <= this.slots.size + MAX_RETIRED) return;
@@ -219,7 +219,7 @@ export class OutboundSide implements SlotReceiver {
     if (this.#earlyTargets.size < MAX_EARLY_TARGETS) this.#earlyTargets.set(trackId, variant);
   }
 
-  /** Stops a track that has a slot, or lets it flow again. A track that comes to a slot later is not paused. */
+  /** Stops a track that has a slot, or resumes it. A track that gets a slot later is not paused. */
   setPaused(trackId: string, paused: boolean): void {
     for (const slot of this.#all()) if (slot.trackId === trackId) slot.setPaused(paused);
   }
@@ -340,7 +340,7 @@ export class OutboundSide implements SlotReceiver {
       if (nowMs < slot.reportDueMs || !slot.senderReport(nowMs, senderInfo)) continue;
       slot.reportDueMs = nowMs + REPORT_INTERVAL_MS;
       const cname = slot.params.cname ?? slot.track?.owner.peerId ?? '';
-      // An SDES has at most 264 bytes; text beyond ASCII may triple.
+      // An SDES has at most 264 bytes; non-ASCII text may triple in size.
       if (writer.remaining < 28 + 16 + Math.min(255, cname.length * 3)) {
         this.#options.sendRtcp();
         writer.reset();
@@ -391,7 +391,7 @@ export class OutboundSide implements SlotReceiver {
     return [...this.slots.values()].map((slot) => slot.stats());
   }
 
-  /** Stops all slots after a failure of the transport; they may still be negotiated away. */
+  /** Stops all slots after a transport failure; later negotiations may still remove them. */
   stop(): void {
     for (const slot of this.#all()) {
       slot.detach();

@@ -19,22 +19,22 @@ import { SmoothedRate } from './smoothed-rate.js';
 import type { SlotReceiver } from './slot-receiver.js';
 import { SlotRepair } from './slot-repair.js';
 
-/** A slot's allocation is not negotiable for this time after its first media, ms. */
+/** A slot's allocation is not negotiable for this long after its first media, ms. */
 const PROTECTED_MS = 500;
-/** A keyframe request is stale while the last keyframe may still be on its way: the round trip and this, ms. */
+/** A keyframe request is stale while the last keyframe may still be on its way: the round trip plus this, ms. */
 const KEYFRAME_GRACE_MS = 50;
-/** Upper bound of that, ms. */
+/** Upper limit of that time, ms. */
 const KEYFRAME_GRACE_MAX_MS = 400;
 /** Weight of the last interval in the measured sending rate. */
 const RATE_SMOOTHING = 0.3;
-/** Longest mid that a one-byte header extension holds. */
+/** Longest mid that fits into a one-byte header extension. */
 const MAX_MID = 16;
 
 interface OutboundTrackOptions {
   params: OutboundSlot;
   receiver: SlotReceiver;
   numbering: SlotNumbering;
-  /** Cycle that introduced the slot; it flows once that cycle has ended. */
+  /** Cycle that introduced the slot, which flows once that cycle has ended. */
   generation: number;
   /** Called before the first packet. */
   onBegin?: () => void;
@@ -52,17 +52,17 @@ export class OutboundTrack implements TrackSubscriber {
   /** True once the cycle has ended and the transport is up. */
   live = false;
   track: PublishedTrack | undefined;
-  /** Stream that flows now. */
+  /** Stream that currently flows. */
   source: InboundStream | undefined;
 
   readonly #repair: SlotRepair;
   #stream: SealStream | undefined;
-  /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header suffices. */
+  /** Set once the receiver reports on our SSRC: it then knows the mid, and the shorter header suffices. */
   #known = false;
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
   readonly #onBegin: (() => void) | undefined;
-  /** Undefined when payloads are sent as they came. */
+  /** Undefined if payloads are sent unchanged. */
   readonly #payloads: PayloadNumbering | undefined;
   #firstMediaMs = -1;
   reportDueMs = 0;
@@ -77,7 +77,7 @@ export class OutboundTrack implements TrackSubscriber {
   roundTripMs = -1;
   #lastKeyframeTimestamp = -1;
   #lastKeyframeMs = Number.NEGATIVE_INFINITY;
-  /** Number of the packet the last switch was made at. */
+  /** Number of the packet at which the last switch was made. */
   #switchedAt = -1;
 
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
@@ -136,7 +136,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#stream = this.receiver.openStream(this.params.ssrc);
   }
 
-  /** A track that came back in another codec has to wait for a slot that is negotiated for it. */
+  /** A track that returned in another codec has to wait for a slot negotiated for it. */
   attach(track: PublishedTrack): void {
     if (this.track === track || track.params.codec.name !== this.params.codec.name) return;
     this.track?.removeSlot(this);
@@ -144,7 +144,7 @@ export class OutboundTrack implements TrackSubscriber {
     track.addSlot(this);
   }
 
-  /** Stops at once; the numbering stays with the transport. */
+  /** Stops immediately; the numbering stays with the transport. */
   detach(): void {
     this.source?.removeSubscriber(this);
     this.source = undefined;
@@ -156,7 +156,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#repair.close();
   }
 
-  /** The publisher withdrew the track; another may appear under the same id. */
+  /** Handles a withdrawn track; another may appear under the same id. */
   trackGone(): void {
     this.source?.removeSubscriber(this);
     this.source = undefined;
@@ -171,7 +171,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.selectionChanged();
   }
 
-  /** Stops at once, or resumes with the next keyframe. */
+  /** Stops immediately, or resumes with the next keyframe. */
   setPaused(paused: boolean): void {
     if (paused === this.selection.paused) return;
     this.selection.paused = paused;
@@ -179,13 +179,15 @@ export class OutboundTrack implements TrackSubscriber {
     else this.selectionChanged();
   }
 
-  /** To be called after anything that may have changed the selection. */
+  /** Must be called after anything that may have changed the selection. */
   selectionChanged(): void {
     const { awaited } = this.selection;
     if (awaited !== undefined) this.track?.requestKeyframe(awaited, this.#context.world.now());
   }
 
-  /** Takes over the share of bandwidth of the slot whose stream this one continues. To be called before the first media. */
+  /**
+   * Takes over the bandwidth share of the slot whose stream this one continues. Must be called before the first media.
+   */
   continueFrom(former: OutboundTrack): void {
     this.#firstMediaMs = former.#firstMediaMs;
     this.#rate.bps = former.#rate.bps;
@@ -215,7 +217,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#switchedAt = sequence;
   }
 
-  /** Sends the packets that overtook the one switched at, which came late: they are in the store. */
+  /** Sends the packets that overtook the one switched at, which arrived late: they are in the store. */
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
@@ -233,7 +235,10 @@ export class OutboundTrack implements TrackSubscriber {
     this.numbering.mapper.drop(sequence);
   }
 
-  /** Forwards one packet of the current source, within a round begun with its payload. `audioLevel` -1: none. */
+  /**
+   * Forwards one packet of the current source, within a round started with its payload. `audioLevel` is -1 if there is
+   * none.
+   */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
     const { numbering, receiver } = this;
     const { mapper } = numbering;
@@ -241,7 +246,7 @@ export class OutboundTrack implements TrackSubscriber {
     const source = this.source!;
     const payloads = this.#payloads;
     const numbers = payloads === undefined ? 0 : payloads.map(payload);
-    // Recorded even if the packet cannot be sent now: the receiver will ask for it.
+    // Record it even if the packet cannot be sent now: the receiver will ask for it.
     this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
     const at = sealer.reserve();
@@ -280,22 +285,22 @@ export class OutboundTrack implements TrackSubscriber {
     }
   }
 
-  /** Repeats the packet that was sent under this 16-bit number. */
+  /** Resends the packet that was sent under this 16-bit number. */
   resend(sequence16: number, nowMs: number): void {
     if (this.track !== undefined) this.#repair.resend(this.track, this.#stream, sequence16, nowMs);
   }
 
-  /** True when the slot may send padding now. */
+  /** True if the slot may send padding now. */
   get canPad(): boolean {
     return this.live && !this.selection.paused && this.#repair.canPad;
   }
 
-  /** Sends one padding packet of a probe. Returns the bytes sent, 0 when the slot cannot. */
+  /** Sends one padding packet of a probe. Returns the bytes sent, or 0 if the slot cannot send padding. */
   sendPadding(nowMs: number): number {
     return this.live && !this.selection.paused ? this.#repair.sendPadding(nowMs) : 0;
   }
 
-  /** Requests a keyframe of the stream that flows, or of the one that is awaited. */
+  /** Requests a keyframe of the stream that is flowing or awaited. */
   keyframeWanted(nowMs: number): void {
     this.plis++;
     if (this.selection.paused) return;
@@ -305,7 +310,7 @@ export class OutboundTrack implements TrackSubscriber {
     if (wanted !== undefined) this.track?.requestKeyframe(wanted, nowMs);
   }
 
-  /** Takes a report block about our SSRC. */
+  /** Takes a report block on our SSRC. */
   reported(lost: number, roundTripMs: number): void {
     this.#known = true;
     this.lost = Math.max(this.lost, lost);
@@ -362,7 +367,7 @@ export class OutboundTrack implements TrackSubscriber {
   }
 }
 
-/** Returns the id if a one-byte header extension, the only form we write, can hold it. */
+/** Returns the id if it fits into a one-byte header extension, the only form we write. */
 function oneByteId(id: number | undefined): number | undefined {
   return id !== undefined && id >= 1 && id <= 14 ? id : undefined;
 }

@@ -1,11 +1,11 @@
 import type { CapturedPacket, CapturedPackets } from '../media-engine.js';
 
-/** Bound on the bytes between two readings; packets beyond it are only counted. */
+/** Limit on the bytes between two readings; packets beyond it are only counted. */
 const MAX_BYTES = 1024 * 1024;
 const FIRST_BYTES = 16 * 1024;
-/** Time f64, direction u8, length of the packet u16, of the header u16. */
+/** Time f64, direction u8, packet length u16, header length u16. */
 const NOTE_BYTES = 13;
-/** A header with all extensions that clients send is a tenth of this. */
+/** Limit on the recorded header, bytes; one with all extensions that clients send is a tenth of this. */
 const MAX_HEADER = 1_024;
 /** A capture that is not read for this long ends, ms. */
 const FORGOTTEN_MS = 5_000;
@@ -41,7 +41,7 @@ export class PacketCapture {
     this.#used += needed;
   };
 
-  /** Returns what was recorded since the last call. */
+  /** Returns the packets recorded since the last call. */
   take(): CapturedPackets {
     const notes = Uint8Array.prototype.slice.call(this.#notes, 0, this.#used) as Uint8Array;
     this.#used = 0;
@@ -65,7 +65,10 @@ export class PacketCapture {
   }
 }
 
-/** Returns the bytes of fixed header, contributing sources and extension (RFC 3550 section 5.1); 0 for anything but RTP. */
+/**
+ * Returns the length of fixed header, contributing sources and extension (RFC 3550 section 5.1), bytes; 0 if it is not
+ * RTP.
+ */
 function headerLength(buffer: Buffer, start: number, end: number): number {
   const size = end - start;
   if (size < 12 || size > 0xff_ff) return 0;

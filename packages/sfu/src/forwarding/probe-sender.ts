@@ -1,25 +1,25 @@
 import type { OutboundTrack } from './outbound-track.js';
 
-/** Length of a probe: several ticks of padding, but short enough not to fill a narrow link's queue for long, ms. */
+/** Length of a probe, ms: several ticks of padding, but too short to fill a narrow link's queue for long. */
 const PROBE_MS = 100;
 /** Time between the starts of two probes, ms. */
 const PROBE_GAP_MS = 3000;
-/** The same for a probe that confirms the last one. */
+/** The same for a probe that confirms the previous one. */
 const CONFIRM_GAP_MS = 1000;
 const TICK_MS = 20;
 /**
- * A probe exceeds the estimate by this many bits per second, or to a multiple of it: more would fill the queue of a narrow
- * link for long. The next probe starts from what this one finds.
+ * A probe exceeds the estimate by at most this many bits per second, or a multiple of the estimate: more would fill a
+ * narrow link's queue for long. The next probe starts from what this one finds.
  */
 const REACH_BPS = 8_000_000;
 const REACH_FACTOR = 2;
-/** Upper bound with padding, whatever a publisher announces: each probe of each viewer costs its packets. */
+/** Upper limit with padding, whatever a publisher announces: each probe of each viewer costs its packets. */
 const MAX_PADDING_BPS = 24_000_000;
 
-/** Fills the rest of a probe's rate, beyond the media, with padding on the retransmission streams. */
+/** Fills the part of a probe's rate that media leaves free with padding on the retransmission streams. */
 export class ProbeSender {
   readonly #slots: ReadonlyMap<string, OutboundTrack>;
-  /** True during a probe: everything sent now belongs to it. */
+  /** True during a probe, when everything sent belongs to it. */
   active = false;
   #bps = 0;
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -33,7 +33,7 @@ export class ProbeSender {
     return !this.active && nowMs - this.#startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
   }
 
-  /** False when no slot has a stream for padding: the probe would be the media alone. */
+  /** False if no slot has a stream for padding, in which case the probe would be the media alone. */
   get canProbe(): boolean {
     for (const slot of this.#slots.values()) if (slot.canPad) return true;
     return false;

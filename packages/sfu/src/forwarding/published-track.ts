@@ -6,7 +6,7 @@ import type { Backlog } from './backlog.js';
 import type { MediaContext } from './context.js';
 import { InboundStream, type TrackSubscriber } from './inbound-stream.js';
 
-/** How long after the first media a target variant is waited for, ms. */
+/** How long to wait for a target variant after the first media, ms. */
 const SETTLE_MS = 500;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
@@ -17,7 +17,7 @@ export const PACKET_OVERHEAD = 64;
 /** The transport of a published track, as the track uses it. */
 export interface TrackOwner {
   readonly peerId: string;
-  /** Bounds what waits of the tracks of this owner. */
+  /** Limits the queued media of this owner's tracks. */
   readonly backlog: Backlog;
   requestKeyframe(track: PublishedTrack, stream: InboundStream): void;
   emit(event: MediaRoomEvent): void;
@@ -26,18 +26,18 @@ export interface TrackOwner {
 /** A track that one client publishes: its variants and its subscribers. The receiving half of the packet path. */
 export class PublishedTrack {
   readonly #context: MediaContext;
-  /** At its `variantIndex`; a track without simulcast has `h` only. */
+  /** Indexed by `variantIndex`; a track without simulcast has only `h`. */
   readonly streams: (InboundStream | undefined)[] = [undefined, undefined, undefined];
   readonly slots = new Set<TrackSubscriber>();
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
   /**
-   * Bitrate of each variant, bits per second: the announced or the measured one, whichever is higher. Browsers choose it by
-   * the size of the picture and send up to twice what a client library announces.
+   * Bitrate of each variant, bits per second: the announced or the measured one, whichever is higher. Browsers derive
+   * it from the picture size and send up to twice what a client library announces.
    */
   bitrates: PerVariant<number>;
   muted = false;
-  /** Nothing of the track is forwarded, whatever its publisher sends. */
+  /** True if nothing of the track is forwarded, whatever its publisher sends. */
   blocked = false;
 
   readonly #voice: VoiceActivity | undefined;
@@ -73,7 +73,10 @@ export class PublishedTrack {
     return this.streams.find((stream) => stream?.id === id);
   }
 
-  /** Returns the stream of this variant on this SSRC. A changed SSRC is a new source: its subscribers wait for its keyframe. */
+  /**
+   * Returns the stream of this variant on this SSRC. A changed SSRC is a new source, whose keyframe its subscribers
+   * await.
+   */
   openStream(variant: Variant, ssrc: number): InboundStream {
     const index = variantIndex(variant);
     const old = this.streams[index];
@@ -108,7 +111,7 @@ export class PublishedTrack {
     this.#accept(stream, sequence, nowMs);
   }
 
-  /** Takes the packet of the retransmission stream in `context.view`. Probes and duplicates are not media. */
+  /** Takes the retransmission stream's packet in `context.view`. Probes and duplicates are not media. */
   receiveRtx(stream: InboundStream, nowMs: number): void {
     const { view } = this.#context;
     stream.rtxPackets++;
@@ -177,14 +180,17 @@ export class PublishedTrack {
     }
   }
 
-  /** Returns whether a picture starts here: not if a packet before it is missing, which may hold the parameter sets. */
+  /**
+   * Returns whether a picture starts here. It does not if a packet before it, perhaps with the parameter sets, is
+   * missing.
+   */
   #startsKeyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { entryPoint } = stream.payload;
     if (entryPoint !== EntryPoint.ifFirst) return entryPoint === EntryPoint.yes;
     return !stream.missesBefore(sequence, this.#context.view.timestamp, nowMs);
   }
 
-  /** Audio has no keyframes: every packet starts. */
+  /** Audio has no keyframes, so every packet is a start. */
   #isNewKeyframe(stream: InboundStream): boolean {
     if (this.#voice !== undefined) return stream.forwarding.length < this.slots.size;
     const { timestamp } = this.#context.view;
@@ -196,7 +202,9 @@ export class PublishedTrack {
     return true;
   }
 
-  /** Switches the subscribers that wait for this variant to the packet in hand; `forward` is called for it right after. */
+  /**
+   * Switches the subscribers that wait for this variant to the current packet; `forward` is called for it right after.
+   */
   #switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view } = this.#context;
     for (const slot of this.slots) {
@@ -284,14 +292,14 @@ export class PublishedTrack {
     this.#silenceChanged(nowMs);
   }
 
-  /** Withholds the track from all subscribers, or lets it flow again, a picture from its next keyframe on. */
+  /** Withholds the track from all subscribers, or lets it flow again; a picture returns with its next keyframe. */
   setBlocked(blocked: boolean, nowMs: number): void {
     if (blocked === this.blocked) return;
     this.blocked = blocked;
     for (const stream of this.streams) {
       if (stream === undefined) continue;
       stream.keyframes.cancel();
-      // Without a source subscribers await a keyframe: what follows a gap cannot be decoded.
+      // Without a source subscribers wait for a keyframe: packets after a gap cannot be decoded.
       for (const slot of stream.forwarding.splice(0)) slot.sourceReplaced(stream);
     }
     this.#silenceChanged(nowMs);
@@ -347,7 +355,7 @@ export class PublishedTrack {
     }
   }
 
-  /** The publisher removed the track or is gone. */
+  /** Ends the track: the publisher removed it or has left. */
   close(): void {
     for (const slot of this.slots) slot.trackGone();
     this.slots.clear();

@@ -105,7 +105,7 @@ export class RoomTransport {
     return this.inbound.negotiate(inbound);
   }
 
-  /** Returns the tracks that the client may not publish any more; the caller closes them. */
+  /** Returns the tracks that the client may no longer publish; the caller closes them. */
   setPermissions(permissions: MediaPermissions): PublishedTrack[] {
     const { audio, video, data, subscribe } = permissions;
     this.#permissions = permissions;
@@ -203,7 +203,7 @@ export class RoomTransport {
     this.#wire.watchPackets(packets?.watch);
   }
 
-  /** Closes the transport and returns the tracks that are gone with it. Idempotent. */
+  /** Closes the transport and returns the tracks that end with it. Idempotent. */
   close(): PublishedTrack[] {
     if (this.#closed) return [];
     this.#closed = true;

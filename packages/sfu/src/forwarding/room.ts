@@ -25,10 +25,10 @@ export class ForwardingRoom {
   readonly #context: MediaContext;
   readonly #report: (report: RoomReport) => void;
   readonly #transports = new Map<string, RoomTransport>();
-  /** Permissions of the peers that may not do everything. */
+  /** Permissions of the peers that are restricted. */
   readonly #permissions = new Map<string, MediaPermissions>();
   readonly #tracks = new Map<string, PublishedTrack>();
-  /** Live slots by the track they show, whether that track is published yet or not. */
+  /** Live slots by the track they show, whether or not that track is published yet. */
   readonly #slots = new Map<string, Set<OutboundTrack>>();
   readonly #feeds = new Map<number, FrameFeed>();
   readonly #taps = new Map<number, FrameTap>();
@@ -56,8 +56,8 @@ export class ForwardingRoom {
   }
 
   /**
-   * Carries out one command. A command for a peer, track, feed or tap that is gone lost a race and is ignored.
-   * @throws MediaError NO_TRANSPORT when a peer without a transport negotiates
+   * Runs one command. A command for a peer, track, feed or tap that has ended lost a race and is ignored.
+   * @throws MediaError NO_TRANSPORT if a peer without a transport negotiates
    */
   apply(command: RoomCommand): MediaAnswer {
     switch (command.type) {
@@ -155,7 +155,7 @@ export class ForwardingRoom {
     for (const track of added) this.#publish(track);
   }
 
-  /** Returns the track if that peer publishes it: one with the same id may be that of another. */
+  /** Returns the track if that peer publishes it: a track with the same id may belong to another peer. */
   #trackOf({ peerId, trackId }: { peerId: string; trackId: string }): PublishedTrack | undefined {
     return this.#transports.get(peerId)?.inbound.tracks.get(trackId);
   }
@@ -195,7 +195,7 @@ export class ForwardingRoom {
     this.#unpublish(feed.track);
   }
 
-  /** Reports whole frames of a track to a component; the track may appear later. */
+  /** Sends whole frames of a track to a component; the track may appear later. */
   #openTap(number: number, trackId: string): void {
     const tap = new FrameTap(this.#context, trackId, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
     this.#taps.set(number, tap);
@@ -214,7 +214,7 @@ export class ForwardingRoom {
   }
 
   #publish(track: PublishedTrack): void {
-    // The control plane refuses ids that are taken; the first owner keeps it here.
+    // The control plane refuses taken ids; here the first owner keeps the id.
     if (this.#tracks.has(track.trackId)) return;
     this.#tracks.set(track.trackId, track);
     for (const slot of this.#slots.get(track.trackId) ?? []) slot.attach(track);

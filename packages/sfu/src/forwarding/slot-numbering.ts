@@ -7,8 +7,8 @@ interface SlotNumberingOptions {
 }
 
 /**
- * Counters of one outbound SSRC. They outlive the slot and serve the next track under the same SSRC, because a sequence
- * number that is used twice under one SRTP key is dropped by the receiver.
+ * Counters of one outbound SSRC. They outlive the slot and serve the next track on the same SSRC, because receivers
+ * drop a sequence number that is used twice under one SRTP key.
  */
 export class SlotNumbering {
   readonly mapper: ForwardMapper;
@@ -19,12 +19,12 @@ export class SlotNumbering {
   octetsSent = 0;
 
   constructor({ clockRate, random }: SlotNumberingOptions) {
-    // Below 2^15: a receiver that misses the first packets still guesses the roll-over counter right.
+    // Below 2^15, so that a receiver that misses the first packets still guesses the roll-over counter correctly.
     this.mapper = new ForwardMapper({ clockRate, firstSequence: random() & 0x7fff, firstTimestamp: random() });
     this.rtxSequence = random() & 0x7fff;
   }
 
-  /** Returns the numbering of payloads in this format; undefined when they are sent as they came. */
+  /** Returns the payload numbering for this format, or undefined if payloads are sent unchanged. */
   payloadsOf(format: PayloadFormat): PayloadNumbering | undefined {
     if (!this.#payloads.has(format)) this.#payloads.set(format, format.createNumbering());
     return this.#payloads.get(format);

@@ -5,13 +5,13 @@ import type { MediaRoomEvent } from '../media-engine.js';
 export interface SlotReceiver {
   readonly peerId: string;
   readonly roundTripMs: number;
-  /** Returns the transport-wide number of the next packet, -1 when none is to be written. */
+  /** Returns the transport-wide number of the next packet, or -1 if none is to be written. */
   nextTransportSequence(wanted: boolean): number;
-  /** Counts a sent packet; `numbered`: it carries the transport-wide number returned last. */
+  /** Counts a sent packet. `numbered`: it carries the transport-wide number returned last. */
   packetSent(bytes: number, numbered: boolean, nowMs: number): void;
   openStream(ssrc: number): SealStream | undefined;
   closeStream(stream: SealStream): void;
-  /** True while one more retransmission may go out in this tick. */
+  /** True if one more retransmission may be sent in this tick. */
   readonly mayRetransmit: boolean;
   spendRetransmission(): void;
   fault(error: unknown): void;

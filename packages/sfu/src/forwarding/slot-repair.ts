@@ -13,13 +13,13 @@ const PADDING = Buffer.alloc(255).fill(255, 254);
 interface RepairHeaders {
   /** SSRC of the retransmission stream. */
   ssrc: number;
-  /** True when payload headers are written anew for each receiver. */
+  /** True if payload headers are rewritten for each receiver. */
   rewrites: boolean;
   again: OutboundHeader;
   rtx: OutboundHeader | undefined;
 }
 
-/** Sends what one slot sends besides its media: retransmissions, and padding for probes. */
+/** Sends everything of one slot except its media: retransmissions, and padding for probes. */
 export class SlotRepair {
   readonly #context: MediaContext;
   retransmitted = 0;
@@ -42,7 +42,7 @@ export class SlotRepair {
     this.#headers = headers;
   }
 
-  /** Reads a packet of a publisher's store into `storedView` of the context and `storedPayload` of the stream. */
+  /** Reads a packet from a publisher's store into the context's `storedView` and the stream's `storedPayload`. */
   readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { storedView } = this.#context;
     const { store } = stream;
@@ -50,14 +50,14 @@ export class SlotRepair {
     return !this.#headers.rewrites || stream.storedPayload.read(storedView);
   }
 
-  /** Repeats the packet that was sent under this 16-bit number; `media` is the slot's own stream. */
+  /** Resends the packet that was sent under this 16-bit number; `media` is the slot's own stream. */
   resend(track: PublishedTrack, media: SealStream | undefined, sequence16: number, nowMs: number): void {
     const { history } = this;
     const context = this.#context;
     const receiver = this.#receiver;
     if (!history.find(sequence16)) return;
     const from = track.streamById(history.source);
-    // In this order: a packet that the budget does not allow must not count as sent.
+    // The order matters: a packet that the budget does not allow must not count as sent.
     if (from === undefined || !receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
     if (!this.readStored(from, history.sourceSequence, nowMs)) return;
     receiver.spendRetransmission();
@@ -93,7 +93,7 @@ export class SlotRepair {
     return this.#headers.rtx !== undefined;
   }
 
-  /** Sends one padding packet on the retransmission stream. Returns the bytes sent, 0 when there is no such stream. */
+  /** Sends one padding packet on the retransmission stream. Returns the bytes sent, or 0 if there is no such stream. */
   sendPadding(nowMs: number): number {
     const { rtx } = this.#headers;
     if (rtx === undefined || !this.#numbering.mapper.started) return 0;
@@ -108,7 +108,7 @@ export class SlotRepair {
       const { timestamp } = this.#numbering.mapper;
       const sequence = this.#numbering.rtxSequence++;
       const headerLength = rtx.write(sealer.arena, at, false, sequence, timestamp, transportSequence);
-      // Padding bit; the last byte of the payload holds the length of the padding.
+      // Padding bit; the last payload byte holds the length of the padding.
       sealer.arena[at]! |= 0x20;
       if (sealer.commit(stream, headerLength, 0, 0, sequence)) {
         sent = headerLength + PADDING.length;

@@ -1,4 +1,4 @@
-/** Rate of a growing number of bytes, smoothed exponentially. */
+/** Exponentially smoothed rate of a growing byte count. */
 export class SmoothedRate {
   readonly #weight: number;
   /** Bits per second. */
@@ -10,7 +10,7 @@ export class SmoothedRate {
     this.#weight = weight;
   }
 
-  /** Takes the total of bytes so far. Call it at a steady interval. */
+  /** Takes the total bytes so far. Call it at a steady interval. */
   measure(bytes: number, intervalMs: number): void {
     const bps = ((bytes - this.#measuredBytes) * 8000) / intervalMs;
     this.#measuredBytes = bytes;

@@ -1,30 +1,32 @@
-/** The start phase of libwebrtc's estimator lasts 2 s from its first report, which may come late on a busy machine. */
+/** The start phase of libwebrtc's estimator lasts 2 s from its first report, which may be late on a busy machine. */
 const PHASE_MS = 3000;
 const INTERVAL_MS = 100;
-/** Room above the negotiated bitrates: retransmissions and probes. */
+/** Headroom above the negotiated bitrates, for retransmissions and probes. */
 const HEADROOM = 1.25;
-/** Sent last, so that the allowance of the start does not remain a ceiling. */
+/** Sent last, so that the initial allowance does not remain a ceiling. */
 const UNLIMITED_BPS = 100_000_000;
 
 /**
- * Tells a publisher by REMB what it may send while its path is new. Its own estimator starts at 300 kbit/s and learns more
- * from two short bursts; when these arrive unevenly (a busy machine is enough) it grows by 8 % a second only, and the high
- * variants of a simulcast track are missing for half a minute. During its start phase it takes a REMB for an estimate, and
- * transport-wide feedback corrects that within a round trip or two where the path is narrow.
+ * Uses REMB to tell a publisher what it may send while its path is new. Its own estimator starts at 300 kbit/s and
+ * learns more from two short bursts. If these arrive unevenly (a busy machine is enough), it grows by only 8 % a
+ * second, and the high variants of a simulcast track are missing for half a minute. During its start phase it accepts a
+ * REMB as an estimate, and on a narrow path transport-wide feedback corrects that within a round trip or two.
  */
 export class StartAllowance {
   #untilMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
   #pending = false;
 
-  /** Starts the allowance: the path is up, or up again after a restart. */
+  /** Starts the allowance when the path is up, or up again after a restart. */
   begin(nowMs: number): void {
     this.#untilMs = nowMs + PHASE_MS;
     this.#dueMs = nowMs;
     this.#pending = true;
   }
 
-  /** Returns the bits per second to announce now, 0 for none. `expectedBps`: all that the publisher may want to send. */
+  /**
+   * Returns the bits per second to announce now, 0 for none. `expectedBps`: everything the publisher may want to send.
+   */
   due(nowMs: number, expectedBps: number): number {
     if (!this.#pending || nowMs < this.#dueMs || expectedBps === 0) return 0;
     this.#dueMs = nowMs + INTERVAL_MS;

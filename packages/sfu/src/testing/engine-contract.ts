@@ -1,4 +1,4 @@
-/** What the control plane relies on, without any packet; run on the real engine and on what stands in for it in tests. */
+/** What the control plane relies on, without any packets; run on the real engine and on its stand-in for tests. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { MediaCommand, MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '../media-engine.js';
 
@@ -26,7 +26,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
     });
     afterAll(() => engine.close());
 
-    /** An engine of the test's own. */
+    /** Opens an engine for one test only. */
     async function openFresh(): Promise<MediaEngine> {
       const one = await open();
       fresh.push(one);

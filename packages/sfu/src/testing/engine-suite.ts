@@ -37,7 +37,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
     interface Opened {
       room: MediaRoom;
       events: MediaRoomEvent[];
-      /** Resolves once such an event has come. */
+      /** Resolves once such an event has arrived. */
       event(
         wanted: MediaRoomEvent['type'] | ((event: MediaRoomEvent) => boolean),
         peerId?: string,
@@ -123,7 +123,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       const sentBySound = (): number => received(0xbbbb0001);
       let pictures = 0;
       const play = async (): Promise<void> => {
-        // Commands reach a worker by another way than packets do.
+        // Commands and packets reach a worker on different paths.
         await room.stats();
         for (const packet of audio.opusFrame()) publisher.send(packet);
         const picture = video.vp8Frame({ key: true });
@@ -308,7 +308,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       room.do({ type: 'setTargetVariant', peerId: 'sub', trackId: 'cam', variant: 'h' });
       room.do({ type: 'setTargetVariant', peerId: 'nobody', trackId: 'cam', variant: 'h' });
       room.do({ type: 'setTargetVariant', peerId: 'sub', trackId: 'nothing', variant: 'h' });
-      // Until a keyframe comes the old variant goes on.
+      // The old variant keeps flowing until a keyframe arrives.
       await viewer.until(() => {
         play(true);
         return viewer.rtp.some(({ payload }) => payload[10] === 0x32);

@@ -1,4 +1,4 @@
-/** Transports without sockets, for tests: real sealing and opening of packets, virtual time, no network. */
+/** Transports without sockets, for tests: packets are really sealed and opened, time is virtual, no network. */
 import { silentLog } from '@bloom/log';
 import { RtcpReader, RtpView } from '@bloom/rtp';
 import {
@@ -31,7 +31,7 @@ export interface SeenPacket {
   extension(id: number): Buffer | undefined;
 }
 
-/** Linear congruential: the same figures in every run. */
+/** Linear congruential, so every run gets the same numbers. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -40,7 +40,7 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** One client: what it sends arrives at once, what it gets is opened and kept. */
+/** One client: packets it sends arrive immediately, packets it receives are opened and kept. */
 export class MemoryPeer implements PeerTransport {
   readonly #world: MemoryWorld;
   readonly #options: PeerTransportOptions;
@@ -58,7 +58,7 @@ export class MemoryPeer implements PeerTransport {
   readonly packets: SeenPacket[] = [];
   readonly rtcp: Buffer[] = [];
   closed = false;
-  /** Set to look at packets as they come instead of keeping them. */
+  /** Set to inspect packets as they arrive instead of keeping them. */
   onPacket: ((packet: SeenPacket) => void) | undefined;
   readonly #keys = { masterKey: Buffer.alloc(16, 7), masterSalt: Buffer.alloc(14, 9) };
   #opener = new SrtpReceiveSession(this.#keys);
@@ -117,7 +117,7 @@ export class MemoryPeer implements PeerTransport {
     this.closed = true;
   }
 
-  /** ICE of the last negotiation, and DTLS the first time. */
+  /** Completes ICE of the last negotiation, and DTLS the first time. */
   connect(): void {
     this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation: this.#generation };
     this.#options.handlers.onIceConnected(this.#generation);
@@ -126,7 +126,7 @@ export class MemoryPeer implements PeerTransport {
     this.#options.handlers.onDtlsConnected();
   }
 
-  /** Takes packets again that it had before. */
+  /** Accepts packets again that it has already received. */
   forgetReplays(): void {
     this.#opener = new SrtpReceiveSession(this.#keys);
   }
@@ -145,7 +145,7 @@ export class MemoryPeer implements PeerTransport {
     this.#options.handlers.onRtcp(own, 0, own.length, this.#world.nowMs);
   }
 
-  /** Walks all RTCP packets got so far. */
+  /** Walks all RTCP packets received so far. */
   forEachRtcp(visit: (reader: RtcpReader) => void): void {
     const reader = new RtcpReader();
     for (const compound of this.rtcp) {
@@ -173,11 +173,11 @@ function see(bytes: Buffer, end: number, atMs: number): SeenPacket {
   };
 }
 
-/** A room over memory transports, with a clock that is moved by hand. */
+/** A room over memory transports, with a manual clock. */
 export class MemoryWorld {
   nowMs = 10_000;
   readonly events: MediaRoomEvent[] = [];
-  /** Everything but events. */
+  /** All reports except events. */
   readonly reports: RoomReport[] = [];
   readonly peers = new Map<string, MemoryPeer>();
   readonly context: MediaContext;
@@ -210,7 +210,7 @@ export class MemoryWorld {
     return peer;
   }
 
-  /** One cycle up to the answer; `connect` of the peer ends it. */
+  /** Runs one cycle up to the answer; the peer's `connect` ends it. */
   negotiate(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] }): void {
     this.#generation++;
     const negotiation = {

@@ -15,7 +15,7 @@ const REQUESTED_TRANSPORT = 0x0019;
 
 export class RelayClient {
   readonly #socket: Socket;
-  /** Resolves when the server has hung up. */
+  /** Resolves once the server has hung up. */
   readonly closed: Promise<boolean>;
   #received: Buffer = Buffer.alloc(0);
   #waiting: (() => void) | undefined;
@@ -36,7 +36,7 @@ export class RelayClient {
     return new RelayClient(socket);
   }
 
-  /** Draws the challenge and answers it. */
+  /** Provokes the challenge and answers it. */
   async allocate({ username, password }: RelayCredentials): Promise<'allocated' | 'refused'> {
     const transport = attribute(REQUESTED_TRANSPORT, Buffer.from([17, 0, 0, 0]));
     const challenge = await this.#request(transport);
@@ -58,7 +58,7 @@ export class RelayClient {
     return 'allocated';
   }
 
-  /** One request and its answer; undefined when the connection ends instead. */
+  /** Sends one request and returns its answer, or undefined if the connection ends instead. */
   async #request(attributes: Buffer, key?: Buffer): Promise<Buffer | undefined> {
     const header = Buffer.alloc(20);
     header.writeUInt16BE(ALLOCATE, 0);

@@ -74,7 +74,7 @@ export class SyntheticSource {
   transport: TransportCounter | undefined;
   /** Payload byte that marks the packets of this source. */
   readonly mark: number;
-  /** Last packets by sequence number, to answer NACKs from. */
+  /** The last packets by sequence number, to answer NACKs. */
   readonly sent = new Map<number, PacketFields>();
 
   constructor(readonly options: SourceOptions) {
@@ -83,7 +83,7 @@ export class SyntheticSource {
     this.mark = options.ssrc & 0xff;
   }
 
-  /** The packets of one VP8 frame. `elapsedMs` since the last frame. */
+  /** Returns the packets of one VP8 frame. `elapsedMs`: time since the previous frame. */
   vp8Frame({ key = false, packets = 2, size = 100, elapsedMs = 33 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     this.pictureId = (this.pictureId + 1) & 0x7fff;
@@ -104,12 +104,12 @@ export class SyntheticSource {
     });
   }
 
-  /** One H.264 frame: a parameter set packet and an IDR slice for a key frame, else one slice. */
+  /** Returns one H.264 frame: a parameter set packet and an IDR slice for a key frame, otherwise one slice. */
   h264Frame({ key = false, elapsedMs = 33, size = 100 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     const slice = Buffer.alloc(size, this.mark);
     slice[0] = key ? 0x65 : 0x41;
-    // It begins its picture.
+    // The slice starts its picture.
     slice[1] = 0x80 | this.mark;
     if (!key) return [this.packet(slice, true)];
     return [this.packet(Buffer.from([0x67, 0x42, 0xe0, 0x1f]), false), this.packet(slice, true)];
@@ -120,12 +120,12 @@ export class SyntheticSource {
     return [this.packet(Buffer.alloc(size, this.mark), false, [[EXTENSIONS.audioLevel, Buffer.from([level])]])];
   }
 
-  /** Padding on the media SSRC, as a sender without RTX probes. */
+  /** Returns padding on the media SSRC, as sent by probes without RTX. */
   padding(): Buffer {
     return this.packet(Buffer.alloc(0), false, [], 200);
   }
 
-  /** The packet of this number, on the retransmission stream. */
+  /** Returns the packet of this number, on the retransmission stream. */
   retransmit(sequence: number, rtx: SyntheticSource): Buffer {
     const original = this.sent.get(sequence & 0xffff);
     if (original === undefined) throw new Error(`packet ${sequence} was not sent`);
@@ -193,7 +193,7 @@ export function inboundAudio(trackId: string, over: Partial<InboundTrack> = {}):
   };
 }
 
-/** A receiver's own numbers differ from every publisher's. */
+/** The receiver's numbers differ from every publisher's. */
 export const RECEIVER_EXTENSIONS: ExtensionIds = { mid: 9, transportCc: 5, audioLevel: 7 };
 
 export function videoSlot(trackId: string, over: Partial<OutboundSlot> = {}): OutboundSlot {

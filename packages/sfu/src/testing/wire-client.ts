@@ -83,7 +83,7 @@ export class WireClient {
     await once(this.#socket, 'connect');
   }
 
-  /** A whole cycle: negotiation, check with the new credentials, DTLS the first time. */
+  /** Runs a whole cycle: negotiation, check with the new credentials, DTLS the first time. */
   async cycle(tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): Promise<void> {
     await this.negotiate(tracks);
     await this.check();
@@ -108,7 +108,7 @@ export class WireClient {
     });
   }
 
-  /** Moves to a new source address, as each new relay allocation of a browser does. */
+  /** Moves to a new source address, as a browser does with each new relay allocation. */
   async moveAddress(): Promise<void> {
     const old = this.#socket;
     await this.#bind();
@@ -153,7 +153,7 @@ export class WireClient {
     this.#srtp = new SrtpSession(config);
   }
 
-  /** Begins a handshake that is not expected to succeed. */
+  /** Starts a handshake that is not expected to succeed. */
   tryHandshake(): void {
     this.#handshake().catch(() => undefined);
   }
@@ -173,14 +173,14 @@ export class WireClient {
     this.#socket.send(datagram);
   }
 
-  /** Resolves once the condition holds; looked at again with each packet. */
+  /** Resolves once the condition holds; it is checked with each packet. */
   until(done: () => boolean): Promise<void> {
     if (done()) return Promise.resolve();
     return new Promise((resolve) => this.#waiters.push({ done, resolve }));
   }
 
   async close(): Promise<void> {
-    // Lets werift's retransmission loop end at its next turn.
+    // Ends werift's retransmission loop at its next turn.
     if (this.#dtls !== undefined) this.#dtls.dtls.flight = 255;
     const ended = once(this.#socket, 'close');
     this.#socket.close();

@@ -3,9 +3,9 @@ import { VARIANTS, variantIndex } from './variants.js';
 
 /** Length of a window, ms. */
 const WINDOW_MS = 1000;
-/** A variant with fewer media packets in a window becomes inactive at once, while there is another one. */
+/** A variant with fewer media packets in a window becomes inactive immediately, if there is another one. */
 const MIN_PACKETS = 5;
-/** Consecutive good windows that make an inactive variant active again, while there is another one. */
+/** Consecutive good windows that reactivate an inactive variant, if there is another one. */
 const WINDOWS_TO_RESUME = 10;
 
 interface ActivityChange {
@@ -17,21 +17,21 @@ interface ActivityChange {
  * Decides which simulcast variants of one track are active, from media packets alone: what a client says about its
  * encodings cannot be trusted. Padding, probes and retransmissions must not be counted.
  *
- * A keyframe may take an encoder more than a second of its bitrate; it then skips frames to make up for it (libvpx does with
- * a noisy picture). One poor window right after a keyframe is therefore ignored.
+ * A keyframe may cost an encoder more than a second of its bitrate; it then skips frames to make up for it (libvpx does
+ * with a noisy picture). Therefore one poor window right after a keyframe is ignored.
  *
- * Both rules choose between variants, so they leave the best of what there is: when every variant is poor, any packet keeps
- * one active, and when none is active, the first good ones are so at once. A publisher whose network or browser stalled for a
- * second would otherwise stay invisible to newcomers for ten.
+ * Both rules choose between variants, so the best available one always remains: if every variant is poor, any packet
+ * keeps one active, and if none is active, the first good ones become active immediately. Otherwise a publisher whose
+ * network or browser stalled for a second would stay invisible to newcomers for ten.
  */
 export class VariantActivity {
   readonly #packets = [0, 0, 0];
   readonly #goodWindows = [0, 0, 0];
   readonly #known = [false, false, false];
   readonly #active = [false, false, false];
-  /** A keyframe began in this window. */
+  /** True if a keyframe started in this window. */
   readonly #keyframes = [false, false, false];
-  /** A keyframe began in the previous window. */
+  /** True if a keyframe started in the previous window. */
   readonly #keyframesBefore = [false, false, false];
   #windowStartMs = 0;
 
@@ -54,7 +54,7 @@ export class VariantActivity {
     this.restartWindow(nowMs);
   }
 
-  /** Discards the current window, for instance because the track was muted until now. */
+  /** Discards the current window, for instance because the track was muted. */
   restartWindow(nowMs: number): void {
     for (let index = 0; index < VARIANTS.length; index++) this.#keyframesBefore[index] ||= this.#keyframes[index]!;
     this.#openWindow(nowMs);
@@ -76,7 +76,7 @@ export class VariantActivity {
     this.#keyframes[index] = true;
   }
 
-  /** Judges the window when it has ended. Returns what changed, lowest variant first. */
+  /** Judges the window once it has ended. Returns the changes, lowest variant first. */
   check(nowMs: number): ActivityChange[] {
     if (nowMs - this.#windowStartMs < WINDOW_MS) return [];
     const changes: ActivityChange[] = [];
@@ -87,7 +87,7 @@ export class VariantActivity {
       if (!this.#known[index]) continue;
       const good = this.#packets[index]! >= least;
       const excused = !good && this.#keyframesBefore[index]!;
-      // Excuse one window only: a variant with a packet or two a second is not active.
+      // Excuse one window only: a variant with one or two packets a second is not active.
       this.#keyframesBefore[index] = this.#keyframes[index]! && !excused;
       if (excused) continue;
       this.#goodWindows[index] = good ? this.#goodWindows[index]! + 1 : 0;

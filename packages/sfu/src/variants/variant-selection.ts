@@ -1,23 +1,23 @@
 import type { Variant } from '../media-engine.js';
 import { VARIANTS, bitratesOf, type PerVariant, type SelectionReason } from './variants.js';
 
-/** A variant fits when its bitrate with this margin is within the allocation. */
+/** A variant fits if its bitrate with this margin is within the allocation. */
 export const FIT_MARGIN = 1.1;
 
 /**
- * Selects the variant of one simulcast track that one subscriber receives. Pure: events come in, the outcome is in
- * `current` (flows) and `queued` (flows from its next keyframe on). After each call the owner requests a keyframe for
+ * Selects the variant of one simulcast track that one subscriber receives. Pure: takes events and keeps the outcome in
+ * `current` (flowing) and `queued` (flows from its next keyframe on). After each call the owner requests a keyframe for
  * `queued`.
  */
 export class VariantSelection {
-  /** Variant that flows; kept when it goes silent and nothing can replace it, so that it may resume by itself. */
+  /** Variant that flows; kept if it goes silent and nothing can replace it, so that it may resume by itself. */
   current: Variant | undefined;
   /** Variant that awaits its keyframe. */
   queued: Variant | undefined;
-  /** Why the queued variant was chosen, or the current one when none is queued. */
+  /** Why the queued variant was chosen, or the current one if none is queued. */
   reason: SelectionReason = 'first_media';
   target: Variant = 'm';
-  /** True while the subscriber wants nothing of the track. The selection goes on, to be right when it resumes. */
+  /** True while the subscriber wants nothing of the track. The selection continues, so that it is right on resume. */
   paused = false;
 
   #allocationBps = Number.POSITIVE_INFINITY;
@@ -54,8 +54,8 @@ export class VariantSelection {
   }
 
   /**
-   * Stops waiting for the target, some time after the track's first media. Until then only the target is chosen, so that a
-   * new subscriber does not begin with whatever variant happened to send first.
+   * Stops waiting for the target, some time after the track's first media. Until then only the target is chosen, so
+   * that a new subscriber does not start with whichever variant happened to arrive first.
    */
   settle(): void {
     if (this.#settled) return;
@@ -82,7 +82,7 @@ export class VariantSelection {
     if (this.queued !== variant && this.current !== variant) return;
     if (this.queued === variant) {
       this.queued = undefined;
-      // The old one still flows: stay, unless a better one is there.
+      // The old one still flows: stay, unless a better one is available.
     }
     this.#choose('encoding_inactive');
   }
@@ -96,11 +96,11 @@ export class VariantSelection {
     const { wanted } = this;
     const fitted = wanted !== undefined && this.fits(wanted);
     this.#bitrates = bitratesOf(bitratesBps);
-    // The allocation was made for the former bitrate: the next one decides whether the variant may stay.
+    // The allocation was made for the previous bitrate; the next one decides whether the variant may stay.
     if (fitted) this.#allocationBps = Math.max(this.#allocationBps, this.#bitrates[wanted] * FIT_MARGIN);
   }
 
-  /** Takes the allocation; `Infinity` when nothing limits. */
+  /** Takes the allocation; `Infinity` if there is no limit. */
   setAllocation(allocationBps: number): void {
     const before = this.#allocationBps;
     if (allocationBps === before) return;
@@ -113,7 +113,7 @@ export class VariantSelection {
     }
   }
 
-  /** A muted track sends nothing; when it resumes, the receiver needs a picture at once. */
+  /** A muted track sends nothing; when it resumes, the receiver needs a picture immediately. */
   setMuted(muted: boolean): void {
     if (muted === this.#muted) return;
     this.#muted = muted;
@@ -139,7 +139,7 @@ export class VariantSelection {
     }
   }
 
-  /** Restarts a variant that has a new source: it has to begin with a keyframe. */
+  /** Restarts a variant with a new source, which has to start with a keyframe. */
   sourceReplaced(variant: Variant): void {
     if (this.current !== variant) return;
     // Nothing flows until the awaited variant does: the old one would need a keyframe as well.
@@ -149,7 +149,7 @@ export class VariantSelection {
     this.reason = 'automatic_selection';
   }
 
-  /** Records the start of a keyframe. Returns true when it is the awaited variant, which flows from this packet on. */
+  /** Records the start of a keyframe. Returns true if it is the awaited variant, which flows from this packet on. */
   keyframe(variant: Variant): boolean {
     if (this.queued !== variant) return false;
     this.queued = undefined;
@@ -157,7 +157,7 @@ export class VariantSelection {
     return true;
   }
 
-  /** Returns the target if possible, else the highest active variant that fits, else the lowest active one. */
+  /** Selects the target if possible, else the highest active variant that fits, else the lowest active one. */
   #choose(reason: SelectionReason): void {
     if (!this.#settled && this.current === undefined && !this.#seen[this.target]) return;
     const best = this.#best();
@@ -179,7 +179,7 @@ export class VariantSelection {
   #take(variant: Variant, reason: SelectionReason): void {
     if (variant === this.queued) return;
     if (variant === this.current && this.#active[variant]) {
-      // Back to the current variant: it needs no keyframe and no announcement.
+      // Return to the current variant, which needs no keyframe and no announcement.
       this.queued = undefined;
       return;
     }

@@ -33,7 +33,10 @@ export function wireReason(reason: SelectionReason): SwitchReason {
 /** Bitrates assumed without an announcement, bits per second: what browsers send for 1280x720 simulcast. */
 const DEFAULT_BITRATES_BPS: PerVariant<number> = { l: 150_000, m: 500_000, h: 1_500_000 };
 
-/** Returns the bitrate of each variant, bits per second: the announced one, else the default. Zero and less count as absent. */
+/**
+ * Returns the bitrate of each variant, bits per second: the announced one, else the default. Values up to zero count as
+ * absent.
+ */
 export function bitratesOf(announced: Partial<PerVariant<number>>): PerVariant<number> {
   const pick = (variant: Variant): number => {
     const value = announced[variant];

@@ -17,7 +17,7 @@ function slot(key: string, over: Partial<AllocationSlot<string>> = {}): Allocati
 }
 
 describe('bandwidth allocation', () => {
-  test('grants everything while nothing is measured', () => {
+  test('grants everything while nothing has been measured', () => {
     const allocation = new BandwidthAllocation<string>();
     const { grants, probeBps } = allocation.update({
       estimateBps: undefined,
@@ -35,14 +35,14 @@ describe('bandwidth allocation', () => {
     expect(grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
   });
 
-  test('a slot whose next variant does not fit holds up no other', () => {
+  test('a slot whose next variant does not fit does not hold up the others', () => {
     const allocation = new BandwidthAllocation<string>();
     const cheap = slot('a', { bitratesBps: { ...BITRATES, m: 300_000 }, target: 'm', sendingBps: 300_000 });
     const dear = slot('b', { target: 'm' });
     const update = (estimateBps: number, slots: AllocationSlot<string>[], nowMs: number) =>
       allocation.update({ estimateBps, fixedBps: 0, slots, nowMs });
     expect(update(550_000, [cheap, dear], 0).grants.get('b')).toBe(165_000);
-    // The first wants more than there will ever be; the second only what it had.
+    // The first slot wants more than there will ever be, the second only what it had.
     const slots = [
       { ...cheap, target: 'h' as const },
       { ...dear, wanted: 'l' as const, sendingBps: 150_000 },
@@ -53,14 +53,14 @@ describe('bandwidth allocation', () => {
     expect(update(1_100_000, slots, 12_000).probeBps).toBeGreaterThan(1_800_000);
   });
 
-  test('goes down until the rest fits when the estimate is below 0.8 of what is sent', () => {
+  test('steps slots down until the rest fits when the estimate is below 0.8 of the sending rate', () => {
     const allocation = new BandwidthAllocation<string>();
     const big = slot('a', { wanted: 'h', sendingBps: 1_500_000 });
     const { grants } = allocation.update({ estimateBps: 340_000, fixedBps: 40_000, slots: [big], nowMs: 0 });
     expect(grants.get('a')).toBe(165_000);
   });
 
-  test('goes down when the estimate stays a little below what is sent, and not when it recovers within 2 s', () => {
+  test('steps down when the estimate stays slightly below the sending rate, but not if it recovers within 2 s', () => {
     const filling = slot('a', { wanted: 'm', sendingBps: 380_000 });
     const seen = (estimates: (nowMs: number) => number): number | undefined => {
       const allocation = new BandwidthAllocation<string>();
@@ -76,7 +76,7 @@ describe('bandwidth allocation', () => {
     expect(seen((nowMs) => 323_000 * 1.08 ** (nowMs / 1_000))).toBeUndefined();
   });
 
-  test('asks the costliest slot first', () => {
+  test('steps down the costliest slot first', () => {
     const allocation = new BandwidthAllocation<string>();
     const slots = [
       slot('small', { target: 'm', wanted: 'm', sendingBps: 500_000 }),
@@ -87,7 +87,7 @@ describe('bandwidth allocation', () => {
     expect(grants.get('small')).toBeGreaterThanOrEqual(550_000);
   });
 
-  test('leaves the lowest variant alone however little there is', () => {
+  test('never takes the lowest variant away, however little there is', () => {
     const allocation = new BandwidthAllocation<string>();
     const { grants } = allocation.update({
       estimateBps: 50_000,
@@ -98,7 +98,7 @@ describe('bandwidth allocation', () => {
     expect(grants.get('a')).toBeGreaterThanOrEqual(165_000);
   });
 
-  test('leaves a slot alone in its first half second', () => {
+  test('leaves a slot alone for its first half second', () => {
     const allocation = new BandwidthAllocation<string>();
     const young = slot('a', { wanted: 'h', sendingBps: 1_500_000, negotiable: false });
     expect(allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [young], nowMs: 0 }).grants.get('a')).toBe(
@@ -106,7 +106,7 @@ describe('bandwidth allocation', () => {
     );
   });
 
-  test('asks for a probe when the next variant does not fit, and grants it when it does', () => {
+  test('requests a probe when the next variant does not fit, and grants the variant when it does', () => {
     const allocation = new BandwidthAllocation<string>();
     const low = slot('a', { wanted: 'l', sendingBps: 150_000 });
     allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
@@ -119,7 +119,7 @@ describe('bandwidth allocation', () => {
     expect(raised.probeBps).toBeUndefined();
   });
 
-  test('does not raise a slot to a variant that would fit by a hair', () => {
+  test('does not raise a slot to a variant that would barely fit', () => {
     const allocation = new BandwidthAllocation<string>();
     const low = slot('a', { target: 'm', wanted: 'l', sendingBps: 150_000 });
     allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
@@ -144,7 +144,7 @@ describe('bandwidth allocation', () => {
     expect([3_000, 3_999, 4_000, 5_000, 6_000, 7_000].map(grants)).toEqual(['mml', 'mml', 'mmm', 'hmm', 'hhm', 'hhh']);
   });
 
-  test('a step up that had to be taken back is tried later and later', () => {
+  test('each failed step up lengthens the wait before the next', () => {
     const allocation = new BandwidthAllocation<string>();
     const at = (variant: 'l' | 'm', sendingBps: number) => [slot('a', { target: 'm', wanted: variant, sendingBps })];
     let now = 0;
@@ -168,12 +168,12 @@ describe('bandwidth allocation', () => {
     expect(waits[1]).toBeGreaterThanOrEqual(14_000);
     expect(waits[2]).toBeGreaterThan(waits[1]!);
     expect(waits[3]).toBeGreaterThan(waits[2]!);
-    // Two minutes at most.
+    // At most two minutes.
     expect(Math.max(...waits)).toBeGreaterThan(110_000);
     expect(Math.max(...waits)).toBeLessThanOrEqual(120_500);
   });
 
-  test('a slot whose target is not sent goes up to the best there is, and asks for a probe if that does not fit', () => {
+  test('a slot without its target goes up to the best variant, and requests a probe if that does not fit', () => {
     const allocation = new BandwidthAllocation<string>();
     const active = { l: true, m: false, h: true };
     const low = slot('a', { target: 'm', wanted: 'l', active, sendingBps: 150_000 });
@@ -185,7 +185,7 @@ describe('bandwidth allocation', () => {
     expect(raised.grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
   });
 
-  test('what replaced a target with the spare rate is kept while it flows', () => {
+  test('a variant that replaced a target within the spare rate is kept while it flows', () => {
     const allocation = new BandwidthAllocation<string>();
     const update = (slots: AllocationSlot<string>[], nowMs: number): number | undefined =>
       allocation.update({ estimateBps: 2_200_000, fixedBps: 0, slots, nowMs }).grants.get('a');
@@ -197,7 +197,7 @@ describe('bandwidth allocation', () => {
     }
   });
 
-  test('forgets slots that are gone', () => {
+  test('forgets slots that have been removed', () => {
     const allocation = new BandwidthAllocation<string>();
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [], nowMs: 1 });

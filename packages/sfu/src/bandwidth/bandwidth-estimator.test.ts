@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { BandwidthEstimator } from './bandwidth-estimator.js';
 
-/** Of every `everyMs`, nothing gets through for the first `ms`; what has come meanwhile arrives together. */
+/** For the first `ms` of every `everyMs` nothing gets through; packets held up arrive together. */
 interface Pause {
   everyMs: number;
   ms: number;
@@ -56,7 +56,10 @@ class Link {
   }
 }
 
-/** A wide link that delays each packet by its own; feedback as browsers make it, again from the oldest that came late. */
+/**
+ * A wide link with a separate delay per packet; feedback as browsers build it, starting again from the oldest late
+ * packet.
+ */
 class UnevenLink {
   readonly #jitterMs: number;
   readonly #onTheWay: { sequence: number; arrivalMs: number }[] = [];
@@ -139,14 +142,14 @@ function probe(run: Run, bps: number, onTick?: () => void): void {
 }
 
 describe('bandwidth estimation', () => {
-  test('nothing is estimated before the first feedback', () => {
+  test('estimates nothing before the first feedback', () => {
     const run = start(new Link(10_000_000));
     expect(run.estimator.estimateBps).toBeUndefined();
     run.estimator.packetSent(1000, 0);
     expect(run.estimator.estimateBps).toBeUndefined();
   });
 
-  test('a wide link is found wide: no step below what is sent', () => {
+  test('a wide link is estimated as wide, never below the sending rate', () => {
     const run = start(new Link(50_000_000));
     let lowest = Infinity;
     play(run, {
@@ -198,19 +201,19 @@ describe('bandwidth estimation', () => {
     expect(high).toBeLessThan(1_500_000);
   });
 
-  test('two per cent of random loss do not lower the estimate', () => {
+  test('two per cent of random loss does not lower the estimate', () => {
     const run = start(new Link(20_000_000, { loss: 0.02, delayMs: 50 }));
     play(run, { bps: 1_500_000, seconds: 20 });
     expect(run.estimator.estimateBps).toBeGreaterThan(1_500_000);
   });
 
-  test('five per cent of random loss do not lower the estimate in the long run', () => {
+  test('five per cent of random loss does not lower the estimate in the long run', () => {
     const run = start(new Link(50_000_000, { loss: 0.05 }));
     play(run, { bps: 1_500_000, seconds: 300 });
     expect(run.estimator.estimateBps).toBeGreaterThan(2_000_000);
   });
 
-  test('a third of the packets lost is seen within half a second', () => {
+  test('losing a third of the packets is noticed within half a second', () => {
     const run = start(new Link(50_000_000));
     play(run, { bps: 1_500_000, seconds: 10 });
     const before = run.estimator.estimateBps!;
@@ -219,7 +222,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(0.9 * before);
   });
 
-  test('packets that overtake one another are not lost', () => {
+  test('packets that overtake one another are not counted as lost', () => {
     const estimator = new BandwidthEstimator();
     const link = new UnevenLink(40);
     const estimates: number[] = [];
@@ -236,13 +239,13 @@ describe('bandwidth estimation', () => {
     expect(estimates.reduce((sum, bps) => sum + bps, 0) / estimates.length).toBeGreaterThan(1_200_000);
   });
 
-  test('heavy loss without delay lowers it: a policer drops instead of queueing', () => {
+  test('heavy loss without delay lowers the estimate, because a policer drops instead of queueing', () => {
     const run = start(new Link(500_000, { queueMs: 5 }));
     play(run, { bps: 1_500_000, seconds: 5 });
     expect(run.estimator.estimateBps).toBeLessThan(800_000);
   });
 
-  test('a link is judged anew after more than a minute without packets', () => {
+  test('a link is measured afresh after more than a minute without packets', () => {
     // The queue is so long that nothing is lost.
     const run = start(new Link(10_000_000, { queueMs: 60_000 }));
     play(run, { bps: 300_000, seconds: 120 });
@@ -258,7 +261,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeGreaterThan(300_000);
   });
 
-  test('a probe finds out that the link became wide', () => {
+  test('a probe detects that the link has become wide', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     run.link.capacityBps = 10_000_000;
@@ -273,7 +276,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.wantsConfirmation).toBe(false);
   });
 
-  test('probes that arrive whole end the limit of an earlier loss, others do not', () => {
+  test('only probes that arrive complete end the limit of an earlier loss', () => {
     const probed = (loss: number): number => {
       const run = start(new Link(20_000_000, { loss: 0.3 }));
       play(run, { bps: 1_500_000, seconds: 20, adapt: true });
@@ -290,7 +293,7 @@ describe('bandwidth estimation', () => {
     expect(probed(0.15)).toBeLessThan(300_000);
   });
 
-  test('a probe is judged as a whole, also when feedback comes in the middle of it', () => {
+  test('a probe is judged as a whole, even if feedback arrives in the middle of it', () => {
     const link = new Link(400_000, { delayMs: 1 });
     const run = start(link);
     play(run, { bps: 1_500_000, seconds: 5 });
@@ -304,7 +307,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(3_000_000);
   });
 
-  test('a link that seems wide once is not believed: the packets may have been held up and let go together', () => {
+  test('one probe does not make a link wide, because its packets may have been held up and released together', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     play(run, { bps: 150_000, seconds: 3 });
@@ -319,7 +322,7 @@ describe('bandwidth estimation', () => {
     }
   });
 
-  /** A probe of packets sent 2 ms apart, of which the first ones arrive as they were sent. */
+  /** Sends a probe of packets 2 ms apart, the first of which arrive at the same pace. */
   function probed(estimator: BandwidthEstimator, sent: number, arrived: number, nowMs = 1_000): number | undefined {
     const first = estimator.nextSequence;
     estimator.startProbe(nowMs);
@@ -330,16 +333,16 @@ describe('bandwidth estimation', () => {
     return estimator.estimateBps;
   }
 
-  test('a probe of three packets says too little', () => {
+  test('a probe of three packets is too short to count', () => {
     expect([probed(new BandwidthEstimator(), 3, 3), probed(new BandwidthEstimator(), 4, 4)]).toEqual([
       1_000_000, 4_000_000,
     ]);
   });
 
-  test('a probe counts for nothing while the delay grows', () => {
+  test('a probe does not count while the delay grows', () => {
     const estimator = new BandwidthEstimator();
     let nowMs = 1_000;
-    // Each packet is on the way for half as long again as it was sent after the first one.
+    // Each packet is delayed by half the time since the first one was sent.
     const pass = (gapMs: number, count: number, isProbe: boolean) => {
       for (let i = 0; i < count; i++) {
         const sequence = estimator.nextSequence;
@@ -368,7 +371,7 @@ describe('bandwidth estimation', () => {
 
   test.each([
     ['spread as they were sent is believed', 2, 4_000_000],
-    ['bunched, as if held up on the way, is not', 0.25, 1_000_000],
+    ['bunched, as if held up on the way, is not believed', 0.25, 1_000_000],
   ])('a probe whose packets arrive %s', (_title, gapMs, estimateBps) => {
     const estimator = new BandwidthEstimator();
     estimator.startProbe(1_000);
@@ -388,7 +391,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(450_000);
   });
 
-  test('feedback for packets that were never sent, or twice, changes nothing', () => {
+  test('feedback on packets that were never sent, or repeated feedback, changes nothing', () => {
     const run = start(new Link(10_000_000));
     run.estimator.received(77, 1);
     run.estimator.lost(78);
@@ -401,7 +404,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.deliveredBps()).toBe(before);
   });
 
-  test('the wrap of the sequence number goes unnoticed', () => {
+  test('the estimate does not change when the sequence number wraps', () => {
     const run = start(new Link(50_000_000));
     play(run, { bps: 20_000_000, seconds: 40 });
     expect(run.estimator.nextSequence).toBeGreaterThan(80_000);

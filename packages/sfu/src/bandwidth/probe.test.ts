@@ -38,7 +38,7 @@ test('a surprising result counts once a second probe has found as much', () => {
   expect(probe.wantsConfirmation).toBe(false);
 });
 
-test('a surprising result is forgotten after five seconds, and after an ordinary one', () => {
+test('a surprising result is discarded after five seconds, and after an ordinary one', () => {
   probe.confirmed(2_000_000, 1_000);
   expect(probe.confirmed(2_000_000, 6_000)).toBe(0);
   probe.refuted();

@@ -5,7 +5,7 @@ import { BandwidthEstimator } from './bandwidth-estimator.js';
 import { SentPackets } from './sent-packets.js';
 
 describe('sent packets', () => {
-  test('are found under their 16-bit number once', () => {
+  test('a sent packet is found once under its 16-bit number', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 70_000; i++) sent.add(i % 1000, 0, i);
     const sequence = sent.unwrap(69_000 & 0xffff);
@@ -15,7 +15,7 @@ describe('sent packets', () => {
     expect(sent.take(sequence)).toBe(false);
   });
 
-  test('are all kept while the rate grows the memory, up to its limit', () => {
+  test('all sent packets are kept while the rate grows the memory, up to its limit', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 16_384; i++) sent.add(100 + (i % 7), 3, i);
     for (let i = 0; i < 16_384; i++) {
@@ -24,7 +24,7 @@ describe('sent packets', () => {
     }
   });
 
-  test('are missing once, however often they are reported so, and not once they have arrived', () => {
+  test('a packet is missing once, however often it is reported, and not after it has arrived', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 3; i++) sent.add(100, 0, i);
     expect([sent.miss(1), sent.miss(1), sent.miss(2)]).toEqual([true, false, true]);
@@ -33,7 +33,7 @@ describe('sent packets', () => {
     expect([sent.take(0), sent.takenMissing]).toEqual([true, false]);
   });
 
-  test('stay missing while the memory grows, and their places are clean for later ones', () => {
+  test('packets stay missing while the memory grows, and later ones find their places clean', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 20_000; i++) {
       sent.add(100, 0, i);
@@ -41,11 +41,11 @@ describe('sent packets', () => {
       if (i === 600) expect([sent.take(1), sent.takenMissing]).toEqual([true, true]);
       if (i >= 1_000) sent.miss(i - 500);
     }
-    // 16,384 are kept at most: this one has the place of a missing one.
+    // At most 16,384 are kept, so this one takes the place of a missing one.
     expect([sent.take(19_999), sent.takenMissing]).toEqual([true, false]);
   });
 
-  test('that are acknowledged or missing make room, and one that is neither is kept', () => {
+  test('acknowledged and missing packets make room, and a packet that is neither is kept', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 100_000; i++) {
       sent.add(100, 0, i);
@@ -58,7 +58,7 @@ describe('sent packets', () => {
     expect([sent.unwrap(99_950 & 0xffff), sent.size]).toEqual([99_950, 2_048]);
   });
 
-  test('that were never sent are unknown', () => {
+  test('packets that were never sent are unknown', () => {
     const sent = new SentPackets();
     expect(sent.unwrap(0)).toBe(-1);
     sent.add(1, 0, 0);
@@ -67,7 +67,7 @@ describe('sent packets', () => {
   });
 });
 
-test('whatever a client claims, the estimate stays a number within its limits', () => {
+test('the estimate stays within its limits, whatever a client claims', () => {
   const step = fc.record({
     send: fc.nat(30),
     probe: fc.boolean(),

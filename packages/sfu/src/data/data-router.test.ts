@@ -8,7 +8,7 @@ import { readClientFrame } from './frame.js';
 const ALL = { send: true, receive: true };
 const chat: ChannelName = { label: 'chat', protocol: '', kind: { ordered: true } };
 
-/** One client of the room: what the router did to its channels. */
+/** One client of the room, with what the router did to its channels. */
 class Client {
   readonly got: { label: string; sender: string; text: string; message: OutgoingMessage }[] = [];
   readonly open = new Map<number, string>();
@@ -102,15 +102,15 @@ beforeEach(() => {
   [ann, bob, eve] = ['ann', 'bob', 'eve'].map((id) => new Client(id, room));
 });
 
-describe('the channels of a room', () => {
-  test('a label is opened towards everybody, also those who join later', () => {
+describe('data channels of a room', () => {
+  test('a label is opened towards everybody, including those who join later', () => {
     ann!.opens();
     const kim = new Client('kim', room);
     expect([bob!.labels, eve!.labels, kim.labels]).toEqual([['chat'], ['chat'], ['chat']]);
     expect(ann!.labels).toEqual(['chat']);
   });
 
-  test('are listed with who opened them and how messages are sent', () => {
+  test('channels are listed with who opened them and how messages are sent', () => {
     ann!.opens({ label: 'cursor', protocol: '', kind: { ordered: false, maxRetransmits: 0 } });
     const cursor = { label: 'cursor', ordered: false, maxRetransmits: 0 };
     expect(room.router.channels('ann')).toEqual([{ ...cursor, openedBy: 'client' }]);
@@ -118,7 +118,7 @@ describe('the channels of a room', () => {
     expect(room.router.channels('nobody')).toEqual([]);
   });
 
-  test('it is closed with the last client that opened it, and only what we opened', () => {
+  test('a label closes with the last client that opened it, on the channels that we opened', () => {
     const [hers, his] = [ann!.opens(), bob!.opens()];
     ann!.closes(hers);
     expect([ann!.labels, bob!.labels, eve!.labels]).toEqual([[], ['chat', 'chat'], ['chat']]);
@@ -126,13 +126,13 @@ describe('the channels of a room', () => {
     expect([bob!.labels, eve!.labels]).toEqual([[], []]);
   });
 
-  test('leaving closes as well', () => {
+  test('leaving closes the labels of a client as well', () => {
     ann!.opens();
     room.router.leave('ann');
     expect(bob!.labels).toEqual([]);
   });
 
-  test('a client that closes what we opened is not asked again until it opens the label', () => {
+  test('a client that closes our channel is not offered the label again until it opens it', () => {
     ann!.opens();
     bob!.closes(1);
     eve!.opens();
@@ -145,7 +145,7 @@ describe('the channels of a room', () => {
     expect(bob!.labels).toEqual(['chat']);
   });
 
-  test('the second channel of a label replaces the first', () => {
+  test('a second channel with the same label replaces the first', () => {
     ann!.opens();
     ann!.opens();
     expect(ann!.labels).toEqual(['chat']);
@@ -155,13 +155,13 @@ describe('the channels of a room', () => {
   test.each([
     ['an empty label', '', 'bad_label'],
     ['a label of 65 bytes', 'é'.repeat(33), 'bad_label'],
-  ])('%s is refused', (_, label, reason) => {
+  ])('refuses %s', (_, label, reason) => {
     ann!.opens({ ...chat, label });
     expect(room.events).toEqual([`ann ${label} ${reason}`]);
     expect([ann!.labels, bob!.labels]).toEqual([[], []]);
   });
 
-  test('a client opens at most 16, all clients at most 64 labels', () => {
+  test('a client may open at most 16 labels, all clients together at most 64', () => {
     for (let n = 0; n < 17; n++) ann!.opens({ ...chat, label: `ann-${n}` });
     expect(room.events).toEqual(['ann ann-16 too_many']);
     const opened = ['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => {
@@ -169,7 +169,7 @@ describe('the channels of a room', () => {
       for (let n = 0; n < 16; n++) client.opens({ ...chat, label: `${name}-${n}` });
       return client.labels.filter((label) => label.startsWith(name)).length;
     });
-    // The fewer are left, the fewer a client may open: the last one finds one as well.
+    // The fewer labels are left, the fewer a client may open, so the last one still gets one.
     expect(opened).toEqual([16, 16, 8, 4, 2, 1, 1]);
     bob!.opens();
     expect(room.events.at(-1)).toBe('bob chat too_many');
@@ -177,10 +177,10 @@ describe('the channels of a room', () => {
     expect(bob!.labels).toContain('ann-0');
   });
 
-  test('a client opens 64 at once and 4 per second, however often it opens a label again', () => {
+  test('a client may open 64 channels at once and 4 per second, however often it reopens a label', () => {
     for (let n = 0; n < 1_000; n++) ann!.opens();
     expect([bob!.offers, eve!.offers]).toEqual([64, 64]);
-    // The last one that was accepted stays, and whoever opens less is not affected.
+    // The last accepted one stays, and clients that open fewer are not affected.
     expect([bob!.labels, ann!.labels]).toEqual([['chat'], ['chat']]);
     eve!.opens({ ...chat, label: 'eve' });
     expect(bob!.labels).toEqual(['chat', 'eve']);
@@ -192,8 +192,8 @@ describe('the channels of a room', () => {
   });
 });
 
-describe('messages', () => {
-  test('go to all others, with the id of their sender, in the kind of their channel', () => {
+describe('data channel messages', () => {
+  test("messages go to all others with the sender's id, in the kind of their channel", () => {
     const kind = { ordered: false, maxRetransmits: 0 };
     const stream = ann!.opens({ ...chat, kind });
     bob!.opens();
@@ -206,19 +206,19 @@ describe('messages', () => {
     expect(room.counters.dataMessages).toEqual({ received: 1, sent: 2 });
   });
 
-  test('go to listed receivers alone; unknown ones and the sender are skipped', () => {
+  test('messages go only to the listed receivers; unknown ones and the sender are skipped', () => {
     const stream = ann!.opens();
     ann!.says(stream, 'psst', ['eve', 'nobody', 'ann', 'eve']);
     expect([ann!.heard, bob!.heard, eve!.heard]).toEqual([[], [], ['chat ann: psst']]);
   });
 
-  test('come back on the channel that we opened', () => {
+  test('messages return on the channel that we opened', () => {
     ann!.opens();
     bob!.says(1, 'hello');
     expect(ann!.heard).toEqual(['chat bob: hello']);
   });
 
-  test('are limited to 1,000 per second and sender', () => {
+  test('messages are limited to 1,000 per second and sender', () => {
     const stream = ann!.opens();
     for (let n = 0; n < 1_200; n++) ann!.says(stream, `${n}`);
     expect(bob!.got.length).toBe(1_000);
@@ -229,7 +229,7 @@ describe('messages', () => {
     expect(ann!.got.length).toBe(1);
   });
 
-  test('of 64 KiB pass, one byte more closes the channel', () => {
+  test('messages of 64 KiB pass, and one more byte closes the channel', () => {
     const stream = ann!.opens();
     ann!.sends(stream, Buffer.alloc(1 + 64 * 1024));
     expect(bob!.got.length).toBe(1);
@@ -237,25 +237,25 @@ describe('messages', () => {
     expect([bob!.got.length, ann!.labels, room.events]).toEqual([1, [], ['ann chat too_large']]);
   });
 
-  test('with a broken header are dropped', () => {
+  test('messages with a broken header are dropped', () => {
     const stream = ann!.opens();
     for (const bytes of [[], [128], [1], [1, 5, 65], [2, 1, 65]]) ann!.sends(stream, Buffer.from(bytes));
     expect([bob!.got.length, room.counters.dropped.data_malformed]).toEqual([0, 5]);
   });
 
-  test('that do not fit close the channel of that receiver alone', () => {
+  test('messages that do not fit close the channel of that receiver alone', () => {
     const stream = ann!.opens();
     bob!.takes = false;
     ann!.says(stream, 'hello');
     expect([bob!.labels, eve!.labels, room.events]).toEqual([[], ['chat'], ['bob chat backlog']]);
-    // Nor is it opened again towards that receiver, until it opens the label itself.
+    // The label is not opened again towards that receiver either, until it opens it itself.
     eve!.opens();
     expect(bob!.labels).toEqual([]);
     bob!.opens();
     expect(bob!.labels).toEqual(['chat']);
   });
 
-  test('of the backend reach those that opened their label, and nobody can send on it', () => {
+  test('backend messages reach clients that opened their label, and no client can send on it', () => {
     const stream = ann!.opens({ ...chat, label: 'roomMessage' });
     expect([bob!.labels, room.events]).toEqual([[], ['ann messages true']]);
     expect([room.router.fromBackend('ann', '{}'), room.router.fromBackend('bob', '{}')]).toEqual([true, false]);
@@ -268,10 +268,10 @@ describe('messages', () => {
   });
 });
 
-describe('the backend', () => {
+describe('what the backend hears', () => {
   const toAll = (label: string, data: string | Uint8Array) => ({ label, to: [], data });
 
-  test('hears what is sent on the labels it named, also to nobody, and nothing else', () => {
+  test('the backend hears exactly what is sent on its labels, even if addressed to nobody', () => {
     const [chatting, gaming] = [ann!.opens(), ann!.opens({ ...chat, label: 'game' })];
     ann!.says(chatting, 'before');
     room.router.setDataEvents(['chat']);
@@ -295,7 +295,7 @@ describe('the backend', () => {
     ]);
   });
 
-  test('hears so many messages and bytes of one sender a second, and everybody else; clients receive all', () => {
+  test('the backend hears a limited rate of messages and bytes per sender, while clients receive all', () => {
     room.router.setDataEvents(['chat']);
     const [hers, his] = [ann!.opens(), bob!.opens()];
     for (let n = 0; n < 300; n++) ann!.says(hers, 'x');
@@ -313,7 +313,7 @@ describe('the backend', () => {
     expect(room.heard.length).toBe(310);
   });
 
-  test('hears a bounded number of messages and bytes of a room', () => {
+  test('the backend hears a limited number of messages and bytes from a room', () => {
     room.router.setDataEvents(['chat']);
     const crowd = Array.from({ length: 20 }, (_, n) => new Client(`p${n}`, room));
     const streams = crowd.map((one) => one.opens());
@@ -326,8 +326,8 @@ describe('the backend', () => {
   });
 });
 
-describe('permissions', () => {
-  test('hold from the next message on', () => {
+describe('data channel permissions', () => {
+  test('permissions apply from the next message on', () => {
     const stream = ann!.opens();
     room.router.permit('ann', { send: false, receive: true });
     ann!.says(stream, 'refused');
@@ -343,7 +343,7 @@ describe('permissions', () => {
     expect(room.counters.dropped.data_denied).toBe(1);
   });
 
-  test('a client that lies gets nothing through, whatever it sends', () => {
+  test('a lying client gets nothing through, whatever it sends', () => {
     const ids = ['ann', 'bob', 'eve'] as const;
     const step = fc.oneof(
       fc.record({ do: fc.constant('permit' as const), send: fc.boolean(), receive: fc.boolean() }),

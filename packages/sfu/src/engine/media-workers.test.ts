@@ -14,7 +14,7 @@ import { describeEngine } from '../testing/engine-suite.js';
 import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
 import { stuckThreads } from './thread-worker.js';
 
-/** A thread loads compiled code only: `npm test` builds before it tests. */
+/** Threads load compiled code only, so `npm test` builds before it tests. */
 const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);
 if (!existsSync(workerEntry)) throw new Error('the media worker is not built: run `npx tsc -b packages/sfu` first');
 
@@ -42,10 +42,10 @@ describe('media workers', () => {
     return engine;
   }
 
-  /** A worker of another kind than ours. */
+  /** Returns the entry of a worker that is not ours. */
   const entryOf = (source: string): URL => new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 
-  test('rooms are spread, each worker has a port of its own', async () => {
+  test('rooms are spread over the workers, and each worker has its own port', async () => {
     const engine = await start(2);
     const rooms = [];
     for (let i = 0; i < 4; i++) rooms.push(await engine.openRoom(`room${i}`, () => undefined));
@@ -58,7 +58,7 @@ describe('media workers', () => {
     expect((await engine.stats()).rooms).toBe(5);
   });
 
-  test('a worker that is killed takes its own rooms alone and is replaced', async () => {
+  test('a killed worker takes only its own rooms with it and is replaced', async () => {
     const engine = await start(2);
     const events: MediaRoomEvent[] = [];
     const doomed = await engine.openRoom('doomed', (event) => events.push(event));
@@ -85,7 +85,7 @@ describe('media workers', () => {
     sendFrame(true);
     await viewer.until(() => viewer.rtp.length === sent);
 
-    // The spared room's picture goes on all the while.
+    // The picture of the surviving room continues throughout.
     const playing = setInterval(sendFrame, 5);
     closers.push(async () => clearInterval(playing));
     await engine.killWorkerOf('doomed', 'killed by a test');
@@ -105,7 +105,7 @@ describe('media workers', () => {
     await viewer.until(() => viewer.rtp.length === sent);
     expect(spared.endpoint.port).toBeGreaterThan(0);
 
-    // The replacement takes rooms again, the name of the lost one included.
+    // The replacement accepts rooms again, including one with the name of the lost room.
     let again = await engine.openRoom('doomed', () => undefined);
     while (again.endpoint.port === spared.endpoint.port) {
       await again.close();
@@ -132,7 +132,7 @@ describe('media workers', () => {
     await expect(engine.profileWorker(2, 'cpu')).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  test('a worker that hangs is taken for dead', async () => {
+  test('a worker that hangs is treated as dead', async () => {
     const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ type, call }) => {
@@ -152,7 +152,7 @@ describe('media workers', () => {
     expect(events).toEqual([{ type: 'roomFailed', reason: 'the media worker did not answer' }]);
   });
 
-  test('a worker is not the one that hung when the main thread stood still', async () => {
+  test('a pause of the main thread does not make a worker count as hung', async () => {
     const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ type, call }) => {
@@ -165,17 +165,17 @@ describe('media workers', () => {
     const engine = await start(1, { entry, clock, hangMs: 2_000 });
     const events: MediaRoomEvent[] = [];
     await engine.openRoom('room', (event) => events.push(event));
-    // In the middle of the watchdog's question, for longer than it waits.
+    // Pauses while the watchdog's ping is unanswered, for longer than the watchdog waits.
     clock.advance(1_000);
     clock.leap(60_000);
-    // Answers come in the order of the questions.
+    // Answers arrive in the order of the calls.
     await engine.stats();
     clock.advance(2_000);
     expect(events).toEqual([]);
   });
 
-  test('a worker that nothing can interrupt is given up: its rooms fail, another one takes its place', async () => {
-    // Native code waits for the other program: no thread is ended in the middle of that.
+  test('an uninterruptible worker is given up: its rooms fail, and another one takes its place', async () => {
+    // Native code waits for the other program, and no thread is terminated in the middle of that.
     const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
       import { spawnSync } from 'node:child_process';
@@ -227,7 +227,7 @@ describe('media workers', () => {
     });
   });
 
-  test('a worker that does not become ready is spoken of while it is waited for', async () => {
+  test('a worker that does not become ready is logged while it is awaited', async () => {
     const entry = entryOf(`
       import { getEnvironmentData, parentPort } from 'node:worker_threads';
       Atomics.wait(getEnvironmentData('may be ready'), 0, 0);

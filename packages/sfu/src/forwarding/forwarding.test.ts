@@ -16,7 +16,7 @@ beforeEach(() => {
   world = new MemoryWorld();
 });
 
-/** The descriptor of a VP8 packet with all fields, as the synthetic source sends it. */
+/** Returns the descriptor of a VP8 packet with all fields, as the synthetic source sends it. */
 function descriptor({ payload }: SeenPacket) {
   expect(payload.readUInt16BE(0) | 0x1000).toBe(0x90f0);
   const isKeyFrameStart = (payload[0]! & 0x10) !== 0 && (payload[6]! & 1) === 0;
@@ -43,7 +43,7 @@ function source(ssrc: number, over: object = {}): SyntheticSource {
 }
 
 describe('a track without simulcast', () => {
-  test('reaches its subscriber under the numbers of the slot, from a keyframe on', () => {
+  test("a track reaches its subscriber under the slot's numbers, from a keyframe on", () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const camera = source(0x101);
@@ -67,7 +67,7 @@ describe('a track without simulcast', () => {
     expect(world.switches('sub')).toEqual(['cam h other']);
   });
 
-  test('is asked for a keyframe when a client subscribes, again every 500 ms, and not after it arrived', () => {
+  test('a new subscription requests a keyframe, repeats it every 500 ms, and stops once it has arrived', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const camera = source(0x101);
     sendAll(publisher, camera.vp8Frame({ key: true }));
@@ -89,7 +89,7 @@ describe('a track without simulcast', () => {
     expect(plis()).toBe(3);
   });
 
-  test('may be subscribed before it exists, and taken up again when it returns under the same id', () => {
+  test('a track may be subscribed before it exists, and resumes when it returns under the same id', () => {
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const first = world.join('pub', { inbound: [inboundVideo('cam')] });
     sendAll(first, source(0x101).vp8Frame({ key: true }));
@@ -106,7 +106,7 @@ describe('a track without simulcast', () => {
     expectContiguous(viewer.packets);
   });
 
-  test('continues on a new SSRC of its publisher, from the next keyframe on', () => {
+  test('a track continues on a new SSRC of its publisher, from the next keyframe on', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     sendAll(publisher, source(0x101).vp8Frame({ key: true }));
@@ -119,7 +119,7 @@ describe('a track without simulcast', () => {
     expect(viewer.packets[3]!.payload[10]).toBe(0x02);
   });
 
-  test('is not disturbed by a request for one of the variants it does not have', () => {
+  test('a request for a variant that the track lacks does not disturb it', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     world.setTargetVariant('sub', 'cam', 'l');
@@ -132,7 +132,7 @@ describe('a track without simulcast', () => {
     expect(world.switches('sub')).toEqual(['cam h other']);
   });
 
-  test('in H.264 is forwarded byte for byte', () => {
+  test('an H.264 track is forwarded byte for byte', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: H264 })] });
     const slot = videoSlot('cam', { codec: { ...H264, payloadType: 45 } });
     const viewer = world.join('sub', { outbound: [slot] });
@@ -145,8 +145,8 @@ describe('a track without simulcast', () => {
     expect(viewer.packets[1]!.payload).toEqual(Buffer.concat([Buffer.from([0x65, 0x81]), Buffer.alloc(98, 0x01)]));
   });
 
-  describe('in H.264', () => {
-    /** Sends pictures with these timestamps, in units of 40 ms; returns the events about B-frames. */
+  describe('an H.264 track', () => {
+    /** Sends pictures with these timestamps, in units of 40 ms; returns the B-frame events. */
     function order(...pictures: number[]): readonly object[] {
       const publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: H264 })] });
       const camera = source(0x101, { payloadType: 102, firstTimestamp: 0xffff_ff00 });
@@ -158,19 +158,19 @@ describe('a track without simulcast', () => {
       return world.events.filter(({ type }) => type === 'bFrames');
     }
 
-    test('with B-frames is reported once', () => {
+    test('a track with B-frames is reported once', () => {
       expect(order(0, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11, 15, 13, 14)).toEqual([
         expect.objectContaining({ type: 'bFrames', trackId: 'cam' }),
       ]);
     });
 
-    test('with pictures in order, or a clock that is set, has no B-frames', () => {
+    test('a track with pictures in order, or a clock that is set, has no B-frames', () => {
       expect(order(...Array.from({ length: 50 }, (_, i) => i))).toEqual([]);
       expect(order(1_000, 500, 1_000, 500, 1_000, 500, 1_000, 500)).toEqual([]);
     });
   });
 
-  test('padding of the publisher leaves no hole', () => {
+  test('padding of the publisher leaves no gap', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const camera = source(0x101);
@@ -197,7 +197,7 @@ describe('simulcast', () => {
     viewer = world.join('sub', { outbound: [videoSlot('cam')] });
   });
 
-  /** Frames of all three variants, 33 ms apart. */
+  /** Sends frames of all three variants, 33 ms apart. */
   function play(frames: number, { key = [] as string[], without = [] as string[] } = {}): void {
     for (let i = 0; i < frames; i++) {
       for (const variant of ['l', 'm', 'h'] as const) {
@@ -208,14 +208,14 @@ describe('simulcast', () => {
     }
   }
 
-  test('begins with m, whichever variant comes first', () => {
+  test('a subscriber starts with m, whichever variant arrives first', () => {
     play(3, { key: ['l', 'm', 'h'] });
     expect(viewer.packets.length).toBeGreaterThan(0);
     expect(viewer.packets.every(({ payload }) => payload[10] === 0x1b)).toBe(true);
     expect(world.switches('sub')).toEqual(['cam m other']);
   });
 
-  test('begins with what there is when m does not come', () => {
+  test('a subscriber starts with what is available if m does not arrive', () => {
     play(3, { key: ['l'], without: ['m', 'h'] });
     expect(viewer.packets).toHaveLength(0);
     world.advance(500);
@@ -225,7 +225,7 @@ describe('simulcast', () => {
     expect(world.switches('sub')).toEqual(['cam l other', 'cam m other']);
   });
 
-  test('switches exactly at a keyframe, with sequence, timestamp and VP8 numbers continued', () => {
+  test('variants switch exactly at a keyframe, with sequence, timestamp and VP8 numbers continued', () => {
     play(10, { key: ['l', 'm', 'h'] });
     world.setTargetVariant('sub', 'cam', 'h');
     play(3);
@@ -261,7 +261,7 @@ describe('simulcast', () => {
     }
   });
 
-  test('late packets from before a switch are dropped, those after it find their place', () => {
+  test('late packets from before a switch are dropped, and those from after it find their place', () => {
     play(2, { key: ['m'] });
     world.setTargetVariant('sub', 'cam', 'h');
     const before = sources.h.vp8Frame();
@@ -275,7 +275,7 @@ describe('simulcast', () => {
     expect(fromHigh.map(({ sequence }) => sequence - base)).toEqual([0, 2, 1]);
   });
 
-  test('a keyframe whose first packet comes last is complete all the same', () => {
+  test('a keyframe is complete even if its first packet arrives last', () => {
     play(2, { key: ['m'] });
     world.setTargetVariant('sub', 'cam', 'h');
     const count = viewer.packets.length;
@@ -302,7 +302,7 @@ describe('simulcast', () => {
     expectContiguous(viewer.packets);
   });
 
-  test('a publisher that stalled for a moment is soon seen by who comes then', () => {
+  test('newcomers soon see a publisher that stalled for a moment', () => {
     play(30, { key: ['l', 'm', 'h'] });
     world.advance(2_500);
     const late = world.join('late', { outbound: [videoSlot('cam')] });
@@ -312,7 +312,7 @@ describe('simulcast', () => {
     expect(world.switches('late')).toEqual(['cam m other']);
   });
 
-  test('two tracks of one client with the same rids are distinguished by mid', () => {
+  test('mids distinguish two tracks of one client with the same rids', () => {
     const second = { l: 0x2a, m: 0x2b, h: 0x2c };
     world.negotiate('pub', { inbound: [inboundSimulcast('cam'), inboundSimulcast('screen', { mid: '2' })] });
     const slots = [videoSlot('cam'), videoSlot('screen', { mid: '6', ssrc: 0xaaaa0011, rtxSsrc: 0xaaaa0012 })];
@@ -328,7 +328,7 @@ describe('simulcast', () => {
     expect(marks.get(0xaaaa0011)).toBe(0x2c);
   });
 
-  test('several subscribers get what each asked for, with one request per variant', () => {
+  test('each subscriber gets the variant it asked for, with one request per variant', () => {
     const other = world.join('other', { outbound: [videoSlot('cam')] });
     play(1, { key: ['l', 'm', 'h'] });
     world.advance(300);
@@ -344,7 +344,7 @@ describe('simulcast', () => {
     expect(other.packets.at(-1)!.payload[10]).toBe(0x1a);
   });
 
-  test('a subscriber whose source is replaced while it awaits another variant can come back to the old one with a keyframe', () => {
+  test('a subscriber whose source is replaced while it awaits another variant can return with a keyframe', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const [middle, high] = [source(0x1b, { rid: 'm' }), source(0x1c, { rid: 'h' })];
@@ -361,8 +361,8 @@ describe('simulcast', () => {
   });
 });
 
-describe('slots', () => {
-  test('flow only after the cycle that introduced them has ended', () => {
+describe('outbound slots', () => {
+  test('slots flow only after the cycle that introduced them has ended', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const camera = source(0x101);
@@ -377,7 +377,7 @@ describe('slots', () => {
     expect(world.switches('sub')).toEqual(['cam h other', 'mic h other']);
   });
 
-  test('that are missing from an answer stop at once', () => {
+  test('slots missing from an answer stop immediately', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const camera = source(0x101);
@@ -387,7 +387,7 @@ describe('slots', () => {
     expect(viewer.packets).toHaveLength(2);
   });
 
-  test('given to another track go on counting', () => {
+  test('slots given to another track keep counting', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundVideo('screen', { mid: '2' })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     sendAll(publisher, source(0x101).vp8Frame({ key: true }));
@@ -401,7 +401,7 @@ describe('slots', () => {
     expect(descriptor(viewer.packets[2]!).pictureId).toBe(descriptor(viewer.packets[1]!).pictureId + 1);
   });
 
-  test('do not carry a track that returns in another codec until they have been negotiated anew', () => {
+  test('a slot does not carry a track that returns in another codec until it is renegotiated', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     sendAll(publisher, source(0x101).vp8Frame({ key: true }));
@@ -420,7 +420,7 @@ describe('slots', () => {
     expect(viewer.packets.slice(2).map(({ payloadType }) => payloadType)).toEqual([125, 125]);
   });
 
-  test('copy the audio level to the number of the receiver', () => {
+  test("slots copy the audio level to the receiver's extension id", () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     const viewer = world.join('sub', { outbound: [audioSlot('mic')] });
     sendAll(publisher, source(0x201, { payloadType: 111, mid: '0' }).opusFrame({ level: 0x85 }));
@@ -428,7 +428,7 @@ describe('slots', () => {
   });
 });
 
-describe('what does not belong', () => {
+describe('packets that do not belong', () => {
   test('an unknown SSRC without mid is dropped and counted', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     publisher.send(new SyntheticSource({ ssrc: 1, payloadType: 96 }).vp8Frame()[0]!);
@@ -450,7 +450,7 @@ describe('what does not belong', () => {
     expect(world.context.dropped.unknown_ssrc).toBe(2);
   });
 
-  test('a packet too large to be sealed is dropped, the stream goes on', () => {
+  test('a packet too large to be sealed is dropped, and the stream continues', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const camera = source(0x101);

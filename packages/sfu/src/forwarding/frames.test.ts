@@ -55,8 +55,8 @@ function plis(peer: MemoryPeer): number {
   return count;
 }
 
-describe('a tap', () => {
-  test('gets whole frames in order, though packets come out of order', () => {
+describe('frame tap', () => {
+  test('a tap gets whole frames in order even if packets arrive out of order', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -75,7 +75,7 @@ describe('a tap', () => {
     expect(cam.events.every(({ type }) => type === 'frame')).toBe(true);
   });
 
-  test('that comes late asks for a key frame, and gets nothing before it', () => {
+  test('a late tap requests a key frame, and gets nothing before it', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     sendAll(publisher, source.vp8Frame({ key: true }));
@@ -90,7 +90,7 @@ describe('a tap', () => {
     expect(cam.frames()).toHaveLength(1);
   });
 
-  test('tells of a loss that was not repaired, asks for a key frame and goes on with it', () => {
+  test('a tap reports unrepaired loss, requests a key frame and resumes with it', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -110,7 +110,7 @@ describe('a tap', () => {
     ]);
   });
 
-  test('takes the highest variant that is alive, and time goes on when it changes', () => {
+  test('a tap takes the highest active variant, and its time continues when that changes', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) =>
@@ -125,7 +125,7 @@ describe('a tap', () => {
     let ms = 0;
     world.advance(1_500, () => ms++ % 33 === 0 && play(3));
     expect(new Set(cam.frames().map(({ ssrc }) => ssrc))).toEqual(new Set([0x32]));
-    // Its last was a keyframe, so the first silent second is excused.
+    // Its last frame was a keyframe, so the first silent second is excused.
     world.advance(3_500, () => ms++ % 33 === 0 && play(2));
     expect(cam.frames().at(-1)).toMatchObject({ ssrc: 0x31 });
     const times = cam.frames().map(({ timestamp }) => timestamp);
@@ -134,7 +134,7 @@ describe('a tap', () => {
     expect(times.at(-1)! / 90).toBeLessThan(5_200);
   });
 
-  test("knows the publisher's clock from its sender reports", () => {
+  test("a tap gets the publisher's clock from its sender reports", () => {
     const mic = tap('mic');
     const publisher = world.join('pub', { inbound: [inboundAudio('mic', { ssrc: 0x201 })] });
     const source = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
@@ -157,7 +157,7 @@ describe('a tap', () => {
     expect(mic.frames()[1]).toMatchObject({ codec: 'opus', timestamp: 960, key: true });
   });
 
-  test('drops up to the next key frame when too much is held, and says how much', () => {
+  test('a tap drops frames up to the next key frame when too much is held, and reports how many', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -181,7 +181,7 @@ describe('a tap', () => {
     expect(world.context.dropped.tap_overrun).toBe(11);
   });
 
-  test('asks for no key frame while it holds too many bytes, however few frames they are', () => {
+  test('a tap requests no key frame while it holds too many bytes, however few the frames', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -203,7 +203,7 @@ describe('a tap', () => {
     expect(plis(publisher)).toBe(before + 1);
   });
 
-  test('hears of the end of its track, and gets another that appears under the same id', () => {
+  test('a tap is notified of the end of its track, and gets a later one with the same id', () => {
     const cam = tap('cam');
     const first = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     sendAll(first, camera(0x101).vp8Frame({ key: true }));
@@ -217,7 +217,7 @@ describe('a tap', () => {
     expect(cam.frames()[1]!.timestamp).toBeGreaterThan(0);
   });
 
-  test('hands over what it has when it is closed, and asks for nothing more', () => {
+  test('closing a tap delivers the frames it has and requests nothing more', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     const cam = tap('cam');
@@ -229,7 +229,7 @@ describe('a tap', () => {
   });
 });
 
-describe('a feed', () => {
+describe('frame feed', () => {
   const sps = Buffer.from([0x67, 0x42, 0xe0, 0x1f]);
   const pps = Buffer.from([0x68, 0xce]);
   const idr = (size: number): Buffer => Buffer.concat([Buffer.from([0x65]), Buffer.alloc(size, 0xf7)]);
@@ -246,7 +246,7 @@ describe('a feed', () => {
     };
   }
 
-  test('reaches the clients of the room, and taps, as the frames that went in', () => {
+  test('a feed reaches clients and taps of the room with its frames unchanged', () => {
     const film = feed('h264');
     const viewer = world.join('sub', { outbound: [h264Slot()] });
     const tapped = tap('film');
@@ -263,7 +263,7 @@ describe('a feed', () => {
     expect(tapped.frames()[1]!.senderMs).toBeCloseTo(10_000 + 3000 / 90, 0);
   });
 
-  test('keeps to the time at which its frames are due, however late they are sent', () => {
+  test('a feed keeps the due time of its frames, however late they are sent', () => {
     const film = feed('opus');
     const tapped = tap('film');
     const dueMs = world.context.world.now();
@@ -271,13 +271,13 @@ describe('a feed', () => {
     film.send({ timestamp: 0, dueMs, data: Buffer.alloc(40, 0xfc) });
     film.send({ timestamp: 960, dueMs: dueMs + 20, data: Buffer.alloc(40, 0xfc) });
     world.advance(20);
-    // Its source has become slower by 30 ms.
+    // Its source has slowed down by 30 ms.
     film.send({ timestamp: 1920, dueMs: dueMs + 70, data: Buffer.alloc(40, 0xfc) });
     world.advance(100);
     expect(tapped.frames().map(({ senderMs }) => Math.round(senderMs! - dueMs))).toEqual([0, 20, 70]);
   });
 
-  test('keeps its time while its frames are held up for a moment, and takes another once they stay late', () => {
+  test('a feed keeps its time when frames are briefly held up, and adjusts once they stay late', () => {
     const phone = feed('opus');
     const tapped = tap('film');
     const startMs = world.context.world.now();
@@ -297,7 +297,7 @@ describe('a feed', () => {
     expect([offMs()[18], offMs()[67], offMs()[69], offMs().at(-1)]).toEqual([0, 0, 280, 280]);
   });
 
-  test('asks its component for a key frame when a subscriber needs one', () => {
+  test('a feed asks its component for a key frame when a subscriber needs one', () => {
     const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });
     expect(film.wishes()).toBe(0);
@@ -305,7 +305,7 @@ describe('a feed', () => {
     expect(film.wishes()).toBe(1);
   });
 
-  test('spreads a large picture over some ticks, and never queues without end', () => {
+  test('a feed spreads a large picture over several ticks, and never queues without limit', () => {
     const film = feed('h264');
     const viewer = world.join('sub', { outbound: [h264Slot()] });
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100_000)]) });
@@ -317,7 +317,7 @@ describe('a feed', () => {
     expect(world.context.dropped.feed_overrun).toBeGreaterThan(100);
   });
 
-  test('of audio is reported on the wall clock under the name of its endpoint', () => {
+  test('an audio feed is reported on the wall clock under the name of its endpoint', () => {
     const film = feed('opus');
     const viewer = world.join('sub', { outbound: [audioSlot('film')] });
     for (let i = 0; i < 10; i++) {
@@ -333,7 +333,7 @@ describe('a feed', () => {
     expect(viewer.rtcp.some((compound) => compound.includes('player'))).toBe(true);
   });
 
-  test('that is closed is gone for its subscribers, and may be opened again', () => {
+  test('a closed feed ends for its subscribers, and may be opened again', () => {
     const film = feed('opus');
     const viewer = world.join('sub', { outbound: [audioSlot('film')] });
     film.send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { KeyframeRequests } from './keyframe-requests.js';
 
 describe('keyframe requests', () => {
-  test('the first wish is sent at once, those of others meanwhile are not', () => {
+  test('sends the first request immediately, but not those of other subscribers while it is outstanding', () => {
     const requests = new KeyframeRequests();
     expect(requests.request(1000)).toBe(true);
     expect(requests.request(1001)).toBe(false);
@@ -10,7 +10,7 @@ describe('keyframe requests', () => {
     expect(requests.outstanding).toBe(true);
   });
 
-  test('it is repeated every 500 ms until the keyframe comes', () => {
+  test('repeats the request every 500 ms until the keyframe arrives', () => {
     const requests = new KeyframeRequests();
     requests.request(0);
     expect(requests.due(499)).toBe(false);
@@ -22,7 +22,7 @@ describe('keyframe requests', () => {
     expect(requests.due(5000)).toBe(false);
   });
 
-  test('a wish right after a keyframe is held back, then sent by the tick', () => {
+  test('holds back a request right after a keyframe, then sends it on the tick', () => {
     const requests = new KeyframeRequests();
     requests.request(0);
     requests.keyframe();
@@ -32,7 +32,7 @@ describe('keyframe requests', () => {
     expect(requests.due(250)).toBe(true);
   });
 
-  test('a keyframe that comes by itself serves a wish that was held back', () => {
+  test('an unrequested keyframe satisfies a request that was held back', () => {
     const requests = new KeyframeRequests();
     requests.request(0);
     requests.keyframe();
@@ -50,7 +50,7 @@ describe('keyframe requests', () => {
     expect(requests.request(60_000)).toBe(true);
   });
 
-  test('a cancelled wish is not repeated', () => {
+  test('does not repeat a cancelled request', () => {
     const requests = new KeyframeRequests();
     requests.request(0);
     requests.cancel();

@@ -25,7 +25,7 @@ function nack(peer: MemoryPeer, ssrc: number, sequences: number[]): void {
 }
 
 describe('loss between publisher and server', () => {
-  test('is asked for again, and the retransmission takes its place at the subscribers', () => {
+  test('a lost packet is requested again, and its retransmission takes its place at the subscribers', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -39,7 +39,7 @@ describe('loss between publisher and server', () => {
     expect(nackedBy(publisher)).toEqual([missing]);
 
     publisher.send(source.retransmit(missing, rtx));
-    // Sent twice by a nervous client: of no consequence.
+    // A client that sends it twice does no harm.
     publisher.send(source.retransmit(missing, rtx));
     const first = viewer.packets[0]!.sequence;
     expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2, 4, 3]);
@@ -50,7 +50,7 @@ describe('loss between publisher and server', () => {
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
   });
 
-  test('a retransmission from far away takes its place, however many times it was asked for', () => {
+  test('a retransmission over a long path takes its place, however often it was requested', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -65,7 +65,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets).toHaveLength(5);
   });
 
-  test('the retransmission streams of simulcast are found by mid and repaired rid', () => {
+  test('simulcast retransmission streams are found by mid and repaired rid', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x1b, { rid: 'm' });
@@ -79,7 +79,7 @@ describe('loss between publisher and server', () => {
     expect(world.context.dropped.unknown_ssrc).toBe(0);
   });
 
-  test('an H.264 subscriber does not begin with a slice while the parameter sets before it are missing', () => {
+  test('an H.264 subscriber does not start with a slice while the parameter sets before it are missing', () => {
     const inbound = [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102, codec: H264 })];
     const publisher = world.join('pub', { inbound });
     const codec = { ...H264, payloadType: 120, rtxPayloadType: 121 };
@@ -98,7 +98,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2]);
   });
 
-  test('probing retransmissions are not media and reach nobody', () => {
+  test('probing retransmissions are not media and reach no subscriber', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x1b, { rid: 'm' });
@@ -122,7 +122,7 @@ describe('loss between publisher and server', () => {
 });
 
 describe('a publisher that is away for a while', () => {
-  test('is asked for a keyframe when it is back, for subscribers that still wait for one', () => {
+  test('a returning publisher is asked for the keyframe that subscribers still wait for', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
@@ -155,7 +155,7 @@ describe('loss between server and subscriber', () => {
     return { viewer, before: viewer.packets.splice(0) };
   }
 
-  test('a NACK is answered on the retransmission stream with what was sent, number for number', () => {
+  test('a NACK is answered on the retransmission stream with the original packet, number for number', () => {
     const { viewer, before } = played();
     const wanted = [before[4]!, before[5]!];
     nack(
@@ -176,12 +176,12 @@ describe('loss between server and subscriber', () => {
     expect(sequenceDelta(viewer.packets[0]!.sequence, viewer.packets[1]!.sequence)).toBe(1);
   });
 
-  test('without RTX the very packet is sent again', () => {
+  test('without RTX the original packet is resent', () => {
     const { rtxPayloadType: _, ...codec } = videoSlot('cam').codec;
     const { viewer, before } = played(codec);
     const opened: SeenPacket[] = [];
     viewer.onPacket = (packet) => opened.push(packet);
-    // In truth it never arrived.
+    // In this scenario it never arrived.
     viewer.forgetReplays();
     nack(viewer, 0xaaaa0001, [before[4]!.sequence]);
     expect(opened).toHaveLength(1);
@@ -190,7 +190,7 @@ describe('loss between server and subscriber', () => {
     expect(opened[0]!.payload).toEqual(before[4]!.payload);
   });
 
-  test('the same packet is not sent twice within a round trip, and a storm is cut off', () => {
+  test('a packet is not resent twice within a round trip, and a storm is cut off', () => {
     const { viewer, before } = played();
     for (let i = 0; i < 50; i++) nack(viewer, 0xaaaa0001, [before[4]!.sequence]);
     expect(viewer.packets).toHaveLength(1);
@@ -201,7 +201,7 @@ describe('loss between server and subscriber', () => {
     expect(stats).toMatchObject({ nacks: 51, retransmitted: 2 });
   });
 
-  test('what the budget of one tick leaves out is sent when it is asked for in the next', () => {
+  test('packets beyond the budget of one tick are sent when requested in the next', () => {
     const world = new MemoryWorld();
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
@@ -228,7 +228,7 @@ describe('loss between server and subscriber', () => {
     expect(viewer.packets).toHaveLength(0);
   });
 
-  test('a packet of before a switch is resent as it was, also after the switch', () => {
+  test('a packet from before a switch is resent unchanged, even after the switch', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const m = camera(0x1b, { rid: 'm', firstSequence: 500 });
@@ -243,7 +243,7 @@ describe('loss between server and subscriber', () => {
     expect(viewer.packets[0]!.payload.subarray(2)).toEqual(first!.payload);
   });
 
-  test('a packet of after a switch is resent with the numbers that it was sent with', () => {
+  test('a packet from after a switch is resent with its original numbers', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const m = camera(0x1b, { rid: 'm' });
@@ -285,7 +285,7 @@ describe('loss between server and subscriber', () => {
 });
 
 describe('keyframe requests of a subscriber', () => {
-  test('are stale while the last keyframe may still be on its way', () => {
+  test('keyframe requests are stale while the last keyframe may still be on its way', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -307,7 +307,7 @@ describe('keyframe requests of a subscriber', () => {
   });
 });
 
-test('extension ids and mids beyond the one-byte form are left out instead of failing the slot', () => {
+test('extension ids and mids beyond the one-byte form are omitted instead of failing the slot', () => {
   const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
   const extensions = { mid: 4, transportCc: 200 };
   const viewer = world.join('sub', { outbound: [videoSlot('cam', { mid: 'm'.repeat(40), extensions })] });
@@ -316,7 +316,7 @@ test('extension ids and mids beyond the one-byte form are left out instead of fa
   expect(viewer.packets[0]!.extension(4)).toBeUndefined();
 });
 
-/** The world's order of things under loss in both directions: everything lost is recovered. */
+/** Models a call with loss in both directions, all of which is recovered. */
 test('five per cent of loss on both legs leaves no packet missing in the end', () => {
   const random = seededRandom(99);
   const isLost = (): boolean => (random() >>> 8) % 100 < 5;

@@ -51,7 +51,7 @@ function openTap(trackId: string): () => number {
 }
 
 describe('a blocked track', () => {
-  test('reaches neither subscribers nor components, and returns with a keyframe and without a gap', () => {
+  test('a blocked track reaches neither subscribers nor components, and returns with a keyframe and no gap', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const frames = openTap('cam');
@@ -78,7 +78,7 @@ describe('a blocked track', () => {
     expect(viewer.packets[2]!.sequence).toBe((viewer.packets[1]!.sequence + 1) & 0xffff);
   });
 
-  test('of sound is silent at once, and heard again with the next packet', () => {
+  test('a blocked audio track stops immediately and returns with the next packet', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     const listener = world.join('sub', { outbound: [audioSlot('mic')] });
     const source = microphone();
@@ -91,7 +91,7 @@ describe('a blocked track', () => {
     expect(listener.packets).toHaveLength(2);
   });
 
-  test('stays blocked for newcomers, and when the client replaces it under its id', () => {
+  test('a track stays blocked for newcomers, and when the client replaces it under its id', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     block('cam', true);
     world.negotiate('pub', { inbound: [inboundVideo('cam', { codec: H264 })] });
@@ -105,7 +105,7 @@ describe('a blocked track', () => {
     expect(viewer.packets).toHaveLength(2);
   });
 
-  test('with simulcast returns, though its variants seemed gone', () => {
+  test('a blocked simulcast track returns although its variants seemed inactive', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
@@ -129,7 +129,7 @@ describe('a track that a subscriber has paused', () => {
   const pause = (paused: boolean, peerId = 'sub'): void =>
     void world.apply({ type: 'setTrackPaused', peerId, trackId: 'cam', paused });
 
-  test('stops for this subscriber alone, and returns with a keyframe and without a gap', () => {
+  test('a paused track stops only for this subscriber, and returns with a keyframe and no gap', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const other = world.join('other', { outbound: [videoSlot('cam')] });
@@ -158,7 +158,7 @@ describe('a track that a subscriber has paused', () => {
     expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')?.outbound[0]).not.toHaveProperty('paused');
   });
 
-  test('returns in the variant chosen meanwhile, and no keyframe of another is asked for', () => {
+  test('a paused track returns in the variant chosen during the pause, without keyframes of others', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
@@ -181,7 +181,7 @@ describe('a track that a subscriber has paused', () => {
     expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')?.outbound[0]?.variant).toBe('h');
   });
 
-  test('of sound is silent at once, and heard again with the next packet', () => {
+  test('a paused audio track stops immediately and returns with the next packet', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('cam')] });
     const listener = world.join('sub', { outbound: [audioSlot('cam')] });
     const source = microphone();
@@ -196,7 +196,7 @@ describe('a track that a subscriber has paused', () => {
 });
 
 describe('a track that was removed', () => {
-  test('ends at once and cannot return under its id', () => {
+  test('a removed track ends immediately and cannot return under its id', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -208,7 +208,7 @@ describe('a track that was removed', () => {
     expect(viewer.packets).toHaveLength(2);
   });
 
-  test('leaves its id to others', () => {
+  test('a removed track leaves its id to other publishers', () => {
     world.join('pub', { inbound: [inboundVideo('cam')] });
     world.apply({ type: 'removeTrack', peerId: 'pub', trackId: 'cam' });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
@@ -218,7 +218,7 @@ describe('a track that was removed', () => {
   });
 });
 
-describe('permissions', () => {
+describe('media permissions', () => {
   const permit = (peerId: string, over: object): void =>
     void world.apply({
       type: 'setPermissions',
@@ -226,7 +226,7 @@ describe('permissions', () => {
       permissions: { audio: true, video: true, data: true, subscribe: true, ...over },
     });
 
-  test('end the tracks of a kind, also of transports to come, until they are granted again', () => {
+  test('permissions end the tracks of a kind, even of later transports, until they are granted again', () => {
     let publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam'), audioSlot('mic')] });
     const eye = camera(0x101);
@@ -252,7 +252,7 @@ describe('permissions', () => {
     expect(sent()).toEqual([0xaaaa0001, 0xaaaa0001, 0xbbbb0001]);
   });
 
-  test('given back let simulcast return on its SSRCs, which browsers name until the first report only', () => {
+  test('restored permissions let simulcast return on SSRCs that browsers name only until the first report', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
@@ -285,7 +285,7 @@ describe('permissions', () => {
     ]);
   });
 
-  test('close the slots of one subscriber, in later answers too', () => {
+  test('permissions close the slots of one subscriber, in later answers too', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const other = world.join('other', { outbound: [videoSlot('cam')] });
@@ -305,7 +305,7 @@ describe('permissions', () => {
   });
 });
 
-test('nothing of a client that lies gets through, whatever it negotiates and sends', () => {
+test('a lying client gets nothing through, whatever it negotiates and sends', () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant('offer' as const), tracks: fc.subarray(['cam', 'mic', 'theirs'] as const) }),
     fc.record({ do: fc.constant('send' as const), what: fc.constantFrom('cam', 'mic', 'theirs') }),

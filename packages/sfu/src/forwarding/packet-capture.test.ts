@@ -9,8 +9,8 @@ const now = (): number => clock.ms;
 /** Version 2, one contributing source, an extension of one word. */
 const packet = Buffer.from('91e00001000000020000000300000004bede000110ff0000aabbccdd', 'hex');
 
-describe('a capture', () => {
-  test('notes time, direction, length and header, and forgets what was taken', () => {
+describe('packet capture', () => {
+  test('records time, direction, length and header, and forgets what has been taken', () => {
     const capture = new PacketCapture(now);
     capture.watch('in', packet, 0, packet.length);
     clock.ms = 1_000.25;
@@ -24,7 +24,7 @@ describe('a capture', () => {
     expect(capture.take().notes).toHaveLength(0);
   });
 
-  test('leaves out RTCP, and whatever is no packet', () => {
+  test('omits RTCP and anything that is not a packet', () => {
     const capture = new PacketCapture(now);
     const rtcp = Buffer.from(packet);
     rtcp[1] = 200;
@@ -46,7 +46,7 @@ describe('a capture', () => {
     expect(capture.take().notes).toHaveLength(0);
   });
 
-  test('holds a megabyte when it is not read, and ends when it is not read for long', () => {
+  test('holds one megabyte if it is not read, and ends if it stays unread for long', () => {
     const capture = new PacketCapture(now);
     for (let i = 0; i < 40_000; i++) capture.watch('in', packet, 0, packet.length);
     const { notes, dropped } = capture.take();

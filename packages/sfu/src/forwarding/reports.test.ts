@@ -44,7 +44,7 @@ describe('sender reports', () => {
     return found;
   }
 
-  test("keep the publisher's wall clock and map the timestamp as the packets, for sound and picture alike", () => {
+  test("sender reports keep the publisher's wall clock and map timestamps as packets do, for audio and video", () => {
     const publisher = world.join('pub', {
       inbound: [inboundVideo('cam', { ssrc: 0x101 }), inboundAudio('mic', { ssrc: 0x201 })],
     });
@@ -66,7 +66,7 @@ describe('sender reports', () => {
     const forAudio = seen.get(0xbbbb0001)!;
     expect(forVideo.cname).toBe('stream-1');
     expect(forAudio.cname).toBe('pub');
-    // Both packets were captured at the publisher's moment `clock.seconds`: going back from each report on its own
+    // Both packets were captured at the publisher's moment `clock.seconds`: going back from each report at its own
     // clock rate must lead to that moment for both.
     for (const [{ info }, packet, rate] of [
       [forVideo, picture, 90_000],
@@ -82,7 +82,7 @@ describe('sender reports', () => {
     expect(forVideo.info.octetCount).toBe(2 * 106);
   });
 
-  test('follow at once after a switch, with the mapping of the new variant', () => {
+  test('sender reports follow immediately after a switch, with the mapping of the new variant', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const m = camera(0x1b, { rid: 'm', firstTimestamp: 1_000_000 });
@@ -102,7 +102,7 @@ describe('sender reports', () => {
     expect(Math.abs(wallMs - 900 - mediaMs)).toBeLessThan(1);
   });
 
-  test('are not invented while the publisher has sent none', () => {
+  test('sender reports are not invented while the publisher has sent none', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     for (const packet of camera(0x101).vp8Frame({ key: true })) publisher.send(packet);
@@ -110,7 +110,7 @@ describe('sender reports', () => {
     expect(reports(viewer).size).toBe(0);
   });
 
-  test('the receiver report that quotes one gives the round trip, and the mid is not sent any more', () => {
+  test('the receiver report on one yields the round trip, after which the mid is omitted', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -175,7 +175,7 @@ test('transport-wide feedback covers every packet of the transport, whatever its
   expect(count).toBeLessThanOrEqual(22);
 });
 
-describe('what a publisher may send at first', () => {
+describe('initial allowance of a publisher', () => {
   function allowances(peer: MemoryPeer): number[] {
     const found: number[] = [];
     peer.forEachRtcp((reader) => {
@@ -186,7 +186,7 @@ describe('what a publisher may send at first', () => {
     return found;
   }
 
-  test('is what it has negotiated, with room above it, until its own estimate has had time; then there is no limit', () => {
+  test('the initial allowance is the negotiated rate plus headroom, and is lifted after the start phase', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam'), inboundAudio('mic')] });
     world.apply({
       type: 'setTrackBitrates',
@@ -205,14 +205,14 @@ describe('what a publisher may send at first', () => {
     world.advance(5000);
     expect(allowances(publisher)).toEqual([]);
 
-    // A restart begins it anew.
+    // A restart starts the allowance again.
     world.negotiate('pub', { inbound: [inboundSimulcast('cam')] });
     publisher.connect();
     world.advance(100);
     expect(allowances(publisher).length).toBeGreaterThan(0);
   });
 
-  test('is not reported to a client without video', () => {
+  test('the initial allowance is not sent to a client without video', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     world.advance(5000);
     expect(allowances(publisher)).toEqual([]);
@@ -220,7 +220,7 @@ describe('what a publisher may send at first', () => {
 });
 
 describe('voice activity', () => {
-  test('is reported on change, and to a new subscriber alone when it joins', () => {
+  test('voice activity is reported on change, and to a new subscriber alone when it joins', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     const audio = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
     const speak = (level: number, ms: number): void => {

@@ -26,13 +26,13 @@ function camera(ssrc: number, over: object = {}): SyntheticSource {
 }
 
 describe('faults and garbage', () => {
-  test('a fault in one slot fails its transport alone', () => {
+  test('a fault in one slot fails only its own transport', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const bad = world.join('bad', { outbound: [videoSlot('cam')] });
     const good = world.join('good', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
     for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
-    // As a bug would: its part of the packet path throws.
+    // Acts like a bug: the slot's part of the packet path throws.
     const [slot] = world.room.transport('bad')!.outbound.slots.values();
     Object.defineProperty(slot, 'forward', {
       value: () => {
@@ -48,16 +48,16 @@ describe('faults and garbage', () => {
     expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error', transport: 2 }]);
   });
 
-  test('feedback that speaks of more packets than anybody sends is not read, and what follows on the next tick is', () => {
+  test('feedback that claims an impossible number of packets is skipped, and the next tick reads again', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     for (const packet of camera(0x101).vp8Frame({ key: true, packets: 3 })) publisher.send(packet);
-    // A run length: 24 bytes speak of 4,096 packets, a datagram of 237,568.
+    // A run length: 24 bytes claim 4,096 packets, a datagram 237,568.
     const claim = Buffer.from('8fcd0005000000010000000202bc10000000000010000000', 'hex');
     const effort = operations(() => {
       for (let i = 0; i < 50; i++) viewer.sendControl(Buffer.concat(Array.from({ length: 58 }, () => claim)));
     });
-    // Of 11.9 million packets that are spoken of.
+    // Out of 11.9 million claimed packets.
     expect(effort).toBeLessThan(100_000);
 
     const feedback = (): Buffer => {
@@ -76,7 +76,7 @@ describe('faults and garbage', () => {
     expect(estimation()).toBeDefined();
   });
 
-  test('a flood of NACKs is looked up within bounds, and one on the next tick is answered', () => {
+  test('a flood of NACKs is processed within limits, and one on the next tick is answered', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     for (const packet of camera(0x101).vp8Frame({ key: true, packets: 3 })) publisher.send(packet);
@@ -97,7 +97,7 @@ describe('faults and garbage', () => {
     expect(viewer.packets.length).toBe(before + 1);
   });
 
-  test('H.264 slices of one picture are not each searched for what is missing before them all', () => {
+  test('the H.264 slices of one picture do not each search for what is missing before them', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, codec: H264 })] });
     const source = camera(0x101, { payloadType: 102 });
     publisher.send(source.h264Frame()[0]!);
@@ -115,7 +115,7 @@ describe('faults and garbage', () => {
     expect(looks).toBeLessThan(500 * 40);
   });
 
-  test('two sources that claim one variant by turns do not replace each other with each packet', () => {
+  test('two sources that claim one variant in turn do not replace each other with each packet', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const sources = [camera(0x201), camera(0x202)];
     const stream = () => world.room.transport('pub')!.inbound.tracks.get('cam')!.stream('h');
@@ -130,7 +130,7 @@ describe('faults and garbage', () => {
     expect(world.context.dropped.unknown_ssrc).toBeGreaterThan(900);
   });
 
-  test('a late key frame behind a wide jump is followed from the store alone', () => {
+  test('catching up after a late key frame visits only stored packets, however wide the gap', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -142,7 +142,7 @@ describe('faults and garbage', () => {
     expect(effort).toBeLessThan(5_000);
   });
 
-  test('random packets and reports are refused without a throw', () => {
+  test('random packets and reports are refused without throwing', () => {
     const random = seededRandom(3);
     const publisher = world.join('pub', {
       inbound: [inboundSimulcast('cam'), inboundAudio('mic')],

@@ -26,7 +26,7 @@ function show(trackId: string): void {
   viewer.connect();
 }
 
-test('another track on the same SSRC takes over with its keyframe, and the former flows until then', () => {
+test('another track on the same SSRC takes over with its keyframe, and the previous one flows until then', () => {
   const [first, second] = [annCamera(), bobCamera()];
   sendAll(bob, second.vp8Frame({ key: true }));
   sendAll(ann, first.vp8Frame({ key: true }));
@@ -46,7 +46,7 @@ test('another track on the same SSRC takes over with its keyframe, and the forme
   expect(viewer.packets).toHaveLength(taken);
   sendAll(bob, second.vp8Frame());
 
-  // One stream to the viewer: one SSRC, numbers without a gap, timestamps that rise.
+  // The viewer sees one stream: one SSRC, numbers without a gap, rising timestamps.
   const { packets } = viewer;
   expect(new Set(packets.map(({ ssrc }) => ssrc)).size).toBe(1);
   for (let i = 1; i < packets.length; i++) {
@@ -55,7 +55,7 @@ test('another track on the same SSRC takes over with its keyframe, and the forme
   }
 });
 
-test('a track that is not wanted any more never takes over', () => {
+test('a track that is no longer wanted never takes over', () => {
   const [first, second] = [annCamera(), bobCamera()];
   sendAll(ann, first.vp8Frame({ key: true }));
   world.advance(100);
@@ -70,7 +70,7 @@ test('a track that is not wanted any more never takes over', () => {
   expect(viewer.packets.length).toBeGreaterThan(before);
 });
 
-test('sound takes over with its next packet', () => {
+test('an audio track takes over with its next packet', () => {
   const carl = world.join('carl', { inbound: [inboundAudio('carl-a')] });
   const dora = world.join('dora', { inbound: [inboundAudio('dora-a', { ssrc: 0x302 })] });
   const listener = world.join('listener', { outbound: [audioSlot('carl-a')] });

@@ -13,7 +13,7 @@ const NEGOTIATION: TransportNegotiation = {
 };
 
 export function describeEngineContract(name: string, open: () => Promise<MediaEngine>): void {
-  describe(`the contract of a media engine: ${name}`, () => {
+  describe(`media engine contract: ${name}`, () => {
     let engine: MediaEngine;
     const rooms: MediaRoom[] = [];
     const fresh: MediaEngine[] = [];
@@ -40,7 +40,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
     }
     const event = (peerId: string, transport: number): MediaRoomEvent => ({ type: 'dtlsConnected', peerId, transport });
 
-    test('an id has one open room, and is free again once that is closed', async () => {
+    test('an id has one open room, and can be reused once that room is closed', async () => {
       const room = await openRoom('kitchen');
       expect(room.roomId).toBe('kitchen');
       await expect(openRoom('kitchen')).rejects.toMatchObject({ code: 'EXISTS' });
@@ -48,7 +48,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await openRoom('kitchen')).toMatchObject({ roomId: 'kitchen' });
     });
 
-    test('a closed engine takes no rooms', async () => {
+    test('a closed engine accepts no rooms', async () => {
       const closing = await openFresh();
       await openRoom('kitchen', closing);
       expect(closing.takesRooms).toBe(true);
@@ -66,7 +66,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       await expect(room.negotiate('ann', NEGOTIATION)).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
     });
 
-    test('the end of a transport brings its last counters, once', async () => {
+    test('the end of a transport reports its last counters once', async () => {
       const room = await openRoom('kitchen');
       expect(await room.closeTransport('ann')).toBeUndefined();
       room.openTransport('ann', relay('a'));
@@ -80,8 +80,8 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await room.closeTransport('ann')).toBeUndefined();
     });
 
-    test('events are current for the transport of their number until it is replaced or closed', async () => {
-      // An engine counts the transports of all of its rooms.
+    test('events are current for their transport number until that transport is replaced or closed', async () => {
+      // An engine counts the transports of all its rooms.
       const room = await openRoom('kitchen', await openFresh());
       const current = (peerId: string): number[] => [1, 2, 3, 4].filter((n) => room.isCurrent(event(peerId, n)));
       expect(current('ann')).toEqual([]);
@@ -108,7 +108,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await engine.stats()).toMatchObject({ rooms: 0, transports: 0 });
     });
 
-    test('commands for peers and tracks that are gone are ignored', async () => {
+    test('commands for peers and tracks that have left are ignored', async () => {
       const room = await openRoom('kitchen');
       const commands: MediaCommand[] = [
         { type: 'setTargetVariant', peerId: 'ann', trackId: 'cam', variant: 'h' },

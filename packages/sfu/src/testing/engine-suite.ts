@@ -111,7 +111,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       });
     });
 
-    test('a blocked track is withheld, a peer without permissions publishes nothing', async () => {
+    test('a blocked track is withheld, and a peer without permissions publishes nothing', async () => {
       const { room, client } = await openRoom('moderated');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -153,7 +153,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(sentBySound()).toBe(1);
     });
 
-    test('news of a transport are current until it is replaced or closed', async () => {
+    test('transport events are current until the transport is replaced or closed', async () => {
       const { room, event, client } = await openRoom('current');
       await (await client('pub')).cycle({ inbound: [inboundVideo('cam')] });
       const former = await event('dtlsConnected', 'pub');
@@ -166,7 +166,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
     });
 
-    test('a component feeds a track, others receive it, and another component taps it', async () => {
+    test('a component feeds a track that others receive and another component taps', async () => {
       const { room, client } = await openRoom('components');
       const viewer = await client('sub');
       const frames: TappedFrame[] = [];
@@ -204,7 +204,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       feed.close();
     });
 
-    test('the headers of packets can be captured, from both ends, and no more than headers', async () => {
+    test('packet headers, and nothing else, can be captured in both directions', async () => {
       const { room, client } = await openRoom('capture');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -261,7 +261,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       });
     });
 
-    test('a new cycle from a new address leaves the media uninterrupted', async () => {
+    test('a new cycle from a new address does not interrupt the media', async () => {
       const { client } = await openRoom('restart');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -350,7 +350,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect((await two.room.stats()).transports).toHaveLength(1);
     });
 
-    test('calls for what is gone are ignored, a negotiation is refused', async () => {
+    test('calls for ended peers and rooms are ignored, and a negotiation is refused', async () => {
       const { room, client } = await openRoom('gone');
       const publisher = await client('pub');
       await publisher.cycle({ inbound: [inboundVideo('cam')] });
@@ -377,7 +377,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(await late.allocate(user)).toBe('refused');
     });
 
-    test('a client whose certificate is not the announced one fails alone', async () => {
+    test('a client whose certificate does not match the announced one fails alone', async () => {
       const { event, client, room } = await openRoom('fingerprint');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -430,7 +430,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect((await room.stats()).transports).toHaveLength(1);
     });
 
-    test('a room that is closed makes place for one of the same name', async () => {
+    test('a closed room makes room for one with the same name', async () => {
       const first = await engine.openRoom('again', () => undefined);
       await expect(engine.openRoom('again', () => undefined)).rejects.toMatchObject({ code: 'EXISTS' });
       await first.close();

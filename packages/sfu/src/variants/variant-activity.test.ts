@@ -7,7 +7,7 @@ function send(activity: VariantActivity, variant: Variant, packets: number): voi
   for (let i = 0; i < packets; i++) activity.countPacket(variantIndex(variant));
 }
 
-/** Variants that have appeared, the first of which `check` keeps busy. */
+/** Returns the activity once the variants have appeared, the first of which `check` keeps busy. */
 function appeared(...variants: Variant[]): VariantActivity {
   const activity = new VariantActivity();
   for (const variant of variants) activity.appear(variant, 0);
@@ -62,7 +62,7 @@ describe('variant activity', () => {
     expect(check(activity, 11_000)).toEqual([{ variant: 'm', active: true }]);
   });
 
-  test('one poor second starts the ten seconds over', () => {
+  test('one poor second restarts the ten seconds', () => {
     const activity = appeared('l', 'm');
     check(activity, 1000);
     let second = 2;
@@ -80,7 +80,7 @@ describe('variant activity', () => {
     expect(check(activity, second * 1000)).toEqual([{ variant: 'm', active: true }]);
   });
 
-  test('a poor second right after one with a keyframe says nothing: the encoder may be saving up for what that cost', () => {
+  test('a poor second right after one with a keyframe is excused, as the encoder may be making up for its cost', () => {
     const activity = appeared('l', 'h');
     activity.countKeyframe(variantIndex('h'));
     send(activity, 'h', 200);
@@ -120,7 +120,7 @@ describe('variant activity', () => {
     expect(activity.check(2000)).toEqual([{ variant: 'h', active: false }]);
   });
 
-  test('a keyframe counts also when the window it came in is forgotten', () => {
+  test('a keyframe also counts if its window is discarded', () => {
     const activity = new VariantActivity();
     activity.appear('m', 0);
     activity.countKeyframe(variantIndex('m'));
@@ -132,7 +132,7 @@ describe('variant activity', () => {
     expect(activity.check(2900)).toEqual([{ variant: 'm', active: false }]);
   });
 
-  test('an excused second neither counts among the ten that bring a variant back nor starts them over', () => {
+  test('an excused second neither counts towards the ten that reactivate a variant nor restarts them', () => {
     const activity = appeared('l', 'm');
     check(activity, 1000);
     const changes = [];
@@ -151,7 +151,7 @@ describe('variant activity', () => {
     activity.appear('m', 900);
     send(activity, 'l', 2);
     send(activity, 'm', 2);
-    // The window began anew at 900, so nothing is judged at 1000 and the three packets of before do not help later.
+    // The window restarted at 900, so nothing is judged at 1000 and the three earlier packets do not help later.
     expect(activity.check(1000)).toEqual([]);
     send(activity, 'h', 5);
     expect(activity.check(1900)).toEqual([
@@ -160,7 +160,7 @@ describe('variant activity', () => {
     ]);
   });
 
-  test('when all are poor, any packet keeps a variant active', () => {
+  test('when all variants are poor, any packet keeps one active', () => {
     const activity = new VariantActivity();
     for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
     send(activity, 'l', 1);
@@ -168,7 +168,7 @@ describe('variant activity', () => {
     expect(activity.check(1000)).toEqual([{ variant: 'h', active: false }]);
   });
 
-  test('when none is active, the first good ones are so at once', () => {
+  test('when no variant is active, the first good ones become active immediately', () => {
     const activity = new VariantActivity();
     for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
     expect(activity.check(1000)).toHaveLength(3);

@@ -5,7 +5,7 @@ import { wireReason } from './variants.js';
 
 const BITRATES = { l: 100_000, m: 500_000, h: 1_500_000 };
 
-/** A subscriber for whom all three variants are active and the given one flows. */
+/** Returns a selection with all three variants active and the given one flowing. */
 function flowing(variant: Variant = 'm'): VariantSelection {
   const selection = new VariantSelection(BITRATES);
   selection.setTarget(variant);
@@ -17,7 +17,7 @@ function flowing(variant: Variant = 'm'): VariantSelection {
 }
 
 describe('the first variant', () => {
-  test('is m, whichever variant sends first', () => {
+  test('the first variant is m, whichever sends first', () => {
     const selection = new VariantSelection(BITRATES);
     selection.variantActive('l');
     expect(selection.queued).toBeUndefined();
@@ -27,7 +27,7 @@ describe('the first variant', () => {
     expect(selection.queued).toBe('m');
   });
 
-  test('is another when m does not show up in time', () => {
+  test('the first variant is another one if m does not appear in time', () => {
     const selection = new VariantSelection(BITRATES);
     selection.variantActive('l');
     selection.settle();
@@ -38,7 +38,7 @@ describe('the first variant', () => {
     expect(selection.current).toBe('l');
   });
 
-  test('flows from its keyframe on, not from that of another variant', () => {
+  test('the first variant flows from its own keyframe on, not from that of another', () => {
     const selection = new VariantSelection(BITRATES);
     selection.variantActive('m');
     expect(selection.keyframe('l')).toBe(false);
@@ -50,7 +50,7 @@ describe('the first variant', () => {
 });
 
 describe('a variant that lost its source', () => {
-  test('awaits a keyframe, also when another was awaited meanwhile', () => {
+  test('a variant with a new source awaits a keyframe, even if another was awaited before', () => {
     const selection = flowing('h');
     selection.sourceReplaced('h');
     expect(selection.awaited).toBe('h');
@@ -60,7 +60,7 @@ describe('a variant that lost its source', () => {
     expect(selection.awaited).toBe('h');
   });
 
-  test('awaits one when it is active again', () => {
+  test('a variant with a new source awaits a keyframe when it is active again', () => {
     const selection = flowing('h');
     selection.sourceReplaced('h');
     for (const each of ['l', 'm', 'h'] as const) selection.variantInactive(each);
@@ -70,7 +70,7 @@ describe('a variant that lost its source', () => {
 });
 
 describe('a variant that becomes inactive', () => {
-  test('is replaced by the best active one that fits', () => {
+  test('an inactive variant is replaced by the best active one that fits', () => {
     const selection = flowing('m');
     selection.variantInactive('m');
     expect(selection.queued).toBe('h');
@@ -82,14 +82,14 @@ describe('a variant that becomes inactive', () => {
     expect(narrow.queued).toBe('l');
   });
 
-  test('is no matter when it neither flows nor is awaited', () => {
+  test('an inactive variant does not matter if it neither flows nor is awaited', () => {
     const selection = flowing('m');
     selection.variantInactive('h');
     expect(selection.queued).toBeUndefined();
     expect(selection.current).toBe('m');
   });
 
-  test('is given up when it was awaited, and the old one goes on when it is the best left', () => {
+  test('an awaited variant that becomes inactive is given up, and the old one stays if it is the best left', () => {
     const selection = flowing('m');
     selection.setTarget('h');
     expect(selection.queued).toBe('h');
@@ -98,7 +98,7 @@ describe('a variant that becomes inactive', () => {
     expect(selection.current).toBe('m');
   });
 
-  test('stays current when no other is active, and may come back by itself', () => {
+  test('an inactive variant stays current if no other is active, and may resume by itself', () => {
     const selection = new VariantSelection(BITRATES);
     selection.variantActive('m');
     selection.keyframe('m');
@@ -111,7 +111,7 @@ describe('a variant that becomes inactive', () => {
 });
 
 describe('a variant that becomes active', () => {
-  test('is taken again when it is the target', () => {
+  test('an active variant is selected again if it is the target', () => {
     const selection = flowing('m');
     selection.variantInactive('m');
     selection.keyframe('h');
@@ -121,7 +121,7 @@ describe('a variant that becomes active', () => {
     expect(wireReason(selection.reason)).toBe('other');
   });
 
-  test('changes nothing while the target flows', () => {
+  test('an active variant changes nothing while the target flows', () => {
     const selection = flowing('m');
     selection.variantInactive('h');
     selection.variantActive('h');
@@ -129,7 +129,7 @@ describe('a variant that becomes active', () => {
     expect(selection.current).toBe('m');
   });
 
-  test('is taken when it is better than what flows in place of the target', () => {
+  test('an active variant is selected if it is better than the replacement of the target', () => {
     const selection = flowing('h');
     selection.variantInactive('m');
     selection.variantInactive('h');
@@ -141,7 +141,7 @@ describe('a variant that becomes active', () => {
 });
 
 describe('a new target', () => {
-  test('is taken when it is active and fits', () => {
+  test('a new target is selected if it is active and fits', () => {
     const selection = flowing('m');
     selection.setTarget('h');
     expect(selection.queued).toBe('h');
@@ -149,7 +149,7 @@ describe('a new target', () => {
     expect(selection.reason).toBe('target_variant_selected');
   });
 
-  test('is remembered when it is inactive', () => {
+  test('a new target is remembered while it is inactive', () => {
     const selection = flowing('m');
     selection.variantInactive('l');
     selection.setTarget('l');
@@ -158,7 +158,7 @@ describe('a new target', () => {
     expect(selection.queued).toBe('l');
   });
 
-  test('is remembered when it does not fit', () => {
+  test('a new target is remembered while it does not fit', () => {
     const selection = flowing('m');
     selection.setAllocation(600_000);
     selection.setTarget('h');
@@ -168,7 +168,7 @@ describe('a new target', () => {
     expect(selection.reason).toBe('set_bandwidth_allocation');
   });
 
-  test('equal to what flows calls off a pending switch', () => {
+  test('a new target equal to the current variant cancels a pending switch', () => {
     const selection = flowing('m');
     selection.setTarget('h');
     selection.setTarget('m');
@@ -186,7 +186,7 @@ describe('the allocation', () => {
     expect(selection.fits('m')).toBe(false);
   });
 
-  test('lowered leads to the next variant that fits, for low bandwidth', () => {
+  test('a lower allocation leads to the next variant that fits, because of low bandwidth', () => {
     const selection = flowing('h');
     selection.setAllocation(600_000);
     expect(selection.queued).toBe('m');
@@ -196,13 +196,13 @@ describe('the allocation', () => {
     expect(selection.queued).toBe('l');
   });
 
-  test('too small for all leaves the lowest variant', () => {
+  test('an allocation too small for all keeps the lowest variant', () => {
     const selection = flowing('h');
     selection.setAllocation(10_000);
     expect(selection.queued).toBe('l');
   });
 
-  test('raised above a pending step down calls it off', () => {
+  test('an allocation raised above a pending step down cancels it', () => {
     const selection = flowing('h');
     selection.setAllocation(600_000);
     selection.setAllocation(5_000_000);
@@ -212,7 +212,7 @@ describe('the allocation', () => {
 });
 
 describe('a muted track', () => {
-  test('asks for a new picture of what flowed when it is unmuted', () => {
+  test('unmuting requests a new picture of the variant that flowed', () => {
     const selection = flowing('m');
     selection.setMuted(true);
     expect(selection.queued).toBeUndefined();
@@ -223,7 +223,7 @@ describe('a muted track', () => {
   });
 });
 
-test('a variant that turns out to take more goes on until its allocation says otherwise', () => {
+test('a variant that turns out to need more continues until its allocation says otherwise', () => {
   const selection = flowing('h');
   selection.setAllocation(550_000);
   expect(selection.keyframe('m')).toBe(true);

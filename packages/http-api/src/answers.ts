@@ -3,7 +3,7 @@ import { sendFile } from './file-answer.js';
 import type { Answer } from './operation.js';
 import { sendJson } from './transport.js';
 
-/** Sends the answer of an operation. Node leaves out the body for HEAD. */
+/** Sends the answer of an operation. Node omits the body for HEAD. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
   if ('file' in answer) {
     if (answer.noStore === true) response.setHeader('cache-control', 'no-store');

@@ -22,7 +22,7 @@ import { type OnStep, requestIdIn, reportSteps } from './steps.js';
 import { noLiveStreams } from './stream-request.js';
 import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
 
-/** Serves other paths, such as the page of the dashboard; calls `next` for paths that are not its own. */
+/** Serves other paths, such as the dashboard page; calls `next` for paths it does not serve. */
 export type Fallback = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
 export interface HttpApiOptions {
@@ -38,7 +38,7 @@ export interface HttpApiOptions {
   settings: {
     /** `JF_SERVER_API_TOKEN` */
     apiToken: string;
-    /** Who may use the token while it is the public default. Absent: everybody. */
+    /** Who may use the token while it is the public default. If absent, everybody may. */
     publicToken?: PublicTokenRule;
     /** `JF_PUBLIC_MEDIA_FILES` */
     publicMediaFiles: boolean;
@@ -56,16 +56,19 @@ export interface HttpApiOptions {
 
 /** The connection of a request, as its listener sees it. */
 export interface RequestClient {
-  /** Records that the request shows a valid token. */
+  /** Records that the request has shown a valid token. */
   authenticated(): void;
-  /** Counts a request that needs none. Returns false when there are too many. */
+  /** Counts a request that needs no token. Returns false if there are too many. */
   admit(): boolean;
 }
 
-/** A listener for `http.createServer`; without `client` nothing is counted. */
+/** A listener for `http.createServer`; nothing is counted without `client`. */
 export type HttpApi = (request: IncomingMessage, response: ServerResponse, client?: RequestClient) => void;
 
-/** Creates the HTTP API (docs/reference/http-api.md): requests pass the calls in here in their order. */
+/**
+ * Creates the HTTP API (docs/reference/http-api.md). Requests pass through the handlers in the order of the calls
+ * below.
+ */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { settings, metrics, log, fallback } = options;
   const app = express();
@@ -121,7 +124,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
 const CLIENTS = new WeakMap<IncomingMessage, RequestClient>();
 
-/** Takes requests that need no token, in bounds. */
+/** Admits a limited number of requests that need no token. */
 const admit: RequestHandler = (request, _response, next) => {
   if (CLIENTS.get(request)?.admit() === false) throw new HttpError(503, 'Too many requests without a token');
   next();
@@ -136,13 +139,14 @@ function guard(authenticate: (request: IncomingMessage, response: ServerResponse
 }
 
 const JSON_TYPE = 'application/json';
-/** Charsets that clients name on purpose: the body is really in them, and the parser reads it. */
+/** Charsets that clients name on purpose: the body really uses them, and the parser can read it. */
 const WIDE_CHARSET = /;\s*charset="?utf-(?:16|32)/i;
 const parseJson = express.json({ limit: MAX_BODY_BYTES, strict: false, type: JSON_TYPE });
 
 /** Parses JSON bodies; bodies of other types are ignored. */
 const parseBody: RequestHandler = (request, response, next) => {
-  // JSON is UTF-8 (RFC 8259, section 8.1) whatever charset a client adds out of habit; the parser would refuse most of them.
+  // JSON is UTF-8 (RFC 8259, section 8.1) whatever charset a client adds out of habit; the parser would refuse most
+  // charsets.
   const type = request.headers['content-type'] ?? '';
   if (!WIDE_CHARSET.test(type) && request.is(JSON_TYPE) === JSON_TYPE) request.headers['content-type'] = JSON_TYPE;
   parseJson(request, response, (error?: unknown) => {
@@ -168,7 +172,9 @@ function parseText(type: SdpType): RequestHandler {
 
 const SESSION_PATHS = [...new Set(ROUTES.filter(({ auth }) => auth === 'peer').map(({ path }) => path))];
 
-/** Answers the methods that a WHIP or WHEP resource does not have (RFC 9725 section 4.1); the rest of the API answers 404. */
+/**
+ * Answers methods that a WHIP or WHEP resource does not have (RFC 9725 section 4.1); the rest of the API answers 404.
+ */
 function wrongMethod(path: string): RequestHandler {
   const allowed = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
 
@@ -209,7 +215,7 @@ function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOpt
   };
 }
 
-/** Returns whether this listener speaks TLS, or a proxy says that it does so. */
+/** Returns whether this listener uses TLS, or a proxy reports that it does. */
 function isSecure({ socket, headers }: IncomingMessage): boolean {
   if ('encrypted' in socket) return true;
   const forwarded = headers['x-forwarded-proto'];
@@ -224,7 +230,7 @@ function pathParameters(request: Request): Record<string, string> {
   return parameters;
 }
 
-/** @throws HttpError 400 for an array; no SDK sends one, nor means "no parameters" by it */
+/** @throws HttpError 400 for an array, which no SDK sends or uses to mean "no parameters" */
 function objectOf(body: unknown): Readonly<Record<string, unknown>> {
   if (Array.isArray(body)) throw new HttpError(400, 'Invalid request body structure');
 
@@ -232,7 +238,7 @@ function objectOf(body: unknown): Readonly<Record<string, unknown>> {
 }
 
 function serveDescription(app: express.Express, settings: HttpApiOptions['settings']): void {
-  // Made at the first request: it takes a cold process 0.1 s.
+  // Built on the first request, because it takes a cold process 0.1 s.
   let document: OpenApiDocument | undefined;
 
   app.get('/openapi.json', (_request, response) => {
@@ -242,7 +248,7 @@ function serveDescription(app: express.Express, settings: HttpApiOptions['settin
   serveDocsPage(app);
 }
 
-/** Leaves the route to clients of Fishjam, which check their token with it. */
+/** Leaves the route to Fishjam clients, which use it to check their token. */
 const forFishjamOnly: RequestHandler = (request, _response, next) =>
   next(isFishjamClient(request) ? undefined : 'route');
 
@@ -262,7 +268,7 @@ function failure(log: Log): ErrorRequestHandler {
     const requestLog = (response.locals['log'] as Log | undefined) ?? log;
 
     if (response.headersSent || response.destroyed) {
-      // The response was interrupted, usually because the client went away.
+      // The response was interrupted, usually because the client disconnected.
       requestLog.debug('http.answer_broken', { path: pathOf(request), error });
       response.destroy();
       return;
@@ -279,7 +285,7 @@ function failure(log: Log): ErrorRequestHandler {
   };
 }
 
-/** Translates errors of express, such as a path that cannot be decoded. */
+/** Translates express errors, such as a path that cannot be decoded. */
 function clientError(error: unknown): HttpError | undefined {
   const status = statusOf(error);
 

@@ -4,14 +4,15 @@ import { PUBLIC_API_TOKEN } from '@bloom/config';
 import { HttpError } from './errors.js';
 import { foreignCaller, type PublicTokenRule } from './public-token.js';
 
-/** Requests of one peer that are in progress: each of them holds a connection and memory for its body. */
+/** Concurrent requests of one peer; each of them holds a connection and memory for its body. */
 export const MAX_REQUESTS_PER_PEER = 32;
 const NAME = 'authorization';
-/** Its letter case is free (RFC 9110, section 11.1). */
+/** The scheme is case-insensitive (RFC 9110, section 11.1). */
 const SCHEME = /^Bearer /i;
 
 /**
- * Accepts a request with exactly one header `Authorization: Bearer <token>`; while the token is public, not one of a foreign page.
+ * Accepts a request with exactly one header `Authorization: Bearer <token>`. While the token is the public default,
+ * refuses requests of foreign pages.
  * @throws HttpError 401 and 403 for others
  */
 export function createAuthenticator(token: string, rule?: PublicTokenRule): (request: IncomingMessage) => void {
@@ -21,7 +22,8 @@ export function createAuthenticator(token: string, rule?: PublicTokenRule): (req
 
   return (request) => {
     const given = bearerToken(request);
-    // Node shows each byte as a character. Beyond ASCII most clients send UTF-8, browsers Latin-1 where they can.
+    // Node decodes each byte as one character. Beyond ASCII most clients send UTF-8, and browsers Latin-1 where
+    // possible.
     if (!isToken(Buffer.from(given, 'latin1')) && !isToken(Buffer.from(given)))
       throw new HttpError(401, 'Invalid token');
     if (rule === undefined || token !== PUBLIC_API_TOKEN) return;
@@ -31,7 +33,7 @@ export function createAuthenticator(token: string, rule?: PublicTokenRule): (req
 }
 
 /**
- * Accepts requests with the token of a peer, `MAX_REQUESTS_PER_PEER` of each peer at once.
+ * Accepts requests with the token of a peer, up to `MAX_REQUESTS_PER_PEER` per peer at a time.
  * @param peerOf reads the token
  * @throws HttpError 401 and 429 for others
  */
@@ -69,7 +71,7 @@ export function bearerToken(request: IncomingMessage): string {
   return header.slice('Bearer '.length);
 }
 
-/** Node reports the first of several such headers. */
+/** Returns whether the header is repeated; Node reports only the first. */
 function isRepeated(rawHeaders: readonly string[]): boolean {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

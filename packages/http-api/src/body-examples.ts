@@ -2,7 +2,7 @@ import type { OperationId } from './routes.js';
 
 const S3 = { accessKeyId: 'AKIA...', secretAccessKey: '...', region: 'eu-central-1', bucket: 'recordings' };
 
-/** JSON bodies to start from on `/docs`, by what they do. Every operation with a body has one. */
+/** Starting points for JSON bodies on `/docs`, by what they do. Every operation with a body has one. */
 export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<string, unknown>> } = {
   create_room: {
     'with an id of your own': { roomId: 'standup', maxPeers: 8, peerlessPurgeTimeout: 600 },

@@ -11,13 +11,13 @@ import {
   type PlacementReport,
 } from './schemas/cluster.js';
 
-/** What operators may see of nodes and of the media of a peer. The asked node asks the others. */
+/** What operators may see of nodes and of a peer's media. The node that receives the request asks the others. */
 export interface ClusterView {
-  /** @throws HttpError, as all others */
+  /** @throws HttpError, like all others */
   report(): Promise<ClusterReport>;
-  /** Returns why a room was placed where it is; for null, where the next one would go. */
+  /** Returns why a room was placed where it is; for null, where the next room would be placed. */
   placement(roomId: string | null): Promise<PlacementReport>;
-  /** Returns the last lines of a node, null for the asked one, oldest first. */
+  /** Returns the last log lines of a node (null = this one), oldest first. */
   logs(query: LogQuery): Promise<LogLine[]>;
   peerStats(roomId: string, peerId: string): Promise<PeerStats>;
 }
@@ -36,7 +36,7 @@ export function clusterOperations(
   };
 }
 
-/** Returns the node that a request names, null for the asked one. */
+/** Returns the node that a request names; null = this one. */
 export function nodeOf({ query }: Call): string | null {
   return queried(NodeQuery, query).node;
 }

@@ -26,7 +26,7 @@ describe('questions about nodes', () => {
     },
   );
 
-  test('name the room whose placement is explained', async () => {
+  test('a placement question names the room to explain', async () => {
     const asked: (string | null)[] = [];
     const nodes = [
       {
@@ -52,7 +52,7 @@ describe('questions about nodes', () => {
     expect(asked).toEqual(['kitchen', null]);
   });
 
-  test('are answered with the reason where there is no answer', async () => {
+  test('a question without an answer gets the reason', async () => {
     await start();
     const { status, body } = await api.call('GET', '/cluster/placement?room=attic');
     expect([status, body.errors]).toEqual([404, 'no node remembers where it placed the room attic']);
@@ -60,7 +60,7 @@ describe('questions about nodes', () => {
 });
 
 describe('the log of a node', () => {
-  test('is asked for by node, severity, text and length', async () => {
+  test('log lines are requested by node, severity, text and count', async () => {
     const queries: LogQuery[] = [];
     const line = {
       at: 7,

@@ -14,12 +14,12 @@ import {
   MAX_UNSERVED_PER_NETWORK,
 } from './connections.js';
 
-/** A connection without a network. */
+/** Returns a connection without a network. */
 function fake(remoteAddress: string, remotePort = 4000): Socket {
   return Object.assign(new PassThrough(), { remoteAddress, remotePort }) as unknown as Socket;
 }
 
-test('all addresses of an IPv6 /64 have the share of one network', () => {
+test('all addresses of an IPv6 /64 share the limit of one network', () => {
   const clock = new ManualClock();
   const connections = new Connections(createServer(), silentLog, { clock });
   const open = (remoteAddress: string) => {
@@ -36,7 +36,7 @@ test('all addresses of an IPv6 /64 have the share of one network', () => {
   connections.destroy();
 });
 
-test('a connection that may still send its request does not go for a newer one', () => {
+test('a connection that may still send its request is not closed for a newer one', () => {
   const clock = new ManualClock();
   const connections = new Connections(createServer(), silentLog, { clock });
   const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
@@ -45,7 +45,7 @@ test('a connection that may still send its request does not go for a newer one',
   connections.destroy();
 });
 
-test('the connections of a trusted proxy are not one network', () => {
+test('connections of a trusted proxy do not count as one network', () => {
   const trusted = new TrustedProxies(['192.0.2.1']);
   const connections = new Connections(createServer(), silentLog, { trusted });
   const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
@@ -54,7 +54,7 @@ test('the connections of a trusted proxy are not one network', () => {
   connections.destroy();
 });
 
-/** Sends the events of a request that is answered at once. */
+/** Emits the events of a request that is answered immediately. */
 function ask(server: Server, socket: Socket, answer: (request: IncomingMessage) => void = () => undefined): void {
   const request = Object.assign(new PassThrough(), {
     socket,
@@ -67,7 +67,7 @@ function ask(server: Server, socket: Socket, answer: (request: IncomingMessage) 
   response.emit('close');
 }
 
-test('idle connections of strangers go for newer ones, those that have shown a token stay', () => {
+test('idle connections of strangers are closed for newer ones, while those that have shown a token stay', () => {
   const clock = new ManualClock();
   const server = createServer();
   server.removeAllListeners('request');
@@ -90,7 +90,7 @@ test('idle connections of strangers go for newer ones, those that have shown a t
   connections.destroy();
 });
 
-test('requests in progress without a token are refused beyond their limit, those of other networks are not', () => {
+test('concurrent requests without a token are refused above the limit of their network only', () => {
   const connections = new Connections(createServer(), silentLog, { trusted: new TrustedProxies(['192.0.2.1']) });
   const from = (client: string) =>
     connections.admitStranger({
@@ -105,7 +105,7 @@ test('requests in progress without a token are refused beyond their limit, those
 test.each([
   ['the header', 'GET /b HTTP/1.1\r\nHost: x\r\n'],
   ['the body', 'POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello'],
-])('connections that keep back a part of %s make room when all are taken', async (_what, part) => {
+])('connections that hold back part of %s make room when all are taken', async (_what, part) => {
   const clock = new ManualClock();
   const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     request.resume().on('end', () => response.end(request.url));
@@ -143,7 +143,7 @@ test.each([
 
   clock.advance(1_000);
   const closed = slow.map((socket) => once(socket, 'close'));
-  // The 21st, which is refused.
+  // The 21st connection, which is refused.
   all.push(await open());
   await Promise.all(closed);
   all.push(await openNext());

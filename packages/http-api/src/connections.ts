@@ -5,29 +5,35 @@ import type { Log } from '@bloom/log';
 import { ConnectionShares, type Endpoint, networkOf, TrustedProxies } from '@bloom/net';
 import { type Clock, LogThrottle, systemClock } from '@bloom/time';
 
-/** Limit of all connections, which leaves descriptors for media. */
+/** Limit on all connections, which leaves descriptors for media. */
 const MAX_CONNECTIONS = 16_384;
-/** Above this share of them, connections that only wait for a next request are closed: their clients connect again. */
+/** Above this share of the limit, connections that only wait for a next request are closed: their clients reconnect. */
 const CROWDED = 0.9;
-/** Time for the header of a request, and then for its body, while connections are that scarce. */
+/** Time limit for the header of a request, and then for its body, while connections are that scarce. */
 export const CROWDED_TIMEOUT_MS = 5_000;
 const SWEEP_PAUSE_MS = 1_000;
-/** Limits of connections without a first request, which any stranger can open. */
+/** Limits on connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
 export const MAX_UNSERVED_PER_NETWORK = 1_024;
-/** Age from which such a connection may go for a newer one: clients send the request with the handshake or a round trip later. */
+/**
+ * Age at which such a connection may be closed for a newer one: clients send the request with the handshake or one
+ * round trip later.
+ */
 const UNSERVED_GRACE_MS = 1_000;
-/** Limits of connections that wait for a next request and have shown no token: the oldest go for newer ones. */
+/** Limits on idle connections that have shown no token: the oldest are closed for newer ones. */
 const MAX_IDLE_STRANGERS = 2_048;
 export const MAX_IDLE_STRANGERS_PER_NETWORK = 1_024;
 const IDLE_GRACE_MS = 1_000;
-/** Limits of requests in progress that need no token, such as those for public files: further ones are refused. */
+/** Limits on concurrent requests that need no token, such as those for public files; further ones are refused. */
 const MAX_STRANGERS_REQUESTS = 6_144;
 export const MAX_STRANGERS_REQUESTS_PER_NETWORK = 4_096;
-/** Limits of connections that are never closed for newer ones because they have shown a token. Further ones are as strangers'. */
+/**
+ * Limits on connections that are never closed for newer ones because they have shown a token. Any above the limit are
+ * treated as strangers'.
+ */
 const MAX_KNOWN = 8_192;
 const MAX_KNOWN_PER_NETWORK = 4_096;
-/** Requests of one connection without a complete response: Node parses all that one read of 64 KiB brings. */
+/** Requests on one connection without a complete response: Node parses everything that one read of 64 KiB contains. */
 export const MAX_PIPELINED = 32;
 
 export interface ConnectionsOptions {
@@ -37,7 +43,7 @@ export interface ConnectionsOptions {
   trusted?: TrustedProxies | undefined;
 }
 
-/** The connections of a listener, from accept to close: the server itself forgets those that are upgraded. */
+/** The connections of a listener, from accept to close; the server itself forgets those that are upgraded. */
 export class Connections {
   readonly #log: Log;
   readonly #server: Server;
@@ -46,10 +52,10 @@ export class Connections {
   #sweptMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
   readonly #open = new Set<Socket>();
-  /** Keyed by remote address and port: with TLS the socket of a request is not that of its connection. */
+  /** Keyed by remote address and port: with TLS the socket of a request differs from that of its connection. */
   readonly #unserved = new Map<string, Socket>();
   readonly #trusted: TrustedProxies;
-  /** The clients whose address a PROXY header gave, by remote address and port. */
+  /** Client endpoints given by a PROXY header, by remote address and port. */
   readonly #proxied = new Map<string, Endpoint>();
   readonly #unservedShares: ConnectionShares<string>;
   readonly #idleStrangers: ConnectionShares<Socket>;
@@ -58,12 +64,12 @@ export class Connections {
   readonly #isKnown = new WeakSet<Duplex>();
   readonly #served = new WeakSet<Duplex>();
   readonly #answers = new WeakMap<Duplex, number>();
-  /** The last request of each connection on which one is being answered. */
+  /** The last request of each connection that is answering one. */
   readonly #requests = new Map<Socket, IncomingMessage>();
   readonly #whenAnswered = new WeakMap<Duplex, () => void>();
-  /** Connections that wait for a next request, with the bytes that they had received when they began to. */
+  /** Connections waiting for a next request, with the bytes they had received when the wait started. */
   readonly #idle = new Map<Socket, number>();
-  /** When a sweep first found the request of a connection incomplete. */
+  /** When a sweep first found a connection's request incomplete. */
   readonly #partialSinceMs = new WeakMap<Socket, number>();
 
   constructor(server: Server, log: Log, options: ConnectionsOptions = {}) {
@@ -85,7 +91,7 @@ export class Connections {
       maxPerNetwork: MAX_IDLE_STRANGERS_PER_NETWORK,
       graceMs: IDLE_GRACE_MS,
       now,
-      // Nothing is lost: its client connects again.
+      // Nothing is lost: the client reconnects.
       drop: (socket) => socket.destroy(),
     });
     this.#strangersRequests = new ConnectionShares({
@@ -102,7 +108,8 @@ export class Connections {
     });
     this.#crowdedAt = limit * CROWDED;
     server.maxConnections = limit;
-    // That of Node ends connections whose last response is written but still on its way. Closing the server calls it as well.
+    // Node's version ends connections whose last response is written but not yet delivered. Closing the server calls it
+    // as well.
     server.closeIdleConnections = () => this.#endIdle();
     server.on('drop', () => {
       this.#refused('any', 'connections', limit);
@@ -127,13 +134,13 @@ export class Connections {
     return (this.#answers.get(socket) ?? 0) > 0;
   }
 
-  /** Calls `run` once every response that has begun on the socket is complete. */
+  /** Calls `run` once every response that has started on the socket is complete. */
   whenAnswered(socket: Duplex, run: () => void): void {
     if (this.isAnswering(socket)) this.#whenAnswered.set(socket, run);
     else run();
   }
 
-  /** Records that a request of the connection has arrived. */
+  /** Records that a request has arrived on the connection. */
   served(socket: Socket): void {
     this.#idle.delete(socket);
     this.#idleStrangers.delete(socket);
@@ -152,11 +159,11 @@ export class Connections {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Counts a new connection. `proxied`: the client that a PROXY header gave. */
+  /** Counts a new connection. `proxied`: the client named by a PROXY header. */
   add(socket: Socket, proxied?: Endpoint): void {
     const key = keyOf(socket);
     if (proxied !== undefined) this.#proxied.set(key, proxied);
-    // A request that is parsed once more reports its connection again.
+    // A request that is parsed again reports its connection again.
     if (this.#open.has(socket)) return;
     this.#open.add(socket);
     if (this.#open.size > this.#crowdedAt) this.#makeRoom();
@@ -166,7 +173,7 @@ export class Connections {
       this.#forget(key);
     });
     const address = this.#connectedFrom(socket);
-    // A proxy opens one when it has a request, and those of all its clients come from one address.
+    // A proxy connects when it has a request, and the connections of all its clients come from one address.
     if (this.#trusted.has(address)) return;
     this.#unserved.set(key, socket);
     if (this.#unservedShares.add(key, address)) return;
@@ -175,7 +182,7 @@ export class Connections {
     socket.destroy();
   }
 
-  /** Returns the address of the client of a request, which a trusted proxy may have passed on. */
+  /** Returns the address of a request's client, which a trusted proxy may have passed on. */
   clientOf({ socket, headers }: IncomingMessage): string {
     const forwarded = headers['x-forwarded-for'];
 
@@ -185,16 +192,16 @@ export class Connections {
     );
   }
 
-  /** Records that the request shows a valid token: its connection is not closed for those of strangers. */
+  /** Records that the request has shown a valid token, so that its connection is not closed in favour of strangers'. */
   authenticated({ socket }: IncomingMessage): void {
     const address = this.#connectedFrom(socket);
-    // The next request on a connection of a proxy is another client's.
+    // The next request on a proxy's connection belongs to another client.
     if (this.#trusted.has(address) || this.#isKnown.has(socket) || !this.#known.add(socket, address)) return;
     this.#isKnown.add(socket);
     socket.once('close', () => this.#known.delete(socket));
   }
 
-  /** Counts a request that needs no token, until it is answered. Returns false when there are too many. */
+  /** Counts a request that needs no token until it is answered. Returns false if there are too many. */
   admitStranger(request: IncomingMessage): boolean {
     const address = this.clientOf(request);
     if (this.#isKnown.has(request.socket) || this.#strangersRequests.add(request, address)) return true;
@@ -234,7 +241,7 @@ export class Connections {
 
   #endIdle(): void {
     for (const [socket, received] of this.#idle) {
-      // More than then is the beginning of a request.
+      // Bytes received since then mean that a request has started.
       if (socket.bytesRead === received) socket.destroy();
     }
   }

@@ -3,18 +3,18 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 
 export interface DirectRouteOptions {
   method: 'GET';
-  /** Matches the whole path, without query; its groups are the parameters. */
+  /** Matches the whole path without the query; its groups are the parameters. */
   path: RegExp;
   parameters: readonly string[];
-  /** Steps as express would run them. */
+  /** The steps that express would run. */
   steps: readonly RequestHandler[];
   failure: ErrorRequestHandler;
 }
 
 /**
- * Serves one route without express, for cheap requests that come by the thousand: those of players of low-latency streams. Such
- * a request passes the same steps as any other. Returns false for other requests, and for paths that cannot be decoded, which
- * express answers.
+ * Serves one route without express, for cheap requests that arrive by the thousand: those of low-latency stream
+ * players. Such a request passes through the same steps as any other. Returns false for other requests, and for paths
+ * that cannot be decoded, which express answers.
  */
 export function directRoute(
   options: DirectRouteOptions,

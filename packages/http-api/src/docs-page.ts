@@ -2,14 +2,17 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Express, Response } from 'express';
 
-/** Swagger UI, compressed: scripts/build/bundle-docs-page.mjs writes it. */
+/** Swagger UI, compressed; written by scripts/build/bundle-docs-page.mjs. */
 const FOLDER = fileURLToPath(new URL('../dist/docs-page/', import.meta.url));
 
 const SCRIPT = 'application/javascript; charset=utf-8';
 const CSS = 'text/css; charset=utf-8';
 const FILES = { 'swagger-ui-bundle.js': SCRIPT, 'swagger-ui.css': CSS };
 
-/** The page and its files come from this node, and it talks to this node only. Swagger UI draws its icons from data URLs. */
+/**
+ * The page and its files are served by this node, and it connects only to this node. Swagger UI draws its icons from
+ * data URLs.
+ */
 const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -37,7 +40,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** The colours of Swagger UI as dark, or as light, as WCAG 2.2 (1.4.3) asks for. A choice among one server is hidden. */
+/** Swagger UI's colours, darkened or lightened as WCAG 2.2 (1.4.3) requires, without the choice among one server. */
 const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1264a8; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #16733f; }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0c6b5d; }
@@ -55,7 +58,7 @@ const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { backgr
 .swagger-ui .microlight span[style*='rgb(211, 99, 99)'] { color: #ff9c9c !important; }
 `;
 
-/** What Swagger UI leaves out for screen readers and keyboards: selector, attribute, value. */
+/** What Swagger UI omits for screen readers and keyboards: selector, attribute, value. */
 const MENDED = [
   ['.body-param__text', 'aria-label', 'Request body'],
   ['.examples-select-element', 'aria-label', 'Example'],
@@ -67,7 +70,7 @@ const MENDED = [
   ['h5', 'aria-level', '4'],
 ];
 
-/** The token stays in the memory of the page. Links to single operations would be links inside of buttons. */
+/** The token stays in the page's memory. Links to single operations would be links inside buttons. */
 const START = `new MutationObserver(() => {
   for (const [selector, name, value] of ${JSON.stringify(MENDED)}) {
     for (const element of document.querySelectorAll(selector + ':not([' + name + '])')) element.setAttribute(name, value);
@@ -84,7 +87,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** Serves `/docs`: the description of the API with Swagger UI, to read and to try out. */
+/** Serves `/docs`: the API description with Swagger UI, to read and try out. */
 export function serveDocsPage(app: Express): void {
   if (!existsSync(FOLDER)) return;
   const send = (type: string, body: string) => (_request: unknown, response: Response) => {
@@ -95,7 +98,7 @@ export function serveDocsPage(app: Express): void {
   app.get('/docs/start.js', send(SCRIPT, START));
   app.get('/docs/page.css', send(CSS, STYLE));
   for (const [name, type] of Object.entries(FILES)) {
-    // Every browser accepts gzip, and nothing else reads these files.
+    // Every browser accepts gzip, and no other client reads these files.
     const headers = { ...SECURITY_HEADERS, 'content-type': type, 'content-encoding': 'gzip' };
     app.get(`/docs/${name}`, (_request, response) => response.sendFile(`${name}.gz`, { root: FOLDER, headers }));
   }

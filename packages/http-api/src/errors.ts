@@ -61,7 +61,7 @@ const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
   WAITED_TOO_LONG: 503,
 };
 
-/** Returns the response for an error of the rooms or the files; undefined for faults. */
+/** Returns the response for an error of rooms or files; undefined for faults. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (error instanceof RoomError) return new HttpError(ROOM_STATUS[error.code], error.message, { cause: error });
@@ -71,7 +71,7 @@ export function toHttpError(error: unknown): HttpError | undefined {
   return undefined;
 }
 
-/** Turns a missing component into 400, for calls whose contract says so; others answer 404. */
+/** Turns a missing component into 400 for calls whose contract demands it; others answer 404. */
 export function missingComponentIs400(error: unknown): never {
   if (error instanceof RoomError && error.code === 'COMPONENT_NOT_FOUND') {
     throw new HttpError(400, error.message, { cause: error });

@@ -33,19 +33,19 @@ export async function sendFile(request: IncomingMessage, response: ServerRespons
     response.end(range === undefined ? file.bytes : file.bytes.subarray(start, end + 1));
     return;
   }
-  // The pipeline adds more than the ten listeners after which Node suspects a leak.
+  // The pipeline adds more than the ten listeners above which Node suspects a leak.
   response.setMaxListeners(RESPONSE_LISTENERS);
   await pipeline(file.stream({ start, end }), response);
 }
 
-/** Returns the content type: playlists have their own, all else of a stream is fragmented MP4. */
+/** Returns the content type: playlists have their own, everything else in a stream is fragmented MP4. */
 function contentTypeOf(name: string): string {
   return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
 }
 
 /**
- * Parses the single range of a `Range` header; `unsatisfiable` when it is behind the end. Undefined = the whole file: no
- * header, another unit, several ranges or invalid text.
+ * Parses the single range of a `Range` header; `unsatisfiable` if it starts after the end. Undefined = the whole file:
+ * no header, another unit, several ranges or invalid text.
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');

@@ -17,10 +17,10 @@ async function ask(method: string, path: string, body?: unknown, given: Record<s
   return { status: answer.status, body: answer.body.startsWith('{') ? JSON.parse(answer.body) : answer.body };
 }
 
-describe('a client of Fishjam', () => {
+describe('a Fishjam client', () => {
   const options = { roomId: 'r1', maxPeers: null, roomType: 'conference', public: false };
 
-  test('gets rooms without a codec that is not set, and peers with their subscriptions', async () => {
+  test('omits an unset codec from rooms, and adds subscriptions to peers', async () => {
     const created = await ask('POST', '/room', options);
     expect(created.status).toBe(201);
     expect(created.body.data.room.config).not.toHaveProperty('videoCodec');
@@ -31,7 +31,7 @@ describe('a client of Fishjam', () => {
     expect((await ask('GET', '/room')).body.data[0].peers).toEqual([expect.objectContaining(SUBSCRIPTION)]);
   });
 
-  test('gets the codec of a room that has one', async () => {
+  test('gives the codec of a room that has one', async () => {
     const { body } = await ask('POST', '/room', { ...options, videoCodec: 'vp8' });
     expect(body.data.room.config.videoCodec).toBe('vp8');
   });
@@ -46,13 +46,13 @@ describe('a client of Fishjam', () => {
     expect(answer).toEqual({ status: 400, body: { errors: `This server supports ${sentence}` } });
   });
 
-  test('checks its token at /validate', async () => {
+  test('checks the token of a Fishjam client at /validate', async () => {
     expect((await ask('GET', '/validate')).status).toBe(200);
     expect((await ask('GET', '/validate', undefined, { ...headers, authorization: 'Bearer wrong' })).status).toBe(401);
   });
 });
 
-test('other clients see what they always did', async () => {
+test('other clients see no change', async () => {
   const { body } = await api.call('POST', '/room', { body: { roomId: 'r1', roomType: 'livestream' } });
   expect(body.data.room.config.videoCodec).toBeNull();
   const added = await api.call('POST', '/room/r1/peer', {

@@ -1,6 +1,6 @@
 /**
- * What the server SDKs of Fishjam's later releases expect beyond the API of Jellyfish 0.5. They name themselves in a header; other
- * clients see nothing of this.
+ * What the server SDKs of later Fishjam releases expect beyond the API of Jellyfish 0.5. They identify themselves in a
+ * header; other clients see none of this.
  */
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from './errors.js';
@@ -13,7 +13,7 @@ export function isFishjamClient({ headers }: IncomingMessage): boolean {
   return headers['x-fishjam-api-client'] !== undefined;
 }
 
-/** The values of fields, unknown here, that ask for nothing which this server lacks; leaving them out does neither. */
+/** Values of fields unknown here that require nothing this server lacks; omitting the fields has the same effect. */
 const SUPPORTED: Partial<Record<OperationId, Readonly<Record<string, readonly unknown[]>>>> = {
   create_room: {
     roomType: ['conference', 'full_feature', null],
@@ -23,7 +23,7 @@ const SUPPORTED: Partial<Record<OperationId, Readonly<Record<string, readonly un
 };
 const PEER_OPTIONS = { subscribeMode: ['auto', null] };
 
-/** @throws HttpError 400 for what this server would ignore */
+/** @throws HttpError 400 for anything this server would ignore */
 export function refuseUnsupported(id: OperationId, body: Json): void {
   refuse(body, SUPPORTED[id] ?? {});
   if (id === 'add_peer') refuse(objectOf(body['options']), PEER_OPTIONS);

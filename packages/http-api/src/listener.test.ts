@@ -44,7 +44,7 @@ afterEach(async () => {
   listener = undefined;
 });
 
-/** The status line of the answer to an upgrade. */
+/** Resolves with the status line of the response to an upgrade. */
 function upgrade(path: string, headers: Record<string, string> = {}, tls = false): Promise<string> {
   const all = {
     host: 'media.example',
@@ -73,19 +73,19 @@ function upgrade(path: string, headers: Record<string, string> = {}, tls = false
 const ACCEPTED = 'HTTP/1.1 101 Switching Protocols';
 
 describe('websockets', () => {
-  test('are found by their path, with a trailing slash and a query too', async () => {
+  test('a websocket is found by its path, even with a trailing slash and a query', async () => {
     await start();
     for (const path of [PATH, `${PATH}/`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
   });
 
-  test('of other paths are 404', async () => {
+  test('a websocket on another path is answered 404', async () => {
     await start();
     for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__']) {
       expect(await upgrade(path)).toBe('HTTP/1.1 404 Not Found');
     }
   });
 
-  test('that are refused give their place back, also where the client does not close', async () => {
+  test('a refused websocket frees its place, even if the client does not close', async () => {
     const { port } = await start({ maxConnections: 1 });
     const refused = tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true });
     refused.write('GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
@@ -104,7 +104,7 @@ describe('websockets', () => {
     refused.destroy();
   });
 
-  test('are found when a proxy sends the whole URL', async () => {
+  test('a websocket is found when a proxy sends the whole URL', async () => {
     await start();
     expect(await upgrade(`http://media.example${PATH}`)).toBe(ACCEPTED);
     expect(await upgrade('http://media.example/other')).toBe('HTTP/1.1 404 Not Found');
@@ -118,14 +118,14 @@ describe('websockets', () => {
     [{ kind: 'list', origins: ['//app.example'] }, 'https://app.example', ACCEPTED],
     [{ kind: 'list', origins: ['//app.example'] }, 'https://example.com', 'HTTP/1.1 403 Forbidden'],
     [{ kind: 'any' }, 'https://evil.example', ACCEPTED],
-  ])('rule %j, origin %s: %s', async (checkOrigin, origin, expected) => {
+  ])('rule %j answers origin %s with %s', async (checkOrigin, origin, expected) => {
     await start({ checkOrigin });
     expect(await upgrade(PATH, { origin })).toBe(expected);
     expect(await upgrade(PATH)).toBe(ACCEPTED);
   });
 });
 
-test('a page of another origin that tries again and again fills one line of the log', async () => {
+test('a foreign page that keeps trying fills one log line', async () => {
   const log = createLogger({ sink: () => undefined });
   await start({ checkOrigin: { kind: 'host' }, log });
   for (let i = 0; i < 5; i++) expect(await upgrade(PATH, { origin: `https://${i}.example` })).toContain('403');
@@ -134,12 +134,14 @@ test('a page of another origin that tries again and again fills one line of the 
   ]);
 });
 
-test('a websocket for which there is no place is refused with 503', async () => {
+test('a websocket beyond the limit is refused with 503', async () => {
   await start({ upgrades: { [PATH]: () => false } });
   expect(await upgrade(PATH)).toBe('HTTP/1.1 503 Service Unavailable');
 });
 
-/** Everything that the server sends until it closes; each request is sent when the one before it was answered. */
+/**
+ * Resolves with everything the server sends until it closes; each request is sent once the previous one is answered.
+ */
 function exchange(...requests: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = tcpConnect(listener?.port ?? 0, '127.0.0.1');
@@ -156,7 +158,7 @@ function exchange(...requests: string[]): Promise<string> {
 }
 
 describe('other requests', () => {
-  test('that offer another protocol are answered as if they did not, its body and the next ones included', async () => {
+  test("an offer of another protocol is ignored, and the request's body and later requests are answered", async () => {
     const seen: unknown[] = [];
     await start({
       handler: (request, response) => {
@@ -183,7 +185,7 @@ describe('other requests', () => {
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3);
   });
 
-  test('that offer it and come one right after the other are all answered, in order', async () => {
+  test('consecutive requests that offer another protocol are all answered, in order', async () => {
     let listeners = 0;
     await start({
       handler: (request, response) => {
@@ -205,7 +207,7 @@ describe('other requests', () => {
     ['GET /room/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'Bad Request'],
     ['nonsense\r\n\r\n', 400, 'Bad Request'],
     [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\n\r\n`, 431, 'Request Header Fields Too Large'],
-  ])('that are no HTTP get an answer that SDKs can read: %.20s', async (text, status, errors) => {
+  ])('a request that is not HTTP gets an answer that SDKs can read: %.20s', async (text, status, errors) => {
     await start();
     const [head = '', body = ''] = (await exchange(text)).split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} ${errors}\r\n`));
@@ -213,7 +215,7 @@ describe('other requests', () => {
     expect(JSON.parse(body)).toEqual({ errors });
   });
 
-  test('that are pipelined are answered one after another', async () => {
+  test('pipelined requests are answered one after another', async () => {
     const waiting: (() => void)[] = [];
     let started = 0;
     await start({
@@ -235,7 +237,7 @@ describe('other requests', () => {
     expect(await answers).toMatch(/\r\nfirst\r\n.*\r\nsecond\r\n.*\r\nthird!\r\n/s);
   });
 
-  test('that are pipelined are not begun when their connection ends before', async () => {
+  test('a pipelined request is not started if its connection ends first', async () => {
     const started: (string | undefined)[] = [];
     let closed: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => (closed = resolve));
@@ -254,7 +256,7 @@ describe('other requests', () => {
     expect(started).toEqual(['/1']);
   });
 
-  test('that offer another protocol may wait for their turn on a connection that is reset', async () => {
+  test('requests with an offer may wait for their turn on a connection that is reset', async () => {
     let started = 0;
     let closed: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => (closed = resolve));
@@ -268,20 +270,20 @@ describe('other requests', () => {
     const offer = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
     socket.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n${offer}`);
     while (started === 0) await new Promise(setImmediate);
-    // An error of the connection that is not handled would end the process.
+    // An unhandled connection error would end the process.
     socket.resetAndDestroy();
     await ended;
     expect(started).toBe(1);
   });
 
-  test('that are pipelined without an end are cut off', async () => {
+  test('endless pipelined requests are cut off', async () => {
     let started = 0;
     await start({ handler: () => (started += 1) });
     await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_PIPELINED + 1)).catch(() => '');
     expect(started).toBe(1);
   });
 
-  test('that turn into nonsense while they are answered are cut off without a second answer', async () => {
+  test('a connection that turns into nonsense during an answer is cut off without a second answer', async () => {
     await start({ handler: (_request, response) => response.write('the beginning') });
     const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n');
     expect(answer).not.toContain('400');
@@ -295,7 +297,7 @@ describe('connections without a request', () => {
     return sockets;
   };
 
-  test('are limited per network; those that are served do not count', async () => {
+  test('connections without a request are limited per network, whereas served ones do not count', async () => {
     await start();
     const served = tcpConnect(listener?.port ?? 0, '127.0.0.1');
     served.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -329,7 +331,7 @@ test('idle connections make room when almost all are taken', async () => {
 
 describe('a response that is written but still on its way to a slow client', () => {
   const size = 20_000_000;
-  /** Begins to read, and returns how many bytes came in the end. */
+  /** Starts reading, and resolves with a function that returns how many bytes arrived in the end. */
   const slowly = async (port: number, next = ''): Promise<() => Promise<number>> => {
     const socket = tcpConnect(port, '127.0.0.1');
     let received = 0;
@@ -349,7 +351,7 @@ describe('a response that is written but still on its way to a slow client', () 
   };
   const large: HttpListenerOptions['handler'] = (_request, response) => response.end(Buffer.alloc(size));
 
-  test('is not cut off when connections make room', async () => {
+  test('a slow response is not cut off when connections make room', async () => {
     const { port } = await start({ handler: large, maxConnections: 2 });
     const rest = await slowly(port);
     const other = tcpConnect(port, '127.0.0.1');
@@ -362,7 +364,7 @@ describe('a response that is written but still on its way to a slow client', () 
   test.each([
     ['', ''],
     [', and has offered another protocol', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
-  ])('is given up when the client takes nothing of it%s', async (_what, next) => {
+  ])('a response is given up when the client reads none of it%s', async (_what, next) => {
     let ended: () => void = () => undefined;
     const closed = new Promise<void>((resolve) => (ended = resolve));
     const { port } = await start({
@@ -377,12 +379,12 @@ describe('a response that is written but still on its way to a slow client', () 
     expect(await rest()).toBeLessThan(size);
   });
 
-  test('is not given up while the client takes some of it now and then', async () => {
+  test('a response continues while the client reads some of it now and then', async () => {
     const stalledMs = 2_000;
     const { port } = await start({ handler: large, stalledMs });
     const socket = tcpConnect(port, '127.0.0.1');
     let received = 0;
-    // Half of it in pieces of 64 KiB at most, which takes 2.3 s.
+    // Half of it arrives in pieces of at most 64 KiB, which takes 2.3 s.
     socket.on('data', (data: Buffer) => {
       received += data.length;
       if (received < size / 2) socket.pause();
@@ -397,7 +399,7 @@ describe('a response that is written but still on its way to a slow client', () 
     socket.destroy();
   });
 
-  test('is not cut off when the listener closes', async () => {
+  test('a slow response is not cut off when the listener closes', async () => {
     const { port, close } = await start({ handler: large });
     const rest = await slowly(port);
     const closed = close({ graceMs: 10_000 });
@@ -406,7 +408,7 @@ describe('a response that is written but still on its way to a slow client', () 
   });
 });
 
-test('with key and certificate the port speaks HTTPS and WSS only', async () => {
+test('with key and certificate the port serves only HTTPS and WSS', async () => {
   const { port, url } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
   expect(url).toBe(`https://127.0.0.1:${port}`);
 
@@ -422,7 +424,7 @@ test('with key and certificate the port speaks HTTPS and WSS only', async () => 
   await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
 });
 
-test('a port in use is an error that names the variables', async () => {
+test('a port in use is reported with the names of the variables', async () => {
   const { port } = await start();
   const first = listener;
 
@@ -431,8 +433,8 @@ test('a port in use is an error that names the variables', async () => {
   listener = first;
 });
 
-describe('closing', () => {
-  test('lets an answer in progress finish, and takes nothing new', async () => {
+describe('closing the listener', () => {
+  test('closing lets a response in progress finish, and accepts nothing new', async () => {
     let finish: () => void = () => undefined;
     let started: () => void = () => undefined;
     const inProgress = new Promise<void>((resolve) => {
@@ -456,7 +458,7 @@ describe('closing', () => {
     await close();
   });
 
-  test('ends websockets and requests that hang', async () => {
+  test('closing ends websockets and requests that hang', async () => {
     const { url, port, close } = await start({ handler: () => undefined });
     const hanging = fetch(url);
     hanging.catch(() => undefined);
@@ -471,7 +473,7 @@ describe('closing', () => {
     await expect(hanging).rejects.toThrow();
   });
 
-  test('ends connections that never finish their TLS handshake', async () => {
+  test('closing ends connections that never finish their TLS handshake', async () => {
     const { port, close } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
     const socket = tcpConnect(port, '127.0.0.1');
     const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));

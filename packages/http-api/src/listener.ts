@@ -11,15 +11,15 @@ import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
 import { foreignCaller } from './public-token.js';
 
-/** Longer than clients of load balancers and SDKs keep idle connections, so that the server does not close first. */
+/** Longer than load balancers and SDKs keep idle connections, so that the server does not close first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
-/** Limit for the whole header of a request, or the TLS handshake before it. */
+/** Limit for a request's whole header, or the TLS handshake before it. */
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Limit for a request with its body. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Limit for a client that takes nothing of its response, longer than any request has to wait for one. */
+/** Limit for a client that reads nothing of its response, longer than any request has to wait for one. */
 const STALLED_MS = 60_000;
-/** Time for a client to close a connection that was refused. */
+/** Time for a client to close a refused connection. */
 const LINGER_MS = 1_000;
 const TIME_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -28,10 +28,10 @@ const TIME_LIMITS = {
   connectionsCheckingInterval: 1_000,
 } as const;
 
-/** A client that vanishes is not a fault. */
+/** A client that disappears is not a fault. */
 const ignore = (): void => undefined;
 
-/** Takes over a websocket of the client at this address. Returns false to have it refused with 503. */
+/** Takes over a websocket from the client at this address. Returns false to have it refused with 503. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer, address: string) => boolean;
 
 export interface HttpListenerOptions {
@@ -46,7 +46,7 @@ export interface HttpListenerOptions {
   checkOrigin: OriginRule;
   /** `JF_HOST` */
   publicHost: string;
-  /** The websockets, by path, that take the public token: as the API with it, they are not for foreign pages. */
+  /** Websocket paths that take the public token and are therefore, like the API, closed to foreign pages. */
   publicToken?: ReadonlySet<string>;
   log: Log;
   /** `JF_TRUSTED_PROXIES`. Default: none. */
@@ -55,18 +55,18 @@ export interface HttpListenerOptions {
   proxyProtocol?: boolean;
   /** Connections of all kinds. */
   maxConnections?: number;
-  /** Time after which a connection with a request is closed when nothing moves on it. */
+  /** Time after which a connection with a request is closed if no bytes move on it. */
   stalledMs?: number;
 }
 
 export interface HttpListener {
-  /** The port bound. */
+  /** The bound port. */
   readonly port: number;
   /** `http(s)://<ip>:<port>` */
   readonly url: string;
-  /** Changes the certificate of new connections. Without effect on a plain listener. */
+  /** Changes the certificate for new connections. No effect on a plain listener. */
   setTls(tls: { key: Buffer; cert: Buffer }): void;
-  /** Lets responses in progress finish for `graceMs`, then ends every connection, websockets included. Idempotent. */
+  /** Gives responses in progress `graceMs` to finish, then ends every connection, including websockets. Idempotent. */
   close(options?: { graceMs?: number }): Promise<void>;
 }
 
@@ -104,8 +104,8 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     const begin = (): void => {
       if (!request.socket.destroyed) handler(request, response, client);
     };
-    // A pipelined request waits for its turn and holds nothing until then. When the connection is lost, Node ends only the
-    // response on its way: files of further ones would stay open.
+    // A pipelined request waits for its turn and holds nothing until then. If the connection is lost, Node ends only
+    // the response in progress; files of later ones would stay open.
     if (response.socket === null) response.once('socket', begin);
     else begin();
   });
@@ -113,10 +113,11 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const originsRefused = new LogThrottle();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);
-    // Node no longer handles errors of the socket. Off first: a connection may offer something with each of its requests.
+    // Node no longer handles errors of the socket. Remove the handler first, because a connection may repeat its offer
+    // with each request.
     socket.off('error', ignore).on('error', ignore);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      // Node no longer watches the socket for a client that takes nothing of an earlier response.
+      // Node no longer watches for a client that reads nothing of an earlier response.
       const stalled = (): void => void socket.destroy();
       socket.once('timeout', stalled);
       // A second parser on the connection must not interleave its responses with those of the first.
@@ -147,7 +148,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   };
 }
 
-/** Counts new connections, and reads the PROXY header of each before anything else where there has to be one. */
+/** Counts new connections. If a PROXY header is required, reads it before anything else. */
 function acceptConnections(server: Server, connections: Connections, options: HttpListenerOptions): void {
   const { trusted = new TrustedProxies(), proxyProtocol = false, log } = options;
   if (!proxyProtocol) {
@@ -162,7 +163,7 @@ function acceptConnections(server: Server, connections: Connections, options: Ht
     for (const listener of serve) listener.call(server, socket);
   };
   server.on('connection', (socket: Socket) => {
-    // A request that is parsed once more.
+    // A request that is parsed again.
     if (accepted.has(socket)) {
       proceed(socket);
       return;
@@ -212,8 +213,8 @@ function upgrade(
 }
 
 /**
- * Ignores an offer of another protocol (RFC 9110, section 7.8), such as the `h2c` of some clients. Node has detached its parser
- * by now, so the request is parsed once more, without the offer.
+ * Ignores an offer of another protocol (RFC 9110, section 7.8), such as the `h2c` of some clients. Node has detached
+ * its parser by now, so the request is parsed again, without the offer.
  */
 function serveWithoutUpgrade(
   server: Server,
@@ -234,7 +235,7 @@ function serveWithoutUpgrade(
 /** Answers requests that are not HTTP in a form that SDKs can read. */
 function answerBrokenRequests(server: Server, connections: Connections): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // A response in the middle of another would be read as part of it.
+    // A response in the middle of another one would be read as part of it.
     if (!socket.writable || error.code === 'ECONNRESET' || connections.isAnswering(socket)) {
       socket.destroy();
       return;
@@ -261,7 +262,8 @@ function answerAndClose(socket: Duplex, status: number, answer: unknown): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `access-control-allow-origin: *\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
   );
-  // Node leaves the other half open for as long as the client likes. Not closed at once: what is unread would cost the answer.
+  // Node leaves the other half open for as long as the client likes. Do not close it immediately: unread bytes would
+  // cost the answer.
   const overdue = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(overdue)).resume();
 }

@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 describe('GET /recording', () => {
-  test('lists directories, whatever their names, but not what is live', async () => {
+  test('lists directories, whatever their names, but not live ones', async () => {
     expect((await api.call('GET', '/recording')).body.data.toSorted()).toEqual(['odd name_', 'room-1']);
 
     live.add('room-1');
@@ -47,7 +47,7 @@ describe('GET /recording', () => {
     expect((await api.call('GET', '/recording?scope=cluster')).body).toEqual({ data: ['odd name_'], unreachable: [] });
   });
 
-  test('a missing directory is an empty list, one that cannot be read is 404', async () => {
+  test('a missing directory is an empty list, and an unreadable one is 404', async () => {
     await rm(directory, { recursive: true });
     expect((await api.call('GET', '/recording')).body).toEqual({ data: [] });
 
@@ -58,20 +58,20 @@ describe('GET /recording', () => {
 });
 
 describe('DELETE /recording/:id', () => {
-  test('removes the whole directory, once', async () => {
+  test('removes the whole directory once', async () => {
     expect((await api.call('DELETE', '/recording/room-1')).status).toBe(204);
     const again = await api.call('DELETE', '/recording/room-1');
     expect([again.status, again.body]).toEqual([404, { errors: 'Recording room-1 not found' }]);
     expect((await api.call('DELETE', '/recording/odd%20name_')).status).toBe(204);
   });
 
-  test('a live one is not found', async () => {
+  test('a live recording is not found', async () => {
     live.add('room-1');
     expect((await api.call('DELETE', '/recording/room-1')).status).toBe(404);
   });
 
   test.each(['.', '..', '%2e', '..%2Fx', '..%2F..%2Fetc', 'room-1%2F..', '%2F', '.%2F.%2F', 'a%00', '..%2F'])(
-    '%s is no id',
+    '%s is not an id',
     async (id) => {
       const answer = await api.raw('DELETE', `/recording/${id}`);
       expect(answer.status).toBe(400);
@@ -80,7 +80,7 @@ describe('DELETE /recording/:id', () => {
   );
 
   test.each(['room-1%2Fsub', 'stray-file', 'linked', 'none', '..%2Frecordings%2Froom-1'])(
-    '%s is no recording, and nothing is removed',
+    '%s is not a recording, and nothing is removed',
     async (id) => {
       expect([400, 404]).toContain((await api.raw('DELETE', `/recording/${id}`)).status);
       expect((await api.raw('GET', '/recording/room-1/sub%2Fpart.m4s')).body).toBe('part');
@@ -90,7 +90,7 @@ describe('DELETE /recording/:id', () => {
 });
 
 describe('GET /recording/:id/:file', () => {
-  test('files come with their type', async () => {
+  test('files are sent with their content type', async () => {
     const playlist = await api.raw('GET', '/recording/room-1/index.m3u8');
     expect([playlist.status, playlist.body]).toEqual([200, '#EXTM3U\n']);
     expect(playlist.headers['content-type']).toBe('application/vnd.apple.mpegurl');
@@ -103,7 +103,7 @@ describe('GET /recording/:id/:file', () => {
     expect((await api.raw('HEAD', '/recording/room-1/segment.m4s')).headers['content-length']).toBe('10');
   });
 
-  test('the documented answers are the ones given', async () => {
+  test('the answers match the documented ones', async () => {
     expect((await api.call('GET', '/recording/room-1/segment.m4s')).status).toBe(200);
     expect((await api.call('GET', '/recording/room-1/none')).status).toBe(404);
     expect((await api.call('GET', '/recording/none/x')).body).toEqual({ errors: 'Recording none not found' });
@@ -124,7 +124,7 @@ describe('GET /recording/:id/:file', () => {
     ['room-1/link.m4s', 404, 'File not found: link.m4s'],
     ['linked/secret', 404, 'Recording linked not found'],
     ['stray-file/x', 404, 'Recording stray-file not found'],
-  ])('%s is %d', async (path, status, errors) => {
+  ])('%s is answered with %d', async (path, status, errors) => {
     const answer = await api.raw('GET', `/recording/${path}`);
     expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { errors }]);
   });
@@ -147,11 +147,11 @@ describe('ranges', () => {
     ['bytes=-2', '89', 'bytes 8-9/10'],
     ['bytes=-99', '0123456789', 'bytes 0-9/10'],
     ['bytes=8-99', '89', 'bytes 8-9/10'],
-  ])('%s is 206', async (range, body, contentRange) => {
+  ])('%s is answered with 206', async (range, body, contentRange) => {
     expect(await get(range)).toEqual([206, body, contentRange]);
   });
 
-  test.each(['bytes=10-', 'bytes=99-100', 'bytes=-0'])('%s is 416', async (range) => {
+  test.each(['bytes=10-', 'bytes=99-100', 'bytes=-0'])('%s is answered with 416', async (range) => {
     expect(await get(range)).toEqual([416, '', 'bytes */10']);
   });
 
@@ -166,7 +166,7 @@ describe('ranges', () => {
     expect(await get('bytes=0-1', { 'if-range': '"x"' })).toEqual([200, '0123456789', undefined]);
   });
 
-  test('every range that is served lies inside the file', () => {
+  test('every served range lies within the file', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^bytes=\d{0,4}-\d{0,4}$/)), fc.nat(5000), (header, size) => {
         const range = parseRange(header, size);
@@ -179,7 +179,7 @@ describe('ranges', () => {
 });
 
 describe('GET /hls/:room_id/:file', () => {
-  test('without any stream every file is 404, a name that leaves the directory 400', async () => {
+  test('without any stream every file is 404, and a name that leaves the directory is 400', async () => {
     const missing = await api.call('GET', '/hls/r1/index.m3u8');
     expect([missing.status, missing.body]).toEqual([404, { errors: 'File not found: index.m3u8' }]);
     const leaving = await api.raw('GET', '/hls/r1/..%2Fx');
@@ -213,7 +213,7 @@ describe('GET /hls/:room_id/:file', () => {
       ['a.m3u8?_HLS_msn=3', 'a.m3u8', { segment: 3, part: undefined }],
       ['a.m3u8?_HLS_msn=3&_HLS_part=0&_HLS_skip=v2', 'a_delta.m3u8', { segment: 3, part: 0 }],
       ['sub%2Fx.m4s', 'sub/x.m4s', undefined],
-    ])('%s asks for %s', async (path, fileName, blocking) => {
+    ])('%s requests %s from the stream', async (path, fileName, blocking) => {
       const answer = await api.raw('GET', `/hls/r1/${path}`);
       expect([answer.status, answer.body]).toEqual([200, fileName]);
       expect(answer.headers['cache-control']).toBe(fileName.endsWith('.m3u8') ? 'no-store' : undefined);
@@ -229,12 +229,12 @@ describe('GET /hls/:room_id/:file', () => {
       '_HLS_msn=1.5&_HLS_part=0',
       '_HLS_msn=&_HLS_part=',
       '_HLS_msn=9999999999999999999&_HLS_part=0',
-    ])('%s is 400', async (query) => {
+    ])('%s is refused with 400', async (query) => {
       expect((await api.raw('GET', `/hls/r1/index.m3u8?${query}`)).status).toBe(400);
       expect(seen).toEqual([]);
     });
 
-    test('rules for every call hold for these, too: token, request id, CORS, HEAD, slash at the end, odd paths', async () => {
+    test('streams follow the general rules: token, request id, CORS, HEAD, trailing slash, odd paths', async () => {
       const id = 'a-request-id-of-more-than-20';
       const answer = await api.raw('GET', '/hls/r1/a.m3u8/', { headers: { 'x-request-id': id } });
       expect(answer).toMatchObject({
@@ -257,7 +257,7 @@ describe('GET /hls/:room_id/:file', () => {
       expect((await api.raw('POST', '/hls/r1/a.m3u8')).status).toBe(404);
     });
 
-    test('refusals of the stream become answers', async () => {
+    test('refusals of the stream become responses', async () => {
       const cases = [
         ['NOT_FOUND', 404],
         ['INVALID_NAME', 400],
@@ -272,7 +272,7 @@ describe('GET /hls/:room_id/:file', () => {
     });
   });
 
-  test('a client that goes away ends the waiting for its file', async () => {
+  test('a client that disconnects stops the wait for its file', async () => {
     let aborted: () => void = () => undefined;
     const waitEnded = new Promise<void>((resolve) => {
       aborted = resolve;
@@ -305,7 +305,7 @@ describe('GET /hls/:room_id/:file', () => {
     api = await TestApi.start();
   });
 
-  test('a client that goes away before the first byte leaves no error in the log', async () => {
+  test('a client that disconnects before the first byte leaves no error in the log', async () => {
     const log = createLogger({ sink: () => undefined, level: 'debug' });
     const body = new PassThrough();
     let begun = false;

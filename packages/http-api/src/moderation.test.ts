@@ -21,7 +21,7 @@ async function call(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: un
 }
 
 describe('PATCH of a peer', () => {
-  test('changes what is in the body and shows the peer', async () => {
+  test('changes the fields in the body and returns the peer', async () => {
     const [status, body] = await call('PATCH', `/room/r1/peer/${peer}`, {
       metadata: { name: 'Ann' },
       permissions: { publish: ['audio'], subscribe: null },
@@ -56,7 +56,7 @@ describe('PATCH of a peer', () => {
 });
 
 describe('PATCH of a room', () => {
-  test('changes what is in the body, and null unsets', async () => {
+  test('changes the fields in the body, and null unsets one', async () => {
     const [, first] = await call('PATCH', '/room/r1', { metadata: ['soup'], maxPeers: 2, peerlessPurgeTimeout: 5 });
     expect(first).toMatchObject({ data: { config: { metadata: ['soup'], maxPeers: 2, peerlessPurgeTimeout: 5 } } });
     const [, second] = await call('PATCH', '/room/r1', { metadata: null, maxPeers: null, roomId: 'r2' });
@@ -64,7 +64,7 @@ describe('PATCH of a room', () => {
     expect(Object.keys((second as { data: { config: object } }).data.config)).not.toContain('metadata');
   });
 
-  test('data events are shown while there are any', async () => {
+  test('data events are shown if there are any', async () => {
     const configOf = async (dataEvents: unknown): Promise<object> => {
       const [, body] = await call('PATCH', '/room/r1', { dataEvents });
       return (body as { data: { config: object } }).data.config;
@@ -77,7 +77,7 @@ describe('PATCH of a room', () => {
     expect((await call('PATCH', '/room/r1', { dataEvents: many }))[0]).toBe(400);
   });
 
-  test('refuses values as POST does', async () => {
+  test('refuses the same values as POST', async () => {
     expect(await call('PATCH', '/room/r1', { maxPeers: -1 })).toEqual([
       400,
       { errors: 'Expected maxPeers to be a number, got: -1' },
@@ -87,7 +87,7 @@ describe('PATCH of a room', () => {
 });
 
 describe('a track', () => {
-  test('is muted and removed', async () => {
+  test('a track is muted and removed', async () => {
     const path = `/room/r1/peer/${peer}/track/5%3Amic`;
     expect(await call('PATCH', path, { muted: true })).toEqual([
       200,
@@ -112,7 +112,7 @@ test('DELETE of a peer takes a reason', async () => {
 });
 
 describe('a message', () => {
-  test('is accepted with any JSON value as its data', async () => {
+  test('a message is accepted with any JSON value as its data', async () => {
     for (const data of [null, 0, 'text', { deep: [1] }]) {
       expect(await call('POST', '/room/r1/message', { topic: 'poll', data, to: [peer] })).toEqual([
         202,
@@ -123,7 +123,7 @@ describe('a message', () => {
     expect(api.rooms.messages.at(-1)).toEqual({ topic: 'poll', data: 1 });
   });
 
-  test('without a topic or data, or too large, is refused', async () => {
+  test('a message is refused without a topic or data, or if it is too large', async () => {
     for (const body of [{ topic: 'a' }, { data: 1 }, { topic: '', data: 1 }, { topic: 'a', data: 1, to: 'all' }]) {
       expect(await call('POST', '/room/r1/message', body)).toEqual(STRUCTURE);
     }

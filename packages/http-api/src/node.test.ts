@@ -17,7 +17,7 @@ const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
 };
 
 describe('probes', () => {
-  test('need no token and answer UP', async () => {
+  test('probes need no token and answer UP', async () => {
     await start();
     for (const path of ['/health/live', '/health/ready']) {
       const { status, body } = await api.call('GET', path, { authorization: null });
@@ -26,7 +26,7 @@ describe('probes', () => {
   });
 
   test.each(['starting', 'draining', 'no_media_worker', 'service_failed'] as const)(
-    'say why the node is not ready: %s',
+    'the probe reports that the node is not ready: %s',
     async (reason) => {
       await start({ notReady: () => reason });
       const { status, body } = await api.call('GET', '/health/ready', { authorization: null });
@@ -37,7 +37,7 @@ describe('probes', () => {
 });
 
 describe('draining', () => {
-  test('starts and ends, with the number of rooms left', async () => {
+  test('draining starts and ends, and reports the number of rooms left', async () => {
     const orders: unknown[] = [];
     await start({ drain: async (...order) => orders.push(order) });
     const started = await api.call('POST', '/node/drain', { body: { deadline: 60 } });
@@ -60,7 +60,7 @@ describe('draining', () => {
     expect(body.errors).toBe(`Expected deadline to be a number of seconds from 1 to 604800, got: ${deadline}`);
   });
 
-  test('demands the token', async () => {
+  test('draining demands the token', async () => {
     await start();
     for (const method of ['POST', 'DELETE'] as const) {
       expect((await api.call(method, '/node/drain', { authorization: null })).status).toBe(401);

@@ -19,20 +19,20 @@ function securedOperations(publicMediaFiles: boolean): string[] {
   );
 }
 
-test('docs/reference/openapi.json is what the schemas say (npm run openapi writes it)', () => {
+test('docs/reference/openapi.json matches the schemas (npm run openapi writes it)', () => {
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
 
   expect(readFileSync(new URL('docs/reference/openapi.json', root), 'utf8')).toBe(openApiFile(version));
 });
 
-test('docs/reference/http-api.md tells of every route', () => {
+test('docs/reference/http-api.md mentions every route', () => {
   const page = readFileSync(new URL('docs/reference/http-api.md', root), 'utf8');
   const missing = ROUTES.map(({ method, path }) => `\`${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
 
   expect(missing.filter((call) => !page.includes(call))).toEqual([]);
 });
 
-describe('the document', () => {
+describe('OpenAPI document', () => {
   test('describes every route once', () => {
     const document = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });
     const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
@@ -73,7 +73,7 @@ describe('a described API', () => {
 
   afterEach(() => api.close());
 
-  test('the document and its page are served without token', async () => {
+  test('the document and its page are served without a token', async () => {
     api = await TestApi.start({
       settings: { apiToken: TOKEN, publicMediaFiles: false, describe: true, version: '9.8.7' },
     });
@@ -102,7 +102,7 @@ describe('a described API', () => {
     }
   });
 
-  test('they are not there otherwise', async () => {
+  test('the document and its page are not served unless enabled', async () => {
     api = await TestApi.start();
 
     for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
@@ -110,7 +110,7 @@ describe('a described API', () => {
     }
   });
 
-  test('what is no route is offered to the fallback before it is 404', async () => {
+  test('the fallback is offered unknown routes before they are answered 404', async () => {
     api = await TestApi.start({
       fallback: (request, response, next) => {
         if (request.url === '/') response.end('the page');
@@ -123,7 +123,7 @@ describe('a described API', () => {
   });
 });
 
-describe('the check of answers', () => {
+describe('check of answers', () => {
   const conformance = new Conformance(createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false }));
   const json = { contentType: 'application/json; charset=utf-8' };
   const room = {
@@ -142,7 +142,7 @@ describe('the check of answers', () => {
   const check = (body: unknown, status = 200, path = '/room/r') =>
     conformance.check({ method: 'GET', path, status, body, ...json });
 
-  test('accepts what is documented', () => {
+  test('accepts documented answers', () => {
     expect(check({ data: room })).toEqual([]);
     expect(check({ errors: 'x' }, 404)).toEqual([]);
   });

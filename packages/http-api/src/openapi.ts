@@ -25,7 +25,7 @@ const ENTITY_TAG = z
 
 type Responses = RouteConfig['responses'];
 
-/** Returns the name of the security scheme that a route demands. */
+/** Returns the name of the security scheme that a route requires. */
 function schemeOf({ auth }: Route, publicMediaFiles: boolean): keyof typeof SCHEMES | undefined {
   if (auth === 'peer') return 'peer_token';
   return auth === 'token' || (auth === 'file' && !publicMediaFiles) ? 'authorization' : undefined;
@@ -85,7 +85,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
   };
 }
 
-/** A body is required where `{}`, as which a missing one counts, is refused. */
+/** A body is required if `{}`, which a missing one counts as, is refused. */
 function jsonBody(id: Route['id'], schema: z.ZodType) {
   const examples = Object.entries(BODY_EXAMPLES[id] ?? {}).map(([name, value]) => [name, { value }]);
   const content = { 'application/json': { schema, examples: Object.fromEntries(examples) } };
@@ -101,7 +101,7 @@ function queryParameters(query: Readonly<Record<string, z.ZodType>>) {
   return z.object(Object.fromEntries(Object.entries(query).map(([name, schema]) => [name, schema.optional()])));
 }
 
-/** Builds the description of every route from the schemas that also check requests. */
+/** Builds the description of every route from the schemas that also validate requests. */
 export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOptions): OpenApiDocument {
   const registry = new OpenAPIRegistry();
 

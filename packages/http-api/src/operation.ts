@@ -7,15 +7,15 @@ export interface Call {
   /** Decoded path parameters. */
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;
-  /** The JSON object of the body; empty for anything else. */
+  /** The JSON object of the body; empty for any other body. */
   body: Readonly<Record<string, unknown>>;
-  /** Aborted when the client is gone. */
+  /** Aborted when the client has disconnected. */
   signal: AbortSignal;
   /** The `x-request-id` of the response. */
   requestId: string;
-  /** The request came by TLS, here or at a proxy. */
+  /** True if the request arrived over TLS, here or at a proxy. */
   secure: boolean;
-  /** The bearer token, where the route demands that of a peer; empty for others. */
+  /** The bearer token, if the route requires a peer's; otherwise empty. */
   token: string;
   /** Body of a route with a text body. */
   text: string;

@@ -19,11 +19,11 @@ import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/
 import { streamRequest } from './stream-request.js';
 import { whipOperations } from './whip-operations.js';
 
-/** What operators ask of a node. */
+/** What operators can do to a node. */
 export interface NodeControl {
-  /** Returns why this node takes no new rooms; undefined when it does. */
+  /** Returns why this node accepts no new rooms; undefined if it does. */
   notReady(): NotReadyReason | undefined;
-  /** Returns the number of rooms left on a node, null for this one. @throws HttpError */
+  /** Returns the number of rooms left on a node (null = this one). @throws HttpError */
   drain(node: string | null, deadlineMs: number | null): Promise<number>;
   /** @throws HttpError */
   undrain(node: string | null): Promise<{ draining: boolean; rooms: number }>;
@@ -43,7 +43,7 @@ export interface OperationOptions {
 
 const DONE: Answer = { status: 204 };
 
-/** @throws HttpError 400 with the message of the first field that does not fit */
+/** @throws HttpError 400 with the message of the first invalid field */
 function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   const result = schema.safeParse(body);
   if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
@@ -51,7 +51,7 @@ function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   return result.data;
 }
 
-/** @throws HttpError 400 with one sentence for all faults of structure, or that of the limit which was exceeded */
+/** @throws HttpError 400 with one sentence for all structural faults, or that of the exceeded limit */
 function wellFormed<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   const result = schema.safeParse(body);
   if (!result.success) throw new HttpError(400, structureFault(result.error));
@@ -59,7 +59,7 @@ function wellFormed<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   return result.data;
 }
 
-/** Returns the fields that are in the body: what is left out must stay as it is. */
+/** Returns the fields that are in the body: omitted ones must stay unchanged. */
 function roomChanges(body: unknown): RoomChanges {
   const given = checked(UpdateRoomRequest, body);
 
@@ -85,7 +85,7 @@ function scopeOf(query: URLSearchParams): 'local' | 'cluster' {
   return query.get('scope') === 'cluster' ? 'cluster' : 'local';
 }
 
-/** Returns the list and, for the cluster, the nodes missing in it. */
+/** Returns the list and, for the cluster, the nodes missing from it. */
 function listing<T>(scope: 'local' | 'cluster', data: T[], unreachable: string[]): Answer {
   return { status: 200, json: scope === 'cluster' ? { data, unreachable } : { data } };
 }
@@ -243,7 +243,7 @@ export function createOperations({
     get_hls_content: async ({ params, query, signal }) => {
       const request = streamRequest(param(params, 'room_id'), param(params, 'filename'), query, signal);
 
-      // A growing playlist must not be cached by proxies.
+      // Proxies must not cache a growing playlist.
       return { status: 200, file: await streams.open(request), noStore: request.fileName.endsWith('.m3u8') };
     },
 

@@ -27,7 +27,7 @@ const STRUCTURE = { errors: 'Invalid request body structure' };
 const NO_ROOM = { errors: 'Room none does not exist' };
 
 describe('peers', () => {
-  test('a peer starts disconnected, with a token and the address of the websocket', async () => {
+  test('a peer starts disconnected, with a token and the websocket address', async () => {
     const [status, body] = await post('/room/r1/peer', { type: 'webrtc', options: { enableSimulcast: false } });
 
     expect(status).toBe(201);
@@ -42,7 +42,7 @@ describe('peers', () => {
     });
   });
 
-  test('options may be left out or null', async () => {
+  test('options may be omitted or null', async () => {
     expect((await post('/room/r1/peer', { type: 'webrtc' }))[0]).toBe(201);
     await api.call('POST', '/room', { body: { roomId: 'r2' } });
     expect((await post('/room/r2/peer', { type: 'webrtc', options: null }))[0]).toBe(201);
@@ -69,7 +69,7 @@ describe('peers', () => {
     ]);
   });
 
-  test('a peer is removed once', async () => {
+  test('a peer is removed only once', async () => {
     const { body } = await api.call('POST', '/room/r1/peer', { body: { type: 'webrtc' } });
     const path = `/room/r1/peer/${body.data.peer.id}`;
 
@@ -104,7 +104,7 @@ describe('components', () => {
     }
   });
 
-  test('a component is removed once', async () => {
+  test('a component is removed only once', async () => {
     const id = await component('hls');
 
     expect((await api.call('DELETE', `/room/r1/component/${id}`)).status).toBe(204);
@@ -117,7 +117,7 @@ describe('components', () => {
 describe('subscriptions', () => {
   const origins = ['p1', 'unknown'];
 
-  test.each(['hls', 'recording'])('%s in manual mode is subscribed; the answer is a text', async (type) => {
+  test.each(['hls', 'recording'])('%s in manual mode can subscribe, and the answer is text', async (type) => {
     const id = await component(type, { subscribeMode: 'manual' });
 
     expect(await post(`/room/r1/component/${id}/subscribe/`, { origins })).toEqual([
@@ -127,7 +127,7 @@ describe('subscriptions', () => {
     expect(api.rooms.subscriptions).toEqual([[id, origins]]);
   });
 
-  test('takes 10,000 origins of 255 characters in a request', async () => {
+  test('accepts 10,000 origins of 255 characters in one request', async () => {
     const sentence = { errors: 'Expected at most 10000 origins of at most 255 characters' };
     for (const many of [Array.from({ length: 10_001 }, String), ['x'.repeat(256)]]) {
       expect(await post('/room/r1/component/c/subscribe', { origins: many })).toEqual([400, sentence]);
@@ -159,8 +159,8 @@ describe('subscriptions', () => {
   });
 });
 
-describe('sip', () => {
-  test('a call is scheduled with a text as the answer, and ended', async () => {
+describe('SIP calls', () => {
+  test('a call is scheduled with a text answer, and ended', async () => {
     const id = await component('sip');
 
     expect(await post(`/sip/r1/${id}/call`, { phoneNumber: '+48 123' })).toEqual([

@@ -11,7 +11,7 @@ const PATH = '/socket/peer/websocket';
 const asked = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
 const proxyOptions = { trusted: new TrustedProxies(['127.0.0.1']), proxyProtocol: true };
 let listener: HttpListener | undefined;
-/** Addresses of clients, as the websockets are given them. */
+/** Client addresses, as passed to the websockets. */
 const seen: string[] = [];
 
 async function start(options: Partial<HttpListenerOptions>): Promise<void> {
@@ -40,7 +40,7 @@ afterEach(async () => {
   listener = undefined;
 });
 
-/** Sends bytes, and resolves with what comes until the connection ends. */
+/** Sends bytes, and resolves with everything received until the connection ends. */
 function raw(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
@@ -52,25 +52,25 @@ function raw(bytes: string): Promise<string> {
 }
 
 describe('the address of a client', () => {
-  test('is the one that a trusted proxy saw', async () => {
+  test('the client address is the one that a trusted proxy saw', async () => {
     await start({ trusted: new TrustedProxies(['127.0.0.1']) });
     await raw(asked.replace('\r\n', '\r\nX-Forwarded-For: 198.51.100.1, 203.0.113.1\r\n'));
     expect(seen).toEqual(['203.0.113.1']);
   });
 
-  test('is that of the connection when a stranger sends the header', async () => {
+  test('the client address is that of the connection if a stranger sends the header', async () => {
     await start({ trusted: new TrustedProxies(['10.0.0.0/8']) });
     await raw(asked.replace('\r\n', '\r\nX-Forwarded-For: 203.0.113.1\r\n'));
     expect(seen).toEqual(['127.0.0.1']);
   });
 
-  test('is the one in the PROXY header', async () => {
+  test('the client address is the one in the PROXY header', async () => {
     await start(proxyOptions);
     await raw(`PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n${asked}`);
     expect(seen).toEqual(['203.0.113.1']);
   });
 
-  test('is read from a header that comes byte by byte, in front of TLS too', async () => {
+  test('the PROXY header is read byte by byte, even before TLS', async () => {
     await start({ ...proxyOptions, tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
     const socket = tcpConnect({ port: listener?.port ?? 0, host: '127.0.0.1', noDelay: true });
     for (const byte of Buffer.from('PROXY TCP6 2001:db8::1 2001:db8::2 4711 443\r\n')) {
@@ -83,7 +83,7 @@ describe('the address of a client', () => {
     expect(seen).toEqual(['2001:db8::1']);
   });
 
-  test('is found again when a request is parsed once more', async () => {
+  test('the client address is found again when a request is parsed again', async () => {
     await start(proxyOptions);
     const h2c = 'GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
     expect(await raw(`PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n${h2c}${asked}`)).toContain('hello /a');
@@ -92,8 +92,8 @@ describe('the address of a client', () => {
 
   test.each([
     ['without the header', proxyOptions.trusted, asked],
-    ['that is not a trusted proxy’s', new TrustedProxies(['10.0.0.1']), `PROXY UNKNOWN\r\n${asked}`],
-  ])('with JF_PROXY_PROTOCOL a connection %s is closed, with one line in the log', async (_what, trusted, text) => {
+    ['from an untrusted address', new TrustedProxies(['10.0.0.1']), `PROXY UNKNOWN\r\n${asked}`],
+  ])('with JF_PROXY_PROTOCOL a connection %s is closed, with one log line', async (_what, trusted, text) => {
     const log = createLogger({ sink: () => undefined });
     await start({ ...proxyOptions, trusted, log });
     for (let i = 0; i < 3; i++) expect(await raw(text)).toBe('');

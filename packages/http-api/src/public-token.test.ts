@@ -26,7 +26,7 @@ describe('with the public token', () => {
     ['http://[fe80::7]'],
     ['https://media.example.com'],
     ['https://MEDIA.example.com:8443'],
-  ])('a page of %s may call', (origin) => {
+  ])('a page from %s may call the API', (origin) => {
     expect(isRefused({ host: '127.0.0.1:5002', origin })).toBe(false);
   });
 
@@ -42,17 +42,17 @@ describe('with the public token', () => {
     ['file://'],
     ['null'],
     [''],
-  ])('a page of %j may not', (origin) => {
+  ])('a page from %j may not call the API', (origin) => {
     expect(isRefused({ host: '127.0.0.1:5002', origin })).toBe(true);
   });
 
-  test('a page that JF_CHECK_ORIGIN lists may call', () => {
+  test('a page listed in JF_CHECK_ORIGIN may call the API', () => {
     const headers = { host: '127.0.0.1:5002', origin: 'https://app.example.com' };
     expect(isRefused(headers)).toBe(true);
     expect(isRefused(headers, list)).toBe(false);
   });
 
-  test('a page that the node served itself may call, under any address and name without a dot', () => {
+  test('a page served by this node may call the API, under any address and name without a dot', () => {
     expect(isRefused({ host: '10.0.0.9:5002', origin: 'http://10.0.0.9:5002' })).toBe(false);
     expect(isRefused({ host: 'laptop:5002', origin: 'http://laptop:5002' })).toBe(false);
     expect(isRefused({ host: 'laptop:5002', origin: 'http://laptop:6000' })).toBe(true);
@@ -63,7 +63,7 @@ describe('with the public token', () => {
     ['same-site', false],
     ['same-origin', false],
     ['none', false],
-  ])('a request without Origin from %s: refused %s', (site, refused) => {
+  ])('a request without Origin from %s is refused: %s', (site, refused) => {
     expect(isRefused({ host: '127.0.0.1', 'sec-fetch-site': site })).toBe(refused);
   });
 
@@ -78,11 +78,11 @@ describe('with the public token', () => {
     ['evil.example', true],
     ['127.0.0.1.evil.example:5002', true],
     ['media.example.com.evil.example', true],
-  ])('the host %s: refused %s', (host, refused) => {
+  ])('a request to the host %s is refused: %s', (host, refused) => {
     expect(isRefused({ host })).toBe(refused);
   });
 
-  test('a page behind a name of its own that leads here is refused, although it calls its own origin', () => {
+  test('a page whose own name resolves to this node is refused, although it calls its own origin', () => {
     expect(isRefused({ host: 'evil.example:5002', origin: 'http://evil.example:5002' })).toBe(true);
   });
 });
@@ -100,7 +100,7 @@ describe('the API', () => {
   };
   const foreign = { origin: 'https://evil.example' };
 
-  test('answers 403 with a sentence to a foreign page that presents the public token', async () => {
+  test('answers 403 with a sentence to a foreign page with the public token', async () => {
     const { status, body } = await (await start('development')).call('GET', '/room', {
       headers: foreign,
       authorization: 'Bearer development',
@@ -109,13 +109,13 @@ describe('the API', () => {
     expect(body.errors).toContain('"https://evil.example"');
   });
 
-  test('answers a wrong token with 401 first, and leaves tokens of peers alone', async () => {
+  test("checks for a wrong token (401) first, and does not restrict peers' tokens", async () => {
     const { call } = bound(await start('development'));
     expect((await call('GET', '/room', { headers: foreign, authorization: 'Bearer wrong' })).status).toBe(401);
     expect((await call('DELETE', '/whip/x', { headers: foreign, authorization: 'Bearer wrong' })).status).toBe(401);
   });
 
-  test('takes a token of its own from any page', async () => {
+  test('accepts a private token from any page', async () => {
     expect((await (await start(TOKEN)).call('GET', '/room', { headers: foreign })).status).toBe(200);
   });
 });

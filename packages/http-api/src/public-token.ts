@@ -13,8 +13,8 @@ export interface PublicTokenRule {
 }
 
 /**
- * Says why a request must not use the public token, which every web page knows; undefined when it may. Browsers say where a
- * page is from, and under which name it found this node: a name of the page's own is DNS rebinding.
+ * Returns why a request must not use the public token, which every web page knows; undefined if it may. Browsers report
+ * a page's origin and the name under which it found this node; a name of the page's own means DNS rebinding.
  */
 export function foreignCaller({ headers }: IncomingMessage, rule: PublicTokenRule): string | undefined {
   const { origin, host = '' } = headers;
@@ -40,7 +40,7 @@ function isOwnPage(
   const { checkOrigin, publicHost, addresses = machineAddresses } = rule;
   const match = /^https?:\/\/(.+)$/i.exec(origin);
   if (match?.[1] === undefined) return false;
-  // A page that this node served: its host has been checked.
+  // A page served by this node; its host has been checked.
   if (match[1].toLowerCase() === host.toLowerCase()) return true;
   const page = nameOf(match[1]);
   if (page === publicName || isLoopbackName(page) || isLoopback(page)) return true;
@@ -51,12 +51,12 @@ function isOwnPage(
   );
 }
 
-/** Host of `host[:port][/path]`, lower-case, without a final dot. */
+/** Returns the host of `host[:port][/path]`, lower-case, without a trailing dot. */
 function nameOf(host: string): string {
   return hostOf(host).toLowerCase().replace(/\.$/, '');
 }
 
-/** Browsers resolve these names to loopback themselves. */
+/** Returns whether browsers resolve this name to loopback themselves. */
 function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost');
 }

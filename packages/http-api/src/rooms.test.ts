@@ -19,7 +19,7 @@ const UNSET = {
 };
 
 describe('POST /room', () => {
-  test('without any field a room with a generated id comes to be', async () => {
+  test('creates a room with a generated id if no field is given', async () => {
     for (const body of [undefined, {}, { ...UNSET, roomId: null }]) {
       const answer = await api.call('POST', '/room', body === undefined ? {} : { body });
 
@@ -37,7 +37,7 @@ describe('POST /room', () => {
     }
   });
 
-  test('every field is taken over, unknown ones are ignored', async () => {
+  test('stores every field, and ignores unknown ones', async () => {
     const config = {
       roomId: 'Room-1',
       maxPeers: 0,
@@ -119,7 +119,7 @@ describe('POST /room', () => {
     expect((await api.call('POST', '/room', { body: { webhookUrl } })).status).toBe(201);
   });
 
-  test('the first field in the documented order is the one complained of', async () => {
+  test('reports the first invalid field in the documented order', async () => {
     const wrong: Record<string, unknown> = {
       peerDisconnectedTimeout: 0,
       peerlessPurgeTimeout: 0,
@@ -137,7 +137,7 @@ describe('POST /room', () => {
     }
   });
 
-  test('an id that exists is refused, but only after everything else', async () => {
+  test('refuses an existing id, but only after all other checks', async () => {
     await api.call('POST', '/room', { body: { roomId: 'r1' } });
 
     const again = await api.call('POST', '/room', { body: { roomId: 'r1' } });
@@ -146,13 +146,13 @@ describe('POST /room', () => {
     expect(invalid.body.errors).toBe(maxPeers('x'));
   });
 
-  test('a number beyond all numbers is quoted as what it became', async () => {
+  test('quotes a number beyond all numbers as what it became', async () => {
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room', { headers, body: '{"maxPeers":1e400}' });
     expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: maxPeers('Infinity') }]);
   });
 
-  test('long values are cut in the message, deeply nested ones do not break it', async () => {
+  test('truncates long values in the message, and deeply nested ones do not break it', async () => {
     const long = await api.call('POST', '/room', { body: { maxPeers: 'x'.repeat(100_000) } });
     expect(long.status).toBe(400);
     expect(long.body.errors.length).toBeLessThan(1_100);
@@ -182,13 +182,13 @@ describe('GET /room', () => {
     expect(Object.keys(answer.body)).toEqual(['data']);
   });
 
-  test('with scope=cluster it tells which nodes did not answer', async () => {
+  test('lists the nodes that did not answer with scope=cluster', async () => {
     expect((await api.call('GET', '/room?scope=cluster')).body).toEqual({ data: [], unreachable: ['bloom@gone'] });
   });
 });
 
 describe('one room', () => {
-  test('is shown, deleted and then unknown', async () => {
+  test('a room is shown, deleted and then unknown', async () => {
     const { body } = await api.call('POST', '/room', { body: { roomId: 'r1' } });
 
     const shown = await api.call('GET', '/room/r1');
@@ -204,7 +204,7 @@ describe('one room', () => {
     }
   });
 
-  test('an id with odd characters is looked up as it was meant', async () => {
+  test('an id with odd characters is decoded before the lookup', async () => {
     for (const [path, id] of [
       ['%2Fetc', '/etc'],
       ['..', '..'],
@@ -245,7 +245,7 @@ describe('errors of the rooms', () => {
     DRAINING: 503,
   };
 
-  test.each(Object.entries(expected) as [RoomErrorCode, number][])('%s is %d', async (code, status) => {
+  test.each(Object.entries(expected) as [RoomErrorCode, number][])('%s is answered with %d', async (code, status) => {
     api.rooms.fail(code, 'the text for the client');
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room/r1/component', { headers, body: '{"type": "hls"}' });
@@ -253,7 +253,7 @@ describe('errors of the rooms', () => {
     expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { errors: 'the text for the client' }]);
   });
 
-  test('anything else is a fault of ours: 500, and a line in the log', async () => {
+  test('any other error is our fault: 500, and a line in the log', async () => {
     api.rooms.fail(new Error('a bug'));
     const answer = await api.raw('GET', '/room/r1');
 

@@ -26,13 +26,13 @@ import {
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing, UpdateRoomRequest } from './schemas/room.js';
 import { DrainRequest, DrainResponse, HealthResponse, NotReady, RecordingListing, Up } from './schemas/service.js';
 
-/** Limit of a request body. */
+/** Limit on a request body. */
 export const MAX_BODY_BYTES = 8_000_000;
 
-/** Limit of an SDP offer or fragment. */
+/** Limit on an SDP offer or fragment. */
 export const MAX_SDP_BYTES = 64 * 1024;
 
-/** Body of a response: empty, a text, a file, SDP or JSON of this shape. */
+/** Body of a response: empty, text, a file, SDP, or JSON of this shape. */
 export type AnswerBody = 'empty' | 'text' | 'file' | SdpType | z.ZodType;
 
 interface RouteOf<Id extends string> {
@@ -41,19 +41,19 @@ interface RouteOf<Id extends string> {
   /** Express path; parameters are `:name`. */
   readonly path: string;
   /**
-   * `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `peer`: demands the token of a peer. `none`: for
-   * probes.
+   * `file`: requires the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `peer`: requires a peer's token. `none`:
+   * for probes.
    */
   readonly auth: 'token' | 'file' | 'peer' | 'none';
   readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'whip' | 'health' | 'cluster';
   readonly summary: string;
   /** JSON body as documented. */
   readonly body?: z.ZodType;
-  /** Body that is taken as text; others are refused with 415. */
+  /** Body taken as text; other types are refused with 415. */
   readonly textBody?: SdpType;
-  /** Query parameters as documented; all may be left out. */
+  /** Query parameters as documented; all are optional. */
   readonly query?: Readonly<Record<string, z.ZodType>>;
-  /** `If-Match` is demanded. */
+  /** True if `If-Match` is required. */
   readonly ifMatch?: true;
   readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
 }
@@ -80,12 +80,12 @@ const position = (description: string) => z.int().min(0).max(999_999_999_999_999
 const SDP = 'application/sdp';
 const FRAGMENT = 'application/trickle-ice-sdpfrag';
 
-/** Returns the routes, with their ids in the type. */
+/** Returns the routes with their ids in the type. */
 function routesOf<Id extends string>(routes: readonly RouteOf<Id>[]): readonly RouteOf<Id>[] {
   return routes;
 }
 
-/** The routes of one protocol: its endpoint and its sessions. */
+/** Returns the routes of one protocol: its endpoint and its sessions. */
 function sessionRoutes<Name extends 'whip' | 'whep'>(
   name: Name,
   summary: string,

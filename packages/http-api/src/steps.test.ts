@@ -4,7 +4,7 @@ import { TestApi } from './testing/api.js';
 
 const ID = 'a-request-of-the-client';
 
-describe('the id of a request', () => {
+describe('request id', () => {
   let api: TestApi;
   let steps: RequestStep[];
 
@@ -16,7 +16,7 @@ describe('the id of a request', () => {
 
   const told = () => steps.map(({ requestId, what }) => [requestId, what]);
 
-  test('is passed to the rooms, and reported with request and response', async () => {
+  test('the request id is passed to the rooms, and reported with request and response', async () => {
     const headers = { 'x-request-id': ID };
     await api.call('POST', '/room', { body: { roomId: 'kitchen' }, headers });
     await api.call('DELETE', '/room/kitchen/peer/nobody?secret=1', { headers });
@@ -40,7 +40,7 @@ describe('the id of a request', () => {
     ]);
   });
 
-  test('is not reported for health and files, which are requested all the time', async () => {
+  test('requests for health and files are not reported, because they are frequent', async () => {
     await api.call('GET', '/health');
     await api.call('GET', '/hls/kitchen/index.m3u8');
     await api.call('GET', '/recording');

@@ -14,12 +14,12 @@ export interface RequestStep {
 
 export type OnStep = (step: RequestStep) => void;
 
-/** Returns the id in the response of this request. */
+/** Returns the request id in this response. */
 export function requestIdIn(response: ServerResponse): string {
   return String(response.getHeader('x-request-id') ?? '');
 }
 
-/** Reports requests that act on a room; files, lists and health would be reported all the time. */
+/** Reports requests that act on a room; files, lists and health checks would be reported all the time. */
 export function reportSteps(route: Route, request: Request, response: ServerResponse, onStep: OnStep): void {
   if (route.tag !== 'room' && route.tag !== 'sip' && route.tag !== 'whip') return;
   const requestId = requestIdIn(response);

@@ -7,7 +7,7 @@ import { streamRequest } from './stream-request.js';
 
 const { signal } = new AbortController();
 
-test('any name and query of a playlist give a file of the stream with whole numbers, or 400', () => {
+test('any name and query of a playlist yields a stream file with whole numbers, or 400', () => {
   let runs = 0;
   const key = fc.constantFrom('_HLS_msn', '_HLS_msn', '_HLS_part', '_HLS_skip', '__proto__');
   const digits = fc.array(fc.constantFrom(...'0123456789'), { minLength: 1, maxLength: 20 }).map((all) => all.join(''));

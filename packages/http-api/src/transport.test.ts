@@ -17,7 +17,7 @@ afterEach(() => api.close());
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** A path that the route matches. */
+/** Returns a path that the route matches. */
 function pathOf(route: (typeof ROUTES)[number]): string {
   return route.path.replaceAll(/:\w+/g, 'x');
 }
@@ -49,11 +49,11 @@ describe('authentication', () => {
     expect(JSON.parse(wrong.body)).toEqual({ errors: 'Invalid token' });
   });
 
-  test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme may be written %s', async (scheme) => {
+  test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme may be written as %s', async (scheme) => {
     expect((await api.raw('GET', '/room', { headers: { authorization: `${scheme} ${TOKEN}` } })).status).toBe(200);
   });
 
-  test('a token beyond ASCII is the same in UTF-8 and, as browsers send it, in Latin-1', async () => {
+  test('a non-ASCII token is accepted in UTF-8 and, as browsers send it, in Latin-1', async () => {
     await api.close();
     const settings = { publicMediaFiles: false, describe: false, version: '1.0.0' } as const;
     api = await TestApi.start({ settings: { ...settings, apiToken: 'schlüssel' } });
@@ -64,14 +64,14 @@ describe('authentication', () => {
     expect((await api.raw('GET', '/room', { headers: { authorization: 'Bearer schlussel' } })).status).toBe(401);
   });
 
-  test('a wrong token on an unknown room is 401, on an unknown route 404', async () => {
+  test('a wrong token is answered 401 on an unknown room, and 404 on an unknown route', async () => {
     const headers = { authorization: 'Bearer wrong' };
     expect((await api.raw('GET', '/room/none', { headers })).status).toBe(401);
     expect((await api.raw('GET', '/none', { headers })).status).toBe(404);
     expect((await api.raw('PUT', '/room', { headers })).status).toBe(404);
   });
 
-  test('with public media files the two file routes need none, everything else does', async () => {
+  test('with public media files only the two file routes need no token', async () => {
     await api.close();
     api = await TestApi.start({
       settings: { apiToken: TOKEN, publicMediaFiles: true, describe: false, version: '1.0.0' },
@@ -86,7 +86,7 @@ describe('authentication', () => {
 
 describe('routing', () => {
   test.each(['/', '/none', '/rooms', '/Room', '/room/a/b', '/room/a/peer/b/c', '/hls/x', '/sip/x/call'])(
-    'GET %s is no route',
+    'GET %s is not a route',
     async (path) => {
       const answer = await api.raw('GET', path);
       expect([answer.status, JSON.parse(answer.body)]).toEqual([404, { errors: { detail: 'Not Found' } }]);
@@ -118,7 +118,7 @@ describe('routing', () => {
     }
   });
 
-  test('HEAD answers as GET without body', async () => {
+  test('HEAD answers like GET, without a body', async () => {
     const head = await api.raw('HEAD', '/room');
     const get = await api.raw('GET', '/room');
     expect([head.status, head.body]).toEqual([200, '']);
@@ -126,7 +126,7 @@ describe('routing', () => {
     expect((await api.raw('HEAD', '/room/none')).status).toBe(404);
   });
 
-  test('any Accept header is fine', async () => {
+  test('any Accept header is accepted', async () => {
     for (const accept of ['Application/json; Charset=utf-8', '*/*', 'text/html', 'image/png', '']) {
       expect((await api.raw('GET', '/room', { headers: { accept } })).status).toBe(200);
     }
@@ -141,7 +141,7 @@ describe('routing', () => {
 });
 
 describe('headers', () => {
-  test('every answer allows every origin', async () => {
+  test('every response allows every origin', async () => {
     for (const [method, path] of [
       ['GET', '/room'],
       ['GET', '/none'],
@@ -156,7 +156,7 @@ describe('headers', () => {
     );
   });
 
-  test('OPTIONS of any path is answered without token', async () => {
+  test('OPTIONS on any path is answered without a token', async () => {
     for (const path of ['/room', '/room/x/peer', '/none/at/all', '*']) {
       const answer = await api.raw('OPTIONS', path, { headers: { authorization: [] } });
       expect(answer.headers['x-request-id']).toMatch(/^[\da-f]{20}$/);
@@ -185,7 +185,7 @@ describe('headers', () => {
     expect(await idFor()).not.toBe(await idFor());
   });
 
-  test('JSON is application/json; charset=utf-8, nothing tells of express, nothing is conditional', async () => {
+  test('JSON is application/json; charset=utf-8, without express headers or conditional requests', async () => {
     const { headers } = await api.raw('GET', '/room');
     expect(headers['content-type']).toBe('application/json; charset=utf-8');
     expect(headers).not.toHaveProperty('x-powered-by');
@@ -194,28 +194,28 @@ describe('headers', () => {
   });
 });
 
-describe('bodies', () => {
+describe('request bodies', () => {
   const create = (body: string | Buffer, headers: Record<string, string> = JSON_TYPE) =>
     api.raw('POST', '/room', { headers, body });
 
-  test.each(['[]', '[1]', '[null,null]', '[{"roomId":"a"}]'])('%s is 400, since an object is meant', async (body) => {
+  test.each(['[]', '[1]', '[null,null]', '[{"roomId":"a"}]'])('%s is refused as not an object', async (body) => {
     const answer = await create(body);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body)).toEqual({ errors: 'Invalid request body structure' });
     expect((await api.call('GET', '/room')).body.data).toEqual([]);
   });
 
-  test.each(['"text"', '7', 'true', 'null'])('%s has no parameters', async (body) => {
+  test.each(['"text"', '7', 'true', 'null'])('%s counts as no parameters', async (body) => {
     expect((await create(body)).status).toBe(201);
   });
 
-  test('an empty body is {}', async () => {
+  test('an empty body counts as {}', async () => {
     expect((await create('')).status).toBe(201);
     expect((await create('', {})).status).toBe(201);
   });
 
   test.each(['{', '{"a":}', 'text', '{"a":1}}', "{'a':1}", ' '])(
-    '%j is malformed, which a sentence says',
+    '%j is malformed and refused with a sentence',
     async (body) => {
       const answer = await create(body);
       expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: 'Request body is not valid JSON' }]);
@@ -232,7 +232,7 @@ describe('bodies', () => {
     expect((await api.raw('POST', '/room?maxPeers=x', { headers: JSON_TYPE, body: '{}' })).status).toBe(201);
   });
 
-  test('parameters of the type are fine, what cannot be decoded is 400 and never 415', async () => {
+  test('media type parameters are accepted, and an undecodable body is 400, never 415', async () => {
     expect((await create('{"maxPeers":1}', { 'content-type': 'Application/JSON; charset=UTF-8' })).status).toBe(201);
     for (const charset of ['us-ascii', 'ISO-8859-1', 'nonsense']) {
       const answer = await create('{"maxPeers":2}', { 'content-type': `application/json; charset=${charset}` });
@@ -247,14 +247,14 @@ describe('bodies', () => {
     expect((await create('no gzip', { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(400);
   });
 
-  test('more than 8 MB is 413, also when it is only more after unpacking', async () => {
+  test('more than 8 MB is 413, even if only after unpacking', async () => {
     const large = JSON.stringify({ x: 'y'.repeat(8_000_000) });
     expect((await create(large)).status).toBe(413);
     expect((await create(gzipSync(large), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(413);
     expect((await create(JSON.stringify({ x: 'y'.repeat(7_900_000) }))).status).toBe(201);
   });
 
-  test('a client that goes away in the middle of its body is no fault of ours', async () => {
+  test('a client that disconnects in the middle of its body is not our fault', async () => {
     const lines: string[] = [];
     await api.close();
     api = await TestApi.start({ log: createLogger({ sink: (line) => lines.push(line) }) });
@@ -272,7 +272,7 @@ describe('bodies', () => {
   });
 });
 
-test('traffic is counted with its headers', async () => {
+test('traffic is counted including headers', async () => {
   await api.raw('POST', '/room', { headers: JSON_TYPE, body: JSON.stringify({ roomId: 'a'.repeat(200) }) });
   await api.raw('GET', '/room');
 
@@ -282,7 +282,7 @@ test('traffic is counted with its headers', async () => {
   expect(api.traffic.sent).toBeLessThan(3_500);
 });
 
-test('secrets of the request stay out of the log, the path and its id are in', async () => {
+test('the log omits secrets of the request, but has its path and id', async () => {
   const lines: string[] = [];
   await api.close();
   api = await TestApi.start({ log: createLogger({ level: 'debug', sink: (line) => lines.push(line) }) });
@@ -297,7 +297,7 @@ test('secrets of the request stay out of the log, the path and its id are in', a
   expect(lines.join()).not.toMatch(new RegExp(`hidden|${TOKEN}`));
 });
 
-test('whatever a client with the token sends, the answer is never 500', async () => {
+test('the answer is never 500, whatever a client with the token sends', async () => {
   const segment = fc.oneof(
     fc.constantFrom(
       'room',

@@ -10,7 +10,7 @@ const CORS_HEADERS =
   'Authorization, Content-Type, Accept, Origin, User-Agent, Cache-Control, Range, X-Requested-With, X-Request-Id, If-Modified-Since, Keep-Alive, DNT';
 /** WHIP and WHEP. */
 const SESSION_PATH = /^\/wh[ie]p(?:\/|$)/;
-/** Seconds that a browser may keep the answer to a preflight. */
+/** Seconds that a browser may cache the answer to a preflight. */
 const CORS_MAX_AGE = '1728000';
 
 /** Returns the id of a request: the client's if it has 20 to 200 characters, else a new one. */
@@ -21,7 +21,7 @@ function requestIdOf(request: IncomingMessage): string {
 }
 
 const ID_BYTES = 10;
-/** Random bytes for many ids: fetching them per id would cost more than the rest of a small response. */
+/** Random bytes for many ids, because fetching them per id would cost more than the rest of a small response. */
 const entropy = Buffer.alloc(ID_BYTES * 128);
 let entropyAt = entropy.length;
 
@@ -32,11 +32,11 @@ function newId(): string {
   }
   entropyAt += ID_BYTES;
 
-  // Not base64url: one that begins with a dash would be an option to `bloomctl path`.
+  // Not base64url: an id that starts with a dash would be an option to `bloomctl path`.
   return entropy.toString('hex', entropyAt - ID_BYTES, entropyAt);
 }
 
-/** Allows any page to call the API with the token: CORS on every response, and responses to OPTIONS on any path. */
+/** Lets any page call the API with the token: CORS on every response, and responses to OPTIONS on any path. */
 export const cors: RequestHandler = (request, response, next) => {
   response.setHeader('access-control-allow-origin', '*');
   if (request.method !== 'OPTIONS') {
@@ -52,7 +52,7 @@ export const cors: RequestHandler = (request, response, next) => {
   response.writeHead(204).end();
 };
 
-/** Gives each request an id, and writes a debug line for it. */
+/** Gives each request an id and logs it at debug level. */
 export function requestLog(log: Log): RequestHandler {
   return (request, response, next) => {
     const requestId = requestIdOf(request);
@@ -64,7 +64,7 @@ export function requestLog(log: Log): RequestHandler {
       log.debug('http.request', {
         requestId,
         method: request.method,
-        // Without the query, where clients put tokens.
+        // Omit the query, where clients put tokens.
         path: pathOf(request),
         status: response.statusCode,
         ms: Math.round(performance.now() - startedAt),
@@ -78,7 +78,7 @@ export function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] ?? '';
 }
 
-/** Counts the bytes of the socket since its last response, headers included. */
+/** Counts the socket's bytes since its last response, including headers. */
 export function trafficCount(metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>): RequestHandler {
   const counted = new WeakMap<Socket, { received: number; sent: number }>();
 

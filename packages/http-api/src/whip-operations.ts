@@ -56,7 +56,7 @@ function sourceOf(query: URLSearchParams): WatchedSource {
   return trackId === null ? { type: 'speaker' } : { type: 'track', trackId };
 }
 
-/** Returns the tag without its quotes, null for any. RFC 9725 writes the wildcard in quotes, RFC 9110 without. */
+/** Returns the tag without its quotes; null = any. RFC 9725 writes the wildcard in quotes, RFC 9110 without. */
 function entityTag(ifMatch: string): string | null {
   const tag = ifMatch.trim().replace(/^"(.*)"$/, '$1');
 

@@ -78,7 +78,7 @@ function fragment(path: string, ifMatch: string | undefined, body = RESTART) {
   return send('PATCH', path, { body, type, headers: ifMatch === undefined ? {} : { 'if-match': ifMatch } });
 }
 
-test('a new peer gets the addresses of WHIP and WHEP, with the scheme that its client needs', async () => {
+test('a new peer gets WHIP and WHEP addresses with the scheme that its client needs', async () => {
   const room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
   const add = (headers: Record<string, string>) =>
     api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' }, headers });
@@ -90,7 +90,7 @@ test('a new peer gets the addresses of WHIP and WHEP, with the scheme that its c
   expect((await add({ 'x-forwarded-proto': 'https' })).body.data.whip_url).toBe('https://media.example:4000/path/whip');
 });
 
-test('a listener with TLS has addresses with TLS, whatever a proxy of the backend says', async () => {
+test('a TLS listener returns TLS addresses, whatever a proxy of the backend claims', async () => {
   const encrypted = await TestApi.start({}, { key: KEY, cert: CERT });
   try {
     const { room } = await encrypted.rooms.createRoom(defaultRoomConfig);
@@ -152,7 +152,7 @@ describe.each([
     expect([status, JSON.parse(body).errors]).toEqual([400, expect.stringMatching(/no audio or video m-line that/)]);
   });
 
-  test.each(['GET', 'HEAD', 'PUT'])('answers %s with 405 and what is allowed', async (method) => {
+  test.each(['GET', 'HEAD', 'PUT'])('answers %s with 405 and the allowed methods', async (method) => {
     expect(await send(method, path)).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } });
     expect(await send(method, `${path}/1`)).toMatchObject({
       status: 405,
@@ -168,8 +168,8 @@ describe.each([
   });
 });
 
-describe('a session', () => {
-  test('takes candidates, which it does not need', async () => {
+describe('a WHIP or WHEP session', () => {
+  test('accepts candidates, which it does not need', async () => {
     expect(await fragment(await opened(), '"1"', 'a=candidate:1 1 udp 1 192.0.2.2 9 typ host\r\n')).toMatchObject({
       status: 204,
       body: '',
@@ -207,7 +207,7 @@ test('a viewer names one source', async () => {
   expect((await send('POST', '/whep?peer=ann&track=t1', { body: WATCH })).status).toBe(400);
 });
 
-test('a peer has its share of the requests in progress, again and again', async () => {
+test('a peer has its share of concurrent requests, again and again', async () => {
   const other = await tokenOfPeer();
   const begin = async () => {
     const socket = connect(api.port, '127.0.0.1');

@@ -1,4 +1,4 @@
-/** Writes the OpenAPI document, from the root of the repository: `node packages/http-api/dist/write-openapi.js`. */
+/** Writes the OpenAPI document; run from the root of the repository: `node packages/http-api/dist/write-openapi.js`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { openApiFile } from './openapi-file.js';
 

@@ -95,7 +95,7 @@ export const LogListing = z
   .meta({ id: 'LogListingResponse', description: 'The last lines of a log, oldest first' });
 
 export const MAX_LINES = 1_000;
-/** Characters of a name of a node, and of a text that lines are searched for. */
+/** Characters of a node name, and of a text to search log lines for. */
 export const MAX_NODE_NAME = 255;
 export const MAX_MATCH = 200;
 export const LEVELS = ['debug', 'info', 'warning', 'error'] as const;
@@ -126,7 +126,7 @@ export type LogQuery = z.infer<typeof LogQuery>;
 
 export const NodeQuery = LogQuery.pick({ node: true });
 
-/** The query of a request about the placement of a room. */
+/** The query of a request for a room's placement. */
 export const PlacementQuery = z.object({ room: text('room', MAX_ROOM_ID).nullable() });
 
 const variant = z.enum(['l', 'm', 'h']);

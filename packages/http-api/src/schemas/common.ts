@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** Characters of the id of a room, which is used as the name of a directory. */
+/** Characters of a room id, which is used as a directory name. */
 export const MAX_ROOM_ID = 255;
 
-/** Limit of a client's value in a message. */
+/** Limit on a client's value quoted in a message, characters. */
 const MAX_SHOWN = 1_000;
 
-/** Quotes a value of the client in a message: texts as they are, others as JSON. */
+/** Quotes a client's value in a message: text unchanged, other values as JSON. */
 export function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : jsonText(value);
 
@@ -19,7 +19,7 @@ function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    // Deeply nested JSON can be parsed but not written again.
+    // Deeply nested JSON can be parsed but not serialised again.
     return '<nested value>';
   }
 }

@@ -11,7 +11,7 @@ export const AddComponentRequest = z.object({
   options: z.unknown().optional(),
 });
 
-/** The same body as documented. Options may be absent where none of them is required. */
+/** The same body as documented. Options may be omitted where none is required. */
 export const AddComponentDocument = z
   .union(
     COMPONENT_TYPES.map((type) => {
@@ -39,7 +39,7 @@ export const ComponentDetails = z
   .strictObject({ data: Component })
   .meta({ id: 'ComponentDetailsResponse', description: 'The new component' });
 
-/** Characters of an id of a peer or component, several times those of a UUID. */
+/** Characters of a peer or component id, several times those of a UUID. */
 const MAX_ID = 255;
 const tooLarge = { error: () => `Expected at most ${MAX_ORIGINS} origins of at most ${MAX_ID} characters` };
 

@@ -5,8 +5,8 @@ import { Metadata, Track } from './common.js';
 export const INVALID_STRUCTURE = 'Invalid request body structure';
 
 /**
- * Body of `POST /room/:id/peer` as checked here. The options are checked by the rooms, after the room, its limit and the type
- * of peer.
+ * Body of `POST /room/:id/peer` as checked here. The rooms check the options after the room, its limit and the peer
+ * type.
  */
 export const AddPeerRequest = z.object({
   type: z.literal('webrtc', {
@@ -71,7 +71,7 @@ export const UpdatePeerRequest = z
 /** Bytes of UTF-8: a close frame holds 123. */
 const MAX_REASON_BYTES = 100;
 
-/** Body of `DELETE /room/:id/peer/:id`, which may be left out. */
+/** Body of `DELETE /room/:id/peer/:id`, which is optional. */
 export const RemovePeerRequest = z
   .object({
     reason: z
@@ -79,7 +79,7 @@ export const RemovePeerRequest = z
       .refine((reason) => Buffer.byteLength(reason) <= MAX_REASON_BYTES, {
         error: `Expected a reason of at most ${MAX_REASON_BYTES} bytes`,
       })
-      // Documented only: the check counts bytes.
+      // For the documentation only: the check counts bytes.
       .meta({ maxLength: MAX_REASON_BYTES })
       .nullish()
       .meta({ description: 'Close reason of its websocket, up to 100 bytes; default `Peer removed`' }),

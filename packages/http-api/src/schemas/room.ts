@@ -4,7 +4,7 @@ import { Component } from './component.js';
 import { MAX_ROOM_ID, Metadata, shown } from './common.js';
 import { Peer } from './peer.js';
 
-/** Makes every fault of the field `Expected <what>, got: <value>`. */
+/** Makes every error of the field `Expected <what>, got: <value>`. */
 function expected(what: string) {
   return { error: (issue: { input?: unknown }) => `Expected ${what}, got: ${shown(issue.input)}` };
 }
@@ -23,7 +23,7 @@ const peerDisconnectedTimeout = expected('peerDisconnectedTimeout to be a positi
 const dataEvents = expected('dataEvents to be a list of up to 16 labels of 1 to 64 bytes, without roomMessage');
 
 function isWebhookUrl(text: string): boolean {
-  // The URL parser tolerates blanks and missing slashes; webhook addresses must not need that.
+  // The URL parser tolerates blanks and missing slashes, which webhook addresses must not rely on.
   return /^https?:\/\/[^\s/?#]\S*$/i.test(text) && URL.canParse(text);
 }
 
@@ -79,7 +79,7 @@ export const RoomConfigRequest = z
         z
           .string(dataEvents)
           .refine(isDataLabel, dataEvents)
-          // Documented only: the check counts bytes.
+          // For the documentation only: the check counts bytes.
           .meta({ minLength: 1, maxLength: 64, not: { const: 'roomMessage' } }),
         dataEvents,
       )
@@ -94,7 +94,7 @@ export const RoomConfigRequest = z
     description: 'What a new room should be like; every field may be left out or null',
   });
 
-/** Body of `PATCH /room/:id`: fields that are left out stay as they are. */
+/** Body of `PATCH /room/:id`; omitted fields stay unchanged. */
 export const UpdateRoomRequest = RoomConfigRequest.pick({
   maxPeers: true,
   peerlessPurgeTimeout: true,

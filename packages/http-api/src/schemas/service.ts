@@ -37,7 +37,7 @@ export const RecordingListing = z
 
 export const Up = z.strictObject({ status: z.literal('UP') }).meta({ id: 'Up', description: 'The node is up' });
 
-/** Why a node takes no new rooms. */
+/** Why a node accepts no new rooms. */
 const NotReadyReason = z.enum(['starting', 'draining', 'no_media_worker', 'service_failed']);
 export type NotReadyReason = z.infer<typeof NotReadyReason>;
 
@@ -45,7 +45,7 @@ export const NotReady = z
   .strictObject({ status: z.literal('DOWN'), reason: NotReadyReason })
   .meta({ id: 'NotReady', description: 'The node takes no new rooms' });
 
-/** Seconds of a week. */
+/** One week in seconds. */
 const MAX_DEADLINE = 604_800;
 const deadline = {
   error: ({ input }: { input?: unknown }) =>

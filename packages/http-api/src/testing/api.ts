@@ -33,7 +33,7 @@ const unseen = async (): Promise<never> => {
 
 const conformances = new Map<boolean, Conformance>();
 
-/** Most tests have an API of their own, and generating its document takes longer than all of their requests. */
+/** Cached: most tests have their own API, and generating its document takes longer than all their requests. */
 function conformanceOf(publicMediaFiles: boolean): Conformance {
   let conformance = conformances.get(publicMediaFiles);
   if (conformance === undefined) {
@@ -105,7 +105,7 @@ export class TestApi {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** Makes a call like an SDK; the response must conform to the OpenAPI document. */
+  /** Calls the API like an SDK; the response must conform to the OpenAPI document. */
   async call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, options: CallOptions = {}) {
     const agent = request(this.#server);
     const name = method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete';
@@ -131,7 +131,7 @@ export class TestApi {
     return answer;
   }
 
-  /** Sends a request with its path as it is, which clients with URL parsers cannot do. */
+  /** Sends a request with its path unchanged, which clients with URL parsers cannot do. */
   raw(
     method: string,
     path: string,

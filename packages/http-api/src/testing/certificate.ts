@@ -1,4 +1,4 @@
-// Made for tests, used nowhere: a self-signed certificate of localhost and its key.
+// Used only in tests: a self-signed certificate of localhost and its key.
 export const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+9ETu9RyQoqD+hLL
 1xqG/6hGbrssIEfCn2ntrFssyb2hRANCAAS1l96jq/aUfQ7GLKxROexzLzItLIwp

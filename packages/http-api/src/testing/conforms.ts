@@ -15,8 +15,8 @@ function typeOf(value: unknown): string {
 }
 
 /**
- * Checks responses against an OpenAPI document, independently of the library that made it. Knows the keywords of the document
- * and refuses others.
+ * Checks responses against an OpenAPI document, independently of the library that made it. Knows the keywords that the
+ * document uses and refuses others.
  */
 export class Conformance {
   readonly #document: OpenApiDocument;
@@ -25,7 +25,7 @@ export class Conformance {
     this.#document = document;
   }
 
-  /** Returns the faults of a JSON response; empty when it conforms. */
+  /** Returns the faults of a JSON response; empty if it conforms. */
   check(answer: {
     method: string;
     path: string;

@@ -26,8 +26,8 @@ function peerless(room: RoomView): RoomView {
 }
 
 /**
- * Rooms without media, cluster and actors: just what the HTTP face can see, for the tests of that face. `fail` makes the
- * next call fail with an error that these rooms would not bring about themselves.
+ * Rooms without media, cluster and actors: just what the HTTP API can see, for its tests. `fail` makes the next call
+ * fail with an error that these rooms would not cause themselves.
  */
 export class MemoryRooms implements RoomService {
   readonly address = 'media.example:4000/path';
@@ -192,7 +192,7 @@ export class MemoryRooms implements RoomService {
     return roomId === undefined || peerId === undefined ? 'invalid token' : { roomId, peerId };
   }
 
-  /** Media plane and room of these sessions agree to everything at once. */
+  /** The media plane and room of these sessions accept everything immediately. */
   async openSession({ roomId, peerId, sessionId }: SessionAddress, request: string): Promise<string> {
     const { config } = this.#room(roomId);
     this.#peer(roomId, peerId);

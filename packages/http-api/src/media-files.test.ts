@@ -53,7 +53,8 @@ describe('GET /recording', () => {
 
     await writeFile(directory, 'a file');
     const answer = await api.call('GET', '/recording');
-    expect([answer.status, answer.body]).toEqual([404, { errors: 'Unable to obtain recordings' }]);
+    expect(answer.status).toBe(404);
+    expect(answer.body).toEqual({ errors: 'Unable to obtain recordings' });
   });
 });
 
@@ -61,7 +62,8 @@ describe('DELETE /recording/:id', () => {
   test('removes the whole directory once', async () => {
     expect((await api.call('DELETE', '/recording/room-1')).status).toBe(204);
     const again = await api.call('DELETE', '/recording/room-1');
-    expect([again.status, again.body]).toEqual([404, { errors: 'Recording room-1 not found' }]);
+    expect(again.status).toBe(404);
+    expect(again.body).toEqual({ errors: 'Recording room-1 not found' });
     expect((await api.call('DELETE', '/recording/odd%20name_')).status).toBe(204);
   });
 
@@ -92,11 +94,13 @@ describe('DELETE /recording/:id', () => {
 describe('GET /recording/:id/:file', () => {
   test('files are sent with their content type', async () => {
     const playlist = await api.raw('GET', '/recording/room-1/index.m3u8');
-    expect([playlist.status, playlist.body]).toEqual([200, '#EXTM3U\n']);
+    expect(playlist.status).toBe(200);
+    expect(playlist.body).toBe('#EXTM3U\n');
     expect(playlist.headers['content-type']).toBe('application/vnd.apple.mpegurl');
 
     const segment = await api.raw('GET', '/recording/room-1/segment.m4s/');
-    expect([segment.status, segment.body]).toEqual([200, '0123456789']);
+    expect(segment.status).toBe(200);
+    expect(segment.body).toBe('0123456789');
     expect(segment.headers['content-type']).toBe('video/mp4');
     expect(segment.headers['content-length']).toBe('10');
     expect((await api.raw('GET', '/recording/room-1/empty.m4s')).body).toBe('');
@@ -126,7 +130,8 @@ describe('GET /recording/:id/:file', () => {
     ['stray-file/x', 404, 'Recording stray-file not found'],
   ])('%s is answered with %d', async (path, status, errors) => {
     const answer = await api.raw('GET', `/recording/${path}`);
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { errors }]);
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toEqual({ errors });
   });
 
   test('a live recording is not found', async () => {
@@ -181,9 +186,11 @@ describe('ranges', () => {
 describe('GET /hls/:room_id/:file', () => {
   test('without any stream every file is 404, and a name that leaves the directory is 400', async () => {
     const missing = await api.call('GET', '/hls/r1/index.m3u8');
-    expect([missing.status, missing.body]).toEqual([404, { errors: 'File not found: index.m3u8' }]);
+    expect(missing.status).toBe(404);
+    expect(missing.body).toEqual({ errors: 'File not found: index.m3u8' });
     const leaving = await api.raw('GET', '/hls/r1/..%2Fx');
-    expect([leaving.status, JSON.parse(leaving.body)]).toEqual([400, { errors: 'Invalid filename, got: ../x' }]);
+    expect(leaving.status).toBe(400);
+    expect(JSON.parse(leaving.body)).toEqual({ errors: 'Invalid filename, got: ../x' });
   });
 
   describe('with a stream', () => {
@@ -215,7 +222,8 @@ describe('GET /hls/:room_id/:file', () => {
       ['sub%2Fx.m4s', 'sub/x.m4s', undefined],
     ])('%s requests %s from the stream', async (path, fileName, blocking) => {
       const answer = await api.raw('GET', `/hls/r1/${path}`);
-      expect([answer.status, answer.body]).toEqual([200, fileName]);
+      expect(answer.status).toBe(200);
+      expect(answer.body).toBe(fileName);
       expect(answer.headers['cache-control']).toBe(fileName.endsWith('.m3u8') ? 'no-store' : undefined);
       expect(seen).toEqual([{ roomId: 'r1', fileName, blocking }]);
     });
@@ -243,7 +251,9 @@ describe('GET /hls/:room_id/:file', () => {
         headers: { 'x-request-id': id, 'access-control-allow-origin': '*' },
       });
       const head = await api.raw('HEAD', '/hls/r1/a.m3u8');
-      expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', '6']);
+      expect(head.status).toBe(200);
+      expect(head.body).toBe('');
+      expect(head.headers['content-length']).toBe('6');
       for (const headers of [{ authorization: 'Bearer x' }, { authorization: ['Bearer x', 'Bearer x'] }]) {
         expect((await api.raw('GET', '/hls/r1/a.m3u8', { headers })).status).toBe(401);
       }
@@ -267,7 +277,8 @@ describe('GET /hls/:room_id/:file', () => {
       for (const [code, status] of cases) {
         outcome = new MediaFileError(code, 'the reason');
         const answer = await api.call('GET', '/hls/r1/index.m3u8');
-        expect([answer.status, answer.body]).toEqual([status, { errors: 'the reason' }]);
+        expect(answer.status).toBe(status);
+        expect(answer.body).toEqual({ errors: 'the reason' });
       }
     });
   });

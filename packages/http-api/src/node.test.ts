@@ -21,7 +21,8 @@ describe('probes', () => {
     await start();
     for (const path of ['/health/live', '/health/ready']) {
       const { status, body } = await api.call('GET', path, { authorization: null });
-      expect([status, body]).toEqual([200, { status: 'UP' }]);
+      expect(status).toBe(200);
+      expect(body).toEqual({ status: 'UP' });
     }
   });
 
@@ -30,7 +31,8 @@ describe('probes', () => {
     async (reason) => {
       await start({ notReady: () => reason });
       const { status, body } = await api.call('GET', '/health/ready', { authorization: null });
-      expect([status, body]).toEqual([503, { status: 'DOWN', reason }]);
+      expect(status).toBe(503);
+      expect(body).toEqual({ status: 'DOWN', reason });
       expect((await api.call('GET', '/health/live', { authorization: null })).status).toBe(200);
     },
   );
@@ -41,7 +43,8 @@ describe('draining', () => {
     const orders: unknown[] = [];
     await start({ drain: async (...order) => orders.push(order) });
     const started = await api.call('POST', '/node/drain', { body: { deadline: 60 } });
-    expect([started.status, started.body]).toEqual([200, { data: { draining: true, rooms: 1 } }]);
+    expect(started.status).toBe(200);
+    expect(started.body).toEqual({ data: { draining: true, rooms: 1 } });
     await api.call('POST', '/node/drain');
     await api.call('POST', '/node/drain?node=bloom@b');
     expect(orders).toEqual([
@@ -50,7 +53,8 @@ describe('draining', () => {
       ['bloom@b', null],
     ]);
     const ended = await api.call('DELETE', '/node/drain');
-    expect([ended.status, ended.body]).toEqual([200, { data: { draining: false, rooms: 3 } }]);
+    expect(ended.status).toBe(200);
+    expect(ended.body).toEqual({ data: { draining: false, rooms: 3 } });
   });
 
   test.each([0, -1, 1.5, '60', 604_801])('refuses the deadline %j', async (deadline) => {

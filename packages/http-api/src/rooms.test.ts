@@ -106,7 +106,8 @@ describe('POST /room', () => {
   ])('%s = %j is refused', async (field, value, message) => {
     const answer = await api.call('POST', '/room', { body: { [field]: value } });
 
-    expect([answer.status, answer.body]).toEqual([400, { errors: message }]);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toEqual({ errors: message });
   });
 
   test.each([
@@ -141,7 +142,8 @@ describe('POST /room', () => {
     await api.call('POST', '/room', { body: { roomId: 'r1' } });
 
     const again = await api.call('POST', '/room', { body: { roomId: 'r1' } });
-    expect([again.status, again.body]).toEqual([400, { errors: 'Cannot add room with id "r1" - room already exists' }]);
+    expect(again.status).toBe(400);
+    expect(again.body).toEqual({ errors: 'Cannot add room with id "r1" - room already exists' });
     const invalid = await api.call('POST', '/room', { body: { roomId: 'r1', maxPeers: 'x' } });
     expect(invalid.body.errors).toBe(maxPeers('x'));
   });
@@ -149,7 +151,8 @@ describe('POST /room', () => {
   test('quotes a number beyond all numbers as what it became', async () => {
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room', { headers, body: '{"maxPeers":1e400}' });
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: maxPeers('Infinity') }]);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body)).toEqual({ errors: maxPeers('Infinity') });
   });
 
   test('truncates long values in the message, and deeply nested ones do not break it', async () => {
@@ -192,15 +195,18 @@ describe('one room', () => {
     const { body } = await api.call('POST', '/room', { body: { roomId: 'r1' } });
 
     const shown = await api.call('GET', '/room/r1');
-    expect([shown.status, shown.body]).toEqual([200, { data: body.data.room }]);
+    expect(shown.status).toBe(200);
+    expect(shown.body).toEqual({ data: body.data.room });
 
     const deleted = await api.call('DELETE', '/room/r1');
-    expect([deleted.status, deleted.text]).toEqual([204, '']);
+    expect(deleted.status).toBe(204);
+    expect(deleted.text).toBe('');
     expect(deleted.headers).not.toHaveProperty('content-type');
 
     for (const method of ['GET', 'DELETE'] as const) {
       const missing = await api.call(method, '/room/r1');
-      expect([missing.status, missing.body]).toEqual([404, { errors: 'Room r1 does not exist' }]);
+      expect(missing.status).toBe(404);
+      expect(missing.body).toEqual({ errors: 'Room r1 does not exist' });
     }
   });
 
@@ -212,7 +218,8 @@ describe('one room', () => {
       ['%C3%A9', 'é'],
     ]) {
       const answer = await api.raw('GET', `/room/${path}`);
-      expect([answer.status, JSON.parse(answer.body)]).toEqual([404, { errors: `Room ${id} does not exist` }]);
+      expect(answer.status).toBe(404);
+      expect(JSON.parse(answer.body)).toEqual({ errors: `Room ${id} does not exist` });
     }
   });
 });
@@ -250,13 +257,15 @@ describe('errors of the rooms', () => {
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room/r1/component', { headers, body: '{"type": "hls"}' });
 
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { errors: 'the text for the client' }]);
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toEqual({ errors: 'the text for the client' });
   });
 
   test('any other error is our fault: 500, and a line in the log', async () => {
     api.rooms.fail(new Error('a bug'));
     const answer = await api.raw('GET', '/room/r1');
 
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([500, { errors: { detail: 'Internal Server Error' } }]);
+    expect(answer.status).toBe(500);
+    expect(JSON.parse(answer.body)).toEqual({ errors: { detail: 'Internal Server Error' } });
   });
 });

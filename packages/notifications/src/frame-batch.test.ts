@@ -63,7 +63,8 @@ describe('frame batch', () => {
     batch.add(created);
     batch.take();
 
-    expect([batch.isEmpty, batch.byteLength]).toEqual([true, 0]);
+    expect(batch.isEmpty).toBe(true);
+    expect(batch.byteLength).toBe(0);
     expect(batch.take()({ notification: true, metrics: true, data: true })).toBeUndefined();
   });
 });

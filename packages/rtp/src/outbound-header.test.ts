@@ -45,12 +45,11 @@ describe('outbound header', () => {
           expect(view.audioLevel(audioLevel)).toBe(audioLevel === undefined ? -1 : packet.level);
 
           const theirs = RtpPacket.deSerialize(Buffer.from(buffer.subarray(3, 4 + length))).header;
-          expect([theirs.ssrc, theirs.payloadType, theirs.marker]).toEqual([
-            stream.ssrc,
-            stream.payloadType,
-            packet.marker,
-          ]);
-          expect([theirs.sequenceNumber, theirs.timestamp]).toEqual([packet.sequence % 65_536, packet.timestamp]);
+          expect(theirs.ssrc).toBe(stream.ssrc);
+          expect(theirs.payloadType).toBe(stream.payloadType);
+          expect(theirs.marker).toBe(packet.marker);
+          expect(theirs.sequenceNumber).toBe(packet.sequence % 65_536);
+          expect(theirs.timestamp).toBe(packet.timestamp);
         },
       ),
       { numRuns: fuzzRuns(1000) },

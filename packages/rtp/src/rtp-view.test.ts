@@ -49,8 +49,12 @@ describe('RTP packet view', () => {
       fc.property(packets, fc.nat(9), ({ made, bytes }, offset) => {
         const buffer = Buffer.concat([Buffer.alloc(offset, 0xff), bytes, Buffer.alloc(3, 0xff)]);
         expect(view.parse(buffer, offset, offset + bytes.length)).toBe(true);
-        expect([view.marker, view.payloadType, view.sequence]).toEqual([made.marker, made.payloadType, made.sequence]);
-        expect([view.timestamp, view.ssrc, view.csrcCount]).toEqual([made.timestamp, made.ssrc, made.csrc.length]);
+        expect(view.marker).toBe(made.marker);
+        expect(view.payloadType).toBe(made.payloadType);
+        expect(view.sequence).toBe(made.sequence);
+        expect(view.timestamp).toBe(made.timestamp);
+        expect(view.ssrc).toBe(made.ssrc);
+        expect(view.csrcCount).toBe(made.csrc.length);
         expect(buffer.subarray(view.payloadStart, view.payloadEnd).equals(Buffer.from(made.payload))).toBe(true);
         expect(view.paddingLength).toBe(made.padding);
         expect(rtpHeaderLength(buffer, offset, offset + bytes.length)).toBe(view.headerLength);
@@ -124,7 +128,9 @@ describe('RTP packet view', () => {
   test('recognises padding-only packets', () => {
     const view = new RtpView();
     expect(view.parse(hex('a0600001 00000000 00000001 00000004'))).toBe(true);
-    expect([view.isPaddingOnly, view.payloadLength, view.paddingLength]).toEqual([true, 0, 4]);
+    expect(view.isPaddingOnly).toBe(true);
+    expect(view.payloadLength).toBe(0);
+    expect(view.paddingLength).toBe(4);
   });
 
   test('reads the extensions that WebRTC uses', () => {
@@ -132,23 +138,33 @@ describe('RTP packet view', () => {
     const packet = hex('90600001 00000000 00000001 bede0003 4030 00 311234 1085 a068 0000 ff');
     const view = new RtpView();
     expect(view.parse(packet)).toBe(true);
-    expect([view.textExtension(4), view.textExtension(10), view.textExtension(5)]).toEqual(['0', 'h', undefined]);
-    expect([view.transportSequence(3), view.transportSequence(5), view.transportSequence(1)]).toEqual([0x1234, -1, -1]);
-    expect([view.audioLevel(1), view.audioLevel(undefined)]).toEqual([0x85, -1]);
+    expect(view.textExtension(4)).toBe('0');
+    expect(view.textExtension(10)).toBe('h');
+    expect(view.textExtension(5)).toBeUndefined();
+    expect(view.transportSequence(3)).toBe(0x1234);
+    expect(view.transportSequence(5)).toBe(-1);
+    expect(view.transportSequence(1)).toBe(-1);
+    expect(view.audioLevel(1)).toBe(0x85);
+    expect(view.audioLevel(undefined)).toBe(-1);
     expect(view.textExtension(undefined)).toBeUndefined();
   });
 
   test('stops at the reserved id 15 of the one-byte form, RFC 8285 section 4.2', () => {
     const view = new RtpView();
     view.parse(hex('90600001 00000000 00000001 bede0002 10aa f0bb 20cc 0000'));
-    expect([view.findExtension(1), view.findExtension(15), view.findExtension(2)]).toEqual([true, false, false]);
+    expect(view.findExtension(1)).toBe(true);
+    expect(view.findExtension(15)).toBe(false);
+    expect(view.findExtension(2)).toBe(false);
   });
 
   test('finds empty elements of the two-byte form, RFC 8285 section 4.3', () => {
     const view = new RtpView();
     view.parse(hex('90600001 00000000 00000001 10000002 0100 0201aa 0300 00'));
-    expect([view.findExtension(1), view.foundLength]).toEqual([true, 0]);
-    expect([view.findExtension(2), view.audioLevel(2)]).toEqual([true, 0xaa]);
-    expect([view.findExtension(3), view.textExtension(3)]).toEqual([true, undefined]);
+    expect(view.findExtension(1)).toBe(true);
+    expect(view.foundLength).toBe(0);
+    expect(view.findExtension(2)).toBe(true);
+    expect(view.audioLevel(2)).toBe(0xaa);
+    expect(view.findExtension(3)).toBe(true);
+    expect(view.textExtension(3)).toBeUndefined();
   });
 });

@@ -71,11 +71,13 @@ describe('voice activity', () => {
     feed(machine, [[20, 200]]);
     expect(machine.tick(700)).toBe(false);
     expect(machine.tick(800)).toBe(true);
-    expect([machine.status, machine.tick(2000)]).toEqual(['silence', false]);
+    expect(machine.status).toBe('silence');
+    expect(machine.tick(2000)).toBe(false);
   });
 
   test('a gap between packets does not count as voice', () => {
     const machine = new VoiceActivity();
-    expect([machine.level(20, 0), machine.level(20, 10_000)]).toEqual([false, false]);
+    expect(machine.level(20, 0)).toBe(false);
+    expect(machine.level(20, 10_000)).toBe(false);
   });
 });

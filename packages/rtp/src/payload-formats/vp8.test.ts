@@ -29,18 +29,22 @@ describe('VP8 payload descriptor', () => {
   test('reads the examples of RFC 7741 section 4.5', () => {
     // 4.5.1: first partition of a key frame, picture id 17 in 15 bits; 4.5.2: no extension; 4.5.4: picture id 4711.
     const key = parse('90 80 8011 00');
-    expect([key.headerLength, key.pictureId, key.pictureIdBits, key.entryPoint]).toEqual([4, 17, 15, EntryPoint.yes]);
+    expect(key.headerLength).toBe(4);
+    expect(key.pictureId).toBe(17);
+    expect(key.pictureIdBits).toBe(15);
+    expect(key.entryPoint).toBe(EntryPoint.yes);
     const inter = parse('10 01');
-    expect([inter.headerLength, inter.pictureId, inter.entryPoint]).toEqual([1, -1, EntryPoint.no]);
+    expect(inter.headerLength).toBe(1);
+    expect(inter.pictureId).toBe(-1);
+    expect(inter.entryPoint).toBe(EntryPoint.no);
     const long = parse('90 80 9267 00');
-    expect([long.headerLength, long.pictureId]).toEqual([4, 4711]);
+    expect(long.headerLength).toBe(4);
+    expect(long.pictureId).toBe(4711);
     const short = parse('80 80 11 00');
-    expect([short.headerLength, short.pictureId, short.pictureIdBits, short.entryPoint]).toEqual([
-      3,
-      17,
-      7,
-      EntryPoint.no,
-    ]);
+    expect(short.headerLength).toBe(3);
+    expect(short.pictureId).toBe(17);
+    expect(short.pictureIdBits).toBe(7);
+    expect(short.entryPoint).toBe(EntryPoint.no);
   });
 
   test('only the first packet of the first partition is an entry point', () => {
@@ -66,11 +70,9 @@ describe('VP8 payload descriptor', () => {
         expect(written).toBeLessThanOrEqual(DESCRIPTOR_MAX);
         const again = new Vp8Reader();
         expect(again.parse(target, 0, written)).toBe(true);
-        expect([again.pictureId, again.tl0PicIdx, again.layerByte]).toEqual([
-          ours.pictureId,
-          ours.tl0PicIdx,
-          ours.layerByte,
-        ]);
+        expect(again.pictureId).toBe(ours.pictureId);
+        expect(again.tl0PicIdx).toBe(ours.tl0PicIdx);
+        expect(again.layerByte).toBe(ours.layerByte);
         if (ours.headerLength === bytes.length) return;
 
         // werift requires a complete payload header after the descriptor.

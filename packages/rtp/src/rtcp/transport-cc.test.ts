@@ -88,12 +88,10 @@ describe('transport-wide feedback', () => {
         const ours = parse(writer.bytes());
         const [packet] = RtcpPacketConverter.deSerialize(Buffer.from(writer.bytes())) as [RtcpTransportLayerFeedback];
         const theirs = packet.feedback as TransportWideCC;
-        expect([
-          theirs.baseSequenceNumber,
-          theirs.packetStatusCount,
-          theirs.senderSsrc,
-          theirs.mediaSourceSsrc,
-        ]).toEqual([ours.baseSequence, ours.packetCount, 0xabc, 0xdef]);
+        expect(theirs.baseSequenceNumber).toBe(ours.baseSequence);
+        expect(theirs.packetStatusCount).toBe(ours.packetCount);
+        expect(theirs.senderSsrc).toBe(0xabc);
+        expect(theirs.mediaSourceSsrc).toBe(0xdef);
         expect(theirs.referenceTime * 64).toBe(ours.referenceTimeMs);
         let at = ours.referenceTimeMs;
         const received = [...ours.arrivalsMs.subarray(0, ours.packetCount)].filter((arrival) => !Number.isNaN(arrival));
@@ -132,7 +130,9 @@ describe('transport-wide feedback', () => {
       null,
     ];
     expect(told).toEqual(expected);
-    expect([feedback.feedbackCount, feedback.received, feedback.referenceTimeMs]).toEqual([5, 7, 64]);
+    expect(feedback.feedbackCount).toBe(5);
+    expect(feedback.received).toBe(7);
+    expect(feedback.referenceTimeMs).toBe(64);
   });
 
   test('feedback is due every interval while packets arrive, and its count rises', () => {

@@ -71,12 +71,10 @@ describe('RTCP reports', () => {
         );
         const [sr, rr] = RtcpPacketConverter.deSerialize(ours) as [RtcpSrPacket, RtcpRrPacket];
         expect(sr.senderInfo.ntpTimestamp).toBe((BigInt(info.ntpSeconds) << 32n) | BigInt(info.ntpFraction));
-        expect([sr.ssrc, sr.senderInfo.rtpTimestamp, sr.senderInfo.packetCount, sr.senderInfo.octetCount]).toEqual([
-          info.ssrc,
-          info.rtpTimestamp,
-          info.packetCount,
-          info.octetCount,
-        ]);
+        expect(sr.ssrc).toBe(info.ssrc);
+        expect(sr.senderInfo.rtpTimestamp).toBe(info.rtpTimestamp);
+        expect(sr.senderInfo.packetCount).toBe(info.packetCount);
+        expect(sr.senderInfo.octetCount).toBe(info.octetCount);
         expect(sr.reports.map((report) => report.toJSON())).toEqual(blocks.map((block) => theirBlock(block).toJSON()));
         expect(rr.reports.map((report) => report.toJSON())).toEqual(blocks.map((block) => theirBlock(block).toJSON()));
 
@@ -133,7 +131,9 @@ describe('RTCP feedback', () => {
         const read: number[] = [];
         reader.forEachNack((sequence) => read.push(sequence));
         expect(read).toEqual(wire);
-        expect([reader.isNack, reader.senderSsrc, reader.mediaSsrc]).toEqual([true, 1, 2]);
+        expect(reader.isNack).toBe(true);
+        expect(reader.senderSsrc).toBe(1);
+        expect(reader.mediaSsrc).toBe(2);
       }),
       { numRuns: fuzzRuns(500) },
     );
@@ -168,11 +168,16 @@ describe('RTCP feedback', () => {
   test('PLI and FIR request a key frame', () => {
     const bytes = new RtcpWriter().pli(1, 2).fir(3, 4, 5).bytes();
     const reader = open(bytes);
-    expect([reader.isPli, reader.isFir, reader.senderSsrc, reader.mediaSsrc]).toEqual([true, false, 1, 2]);
+    expect(reader.isPli).toBe(true);
+    expect(reader.isFir).toBe(false);
+    expect(reader.senderSsrc).toBe(1);
+    expect(reader.mediaSsrc).toBe(2);
     expect(reader.next()).toBe(true);
     const asked: number[][] = [];
     reader.forEachFir((ssrc, command) => asked.push([ssrc, command]));
-    expect([reader.isPli, reader.isFir, asked]).toEqual([false, true, [[4, 5]]]);
+    expect(reader.isPli).toBe(false);
+    expect(reader.isFir).toBe(true);
+    expect(asked).toEqual([[4, 5]]);
     expect(reader.next()).toBe(false);
     expect(reader.damaged).toBe(false);
 
@@ -195,7 +200,8 @@ describe('RTCP feedback', () => {
       expect(read).toBeGreaterThanOrEqual(bps * (1 - 2 ** -17));
       const [packet] = RtcpPacketConverter.deSerialize(bytes) as [RtcpPayloadSpecificFeedback];
       const remb = packet.feedback as ReceiverEstimatedMaxBitrate;
-      expect([Number(remb.bitrate), remb.ssrcFeedbacks]).toEqual([read, [7, 8]]);
+      expect(Number(remb.bitrate)).toBe(read);
+      expect(remb.ssrcFeedbacks).toEqual([7, 8]);
     }
   });
 

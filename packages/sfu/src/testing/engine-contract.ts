@@ -87,11 +87,14 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(current('ann')).toEqual([]);
       room.openTransport('ann', relay('a'));
       room.openTransport('bob', relay('b'));
-      expect([current('ann'), current('bob')]).toEqual([[1], [2]]);
+      expect(current('ann')).toEqual([1]);
+      expect(current('bob')).toEqual([2]);
       room.openTransport('ann', relay('c'));
-      expect([current('ann'), current('bob')]).toEqual([[3], [2]]);
+      expect(current('ann')).toEqual([3]);
+      expect(current('bob')).toEqual([2]);
       await room.closeTransport('ann');
-      expect([current('ann'), current('bob')]).toEqual([[], [2]]);
+      expect(current('ann')).toEqual([]);
+      expect(current('bob')).toEqual([2]);
       expect(room.isCurrent({ type: 'dtlsConnected', peerId: 'ann' })).toBe(true);
       expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
     });
@@ -102,7 +105,8 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       room.openTransport('bob', relay('b'));
       await room.closeTransport('bob');
       const { roomId, transports } = await room.stats();
-      expect([roomId, transports.map(({ peerId }) => peerId)]).toEqual(['kitchen', ['ann']]);
+      expect(roomId).toBe('kitchen');
+      expect(transports.map(({ peerId }) => peerId)).toEqual(['ann']);
       expect(await engine.stats()).toMatchObject({ rooms: 1, transports: 1, packetsForwarded: 0 });
       await room.close();
       expect(await engine.stats()).toMatchObject({ rooms: 0, transports: 0 });
@@ -134,7 +138,8 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       const room = await openRoom('kitchen');
       const feed = room.openFeed({ trackId: 'film', endpointId: 'file', kind: 'audio', codec: 'opus' });
       const tap = room.openTap({ trackId: 'film', onFrame: () => undefined });
-      expect([feed.trackId, tap.trackId]).toEqual(['film', 'film']);
+      expect(feed.trackId).toBe('film');
+      expect(tap.trackId).toBe('film');
       tap.requestKeyFrame();
       feed.close();
       feed.close();

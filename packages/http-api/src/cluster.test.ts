@@ -52,7 +52,7 @@ describe('questions about nodes', () => {
     expect(asked).toEqual(['kitchen', null]);
   });
 
-  test('a question without an answer gets the reason', async () => {
+  test('an unknown placement is answered with the reason', async () => {
     await start();
     const { status, body } = await api.call('GET', '/cluster/placement?room=attic');
     expect(status).toBe(404);

@@ -148,7 +148,7 @@ describe('POST /room', () => {
     expect(invalid.body.errors).toBe(maxPeers('x'));
   });
 
-  test('quotes a number beyond all numbers as what it became', async () => {
+  test('quotes a number too large to represent as Infinity', async () => {
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room', { headers, body: '{"maxPeers":1e400}' });
     expect(answer.status).toBe(400);

@@ -1,7 +1,7 @@
 export type ProtocolErrorCode =
   /** A frame exceeds the limit of its direction. */
   | 'FRAME_TOO_LARGE'
-  /** A frame is no message of the schema. */
+  /** A frame is not a message of the schema. */
   | 'FRAME_UNDECODABLE';
 
 /** The only error that decoding throws. */

@@ -71,7 +71,7 @@ describe('outbound sequence numbers', () => {
       expect(next - before).toBeLessThan(leap / 4);
       before = next;
     }
-    // Many small leaps must not add up either while a receiver hears nothing.
+    // Nor must many small leaps add up while a receiver gets nothing.
     for (let i = 0; i < 1_000; i += 1) mapped(mapper, (input += 900));
     expect(mapper.newestSequence - before).toBeLessThan(leap / 2);
   });

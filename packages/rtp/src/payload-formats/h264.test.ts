@@ -109,7 +109,7 @@ describe('H.264 assembler', () => {
     expect(run(packets([nal(NalType.slice, 50)], 5, 9))).toMatchObject({ key: false, timestamp: 5 });
   });
 
-  test('a slice that starts with 0x41 is no key picture, but parameter sets with an IDR in one packet are', () => {
+  test('a slice that starts with 0x41 is not a key picture, but parameter sets with an IDR are', () => {
     const assembler = H264.createAssembler();
     const start = packets([sps, pps, nal(NalType.idr, 20)], 1, 0);
     expect(start).toHaveLength(1);

@@ -147,7 +147,7 @@ export class Vp8Numbering implements PayloadNumbering {
   #pictureIdOffset = 0;
   #tl0Offset = 0;
   #keyIdxOffset = 0;
-  /** For 7-bit sources: the newest input, extended to 15 bits. */
+  /** Newest input of a 7-bit source, extended to 15 bits. */
   #widened = -1;
 
   switchTo(reader: Vp8Reader): void {

@@ -85,7 +85,7 @@ export class ThreadWorker implements MediaWorker {
   /** Resolves once the thread has ended or is given up. */
   readonly #ended: Promise<void>;
   readonly #watchdog: Timer;
-  /** As of the last call of `busyShare`. */
+  /** Event loop utilization at the last call of `busyShare`. */
   #loop: EventLoopUtilization | undefined;
   readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
   #resolveEnded: () => void = () => undefined;

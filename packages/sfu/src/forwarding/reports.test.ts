@@ -110,7 +110,7 @@ describe('sender reports', () => {
     expect(reports(viewer).size).toBe(0);
   });
 
-  test('the receiver report on one yields the round trip, after which the mid is omitted', () => {
+  test('a receiver report yields the round trip, after which the mid is no longer sent', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);

@@ -166,7 +166,7 @@ describe('faults and garbage', () => {
     }
     expect(world.events.filter(({ type }) => type === 'transportFailed')).toEqual([]);
     const before = viewer.packets.length;
-    // Sources that came out of the noise count too.
+    // Sources created by the noise count too.
     world.advance(1_000);
     const fresh = camera(0x77, { rid: 'm', firstSequence: 9 });
     for (const packet of fresh.vp8Frame({ key: true })) publisher.send(packet);

@@ -430,7 +430,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect((await room.stats()).transports).toHaveLength(1);
     });
 
-    test('a closed room makes room for one with the same name', async () => {
+    test('a room can be opened under the name of a closed one', async () => {
       const first = await engine.openRoom('again', () => undefined);
       await expect(engine.openRoom('again', () => undefined)).rejects.toMatchObject({ code: 'EXISTS' });
       await first.close();

@@ -17,14 +17,20 @@ function mapped(mapper: ForwardMapper, sequence: number, timestamp = 1000, nowMs
 describe('outbound sequence numbers', () => {
   test('outbound numbers start at the given number and follow the source, including gaps of loss', () => {
     const mapper = start();
-    expect([70_000, 70_001, 70_004, 70_005].map((sequence) => mapped(mapper, sequence))).toEqual([500, 501, 504, 505]);
+    expect(mapped(mapper, 70_000)).toBe(500);
+    expect(mapped(mapper, 70_001)).toBe(501);
+    expect(mapped(mapper, 70_004)).toBe(504);
+    expect(mapped(mapper, 70_005)).toBe(505);
     expect(mapper.timestamp).toBe(7000);
     expect(mapper.newestSequence).toBe(505);
   });
 
   test('late packets of the current source get their own numbers', () => {
     const mapper = start();
-    expect([70_000, 70_003, 70_001, 70_002].map((sequence) => mapped(mapper, sequence))).toEqual([500, 503, 501, 502]);
+    expect(mapped(mapper, 70_000)).toBe(500);
+    expect(mapped(mapper, 70_003)).toBe(503);
+    expect(mapped(mapper, 70_001)).toBe(501);
+    expect(mapped(mapper, 70_002)).toBe(502);
   });
 
   test('numbers continue without a gap on a switch, and packets from before it are dropped', () => {
@@ -80,8 +86,11 @@ describe('outbound sequence numbers', () => {
     const mapper = start(100_000);
     for (const sequence of [100_000, 100_001, 100_004]) mapped(mapper, sequence);
     expect(mapped(mapper, 120_000)).toBe(506);
-    expect([100_002, 100_003, 119_999].map((sequence) => mapped(mapper, sequence))).toEqual([null, null, null]);
-    expect([120_002, 120_001].map((sequence) => mapped(mapper, sequence))).toEqual([508, 507]);
+    expect(mapped(mapper, 100_002)).toBeNull();
+    expect(mapped(mapper, 100_003)).toBeNull();
+    expect(mapped(mapper, 119_999)).toBeNull();
+    expect(mapped(mapper, 120_002)).toBe(508);
+    expect(mapped(mapper, 120_001)).toBe(507);
   });
 
   test('numbers are unique, ascend with the source and have gaps only for loss, whatever is dropped', () => {

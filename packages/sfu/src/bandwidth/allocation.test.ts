@@ -140,8 +140,15 @@ describe('bandwidth allocation', () => {
       const all = allocation.update({ estimateBps: 9_000_000, fixedBps: 0, slots, nowMs }).grants;
       return slots.map(({ key }) => (all.get(key)! < 300_000 ? 'l' : all.get(key)! < 1_000_000 ? 'm' : 'h')).join('');
     };
-    expect([1_999, 2_000, 2_999].map(grants)).toEqual(['lll', 'mll', 'mll']);
-    expect([3_000, 3_999, 4_000, 5_000, 6_000, 7_000].map(grants)).toEqual(['mml', 'mml', 'mmm', 'hmm', 'hhm', 'hhh']);
+    expect(grants(1_999)).toBe('lll');
+    expect(grants(2_000)).toBe('mll');
+    expect(grants(2_999)).toBe('mll');
+    expect(grants(3_000)).toBe('mml');
+    expect(grants(3_999)).toBe('mml');
+    expect(grants(4_000)).toBe('mmm');
+    expect(grants(5_000)).toBe('hmm');
+    expect(grants(6_000)).toBe('hhm');
+    expect(grants(7_000)).toBe('hhh');
   });
 
   test('each failed step up lengthens the wait before the next', () => {

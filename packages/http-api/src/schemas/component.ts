@@ -11,7 +11,7 @@ export const AddComponentRequest = z.object({
   options: z.unknown().optional(),
 });
 
-/** The same body as documented. Options may be omitted where none is required. */
+/** Body of `POST /room/:id/component` as documented. Options may be omitted where none is required. */
 export const AddComponentDocument = z
   .union(
     COMPONENT_TYPES.map((type) => {

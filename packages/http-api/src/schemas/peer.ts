@@ -15,7 +15,7 @@ export const AddPeerRequest = z.object({
   options: z.unknown().optional(),
 });
 
-/** The same body as documented. */
+/** Body of `POST /room/:id/peer` as documented. */
 export const AddPeerDocument = AddPeerRequest.extend({
   type: z.literal('webrtc').meta({ description: 'Type of the peer' }),
   options: PeerOptions.nullish(),

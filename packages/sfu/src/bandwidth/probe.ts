@@ -20,7 +20,7 @@ export class Probe {
   #running = false;
   /** True while more packets may be sent. */
   #open = false;
-  /** When the probe is judged, whatever is missing. */
+  /** Time at which the probe is judged even if packets are missing, ms. */
   deadlineMs = 0;
   #packets = 0;
   #acked = 0;

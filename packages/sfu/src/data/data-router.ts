@@ -139,7 +139,7 @@ export class DataRouter {
   opened(peerId: string, stream: number, channel: ChannelName, nowMs: number): void {
     const member = this.#members.get(peerId);
     if (member === undefined) return;
-    // Do not report it: that would be a message to the room for each of them.
+    // Do not report it: each refused channel would cost a message to the room.
     if (!member.openings.take(nowMs)) {
       this.#counters.dropped.data_rate++;
       return member.port.close(stream);
@@ -285,9 +285,7 @@ export class DataRouter {
     if (known.isOwn) this.#ownClosed(member, label);
   }
 
-  /**
-   * Handles the end of a channel that a client opened; the last one of its label takes those that we opened with it.
-   */
+  /** Handles the end of a channel that a client opened. With the last one of its label, ours close as well. */
   #ownClosed(member: Member, label: string): void {
     if (label === BACKEND_LABEL) return this.#events.messageChannel(member.peerId, false);
     const known = this.#labels.get(label);

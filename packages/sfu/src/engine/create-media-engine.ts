@@ -20,7 +20,7 @@ export interface MediaEngineOptions {
   listenIp: string;
   /** Address clients reach us at (`JF_WEBRTC_TURN_IP`). */
   announcedIp: string;
-  /** The same for the other address family, for media on IPv4 and IPv6. */
+  /** Addresses of the other family, for media on both IPv4 and IPv6. */
   second?: { listenIp: string; announcedIp: string };
   /** UDP ports, one per worker from the range (`JF_WEBRTC_TURN_PORT_RANGE`); `0..0` lets the system choose. */
   portRange: { min: number; max: number };

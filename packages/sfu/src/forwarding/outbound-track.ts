@@ -23,7 +23,7 @@ import { SlotRepair } from './slot-repair.js';
 const PROTECTED_MS = 500;
 /** A keyframe request is stale while the last keyframe may still be on its way: the round trip plus this, ms. */
 const KEYFRAME_GRACE_MS = 50;
-/** Upper limit of that time, ms. */
+/** Upper limit of the period in which a keyframe request is stale, ms. */
 const KEYFRAME_GRACE_MAX_MS = 400;
 /** Weight of the last interval in the measured sending rate. */
 const RATE_SMOOTHING = 0.3;

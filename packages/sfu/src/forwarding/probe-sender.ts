@@ -4,7 +4,7 @@ import type { OutboundTrack } from './outbound-track.js';
 const PROBE_MS = 100;
 /** Time between the starts of two probes, ms. */
 const PROBE_GAP_MS = 3000;
-/** The same for a probe that confirms the previous one. */
+/** Time from the start of a probe to that of the one that confirms it, ms. */
 const CONFIRM_GAP_MS = 1000;
 const TICK_MS = 20;
 /**

@@ -170,7 +170,7 @@ describe.each([
 });
 
 describe('a WHIP or WHEP session', () => {
-  test('accepts candidates, which it does not need', async () => {
+  test('a session accepts candidates, which it does not need', async () => {
     expect(await fragment(await opened(), '"1"', 'a=candidate:1 1 udp 1 192.0.2.2 9 typ host\r\n')).toMatchObject({
       status: 204,
       body: '',
@@ -188,14 +188,14 @@ describe('a WHIP or WHEP session', () => {
     expect((await fragment(session, '"2"')).status).toBe(204);
   });
 
-  test('requires If-Match, a fragment that parses and the content type', async () => {
+  test('a session update requires If-Match, a fragment that parses and the content type', async () => {
     const session = await opened();
     expect((await fragment(session, undefined)).status).toBe(428);
     expect((await fragment(session, '*', 'a=ice-ufrag:abcd')).status).toBe(400);
     expect((await send('PATCH', session, { body: RESTART, headers: { 'if-match': '*' } })).status).toBe(415);
   });
 
-  test('ends with DELETE', async () => {
+  test('a session ends with DELETE', async () => {
     const session = await opened();
     expect((await send('DELETE', session, { bearer: 'wrong' })).status).toBe(401);
     expect(await send('DELETE', session)).toMatchObject({ status: 200, body: '' });

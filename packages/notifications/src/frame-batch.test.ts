@@ -58,7 +58,7 @@ describe('frame batch', () => {
     expect(framesFor(none)).toBeUndefined();
   });
 
-  test('is empty after it has been taken', () => {
+  test('a batch is empty after it has been taken', () => {
     const batch = new FrameBatch();
     batch.add(created);
     batch.take();

@@ -56,8 +56,9 @@ describeWith(['containers'], 'the image', () => {
     expect(await container.exec('ls', 'LICENSE', 'NOTICE')).toBe('LICENSE\nNOTICE');
   });
 
-  test('names the lines of the sources in stack traces', async () => {
-    const container = await run({ env: { JF_PORT: '1', JF_METRICS_PORT: '1' }, options: ['--cap-drop', 'all'] });
+  test('names the lines of the sources in stack traces where source maps are asked for', async () => {
+    const env = { JF_PORT: '1', JF_METRICS_PORT: '1', NODE_OPTIONS: '--enable-source-maps' };
+    const container = await run({ env, options: ['--cap-drop', 'all'] });
     await container.ended();
     expect(container.log()).toMatch(/packages\/\w[\w-]*\/src\/[\w/-]+\.ts:\d+/);
   });

@@ -50,7 +50,7 @@ export const PeerMessageSchema: GenMessage<PeerMessage> = /*@__PURE__*/
   messageDesc(file_jellyfish_peer_notifications, 0);
 
 /**
- * Answer to a valid AuthRequest.
+ * Response to a valid AuthRequest.
  *
  * @generated from message jellyfish.PeerMessage.Authenticated
  */

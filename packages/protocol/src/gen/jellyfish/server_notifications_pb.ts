@@ -239,7 +239,7 @@ export type ServerMessage_PeerCrashed = Message<"jellyfish.ServerMessage.PeerCra
   peerId: string;
 
   /**
-   * Empty when unknown.
+   * Empty if unknown.
    *
    * @generated from field: string reason = 3;
    */
@@ -276,7 +276,7 @@ export const ServerMessage_ComponentCrashedSchema: GenMessage<ServerMessage_Comp
   messageDesc(file_jellyfish_server_notifications, 0, 4);
 
 /**
- * Answer to a valid AuthRequest.
+ * Response to a valid AuthRequest.
  *
  * @generated from message jellyfish.ServerMessage.Authenticated
  */
@@ -496,7 +496,7 @@ export type ServerMessage_Track = Message<"jellyfish.ServerMessage.Track"> & {
   type: ServerMessage_TrackType;
 
   /**
-   * JSON text; without metadata the text is null.
+   * JSON text, `null` without metadata.
    *
    * @generated from field: string metadata = 3;
    */
@@ -672,7 +672,7 @@ export const ServerMessage_PeerDeletedSchema: GenMessage<ServerMessage_PeerDelet
   messageDesc(file_jellyfish_server_notifications, 0, 21);
 
 /**
- * A message that a client sent on a data channel whose label is in `dataEvents` of the room.
+ * A message that a client sent on a data channel whose label is in the room's `dataEvents`.
  *
  * @generated from message jellyfish.ServerMessage.DataMessage
  */
@@ -695,7 +695,7 @@ export type ServerMessage_DataMessage = Message<"jellyfish.ServerMessage.DataMes
   label: string;
 
   /**
-   * Ids of the receivers; empty when the message was for everybody.
+   * Ids of the receivers; empty if the message was for everybody.
    *
    * @generated from field: repeated string to = 4;
    */

@@ -67,6 +67,46 @@ describe('request to a camera', () => {
   });
 });
 
+describe('leaving', () => {
+  const setUp = async (): Promise<void> => {
+    await ask('SETUP', '/track1', [['transport', 'RTP/AVP/TCP;unicast;interleaved=0-1']]);
+    answer('200 OK', [
+      ['transport', 'RTP/AVP/TCP;unicast;interleaved=0-1'],
+      ['session', '12;timeout=60'],
+    ]);
+  };
+
+  test('ends the session that the native library has left open', async () => {
+    await setUp();
+    dialog.leave();
+    expect(toCamera.at(-1)!.start).toBe('TEARDOWN rtsp://cam:554/s?a=b RTSP/1.0');
+    expect(toCamera.at(-1)!.fields).toContainEqual(['Session', '12']);
+  });
+
+  test('ends a session once', async () => {
+    await setUp();
+    dialog.leave();
+    const sent = toCamera.length;
+    dialog.leave();
+    expect(toCamera).toHaveLength(sent);
+  });
+
+  test('says nothing after the goodbye of the native library', async () => {
+    await setUp();
+    await ask('TEARDOWN', '', [['session', '12']]);
+    const sent = toCamera.length;
+    dialog.leave();
+    expect(toCamera).toHaveLength(sent);
+  });
+
+  test('says nothing to a camera without a session', async () => {
+    await ask('DESCRIBE');
+    const sent = toCamera.length;
+    dialog.leave();
+    expect(toCamera).toHaveLength(sent);
+  });
+});
+
 describe('redirect', () => {
   const redirected = async (location: string): Promise<RtspMessage> => {
     await ask('DESCRIBE');

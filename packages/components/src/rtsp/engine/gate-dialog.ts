@@ -47,6 +47,8 @@ export class GateDialog {
   #redirects = 0;
   #sequence = 0;
   readonly #waiting = new Map<string, Request>();
+  /** Id of the session at the camera, while it has one. */
+  #session: string | undefined;
 
   constructor(given: SourceUri, alias: string, actions: DialogActions) {
     this.#given = given;
@@ -90,6 +92,7 @@ export class GateDialog {
     } else {
       this.#login?.accepted();
     }
+    if (request.method === 'SETUP' && status === '200') this.#session = fieldOf(message, 'session')?.split(';', 1)[0];
     const location = fieldOf(message, 'location');
     if (
       status.startsWith('3') &&
@@ -100,6 +103,21 @@ export class GateDialog {
     this.#answer(request, `${status} ${reason}`, this.#passed(message, request, status === '200'), message.body);
   }
 
+  /** Ends the session that the native library has left open: cameras have few. Idempotent. */
+  leave(): void {
+    const session = this.#session;
+    if (session === undefined) return;
+    this.#session = undefined;
+    const uri = this.#target.request;
+    const fields: [string, string][] = [
+      ['CSeq', String(++this.#sequence)],
+      ['Session', session],
+    ];
+    const authorization = this.#login?.authorization('TEARDOWN', uri);
+    if (authorization !== undefined) fields.push(['Authorization', authorization]);
+    this.#actions.toCamera({ start: `TEARDOWN ${uri} RTSP/1.0`, fields, body: Buffer.alloc(0) });
+  }
+
   #send(request: Request): void {
     const { method, message, port } = request;
     const uri = message.start.startsWith(this.#alias)
@@ -107,6 +125,7 @@ export class GateDialog {
       : message.start;
     const sequence = String(++this.#sequence);
     this.#waiting.set(sequence, request);
+    if (method === 'TEARDOWN') this.#session = undefined;
     if (this.#waiting.size > MAX_WAITING) this.#waiting.delete(this.#waiting.keys().next().value!);
     const fields = message.fields.flatMap(([name, value]): [string, string][] => {
       if (name === 'cseq') return [['CSeq', sequence]];

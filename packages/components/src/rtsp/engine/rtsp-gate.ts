@@ -71,18 +71,18 @@ export class RtspGate {
     return this.#relays.some(({ refused }) => refused > 0);
   }
 
-  /** Resolves when everything the native library has written has been sent. Idempotent. */
+  /** Resolves when everything the native library has written has been sent, or a TEARDOWN in its place. Idempotent. */
   async close(): Promise<void> {
     this.#server.close();
     const [client, camera] = [this.#client, this.#camera];
-    // The native library has said goodbye and closed its end.
-    const isSent = new Promise<void>((resolve) => {
-      if (client === undefined || camera === undefined || camera.destroyed) return resolve();
-      camera.once('close', resolve);
-      if (client.readableEnded || client.destroyed) camera.end(resolve);
-      else client.once('end', () => camera.end(resolve));
-    });
-    await inTime(isSent, { timeoutMs: FAREWELL_MS, late: () => undefined, clock: this.#clock });
+    if (client !== undefined && camera !== undefined && !camera.destroyed) {
+      const limit = { timeoutMs: FAREWELL_MS, late: () => undefined, clock: this.#clock };
+      // The native library closes its end once it has said goodbye.
+      const isDone = client.readableEnded || client.destroyed;
+      if (!isDone) await inTime(new Promise<void>((resolve) => client.once('end', resolve)), limit);
+      this.#leave();
+      await inTime(new Promise<void>((resolve) => camera.once('close', resolve).end(resolve)), limit);
+    }
     client?.destroy();
     camera?.destroy();
     for (const relay of this.#relays.splice(0)) relay.close();
@@ -96,7 +96,10 @@ export class RtspGate {
         if (this.#client === undefined && this.#dialog.isClient(message)) {
           this.#client = socket;
           this.#server.close();
-          socket.once('close', () => this.#camera?.end());
+          socket.once('close', () => {
+            this.#leave();
+            this.#camera?.end();
+          });
         }
         if (this.#client === socket) void this.#dialog.fromClient(message).catch(this.#fail);
         else socket.destroy();
@@ -106,6 +109,11 @@ export class RtspGate {
       },
     });
     this.#read(socket, splitter, () => this.#camera);
+  }
+
+  /** On a busy machine the native library is interrupted before it has said goodbye. */
+  #leave(): void {
+    if (this.#camera?.writable === true) this.#dialog.leave();
   }
 
   /** Returns the connection to the camera, and opens it on first use. */

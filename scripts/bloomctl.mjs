@@ -1,5 +1,5 @@
-// `npm run bloomctl -- <command>`: looks inside a running node. Builds it when that has not happened yet; otherwise
-// the program starts at once, in this process.
+// `npm run bloomctl -- <command>`: inspects a running node. Builds bloomctl if needed, then starts it
+// in this process.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, setUp } from './setup.mjs';

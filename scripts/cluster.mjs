@@ -1,5 +1,5 @@
-// `npm run cluster -- --nodes 3`: a cluster on this machine. Every node has ports of its own and finds the others by the
-// port mapper of the machine: the one that runs on 4369 already, or else one that goes again with the cluster.
+// `npm run cluster -- --nodes 3`: runs a cluster on this machine. Every node has its own ports and finds the others through
+// the machine's port mapper: the one already on 4369, or one that ends with the cluster.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -57,7 +57,7 @@ function isFree(port) {
   });
 }
 
-/** The first free ports from `first` on, none of them twice. */
+/** Returns the first free ports from `first` on, without duplicates. */
 async function freePorts(first, count) {
   const found = [];
   for (let port = first; found.length < count; port += 1) {
@@ -67,13 +67,13 @@ async function freePorts(first, count) {
   return found;
 }
 
-/** Sends one request to the port mapper (110: list names, 107: exit if none is registered); undefined without a reply. */
+/** Sends one request to the port mapper (110: list names, 107: exit if none is registered). Returns undefined without a reply. */
 function askMapper(port, request) {
   return new Promise((done) => {
     let text = '';
     const socket = connect({ port, host: '127.0.0.1', timeout: 2_000 }, () => socket.end(Buffer.from([0, 1, request])));
     socket.on('data', (data) => {
-      // The names follow the port number of the mapper, four bytes.
+      // The names follow the mapper's port number, which takes four bytes.
       text += data.toString('latin1');
     });
     socket.on('timeout', () => socket.destroy());
@@ -82,7 +82,7 @@ function askMapper(port, request) {
   });
 }
 
-/** `bloom1`, `bloom2` ...: those that no other node of this machine has, which may be another cluster like this one. */
+/** `bloom1`, `bloom2` ...: skips names taken on this machine, such as by another cluster like this one. */
 function freeNames(registered, count) {
   const taken = new Set([...registered.matchAll(/name (\S+) at port/g)].map((match) => match[1]));
   const found = [];
@@ -139,7 +139,7 @@ const nodes = ports.map((port, i) => ({
   },
 }));
 
-/** Hands on whole lines with the name of the node in front. */
+/** Forwards whole lines, prefixed with the node's name. */
 function label(stream, node) {
   const prefix = node.colour === undefined ? `${node.label} | ` : `\u001b[${node.colour}m${node.label} |\u001b[0m `;
   let rest = '';
@@ -158,7 +158,7 @@ let closing = false;
 const running = new Set();
 for (const node of nodes) {
   const main = join(root, 'apps', 'bloom', 'dist', 'main.js');
-  // A session of its own, so that Ctrl-C reaches the nodes through us and only once.
+  // A separate session, so that Ctrl-C reaches the nodes through us, and only once.
   const child = spawn(process.execPath, [main], {
     env: node.env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -175,7 +175,7 @@ for (const node of nodes) {
 }
 
 function stop(signal) {
-  // The second Ctrl-C ends them at once: that is what a node does with a second signal.
+  // The second Ctrl-C ends them immediately, as a second signal does for a node.
   if (!closing) console.log(`\nStopping ${running.size} nodes (${signal}) ...`);
   closing = true;
   for (const child of running) child.kill('SIGTERM');
@@ -185,10 +185,10 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** What the nodes have left behind: their files, and the port mapper when they brought it. */
+/** Removes what the nodes leave behind: their files, and the port mapper if they started it. */
 async function finish(status) {
   rmSync(folder, { recursive: true, force: true });
-  // It refuses while others are registered: they came later and need it now. Names are dropped when sockets close.
+  // It refuses while later nodes are registered, because they need it. Names are dropped when sockets close.
   for (let attempt = 0; !mapperWasThere && attempt < 20; attempt += 1) {
     const answer = await askMapper(mapperPort, 107);
     if (answer !== 'NO') break;

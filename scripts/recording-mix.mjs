@@ -1,5 +1,5 @@
-// `npm run recording:mix -- <directory> [-o call.mp4]`: a finished recording, `report.json` and a file per track, becomes one
-// MP4 file with everybody in it.
+// `npm run recording:mix -- <directory> [-o call.mp4]`: mixes a finished recording, `report.json` and a file per track, into one
+// MP4 file with all participants.
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { install, requireNode, root, run } from './setup.mjs';
@@ -21,7 +21,7 @@ function readArguments() {
     }
     const [given, ...more] = positionals;
     if (given === undefined || more.length > 0) throw new Error(`one directory, got ${positionals.length}`);
-    // npm runs scripts in the root of the repository; paths are meant from where the user is.
+    // npm runs scripts in the repository's root, but paths are relative to the user's directory.
     const from = process.env.INIT_CWD ?? process.cwd();
     const directory = resolve(from, given);
     return { directory, output: resolve(from, values.output ?? `${basename(directory)}.mp4`) };
@@ -31,7 +31,7 @@ function readArguments() {
   }
 }
 
-/** One line that counts up on a terminal; a line for each tenth elsewhere. */
+/** Shows progress: one updating line on a terminal, a line per tenth elsewhere. */
 function progress() {
   let shown = -1;
   return (share) => {

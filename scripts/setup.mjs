@@ -1,5 +1,5 @@
-// Brings a fresh checkout to the point where it runs: right Node, packages installed, sources compiled, page built.
-// Used by `npm start`, `npm test` and `npm run check`; nothing but Node's own modules, because nothing is installed yet.
+// Makes a fresh checkout ready to run: checks Node, installs packages, compiles sources, builds the page. `npm start`, `npm test` and
+// `npm run check` use it. It imports only Node's own modules, because nothing is installed yet.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export function requireNode() {
   process.exit(1);
 }
 
-/** Runs a program with its output shown; ends this process with its status when it fails. */
+/** Runs a program and shows its output. If it fails, ends this process with its status. */
 export function run(command, args, options = {}) {
   const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
   if (error) {
@@ -29,9 +29,9 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const digest = (text) => createHash('sha256').update(text).digest('hex');
 
 /**
- * Installs what the lockfile says, when it has changed since the last time. Not `npm ci`: it refuses a lockfile that
- * lacks optional packages of other platforms, and which of those a registry has is not ours to say. The compiler is a
- * development package, and `NODE_ENV=production npm start` needs it too.
+ * Installs the lockfile's packages when it has changed. `npm ci` would refuse a lockfile that lacks optional packages of other
+ * platforms, and we do not control which of those a registry has. Development packages are included because
+ * `NODE_ENV=production npm start` needs the compiler.
  */
 export function install() {
   const stamp = join(root, 'node_modules', '.bloom-installed');
@@ -43,13 +43,13 @@ export function install() {
 }
 
 /**
- * Returns a digest of what the page is built from, its own sources and those of the packages in it: size and time of every file,
- * enough to know whether a build is still good.
+ * Returns a digest of the page's sources and those of the packages in it. Size and time of every file suffice to tell
+ * whether a build is up to date.
  */
 export function pageSources(folder) {
   const page = join(folder, 'apps', 'dashboard');
   const { devDependencies } = JSON.parse(readFileSync(join(page, 'package.json'), 'utf8'));
-  // Its tests need the node as well.
+  // Its tests also need the node.
   const packages = Object.keys(devDependencies).filter((name) => /^@bloom\/(?!app-)/.test(name));
   const seen = [];
   const walk = (dir) => {
@@ -65,7 +65,7 @@ export function pageSources(folder) {
   return digest(seen.toSorted().join('\n'));
 }
 
-/** What the compiler builds: all there is. The container image is built from a tree without the benchmarks. */
+/** Projects that the compiler builds. The container image is built from a tree without the benchmarks. */
 export function projects(folder) {
   const { references } = JSON.parse(readFileSync(join(folder, 'tsconfig.json'), 'utf8'));
   return references.map(({ path }) => path).filter((path) => existsSync(join(folder, path)));

@@ -1,6 +1,6 @@
-// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with all runs of the
-// property tests, then all other end-to-end files. Both set the checkout up first and end with `N passed, N failed`.
-// e2e/suites.json says what each end-to-end file is.
+// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with more runs of the
+// property tests, then all other end-to-end files. Both set up the checkout first and end with `N passed, N failed`.
+// e2e/suites.json classifies the end-to-end files.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -17,10 +17,10 @@ import { plan, testFiles } from './testing/suites.mjs';
 import { Workspace } from './testing/workspace.mjs';
 
 const MINUTE_MS = 60_000;
-/** End-to-end files that run at the same time: mostly they wait, for clocks and for each other's programs. */
+/** Number of end-to-end files that run concurrently. They mostly wait, for clocks and other programs. */
 const LANES = 2;
 /**
- * A process of jest that holds more after a file is replaced: it keeps the modules of every file that it ran, and collecting
+ * A jest process that holds more than this after a file is replaced. It keeps the modules of every file that it ran, and collecting
  * garbage around a gigabyte of them made CPU-bound files up to twice as slow.
  */
 const WORKER_MEMORY = '500MB';
@@ -44,7 +44,7 @@ const jest = new Jest(workspace, {
     BLOOM_SEED: String(seed),
     ...(own.path === undefined ? {} : { BLOOM_PATH: own.path }),
     ...(own.nightly ? { BLOOM_NIGHTLY: '1' } : {}),
-    // Everybody waits for `npm test`; the gate runs every property as often as its test says.
+    // Developers wait for `npm test`, so it limits the runs; the gate uses each test's own number.
     ...(own.full || own.patterns.length > 0 ? {} : { BLOOM_FUZZ_SHARE: '0.1' }),
   },
 });
@@ -56,7 +56,7 @@ if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
 await runUnitTests();
-// The images wait for the disk, the examples for the registry, the last release for the compiler.
+// In parallel: images wait for the disk, examples for the registry, the last release for the compiler.
 const provided = [provideExamples(), provideLastRelease()];
 makeImages();
 await Promise.all(provided);
@@ -103,16 +103,16 @@ async function runUnitTests() {
   const run = await jest.run({
     project: 'unit',
     files: files.unit,
-    // One more than there are cores, because some wait for other programs.
+    // One more than the cores, because some files wait for other programs.
     options: [`--maxWorkers=${availableParallelism() + 1}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
     timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
-    // Jest would name every file once more.
+    // Jest would list every file again.
     onOutput: (chunk) => process.stderr.write(String(chunk).replace(/^Ran all test suites within paths .*\n?/m, '')),
   });
   collect('unit tests', run);
 }
 
-/** Makes the container images here: the namespaces of the tests reach no registry, and take every layer from the cache. */
+/** Builds the container images here, because the tests' namespaces reach no registry; they take every layer from the cache. */
 function makeImages() {
   if (!plans.some(({ file }) => file.startsWith('e2e/containers/')) || containersUnavailable() !== undefined) return;
   try {
@@ -122,7 +122,7 @@ function makeImages() {
   }
 }
 
-/** Installs the examples here, for the same reason. Without a registry their tests are skipped, and say so. */
+/** Installs the examples here, for the same reason. Without a registry their tests are skipped, loudly. */
 async function provideExamples() {
   if (!plans.some(({ file }) => file === 'e2e/client/examples.test.ts')) return;
   const folder = join(workspace.folder, 'examples');
@@ -135,7 +135,7 @@ async function provideExamples() {
   if (code !== 0) console.warn('\n*** The examples cannot be installed, so their tests will be SKIPPED.\n');
 }
 
-/** Builds the release that the nodes of this checkout meet. Without its commit those tests are skipped, and say so. */
+/** Builds the last release for the mixed clusters. Without its commit their tests are skipped, loudly. */
 async function provideLastRelease() {
   if (!plans.some(({ file }) => file.startsWith('e2e/releases/'))) return;
   const build = spawn(process.execPath, [join(root, 'scripts', 'testing', 'last-release.mjs')], {
@@ -150,17 +150,17 @@ async function runFile({ file, secondTry }) {
   const run = await jest.run({
     project: 'e2e',
     files: [file],
-    // A socket or timer that a test forgot must not keep the run from ending.
+    // A socket or timer that a test leaked must not keep the run alive.
     options: ['--runInBand', '--forceExit'],
     env: secondTry ? { BLOOM_SECOND_TRY: '1' } : {},
-    // The variable says how long e2e/hostile/random attacks.
+    // The variable sets how long e2e/hostile/random attacks.
     timeLimitMs: ((own.nightly ? 90 : 15) + Number(process.env.BLOOM_HOSTILE_MINUTES ?? 0)) * MINUTE_MS,
   });
   process.stderr.write(run.output.replace(/^Test Suites: [^]*$/m, ''));
   collect(file, run);
 }
 
-/** Each file in a process of its own: what takes the machine for itself runs alone, after the others. */
+/** Runs each file in a separate process. Files that need the whole machine run alone, after the others. */
 async function runEndToEnd() {
   const [together, alone] = [plans.filter((file) => !file.alone), plans.filter((file) => file.alone)];
   const lane = async () => {

@@ -65,7 +65,7 @@ def main(role, url, token):
     watched = "webrtcbin name=peer bundle-policy=max-bundle latency=50 fakesrc num-buffers=0 ! fakesink"
     pipeline = Gst.parse_launch(watched if role == "watch" else PUBLISHED % (B_FRAMES if role == "b-frames" else ENCODER))
     peer = pipeline.get_by_name("peer")
-    # Left alone, it leaves loopback out.
+    # By default it leaves loopback out.
     ice = peer.get_property("ice-agent")
     ice.emit("add-local-ip-address", "127.0.0.1")
     session = []

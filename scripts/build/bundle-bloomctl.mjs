@@ -1,5 +1,5 @@
-// Puts `bloomctl` and everything it needs into one file, with the full-screen view as a chunk of its own: loading some
-// hundred small modules takes longer than asking a cluster. Part of every build; does nothing when nothing has changed.
+// Bundles `bloomctl` and its dependencies into one file, with a separate chunk for the full-screen view: loading hundreds of small
+// modules takes longer than asking a cluster. Part of every build; does nothing when nothing has changed.
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -22,7 +22,7 @@ async function bundleBloomctl() {
     keepNames: true,
     legalComments: 'linked',
     define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
-    // A debugger of React that ink asks for in development only.
+    // React's devtools, which ink loads only in development.
     external: ['react-devtools-core'],
   });
 }

@@ -1,4 +1,4 @@
-// Puts what a browser needs of Swagger UI beside the HTTP API, compressed: 0.5 MB of its 12. Part of every build.
+// Compresses the part of Swagger UI that a browser needs, 0.5 of 12 MB, into the HTTP API. Part of every build.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

@@ -1,15 +1,15 @@
-// Puts the programs of a node into a few files: reading and compiling two thousand modules takes a third of its start.
+// Bundles a node's programs into a few files: reading and compiling two thousand modules takes a third of its start.
 // Part of every build; does nothing when nothing has changed.
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { bundle, isFresh } from './bundling.mjs';
 import { root } from '../setup.mjs';
 
-/** Programs by the app whose `dist` they go into, each at the path where the modules of that app look for it. */
+/** Programs by the app whose `dist` receives them, each at the path where that app's modules look for it. */
 const PROGRAMS = {
   bloom: {
     main: 'apps/bloom/dist/modules/main.js',
-    // For tests that start a node in a process of their own.
+    // For tests that start a node in a separate process.
     node: 'apps/bloom/dist/modules/node.js',
     'worker-main': 'packages/sfu/dist/engine/worker-main.js',
     'engine/engine-main': 'packages/components/dist/hls/engine/engine-main.js',
@@ -22,13 +22,13 @@ const PROGRAMS = {
 const DOCS_PAGE = 'packages/http-api/dist/docs-page';
 const WASM = 'packages/webrtc/wasm/protect4.wasm';
 
-/** Files of an app's `dist` that are not of its bundle. */
+/** Files in an app's `dist` that do not belong to its bundle. */
 const COMPILED = ['modules', '.tsbuildinfo'];
 
-/** Loaded from node_modules: native code, and a package that reads a file of its own. */
+/** Packages loaded from node_modules: native code, and one that reads its own file. */
 const EXTERNAL = ['node-av', 'node-av/*', '@evan/opus', '@evan/opus/*'];
 
-/** Modules look for the WebAssembly in their package; once bundled, beside themselves. */
+/** Modules look for the WebAssembly in their package, and bundles beside themselves. */
 const wasmBeside = {
   name: 'wasm-beside',
   setup({ onLoad }) {
@@ -39,7 +39,7 @@ const wasmBeside = {
   },
 };
 
-/** @throws Error for what fails only once it is used: a missing file that modules open beside themselves, a package without names */
+/** @throws Error for faults that would show only in use: a missing file beside a module, a package without names */
 function check(file) {
   if (!file.endsWith('.js')) return;
   const code = readFileSync(file, 'utf8');
@@ -68,7 +68,7 @@ for (const [app, entryPoints] of Object.entries(PROGRAMS)) {
     outdir,
     entryPoints,
     readFiles: app === 'bloom' ? [WASM, `${DOCS_PAGE}/package.json`] : [],
-    // Stack traces name lines of the sources.
+    // Lets stack traces name source lines.
     sourcemap: true,
     sourcesContent: false,
     external: EXTERNAL,

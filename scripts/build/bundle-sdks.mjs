@@ -1,5 +1,5 @@
-// Puts each published package and the parts of other packages that it uses into one file, with types: a published package depends on
-// nothing of this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every build and of `npm pack`.
+// Bundles each published package, with the parts of other packages that it uses and its types, into one file, so it depends on
+// nothing in this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every build and of `npm pack`.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +40,7 @@ for (const [name, bundles] of Object.entries(sdks)) {
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
 }
 
-/** Puts a module of the package in the place of another one beside it. */
+/** Replaces a module of the package with another one beside it. */
 function replace(module, other) {
   return {
     name: `${other} for ${module}`,

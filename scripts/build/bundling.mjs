@@ -1,4 +1,4 @@
-// Bundles programs of Node for starting fast, when something has changed since the last time.
+// Bundles Node programs so that they start fast; skips a bundle whose inputs have not changed.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -15,10 +15,10 @@ function fingerprint(files) {
   return createHash('sha256').update(seen.join('\n')).digest('hex');
 }
 
-/** What a bundle was made from is noted in its folder. */
+/** Name of the file in a bundle's folder that lists its inputs. */
 const stampOf = (outdir) => join(root, outdir, '.bundled-from');
 
-/** Returns whether the bundle in a folder, relative to the root, is whole and made from the files as they are now. */
+/** Returns true if the bundle in a folder, relative to the root, is complete and up to date. */
 export function isFresh(outdir) {
   if (!existsSync(stampOf(outdir))) return false;
   const { files, digest } = JSON.parse(readFileSync(stampOf(outdir), 'utf8'));
@@ -26,8 +26,8 @@ export function isFresh(outdir) {
 }
 
 /**
- * Bundles into `outdir`. `readFiles` are files that the bundle is made from besides its modules; `check` throws for a written
- * file, given by its path relative to the root, with which the bundle is no good: the next build tries again.
+ * Bundles into `outdir`. `readFiles` are inputs other than modules. `check` receives each written file, by its path relative
+ * to the root, and throws if the bundle is unusable; the next build then tries again.
  */
 export async function bundle({ script, outdir, readFiles = [], check = () => {}, ...options }) {
   const { build } = await import('esbuild');

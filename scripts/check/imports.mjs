@@ -1,10 +1,10 @@
 // Part of `npm run lint`: imports between packages go down the layers only, through a package's index, and are declared;
-// the modules of a package form no circle; everything exported is used.
+// the modules of a package form no cycle; every export is used.
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { isForTests, readModules, report, root } from './modules.mjs';
 
-/** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
+/** The layers of docs/reference/architecture.md from the bottom up. A package may import only from earlier lines. */
 const LAYERS = [
   ['time'],
   ['config', 'log', 'net', 'protocol'],
@@ -24,7 +24,7 @@ const LAYERS = [
 ];
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));
 
-/** Indexes that are an interface for others than this workspace. */
+/** Indexes that are also an interface for code outside this workspace. */
 const PUBLIC = new Set(['client', 'react', 'server-sdk']);
 
 const modules = readModules();
@@ -74,7 +74,7 @@ for (const module of modules.values()) {
   checkLayers(module, manifests.get(folder));
 }
 
-/** Groups of modules that import each other, directly or by way of others; type imports count. */
+/** Returns groups of modules that import each other, directly or indirectly; type imports count. */
 function circles() {
   const found = [];
   const order = new Map();
@@ -99,13 +99,13 @@ function circles() {
 }
 for (const circle of circles()) problems.push(`circle: ${circle.map(where).toSorted().join(' <-> ')}`);
 
-/** Names used in other files, as `path#name`; `far` are those used outside of the package. */
+/** Returns names used in other files, as `path#name`; `far` has those used outside the package. */
 const used = new Set();
 const far = new Set();
 function markUsed(path, name, from, asOutsider = false) {
   const module = modules.get(path);
   const key = `${path}#${name}`;
-  // A test that goes through the index of its own package stands for the other packages.
+  // A test that imports its own package's index stands in for other packages.
   const outside = module !== undefined && (module.group !== from.group || module.name !== from.name || asOutsider);
   if (module === undefined || (used.has(key) && (!outside || far.has(key)))) return;
   if (name === '*') for (const own of module.exports.keys()) markUsed(path, own, from, asOutsider);
@@ -126,7 +126,7 @@ for (const module of modules.values())
       markUsed(target, name, module, isForTests(module.path) && target.endsWith('/src/index.ts'));
     }
 
-/** All names by which others know a module: its own and those it passes on. */
+/** Returns all names that a module exports: its own and those it re-exports. */
 function* exportsOf(path, seen = new Set()) {
   const module = modules.get(path);
   if (module === undefined || seen.has(path)) return;
@@ -145,8 +145,8 @@ function* originOf(path, name, here) {
 }
 
 /**
- * An index exports a value only if another package uses it, or if it is an error to be caught. A type may also be there
- * because something that is used names it: its own file, or a file that imports it, declares something used.
+ * An index exports a value only if another package uses it, or if it is an error that callers catch. It may also export a type
+ * that a used declaration names, in the type's file or in a file that imports it.
  */
 function checkIndex(index) {
   const all = [...exportsOf(index)];
@@ -174,7 +174,7 @@ for (const module of modules.values()) {
 for (const module of modules.values()) {
   for (const [name, kind] of module.exports) {
     if (module.path.endsWith('/index.ts') || used.has(`${module.path}#${name}`)) continue;
-    // A type that its own file names goes with what it describes: the options of a function, the fields of a result.
+    // A type named in its own file belongs to what it describes: a function's options, the fields of a result.
     if (kind === 'type' && module.text.match(new RegExp(`\\b${name}\\b`, 'g')).length > 1) continue;
     problems.push(`${where(module.path)}: no other file uses '${name}'; do not export it`);
   }

@@ -1,4 +1,4 @@
-// `npm run check`: types, lint, direction of imports, format. Everything runs, so that one call shows all there is to mend.
+// `npm run check`: types, lint, direction of imports, format. Every check runs, so one call shows all there is to fix.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ const steps = [
   ['mutants match the sources', [join(root, 'scripts', 'testing', 'mutants.mjs'), '--check']],
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],
 ];
-// Projects with libraries of their own (the browser's) stand outside the build.
+// Projects with other type libraries (the browser's) are not part of the build.
 for (const project of ['apps/dashboard', 'e2e']) {
   if (existsSync(join(root, project, 'tsconfig.json'))) {
     steps.push([`types of ${project}`, [bin('typescript', 'bin', 'tsc'), '--noEmit', '-p', join(root, project)]]);

@@ -1,11 +1,11 @@
-// The modules of the workspace as text: what each imports and exports. Read by imports.mjs and style.mjs.
+// Parses the workspace's modules into imports and exports, for imports.mjs and style.mjs.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Tests and test support. Neither is built, so production code must not import them. */
+/** Tests and test support. They are not built, so production code must not import them. */
 export const isForTests = (file) => /\.test\.tsx?$|[/\\]testing([/\\]|\.js$)/.test(file);
 
 function* sources(folder) {
@@ -21,7 +21,7 @@ function* sources(folder) {
 /** @typedef {{ specifier: string, target: string | undefined, names: string[] | '*', reExports: Map<string, string> | '*' | undefined }} Import */
 /** @typedef {{ path: string, group: string, name: string, text: string, imports: Import[], exports: Map<string, 'type' | 'value'> }} Module */
 
-/** Replaces comments by nothing; strings are left as they are. */
+/** Removes comments and leaves strings alone. */
 export const withoutComments = (text) => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|[\s;,{}()])\/\/.*$/gm, '');
 
 function targetOf(file, specifier) {
@@ -35,7 +35,7 @@ function targetOf(file, specifier) {
   return [join(folder, 'index.ts'), `${folder}.ts`].find((each) => existsSync(each));
 }
 
-/** `a, type b as c` as pairs of the name there and the name here. */
+/** Returns `a, type b as c` as pairs of the exported and the local name. */
 const pairs = (list) =>
   list
     .split(',')
@@ -77,7 +77,7 @@ function read(path) {
   return { path, group, name, text, imports, exports };
 }
 
-/** All modules of packages, apps, e2e and scripts, by path. */
+/** Returns all modules of packages, apps, e2e and scripts, by path. */
 export function readModules() {
   const folders = ['packages', 'apps'].flatMap((group) =>
     readdirSync(join(root, group)).map((name) => join(root, group, name, 'src')),
@@ -87,7 +87,7 @@ export function readModules() {
   return new Map(all.flatMap((folder) => [...sources(folder)]).map((path) => [path, read(path)]));
 }
 
-/** Prints the findings and lets the process end with 1 if there are any. */
+/** Prints the findings and sets exit code 1 if there are any. */
 export function report(problems) {
   for (const problem of problems) console.error(problem);
   if (problems.length > 0) process.exitCode = 1;

@@ -1,4 +1,4 @@
-// Part of `npm run lint`: the rules of CONTRIBUTING.md ("Style") that the linter and the formatter do not know.
+// Part of `npm run lint`: the rules of CONTRIBUTING.md ("Style") that the linter and the formatter cannot check.
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { isForTests, readModules, report, root, withoutComments } from './modules.mjs';
@@ -6,7 +6,7 @@ import { isForTests, readModules, report, root, withoutComments } from './module
 const MAX_LINES = 500;
 const EVENT = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$/;
 
-/** The packet path knows payload formats by their interface only: a codec is one file below `payload-formats`. */
+/** The packet path uses payload formats only through their interface: a codec is one file below `payload-formats`. */
 const PACKET_PATH = /packages\/sfu\/src\/forwarding\//;
 const registry = readFileSync(join(root, 'packages/rtp/src/payload-formats/payload-formats.ts'), 'utf8');
 const codecs = [...registry.matchAll(/^import \{ \w+ \} from '\.\/(\w+)\.js';/gm)].map(([, name]) => name);
@@ -16,7 +16,7 @@ const problems = [];
 
 for (const { path, group, name, text } of readModules().values()) {
   if (group === 'scripts') continue;
-  // The benchmarks are programs for measuring, not part of the product.
+  // Benchmarks are measuring programs, not part of the product.
   const production = !isForTests(path) && (group === 'packages' || group === 'apps') && name !== 'bench';
   const complain = (offset, what) => {
     const line = text.slice(0, offset).split('\n').length;

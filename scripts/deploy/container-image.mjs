@@ -1,6 +1,6 @@
-// Builds the container images of this checkout with podman, without a registry of images: the base image that the
-// Dockerfile names is made from Debian's archive and the npm package of Node.js, once per machine. Run by the tests;
-// `node scripts/deploy/container-image.mjs` builds them by itself. Everything is kept in one folder of the user's cache.
+// Builds the container images of this checkout with podman, without an image registry: the Dockerfile's base image is made from
+// Debian's archive and the npm package of Node.js, once per machine. The tests run this;
+// `node scripts/deploy/container-image.mjs` builds the images alone. Everything is kept in one folder of the user's cache.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'blo
 const RUN_ROOT = '/run/bloom-containers';
 
 const PODMAN_SETTINGS = {
-  // Storage of its own, so that images and containers of the machine are neither used nor touched.
+  // Separate storage, so that the machine's own images and containers stay untouched.
   root: join(cache, 'store'),
   runroot: join(RUN_ROOT, 'storage'),
   tmpdir: join(RUN_ROOT, 'libpod'),
@@ -25,7 +25,7 @@ const PODMAN_SETTINGS = {
 };
 export const PODMAN_OPTIONS = Object.entries(PODMAN_SETTINGS).map(([name, value]) => `--${name}=${value}`);
 
-/** Images by what they hold. Their names are those of the compose files. */
+/** Images by content, named as in the compose files. */
 export const IMAGES = {
   plain: { tag: 'localhost/bloom:latest', target: 'bloom' },
   gpl: { tag: 'localhost/bloom:gpl', target: 'bloom-gpl' },
@@ -44,12 +44,12 @@ function run(program, args, options = {}) {
   throw new Error(`${program} ${args.join(' ')} failed (${error?.message ?? status}):\n${stdout ?? ''}${stderr ?? ''}`);
 }
 
-/** Runs podman on the storage of the tests and returns what it prints. @throws Error with its output when it fails */
+/** Runs podman on the tests' storage and returns its output. @throws Error with its output when it fails */
 export const podman = (...args) => run('podman', [...PODMAN_OPTIONS, ...args]);
 
 const succeeds = (program, ...args) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
-/** Returns the reason why containers cannot run here, or undefined. */
+/** Returns the reason that containers cannot run here, or undefined. */
 export function containersUnavailable() {
   if (process.platform !== 'linux') return `podman needs Linux, this is ${process.platform}`;
   if (process.getuid?.() !== 0) return 'podman is run as root here';
@@ -58,13 +58,13 @@ export function containersUnavailable() {
   return succeeds('podman', ...PODMAN_OPTIONS, 'info') ? undefined : 'podman info fails';
 }
 
-/** The mirror that this machine's apt uses. */
+/** Returns the mirror that this machine's apt uses. */
 function mirror() {
   const uris = run('apt-get', ['indextargets', '--format', '$(REPO_URI)', `Codename: ${suite}`, 'Component: main']);
   return uris.split('\n')[0] || 'http://deb.debian.org/debian';
 }
 
-/** Makes what Docker Hub has under the name of the base: Debian without documentation, Node.js, npm, the user `node`. */
+/** Builds an equivalent of the base image on Docker Hub: Debian without documentation, Node.js, npm, the user `node`. */
 function makeBase() {
   console.log(`Making the base image ${base} (once per machine, about a minute) ...`);
   mkdirSync(cache, { recursive: true });
@@ -101,7 +101,7 @@ function makeBase() {
   }
 }
 
-/** Options that let npm in the build reach what npm reaches on this machine. Nothing of them stays in the image. */
+/** Options that give npm in the build this machine's access to the registry. None of them stays in the image. */
 function asThisMachine(folder) {
   const authorities = process.env.NODE_EXTRA_CA_CERTS;
   const settings = [`registry=${run('npm', ['config', 'get', 'registry']).trim()}`, 'prefer-offline=true'];
@@ -116,7 +116,7 @@ function asThisMachine(folder) {
   return ['--network', 'host', ...volumes.flatMap((volume) => ['--volume', volume])];
 }
 
-/** Ends what an earlier run has left, also when its processes and namespaces are gone: podman then counts it as running. */
+/** Removes an earlier run's containers, even when their processes are gone, because podman still counts those as running. */
 export function freshContainers() {
   const mounts = readFileSync('/proc/mounts', 'utf8')
     .split('\n')
@@ -130,8 +130,8 @@ export function freshContainers() {
 }
 
 /**
- * Builds the named images with the real Dockerfile. Layers of an unchanged tree are taken from the cache. Returns the milliseconds that
- * it took, without the base image.
+ * Builds the named images with the real Dockerfile. Layers of an unchanged tree come from the cache. Returns the duration in
+ * milliseconds, without the base image.
  */
 export function buildImages(names = Object.keys(IMAGES)) {
   if (!succeeds('podman', ...PODMAN_OPTIONS, 'image', 'exists', `docker.io/library/${base}`)) makeBase();
@@ -154,7 +154,7 @@ export function buildImages(names = Object.keys(IMAGES)) {
         root,
       );
     }
-    // Every change of the tree leaves gigabytes of layers; those of today are the cache.
+    // Every change of the tree leaves gigabytes of layers; only today's are kept as a cache.
     podman('image', 'prune', '--force', '--filter', 'until=24h');
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,11 +1,11 @@
-// The deployments that Bloom documents, as one table: `scripts/deploy/write.mjs` turns it into the compose files of
-// deploy/, and the end-to-end tests run the same nodes, in containers and on hosts made of network namespaces.
-// `${NAME:-default}` in a value is filled in by compose from the environment or deploy/.env; `:?` makes it a must.
+// The table of documented deployments. `scripts/deploy/write.mjs` turns it into the compose files of
+// deploy/, and end-to-end tests run the same nodes, in containers and on hosts made of network namespaces.
+// `${NAME:-default}` in a value is filled in by compose from the environment or deploy/.env; `:?` makes it required.
 
-/** Ports that the image uses inside its container, as everywhere. */
+/** Ports that the image uses inside every container. */
 const METRICS_PORT = 9568;
 const TURN_TCP_PORT = 3478;
-/** UDP ports of each node: one per media worker is used, so this is enough for a machine with so many cores. */
+/** UDP ports of each node. Each media worker uses one, so this suffices for as many cores. */
 const MEDIA_PORTS = 16;
 const FIRST_MEDIA_PORT = 50_000;
 
@@ -13,7 +13,7 @@ const FIRST_MEDIA_PORT = 50_000;
 const PRIVATE_NETWORKS = '10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fd00::/8';
 
 const DRAIN = {
-  // A stopped node takes no new rooms and ends when its last room has, after an hour at the latest.
+  // A stopped node takes no new rooms, and ends with its last room or after an hour.
   JF_DRAIN_TIMEOUT: '${BLOOM_DRAIN_TIMEOUT:-3600}',
 };
 const GRACE_PERIOD = '61m';
@@ -23,14 +23,14 @@ const GRACE_PERIOD = '61m';
  * @property {string} name hostname of the container
  * @property {number} port HTTP port of the node
  * @property {Record<string, string>} env settings that make the cluster
- * @property {Record<string, string>} clients settings by which clients outside of the container network reach the node
+ * @property {Record<string, string>} clients settings that let clients outside the container network reach the node
  * @property {string[]} ports published ports, `<outside>:<inside>[/udp]`
  *
  * @typedef {object} Deployment
  * @property {string} title
  * @property {string} about
  * @property {string} network
- * @property {string | undefined} alias DNS name that stands for all services
+ * @property {string | undefined} alias DNS name of all services
  * @property {Service[]} services
  */
 
@@ -87,13 +87,13 @@ export const deployments = {
           JF_HOST: '${BLOOM_DOMAIN:?is the name that clients use, such as media.example.com}',
           JF_CHECK_ORIGIN: '${BLOOM_ORIGINS:-true}',
           JF_STRUCTURED_LOGGING: 'true',
-          // Caddy: nobody else in the container network reaches the HTTP port.
+          // Caddy: nothing else in the container network reaches the HTTP port.
           JF_TRUSTED_PROXIES: PRIVATE_NETWORKS,
           ...media(0, TURN_TCP_PORT),
           JF_WEBRTC_TURN_IP: '${BLOOM_PUBLIC_IP:?is the address that clients send media to}',
           ...DRAIN,
         },
-        // The API is reached through Caddy, the metrics from inside only.
+        // The API is reached through Caddy, the metrics only from inside.
         ports: [`${TURN_TCP_PORT}:${TURN_TCP_PORT}`, `${mediaRange(0)}:${mediaRange(0)}/udp`],
       },
     ],
@@ -122,12 +122,12 @@ export const deployments = {
   },
 };
 
-/** Everything that a node of a deployment is given, in the order of the compose file. */
+/** Returns all settings of a deployment's node, in the order of the compose file. */
 export const environmentOf = ({ port, env, clients }) => ({ ...clients, JF_PORT: String(port), ...env });
 
 /**
  * Fills in `${NAME}`, `${NAME:-default}` and `${NAME:?reason}` as compose does.
- * @throws Error for a must that has no value
+ * @throws Error for a required variable without a value
  */
 export function interpolate(text, values) {
   return text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name, kind, rest) => {

@@ -1,4 +1,4 @@
-/** The files of deploy/: each is what the table says, parses, and names only settings that exist. */
+/** Tests that each file of deploy/ matches the table, parses, and names only existing settings. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const answers = {
   GRAFANA_PASSWORD: 'c',
 };
 
-/** Warnings of a node with these settings. @throws ConfigError for one that does not fit */
+/** Returns a node's warnings about these settings. @throws ConfigError for an invalid one */
 function warningsOf(env: Record<string, string>): string[] {
   const image = { NODE_ENV: 'production', JF_IP: '0.0.0.0', JF_WEBRTC_TURN_LISTEN_IP: '0.0.0.0' };
   const world = { cwd: '/app', hostname: 'app', cores: 2, randomBytes: (size: number) => Buffer.alloc(size) };
@@ -115,7 +115,7 @@ interface Panel {
   targets: { refId: string; expr: string; legendFormat?: string }[];
 }
 
-/** Columns of Grafana's grid. */
+/** Number of columns in Grafana's grid. */
 const GRID = 24;
 
 test.each(['overview', 'room', 'node'])('the dashboard %s is one that Grafana shows', (name) => {
@@ -176,7 +176,7 @@ const systemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 });
 
 (systemd ? test : test.skip)(`the systemd unit is hardened${systemd ? '' : ' [needs systemd-analyze]'}`, () => {
-  // Exposure in tenths, as systemd counts it: 100 without any hardening.
+  // Exposure in tenths, by systemd's measure: 100 without any hardening.
   const rating = ['security', '--offline=true', '--threshold=20', join(root, 'deploy/systemd/bloom.service')];
   const { status, stdout } = spawnSync('systemd-analyze', rating, { encoding: 'utf8' });
   expect([status, stdout.split('\n').findLast((line) => line !== '')]).toEqual([0, expect.stringContaining('OK')]);

@@ -1,4 +1,4 @@
-/** The health check of the container image, deploy/docker/healthcheck.mjs. */
+/** Tests deploy/docker/healthcheck.mjs, the health check of the container image. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -34,7 +34,7 @@ test.each([
   [0, { JF_SERVER_API_TOKEN: '42 €' }],
   [0, { JF_SERVER_API_TOKEN: 'right', FJ_SSL_KEY_PATH: '' }],
   [1, { JF_SERVER_API_TOKEN: 'wrong' }],
-  // A node that speaks TLS is asked so: this one does not.
+  // The check uses TLS for a node that is set up for it, but this server speaks plain HTTP.
   [1, { JF_SERVER_API_TOKEN: 'right', JF_SSL_KEY_PATH: 'key.pem' }],
 ])('ends with %s for %j', async (code, env) => {
   expect(await check(env)).toBe(code);

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { deployments, environmentOf, GRACE_PERIOD, METRICS_PORT } from './deployments.mjs';
 import { root } from '../setup.mjs';
 
-/** What stands around the node of the deployment `single`. */
+/** The services around the node of the deployment `single`. */
 const SURROUNDINGS = `  caddy:
     image: docker.io/library/caddy:2
     restart: unless-stopped

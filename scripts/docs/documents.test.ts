@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { root } from '../setup.mjs';
 
 const FOLDERS = ['.', 'docs/guide', 'docs/reference', 'docs/decisions'];
-/** Files of examples that do not exist. */
+/** Example paths of files that do not exist. */
 const EXAMPLES = /^packages\/(?:components\/src\/meter\/|rtp\/src\/payload-formats\/pcmu\.)/;
 
 const pages = FOLDERS.flatMap((folder) =>
@@ -13,7 +13,7 @@ const pages = FOLDERS.flatMap((folder) =>
     .map((name) => normalize(join(folder, name))),
 );
 
-/** Anchors of the headings, as GitHub makes them. */
+/** Returns the anchors of the headings, as GitHub generates them. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

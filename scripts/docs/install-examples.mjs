@@ -1,6 +1,6 @@
-// `node scripts/docs/install-examples.mjs <folder> [example ...]`: the examples and the dashboard, all by default, installed there as by
-// somebody who has only the published packages. These are packed from this checkout; the rest comes from the registry, or the cache of
-// npm. Tests run them from there.
+// `node scripts/docs/install-examples.mjs <folder> [example ...]`: installs the examples and the dashboard, by default all of them, as a user
+// with only the published packages would. Those are packed from this checkout; the rest comes from the registry or npm's
+// cache. Tests run them from there.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,17 +8,17 @@ import { fileURLToPath } from 'node:url';
 import { root } from '../setup.mjs';
 
 const PACKAGES = ['client', 'react', 'server-sdk'];
-/** What is installed besides the examples: one of them with other versions than the newest, and the dashboard. */
+/** Also installed: one example with older versions, and the dashboard. */
 const OTHERS = [
   { source: 'docs/examples/react-call', folder: 'react-call-18', versions: ['react@18', 'react-dom@18'] },
   { source: 'apps/dashboard', folder: 'dashboard/apps/dashboard', versions: [] },
 ];
-/** What a checkout has beside the sources, and tests, which use packages that are not published. */
+/** Files that a checkout has besides sources, and tests, which use unpublished packages. */
 const SKIPPED = /[/\\](node_modules|dist|testing|\.next|package-lock\.json|[\w-]+\.test\.tsx?)$/;
 const QUIET = ['--no-audit', '--no-fund', '--no-progress', '--loglevel=error', '--prefer-offline'];
 const INSTALL_LIMIT_MS = 180_000;
 
-/** Packs the published packages as they were built. Returns the path of each by its name. */
+/** Packs the built published packages. Returns their paths by package name. */
 function packPackages(folder) {
   mkdirSync(folder, { recursive: true });
 
@@ -32,7 +32,7 @@ function packPackages(folder) {
   );
 }
 
-/** Leaves only published packages of this workspace in a manifest. Returns the tarballs of those. */
+/** Removes unpublished packages of this workspace from a manifest. Returns the tarballs of the published ones. */
 function usePublished(path, packed) {
   const manifest = JSON.parse(readFileSync(path, 'utf8'));
   const tarballs = [];
@@ -47,7 +47,7 @@ function usePublished(path, packed) {
 }
 
 /**
- * Installs the examples and the dashboard, all by default, into folders of their own below `target`.
+ * Installs the examples and the dashboard, by default all of them, into separate folders below `target`.
  * @throws Error when npm fails, such as without a network
  */
 export function installExamples(target, chosen = []) {
@@ -58,7 +58,7 @@ export function installExamples(target, chosen = []) {
   const copies = [...names.map((name) => ({ source: `docs/examples/${name}`, folder: name, versions: [] })), ...OTHERS];
   const wanted = copies.filter(({ folder }) => chosen.length === 0 || chosen.includes(folder));
   if (wanted.length === 0) throw new Error(`no such example: ${chosen.join(' ')}; there are ${names.join(', ')}`);
-  // The compiler's settings that the dashboard extends.
+  // The compiler settings that the dashboard extends.
   cpSync(join(root, 'tsconfig.json'), join(target, 'dashboard', 'tsconfig.json'));
   for (const { source, folder, versions } of wanted) {
     const home = join(target, folder);

@@ -10,7 +10,7 @@ const PAGES = { 'errors.md': errorsPage, 'log-events.md': logEventsPage };
 const EVENT = /'([a-z0-9_]+(?:\.[a-z0-9_]+)+)'/g;
 const LEVELS = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' };
 
-/** Not part of a node: what their users see is in their own documents. */
+/** Packages that are not part of a node; their own documents describe what their users see. */
 const OUTSIDE = new Set(['client', 'dashboard', 'react', 'server-sdk']);
 
 const sources = () =>
@@ -18,7 +18,7 @@ const sources = () =>
     ({ path, group, name }) => !isForTests(path) && (group === 'packages' || group === 'apps') && !OUTSIDE.has(name),
   );
 
-/** The sentences of a doc comment in one line. */
+/** Returns the sentences of a doc comment in one line. */
 const sentence = (comment = '') =>
   comment
     .replace(/^\s*\/\*\*|\*\/\s*$/g, '')
@@ -29,7 +29,7 @@ const sentence = (comment = '') =>
 
 const DOC = String.raw`(\/\*\*(?:(?!\*\/)[\s\S])*\*\/\s*)?`;
 
-/** Error codes of one module: unions, whose members have comments, lists, and classes of one code. */
+/** Returns a module's error codes, from unions with commented members, lists, and classes with one code. */
 function codesOf({ text }) {
   const found = new Map();
   const union = /^(?:export )?(?:type \w*ErrorCode =|const ERROR_CODES = \[)((?:(?!;\n)[\s\S])*);/gm;
@@ -83,7 +83,7 @@ This page is generated from the sources (\`npm run generate:reference\`).
 ${sections.join('\n')}`;
 }
 
-/** Keys of the object literal that begins at an index. */
+/** Returns the keys of the object literal that starts at an index. */
 function fieldsAt(text, start) {
   const keys = [];
   let depth = 0;
@@ -107,7 +107,7 @@ function eventsOf({ text }, areas) {
     const [literal, event] = match;
     if (!areas.has(event.split('.')[0])) continue;
     const before = text.slice(Math.max(0, match.index - 160), match.index);
-    // A line that the log writes about itself.
+    // A line that the logger writes about itself.
     const [, own] = /level: '(\w+)', event: $/.exec(before) ?? [];
     if (own !== undefined) {
       const start = text.indexOf('{', match.index);
@@ -171,7 +171,7 @@ Names, levels and fields are generated from the sources (\`npm run generate:refe
 ${sections.join('\n')}`;
 }
 
-/** The pages as they should be, by file name. */
+/** Returns the expected pages, by file name. */
 export function referencePages() {
   return Object.entries(PAGES).map(([name, write]) => {
     const path = join(root, 'docs', 'reference', name);
@@ -179,7 +179,7 @@ export function referencePages() {
     try {
       page = readFileSync(path, 'utf8');
     } catch {
-      // The first time.
+      // The page does not exist yet.
     }
 
     return { path, page, wanted: write(page) };

@@ -1,4 +1,4 @@
-"""What a backend does with the server SDK of Fishjam. Arguments: address of the node, token of the API."""
+"""Uses the Fishjam server SDK as a backend does. Arguments: address of the node, token of the API."""
 
 import sys
 

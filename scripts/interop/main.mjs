@@ -1,4 +1,4 @@
-// `npm run test:interop`: tools of other makers against a node of this checkout, each with its own toolchain. One that is missing
+// `npm run test:interop`: runs third-party tools, each with its own toolchain, against a node of this checkout. A missing one
 // is skipped, loudly. Ends with `N passed, N failed, N skipped`.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Packages of Python for the tests, each in a folder of its own below node_modules/.cache.
+// Python packages for the tests, each in a separate folder below node_modules/.cache.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { root } from '../setup.mjs';
 
 const INSTALL_MS = 300_000;
 
-/** A pinned package of Python. */
+/** A pinned Python package. */
 export class PythonPackage {
   #name;
   #version;
@@ -18,7 +18,7 @@ export class PythonPackage {
     this.#folder = join(root, 'node_modules', '.cache', `${name}-${version}`);
   }
 
-  /** Installs it once. Returns what is lacking. */
+  /** Installs it once. Returns what is missing, if anything. */
   missing() {
     const installed = join(this.#folder, 'installed');
     if (existsSync(installed)) return undefined;
@@ -31,7 +31,7 @@ export class PythonPackage {
     return undefined;
   }
 
-  /** Runs a program of it. Resolves with its output when it fails. */
+  /** Runs a program of the package. Resolves with its output if it fails. */
   async run(program, args, { timeout, env = {} }) {
     const child = spawn(this.#program(program), args, {
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,5 +1,5 @@
-// The OpenAPI document against the API: what is valid by the document is not refused as malformed, what is not is refused, and every
-// answer is documented. schemathesis.toml lists the differences that are meant.
+// Checks the API against the OpenAPI document: requests that are valid by the document are not refused as malformed, others are, and every
+// response is documented. schemathesis.toml lists the intended differences.
 import { join } from 'node:path';
 import { root } from '../setup.mjs';
 import { PythonPackage } from './python.mjs';

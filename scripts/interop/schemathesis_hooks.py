@@ -1,4 +1,4 @@
-"""Ids of rooms that schemathesis sends twice are no fault of the API: each gets a number of its own."""
+"""Gives each room id that schemathesis sends a number, because sending an id twice is no fault of the API."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-// The command line of `npm test`.
+// Parses the command line of `npm test`.
 
 export const usage = `npm test [-- options] [jest arguments]
 
@@ -9,7 +9,7 @@ export const usage = `npm test [-- options] [jest arguments]
 
 Everything else goes to jest: npm test -- packages/rtp -t 'one title'`;
 
-/** Options of jest that are followed by a value. */
+/** Options of jest that take a value. */
 const WITH_VALUE = new Set(['-t', '--testNamePattern', '--testTimeout', '-w', '--maxWorkers', '-c', '--config']);
 
 /**
@@ -41,7 +41,7 @@ function integer(text) {
   return Number(text);
 }
 
-/** The same commit draws the same inputs; each commit explores new ones. */
+/** A commit always draws the same inputs, and each commit explores new ones. */
 export function seedOfCommit(commit) {
   return /^[0-9a-f]{7}/.test(commit) ? parseInt(commit.slice(0, 7), 16) : 1;
 }

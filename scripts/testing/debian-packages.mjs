@@ -1,13 +1,13 @@
-// Installs the Debian packages that the tests talk to, where that is possible (Debian or Ubuntu, root).
-// `node scripts/testing/debian-packages.mjs [name ...]`: all of them, or the named ones. Without rights it only says what is missing.
+// Installs the Debian packages that the tests use, where possible (Debian or Ubuntu, as root).
+// `node scripts/testing/debian-packages.mjs [name ...]`: installs all or the named ones. Without root it only lists what is missing.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Package -> a program that proves it is installed (dpkg is asked where there is none), and what the tests use it for. None is
- * needed to run Bloom.
+ * Package -> a program that proves it is installed (dpkg is asked where there is none), and its use in the tests. Bloom needs
+ * none of them to run.
  */
 const packages = {
   'chromium-headless-shell': { program: 'chromium-headless-shell', why: 'calls in a browser' },
@@ -43,7 +43,7 @@ const packages = {
   'gstreamer1.0-plugins-ugly': { why: 'H.264 of the cameras and of GStreamer' },
 };
 
-/** Not for the tests: what the benchmarks compare with. */
+/** Competitors in the benchmarks, not needed by tests. */
 const rivals = { janus: { program: 'janus', why: 'benchmarks beside another server' } };
 
 function which(program) {
@@ -72,10 +72,10 @@ function isInstalled(name) {
   return program === undefined ? spawnSync('dpkg', ['--status', name]).status === 0 : which(program) !== undefined;
 }
 
-/** Returns those of the packages that are not here. */
+/** Returns those of the packages that are not installed. */
 export const missingPackages = (names) => names.filter((name) => !isInstalled(name));
 
-/** Installs what is missing, where that is possible. Returns the packages that are still missing. */
+/** Installs missing packages where possible. Returns those that are still missing. */
 export function ensurePackages(names = Object.keys(packages)) {
   const missing = () => missingPackages(names);
   const before = missing();
@@ -84,7 +84,7 @@ export function ensurePackages(names = Object.keys(packages)) {
   console.log('Installing Debian packages for the tests, because this is root (BLOOM_NO_INSTALL=1 skips it):');
   for (const name of before) console.log(`  ${name.padEnd(14)} ${about(name).why}`);
   apt('update');
-  // One by one: a name that this release does not have must not cost the others.
+  // One by one, so that a name missing from this release does not fail the others.
   for (const name of before) apt('install', '-y', '--no-install-recommends', name);
   return missing();
 }

@@ -1,5 +1,5 @@
-// Before all tests: notes whether dist/ is older than the sources. Tests that run what is in there (workers, processes,
-// everything end to end) would test something else, and refuse (test-setup.mjs). `npm test` has built already.
+// Runs before all tests and notes whether dist/ is older than the sources. Tests that run dist/ (workers, processes, all end-to-end
+// tests) would test old code, so they refuse to run (test-setup.mjs). `npm test` builds first.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { isFresh } from '../build/bundling.mjs';

@@ -1,4 +1,4 @@
-// Measures the property tests of a file for scripts/testing/fuzz.mjs: runs, the longest one, and the heap after collecting garbage.
+// Measures a file's property tests for scripts/testing/fuzz.mjs: runs, the longest run, and the heap after garbage collection.
 import { appendFileSync } from 'node:fs';
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,28 +6,28 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect } from '@jest/globals';
 
-/** The first runs load and compile code. */
+/** Runs that are not measured, because they load and compile code. */
 const WARM_RUNS = 100;
-/** The heap settles while code is compiled and pools fill up. */
+/** Runs after which the heap has settled: code is compiled and pools are full. */
 const SETTLED_AFTER = 2_000;
 const SAMPLE_EVERY = 10_000;
-/** Runs longer than this are kept until the collections that fell into them are known. */
+/** Runs longer than this, in ms, are kept until the collections during them are known. */
 const LONG_MS = 20;
-/** Full collections, most of which clear what fast-check leaves: the one that falls into a run says nothing about its input. */
+/** Full collections. Most of them clear fast-check's garbage, so one during a run says nothing about its input. */
 const FULL_COLLECTIONS = new Set([constants.NODE_PERFORMANCE_GC_MAJOR, constants.NODE_PERFORMANCE_GC_INCREMENTAL]);
 
-/** Returns the milliseconds that this process computed since `start`. */
+/** Returns this process's CPU time since `start`, in ms. */
 function cpuMs(start) {
   const { user, system } = process.cpuUsage(start);
   return (user + system) / 1_000;
 }
 
-/** Returns the time of a run less that of the full collections in it, in milliseconds. */
+/** Returns the time of a run without its full collections, in ms. */
 function ownMs({ startedMs, wallMs, computedMs }, collections) {
   const within = collections.filter(({ startTime: at, detail: { kind } }) => {
     return FULL_COLLECTIONS.has(kind) && at >= startedMs && at < startedMs + wallMs;
   });
-  // Other programs may have had the processor meanwhile.
+  // Other programs may have used the processor during the run.
   return within.reduce((rest, { duration }) => rest - duration, Math.min(wallMs, computedMs));
 }
 
@@ -67,7 +67,7 @@ export function watchRuns({ report, limitMs }) {
     else if (current.runs % SAMPLE_EVERY === 0) current.bytes = heap();
   };
   afterAll(async () => {
-    // Node tells of collections in later turns.
+    // Node reports collections in later turns.
     await delay(100);
     observer.disconnect();
     for (const { long, longestMs, ...test } of tests.values()) {

@@ -1,6 +1,6 @@
-// `npm run test:fuzz`: runs the property tests of the parsers of what strangers send a million times, one file after the
-// other, and fails when a test does, when one input takes more than 50 ms, or when memory grows. Arguments: patterns of
-// files, `--runs N`, `--minutes N` for one test at most, `--seed N`.
+// `npm run test:fuzz`: runs the property tests of parsers of strangers' input a million times, file by file, and fails if
+// a test fails, an input takes more than 50 ms, or memory grows. Arguments: file patterns, `--runs N`,
+// `--minutes N` (at most, per test), `--seed N`.
 import { randomInt } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { Workspace } from './workspace.mjs';
 
 const MINUTE_MS = 60_000;
 const MAX_TURN_MS = 50;
-/** Growth of the heap from the 2,000th to the last input. */
+/** Allowed growth of the heap from the 2,000th to the last input. */
 const MAX_GROWTH_BYTES = 8 * 1024 * 1024;
 
 const args = process.argv.slice(2);

@@ -1,12 +1,12 @@
-// Renders the Helm chart of deploy/helm without helm: the few actions of Go templates that the chart keeps to. Anything
-// else is an error, so that the chart does not outgrow what is tested.
+// Renders the Helm chart of deploy/helm without helm, with the few Go template actions that the chart uses. Any other action
+// is an error, so that the chart cannot outgrow the tests.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 
 const ACTION = /(\{\{-?)\s*(.*?)\s*(-?\}\})/g;
 
-/** Splits a template into texts and actions, with the white space removed that `{{-` and `-}}` remove. */
+/** Splits a template into texts and actions, without the white space that `{{-` and `-}}` remove. */
 function tokens(template) {
   const found = [];
   let end = 0;
@@ -19,7 +19,7 @@ function tokens(template) {
   return [...found, { text: template.slice(end) }];
 }
 
-/** @throws Error for a path that the values do not have: a default that is missing in values.yaml */
+/** @throws Error for a path missing from the values, such as a missing default in values.yaml */
 function lookUp(path, scope) {
   if (/^\d+$/.test(path)) return Number(path);
   let value = path.startsWith('$') ? scope : scope['.'];
@@ -48,7 +48,7 @@ function evaluate(code, scope) {
   }, undefined);
 }
 
-/** Renders tokens up to the `end` of the block that they are in. */
+/** Renders tokens up to the `end` of their block. */
 function block(queue, scope, shown) {
   let output = '';
   for (let token = queue.shift(); token !== undefined; token = queue.shift()) {
@@ -70,7 +70,7 @@ function block(queue, scope, shown) {
   return output;
 }
 
-/** Returns the Kubernetes objects of the chart, with values laid over its own. */
+/** Returns the chart's Kubernetes objects, with `values` overriding its defaults. */
 export function renderChart(folder, values = {}) {
   const read = (...path) => readFileSync(join(folder, ...path), 'utf8');
   const { appVersion } = parse(read('Chart.yaml'));

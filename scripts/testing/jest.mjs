@@ -4,28 +4,28 @@ import { join } from 'node:path';
 import { root } from '../setup.mjs';
 
 /**
- * Tests make much garbage that is dead at once, and there are as many processes as cores: this takes a sixth of their CPU
- * time away.
+ * Tests produce much short-lived garbage, and there are as many processes as cores, so this saves a sixth of their CPU
+ * time.
  */
 const GARBAGE_COLLECTION = ['--max-semi-space-size=64', '--single-threaded-gc'];
 
 export class Jest {
   #runs = 0;
-  /** Numbers of the caches that runs use now. */
+  /** Numbers of the caches in use. */
   #caches = new Set();
 
-  /** `options` go to every run, and `env` into its environment. */
+  /** Adds `options` to every run, and `env` to its environment. */
   constructor(workspace, { options, env }) {
     this.workspace = workspace;
     this.options = options;
     this.env = env;
   }
 
-  /** Resolves with jest's report (undefined where it wrote none), with what it printed and whether it was cut off. */
+  /** Resolves with jest's report (undefined if it wrote none), its output, and whether it was cut off. */
   async run({ project, files, options = [], env = {}, timeLimitMs, onOutput }) {
     this.#runs += 1;
     let cache = 0;
-    // Jest names its temporary files by process id. Processes in namespaces of their own have the same ids.
+    // Jest names its temporary files by process id, and processes in separate namespaces share ids.
     while (this.#caches.has(cache)) cache += 1;
     this.#caches.add(cache);
     const document = join(this.workspace.folder, `report-${this.#runs}.json`);
@@ -34,7 +34,7 @@ export class Jest {
       '--no-warnings',
       ...GARBAGE_COLLECTION,
       join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
-      // Outside the workspace, which jest would take: it has to outlive the run.
+      // Outside the workspace, which jest would use, because it must outlive the run.
       `--cacheDirectory=${join(root, 'node_modules', '.cache', `jest-${cache}`)}`,
       '--json',
       `--outputFile=${document}`,

@@ -1,5 +1,5 @@
-// Builds the last release from the history of this repository, so that tests run its nodes beside those of this checkout: a rolling
-// upgrade mixes both. Everything is kept in node_modules/.cache, so a second run takes no time.
+// Builds the last release from the history of this repository, so that tests can run its nodes beside this checkout's, as a
+// rolling upgrade does. Everything is kept in node_modules/.cache, so a second run takes no time.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -17,13 +17,13 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root } from '../setup.mjs';
 
-/** The commit of the last release, and the only place that names it. */
+/** The commit of the last release; no other place names it. */
 const LAST_RELEASE = 'd701568c00a31e113e5732a54b27a583334bcaf1';
 
 const releases = join(root, 'node_modules', '.cache', 'bloom-releases');
 const folder = join(releases, LAST_RELEASE);
 const stamp = join(folder, '.bloom-built');
-/** What a node does not need, with packages of their own. Without its index.html the dashboard is not built. */
+/** Parts with their own packages that a node does not need. Without its index.html the dashboard is not built. */
 const LEFT_OUT = ['bench', 'deploy', 'docs', 'e2e', 'examples', 'scripts/api-pages', 'apps/dashboard/index.html'];
 
 const digest = (text) => createHash('sha256').update(text).digest('hex');
@@ -35,25 +35,25 @@ function run(program, args, options = {}) {
   throw new Error(`${program} ${args.slice(0, 2).join(' ')} failed: ${error?.message ?? `${stdout}${stderr}`}`);
 }
 
-/** Returns the folder of the built release; undefined when `buildLastRelease` has not built it for the packages of this checkout. */
+/** Returns the folder of the built release, or undefined if `buildLastRelease` has not built it for this checkout's packages. */
 export function lastReleaseFolder() {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === digest(lockOf(root)) ? folder : undefined;
 }
 
-/** Returns the lockfile's entries of installed packages, by path, without those of what is left out. */
+/** Returns the lockfile's entries of installed packages, by path, without those of parts that are left out. */
 function installedOf(checkout) {
   const { packages } = JSON.parse(lockOf(checkout));
   const isKept = (path) => path.includes('node_modules/') && !LEFT_OUT.some((left) => path.startsWith(`${left}/`));
   return Object.entries(packages).filter(([path]) => isKept(path));
 }
 
-/** Returns true when every foreign package that a checkout locks is installed here, at the same place in the same version. */
+/** Returns true if every third-party package in a checkout's lockfile is installed here, at the same path and version. */
 function hasItsPackages(checkout) {
   const ours = new Map(installedOf(root));
   return installedOf(checkout).every(([path, { version, link }]) => link || ours.get(path)?.version === version);
 }
 
-/** Gives the release the packages of this checkout, and links to its own packages in place of ours. */
+/** Links the release to this checkout's third-party packages, and to its own packages instead of ours. */
 function borrowPackages() {
   const installed = installedOf(folder);
   const link = (target, path) => {
@@ -70,13 +70,13 @@ function borrowPackages() {
   for (const [path, { link: isLink, resolved }] of installed) {
     if (isLink && existsSync(join(folder, resolved))) link(join(folder, resolved), join(folder, path));
   }
-  // What the release's own set-up notes of an installation.
+  // The note that the release's own set-up leaves after an installation.
   writeFileSync(join(folder, 'node_modules', '.bloom-installed'), digest(lockOf(folder)));
 }
 
 /**
- * Builds the last release, about 20 s, unless that has been done. Its packages are those of this checkout where the lockfiles agree,
- * else they are installed from the cache of npm or from the registry.
+ * Builds the last release, which takes about 20 s, unless it is built. It uses this checkout's packages if the lockfiles agree,
+ * or installs them from npm's cache or the registry.
  * @throws Error with the reason, such as a shallow clone
  */
 function buildLastRelease() {
@@ -97,7 +97,7 @@ function buildLastRelease() {
       input: run('git', ['archive', LAST_RELEASE, '--', ...paths], { cwd: root }),
     });
     const borrows = hasItsPackages(extracted);
-    // Not below node_modules: the compiler would not name types of packages that are installed there.
+    // Not below node_modules, where the compiler would not name types of installed packages.
     if (!borrows) setUpIn(extracted);
     run('mv', [extracted, folder]);
     if (borrows) {

@@ -1,7 +1,7 @@
 // `npm run test:mutants`: breaks the riskiest code on purpose, one place at a time, and runs the tests that should notice.
-// scripts/testing/mutants/*.json lists the places. A mutant that no test notices has SURVIVED; one that nobody could notice says
-// why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth; `--check` only tells whether all
-// places are still there.
+// scripts/testing/mutants/*.json lists the places. A mutant that no test notices has SURVIVED; one that cannot be noticed says
+// why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth; `--check` only checks that all
+// places still exist.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../setup.mjs';
@@ -35,7 +35,7 @@ const workspace = new Workspace();
 const tally = { killed: 0, survived: [], equivalent: 0, wrong: [] };
 
 const cache = join(root, 'node_modules', '.cache', 'jest-mutants');
-// Not below node_modules, where jest looks for no tests.
+// Not below node_modules, where jest ignores tests.
 const trees = Array.from({ length: LANES }, (_, lane) => copyTree(join(workspace.folder, `tree-${lane}`)));
 // A test that fails without a mutation would kill every mutant.
 const patterns = [...new Set(chosen.flatMap(({ tests }) => tests))];
@@ -58,7 +58,7 @@ console.log(
 );
 process.exit(tally.wrong.length === 0 && tally.killed >= MUST_DIE * counted ? 0 : 1);
 
-/** The sources without what is built; packages are found where they are installed. */
+/** The sources without build output; packages are found where they are installed. */
 function copyTree(tree) {
   mkdirSync(tree);
   const filter = (path) => !/\/(dist|node_modules)$/.test(path);

@@ -1,4 +1,4 @@
-/** Returns what is wrong with mutations: each must match its source exactly once, change it, and have a name of its own. */
+/** Returns the faults of mutations: each must match its source exactly once, change it, and have a unique name. */
 export function stale(mutations, read) {
   const seen = new Set();
   return mutations.flatMap(({ id, file, find, replace, tests }) => {

@@ -1,33 +1,33 @@
-// Adds up what jest reported and writes the summary. Pure: documents of jest in, lines out.
+// Adds up jest's reports and writes the summary. Pure: jest's documents in, lines out.
 
 import { stripVTControlCharacters } from 'node:util';
 
 const SLOWEST = 10;
-/** Of an error in the summary: what stands further up in a long log need not be looked for. */
+/** Length of an error in the summary, so that nobody has to search a long log. */
 const SAID_LINES = 6;
 const SAID_CHARACTERS = 200;
 const CONTAINERS = 'e2e/containers/';
-/** What the tests in containers may take on two cores, their images included. */
+/** Time limit of the tests in containers on two cores, including their images. */
 const CONTAINER_LIMIT_MINUTES = 8;
-/** More flaky tests than this fail the run: each is a bug of the product or of the test. */
+/** More flaky tests than this fail the run: each is a bug in the product or the test. */
 const MAX_FLAKY = 2;
-/** Skips that a strict run accepts: programs can be installed anywhere, but not every machine lets containers run in its own. */
+/** Skips that a strict run accepts. Programs can be installed anywhere, but not every machine allows nested containers. */
 const ACCEPTED_SKIPS = new Set(['nightly', 'needs containers']);
 
-/** Why a test was skipped: its title, or one around it, says so in brackets. */
+/** Returns why a test was skipped, from the brackets in its title or one around it. */
 export function reasonOf(title) {
   const reasons = [...title.matchAll(/\[(nightly|needs [^\]]+)\]/g)].map(([, reason]) => reason);
-  // What only the night runs is missed by nobody during the day, whatever else it needs.
+  // A nightly test is not missed during the day, whatever else it needs.
   return reasons.find((reason) => reason === 'nightly') ?? reasons[0];
 }
 
-/** Seed and path that repeat a failed property, from fast-check's message. */
+/** Returns the seed and path that repeat a failed property, from fast-check's message. */
 export function counterexampleOf(message) {
   const found = /\{ seed: (-?\d+), path: "([\d:]+)"/.exec(message);
   return found === null ? undefined : { seed: found[1], path: found[2] };
 }
 
-/** What a test's errors say, without the stacks: one line for each of a few lines. */
+/** Returns a few lines of a test's errors, without stacks. */
 function sayings(messages) {
   const text = stripVTControlCharacters(messages[0] ?? '').split(/\n\s+at /, 1)[0];
   const lines = text.split('\n').filter((line) => line.trim() !== '');
@@ -47,17 +47,17 @@ export class Results {
   #files = [];
   #imagesMs = 0;
 
-  /** `strict`: only nightly tests, and those of containers, may be skipped. `filtered`: the caller has chosen tests by title. */
+  /** `strict`: only nightly tests and those of containers may be skipped. `filtered`: the caller chose tests by title. */
   constructor(options) {
     this.options = options;
   }
 
-  /** Adds what jest wrote about one or more files. `name` shortens a path. */
+  /** Adds jest's report on one or more files. `name` shortens a path. */
   add(report, name = (path) => path) {
     for (const file of report.testResults) {
       this.#files.push({ name: name(file.name), ms: file.endTime - file.startTime });
       const failed = file.assertionResults.filter((test) => test.status === 'failed');
-      // A file that does not load has no failed test of its own.
+      // A file that does not load reports no failed test.
       if (file.status === 'failed' && failed.length === 0) this.fail(name(file.name), file.message);
       for (const test of file.assertionResults) this.#addTest(name(file.name), test);
     }
@@ -76,20 +76,20 @@ export class Results {
       if (test.invocations > 1) this.#flaky.push([`${file}: ${title}`, ...sayings(test.retryReasons ?? [])]);
     } else {
       const reason = reasonOf(title) ?? (test.status === 'todo' ? 'todo' : undefined);
-      // jest also calls those pending that the caller's own filter left out.
+      // Jest also reports tests that the caller filtered out as pending.
       if (reason === undefined && this.options.filtered) return;
       const key = reason ?? 'no reason given';
       this.#skipped.set(key, [...(this.#skipped.get(key) ?? []), `${file}: ${title}`]);
     }
   }
 
-  /** Something that is not a test failed: a file, or jest itself. */
+  /** Records a failure other than a test's: of a file, or jest itself. */
   fail(what, why) {
     this.#failed += 1;
     this.#failures.push(`${what}: ${why.trim().split('\n', 1)[0]}`);
   }
 
-  /** Adds the time that the images of the tests in containers took. */
+  /** Adds the build time of the container tests' images. */
   containerImages(ms) {
     this.#imagesMs = ms;
   }
@@ -106,12 +106,12 @@ export class Results {
     return this.#failed === 0 && this.#passed > 0 && this.#flaky.length <= MAX_FLAKY && this.#forbiddenSkips === 0;
   }
 
-  /** Milliseconds by file. */
+  /** Durations in ms, by file. */
   get durations() {
     return Object.fromEntries(this.#files.map(({ name, ms }) => [name, ms]));
   }
 
-  /** The end of a run's output; the last line is the one that tools read. `about` describes the run. */
+  /** Returns the end of a run's output, whose last line is for tools. `about` describes the run. */
   lines(about = '') {
     const lines = [];
     const section = (title, entries) => lines.push('', `*** ${title}`, ...entries.map((entry) => `***   ${entry}`));

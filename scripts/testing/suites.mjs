@@ -1,4 +1,4 @@
-// Which test files there are, and how e2e/suites.json wants the end-to-end ones to be run.
+// Finds the test files, and orders the end-to-end ones by e2e/suites.json.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,7 +11,7 @@ function* walk(root, folder) {
   }
 }
 
-/** Paths of the test files below the root that match one of the patterns; all of them where there is no pattern. */
+/** Returns the paths of the test files below the root that match a pattern; without patterns, all of them. */
 export function testFiles(root, patterns = []) {
   const matches = (path) => patterns.length === 0 || patterns.some((pattern) => new RegExp(pattern).test(path));
   const below = (...folders) => folders.flatMap((folder) => [...walk(root, folder)].filter(matches).toSorted());
@@ -19,9 +19,9 @@ export function testFiles(root, patterns = []) {
 }
 
 /**
- * The end-to-end files to run, in order: proofs first, which get no second try; with `full` all others follow. Those that need
- * real time on a shared machine come last and may try a test once more: heavy ones, such as the attacks, run beside files that
- * measure no time. `lastMs` tells how long each took last time: long ones go first, so that no lane is left with one at the end.
+ * Returns the end-to-end files to run, in order. Proofs come first and get no second try; with `full` all others follow. Files that
+ * need real time on a shared machine come last and may retry a test once; heavy ones, such as the attacks, run beside files that
+ * measure no time. `lastMs` has each file's last duration: long files go first, so that none is left running alone at the end.
  */
 export function plan(files, suites, { full, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));

@@ -1,3 +1,3 @@
-// Before each unit test file. The native Opus codec belongs to the first file that loads it in a process of jest, so that a
-// second one could not use it: these tests take its WebAssembly build. Calls of the end-to-end tests run the native one.
+// Runs before each unit test file. Only the first file that loads the native Opus codec in a jest process can use it, so unit
+// tests take the WebAssembly build. Calls in end-to-end tests use the native one.
 process.env.OPUS_FORCE_WASM = '1';

@@ -1,17 +1,17 @@
-// Where a run of tests lives: one temporary folder, and as root on Linux namespaces of its own for each jest process, so
-// that folders, processes, mounts, network namespaces and ports end with it, however it ends.
+// Isolates a test run: one temporary folder, and as root on Linux separate namespaces for each jest process, so that
+// folders, processes, mounts, network namespaces and ports end with the run, however it ends.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const PREFIX = 'bloom-test-';
-/** Bound by `ip netns`, or with ids of processes in files of podman: each jest process sees an empty one of its own. */
+/** Folders that `ip netns` mounts, or where podman stores process ids: each jest process sees its own empty one. */
 const NAMESPACE_FOLDERS = ['/run/netns', '/etc/netns', '/run/containers', '/run/bloom-containers'];
 
 /**
- * The first process of the namespaces. It stays until the program ends to reap orphans: tests check that processes are
- * gone. Browsers gather no candidates without an interface that leads elsewhere, so there is one that leads nowhere.
+ * The first process of the namespaces. It stays until the program ends, to reap orphans, because tests check that processes are
+ * gone. Browsers gather no candidates without a non-loopback interface, so it adds one that leads nowhere.
  */
 const FIRST_PROCESS = `
 set -e
@@ -26,7 +26,7 @@ set +e
 "$@"
 exit $?`;
 
-/** The namespaces end with their first process, that one with unshare, and unshare with this process. */
+/** The namespaces end with their first process, which ends with unshare, which ends with this process. */
 const ISOLATED = [
   ...'setpriv --pdeathsig KILL -- unshare --net --mount --pid --fork --kill-child --mount-proc -- sh -c'.split(' '),
   FIRST_PROCESS,
@@ -52,14 +52,14 @@ function foldersOfRuns() {
 
 export class Workspace {
   #children = new Set();
-  /** Folders of the system that did not exist before. */
+  /** System folders that did not exist before. */
   #made = [];
   #closed = false;
   #runs = 0;
 
   constructor() {
     for (const { folder, alive } of foldersOfRuns()) {
-      // What a run left that was killed.
+      // Left by a killed run.
       if (!alive) rmSync(folder, { recursive: true, force: true });
     }
     this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
@@ -78,7 +78,7 @@ export class Workspace {
   }
 
   #canIsolate() {
-    // Another run may have made the folders; the last one removes them.
+    // Another run may have created the folders; the last run removes them.
     const isAlone = foldersOfRuns().length === 1;
     for (const folder of NAMESPACE_FOLDERS) {
       if (isAlone && existsSync(folder)) continue;
@@ -90,16 +90,16 @@ export class Workspace {
   }
 
   /**
-   * Runs a program and resolves with its exit code and what it wrote to stderr, which `onOutput` receives instead where it is given. The
-   * program and everything it has started is killed after `timeLimitMs` (then `late` is true), and when this process ends.
+   * Runs a program and resolves with its exit code and its stderr, which goes to `onOutput` instead if given. The program and
+   * everything it started are killed after `timeLimitMs` (then `late` is true), and when this process ends.
    */
   async run(program, args, { env = {}, cwd, timeLimitMs, onOutput } = {}) {
     const [first, ...rest] = [...(this.isolated ? ISOLATED : []), program, ...args];
-    // Short: a path to a socket has 107 characters at most.
+    // Short, because a socket path has at most 107 characters.
     const folder = join(this.folder, String((this.#runs += 1)));
     mkdirSync(folder);
     const child = spawn(first, rest, {
-      // A group of its own: Ctrl-C reaches this process only, which ends the group.
+      // A separate process group, so that Ctrl-C reaches only this process, which ends the group.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
       cwd,
@@ -131,13 +131,13 @@ export class Workspace {
     for (const child of this.#children) kill(child);
     // A program may write its last file while it is being killed.
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-    // Linux takes a folder away from those that have mounted on it, too.
+    // Linux removes a folder even where others have mounted on it.
     if (foldersOfRuns().some(({ alive }) => alive)) return;
     for (const folder of this.#made.toReversed()) {
       try {
         rmdirSync(folder);
       } catch {
-        // Somebody else uses it by now.
+        // Another run uses it by now.
       }
     }
   }
@@ -147,6 +147,6 @@ function kill(child) {
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // The group is gone.
+    // The group has already ended.
   }
 }

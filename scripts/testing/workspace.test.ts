@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts a program in a workspace in a process of its own, and resolves when that program runs. */
+/** Starts a program in a workspace of a separate process, and resolves when the program runs. */
 async function startIn(
   program: string,
 ): Promise<{ pid: number; ended: Promise<unknown[]>; end(signal: NodeJS.Signals): void }> {
@@ -42,7 +42,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s leaves neither files nor processes
   run.end(signal);
   expect(await run.ended).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
   expect(readdirSync(folder)).toEqual([]);
-  // Killed is not gone yet: on a busy machine a process dies when it is next given the processor.
+  // A killed process ends only when it next gets the processor, which takes time on a busy machine.
   await until(() => !processes(`sleep ${mark}`));
 });
 
@@ -66,7 +66,7 @@ test('the first of two runs to end leaves the other its folders of the system, w
     const { code } = await second.run('true', [], { timeLimitMs: 10_000 });
     second.close();
     process.stdout.write(JSON.stringify({ code, left: ['/run/netns', '/etc/netns'].filter(existsSync) }));`;
-  // As on a machine without any of these folders, which those of another run are not.
+  // Simulates a machine without these folders, which another run may have created.
   const hidden = 'mount -t tmpfs none /run; mount -t tmpfs none /etc; exec "$@"';
   const bare = process.getuid?.() === 0 ? ['unshare', '--mount', 'sh', '-c', hidden, 'sh'] : [];
   const [program = '', ...args] = [...bare, process.execPath, '--input-type=module', '-e', script];

@@ -1,5 +1,5 @@
-// `npm run generate:api [folder]`: pages of every export of the published packages, by TypeDoc, into docs/api. Fails when an export has no
-// comment. TypeDoc needs the compiler as a library, which TypeScript 7 is not: hence a workspace with a compiler of its own.
+// `npm run generate:api [folder]`: documents every export of the published packages in docs/api, with TypeDoc. Fails when an export has no
+// comment. TypeDoc needs the compiler as a library, which TypeScript 7 does not offer, so this workspace has an older compiler.
 import { join, resolve } from 'node:path';
 import { Application, LogLevel } from 'typedoc';
 
@@ -20,7 +20,7 @@ const app = await Application.bootstrap({
   excludeExternals: true,
   hideGenerator: true,
   logLevel: LogLevel.Warn,
-  // The compiler of the repository checks the types.
+  // The repository's compiler checks the types.
   skipErrorChecking: true,
   packagesRequiringDocumentation: PACKAGES.map((name) => `@bloom/${name}`),
   requiredToBeDocumented: COMMENTED,

@@ -1,4 +1,4 @@
-// bloomctl beside nodes without a cluster, in the folder of the node and with nothing else.
+// Runs bloomctl beside nodes without a cluster, in the node's folder and with nothing else.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { type Node, startProgram } from '../node/support/program.js';
 
 jest.setTimeout(60_000);
 
-/** A folder for the sockets of these nodes alone. */
+/** Socket folder of these nodes only. */
 let runtime: string;
 let node: Node;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-// What bloomctl does to a cluster by looking at it (nothing), by changing it (for a while), and by dying in between.
+// Tests what bloomctl does to a cluster when it inspects it (nothing), changes it (temporarily), or dies in between.
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { printMeasurements, promise, timesAnEmptyProgram } from '../harness/measurements.js';
@@ -17,7 +17,7 @@ afterAll(async () => {
   printMeasurements('bloomctl');
 });
 
-/** A room on that node: the others take none meanwhile. */
+/** Creates a room on that node, which placement must choose. */
 async function room(id: string, label: Label): Promise<void> {
   const { load } = { load: await trio.document('placement', 'dry-run') };
   expect(load.chosen).toBe(trio.name(label));
@@ -28,7 +28,7 @@ function counts(): Promise<(number | undefined)[]> {
   return Promise.all(LABELS.map((label) => trio.count(label)));
 }
 
-/** Requests that the room's actor hears of, until the returned function is called. */
+/** Sends requests to the room's actor until the returned function is called. */
 function traffic(): () => Promise<void> {
   let going = true;
   const done = (async () => {
@@ -249,7 +249,7 @@ test('drain --wait returns when the last room has ended, also when an answer was
   const drained = trio.run(['drain', 'b', '--wait', '--yes', '--timeout', '300ms']);
   await until('b drains', async () => (await faultsOf('b')).some(({ kind }) => kind === 'drain'));
   process.kill(trio.nodes.b.pid, 'SIGSTOP');
-  // More than a second between two questions and the limit of an answer together.
+  // Longer than the second between two polls plus the time limit of an answer.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   process.kill(trio.nodes.b.pid, 'SIGCONT');
   for (const id of await local()) expect((await trio.request('a', 'DELETE', `/room/${id}`)).status).toBe(204);

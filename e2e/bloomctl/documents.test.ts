@@ -1,4 +1,4 @@
-// Every command as a program reads it: its document is held against the published schema, with nothing left over.
+// Checks the document of every command strictly against the published schema.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -171,7 +171,7 @@ describeWith(['chromium'], 'with media', () => {
       await documentOf('pcap', 'pcap', room, bob.id, '--for', '2s', '-o', 'bob.pcap');
       const capture = readFileSync(join(trio.folder, 'bob.pcap'));
       expect([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1]).toContain(capture.readUInt32LE(0));
-      // A still picture is a few packets a second; of each there are headers of at least 56 bytes.
+      // A still picture takes a few packets a second, each with headers of at least 56 bytes.
       expect(capture.length).toBeGreaterThan(24 + 5 * 56);
     } finally {
       await stage.close();
@@ -205,7 +205,7 @@ test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
     looks.push(['state', path, '--depth', '10', '--bytes', '65536'], ['mailbox', path], ['actor', path]);
   }
   const told: string[] = [];
-  // A few at a time: each is a program of its own.
+  // A few at a time, because each is a separate process.
   for (let at = 0; at < looks.length; at += 4) {
     const answers = await Promise.all(looks.slice(at, at + 4).map((args) => trio.run([...args, '--json'])));
     for (const { code, out, err } of answers) {
@@ -213,7 +213,7 @@ test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
       told.push(out, err);
     }
   }
-  // The state of every actor is in there, too.
+  // This includes the state of every actor.
   for (const label of LABELS) {
     expect((await trio.run(['dump', label, '-o', `${label}.secret.dump`])).code).toBe(0);
     told.push(gunzipSync(readFileSync(join(trio.folder, `${label}.secret.dump`))).toString());

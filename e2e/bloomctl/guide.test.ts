@@ -1,5 +1,5 @@
-// docs/guide/debugging.md, run: `npm run generate:debugging` writes the page and its pictures anew, the nightly run holds
-// them against what the programs print now.
+// Runs docs/guide/debugging.md. `npm run generate:debugging` rewrites the page and its pictures; the nightly run compares them
+// with the programs' current output.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -31,7 +31,7 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     trio = await Trio.start();
     stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
     await stage.open();
-    // The kitchen is on a, since all are empty; the others go where there is least.
+    // The kitchen goes to a, since all nodes are empty; the others go to the least loaded.
     await trio.request('a', 'POST', '/room', { roomId: 'kitchen', videoCodec: 'vp8' });
     for (const roomId of ['hall', 'garden']) await trio.request('b', 'POST', '/room', { roomId });
     const registrarCredentials = { address: '127.0.0.1:9', username: 'desk', password: secrets.sipPassword };

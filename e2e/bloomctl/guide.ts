@@ -1,12 +1,12 @@
-// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by what came of it. They are
-// run against a real cluster, so that the page can be written anew, or be held against what the programs print now.
+// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by its output. They run against a
+// real cluster, to rewrite the page or to compare it with the programs' current output.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Trio } from './trio.js';
 
 export interface Session {
   /** Lines of the comment. */
   readonly steps: readonly string[];
-  /** What the page shows now. */
+  /** The output that the page shows. */
   readonly shown: string;
 }
 
@@ -27,7 +27,7 @@ export function withSessions(page: string, texts: readonly string[]): string {
   );
 }
 
-/** What a step may refer to as `$name`, and what it may do besides running the program. */
+/** Values that a step may refer to as `$name`, and actions besides running the program. */
 export interface Stagehand {
   readonly names: Map<string, string>;
   readonly actions: Readonly<Record<string, () => Promise<void> | void>>;
@@ -35,7 +35,7 @@ export interface Stagehand {
 
 const WIDTH = 100;
 
-/** Runs the steps, and gives what a terminal would show. */
+/** Runs the steps and returns what a terminal would show. */
 export async function play(steps: readonly string[], trio: Trio, { names, actions }: Stagehand): Promise<string> {
   let shown = '';
   for (const step of steps) {
@@ -66,17 +66,17 @@ async function typed(step: string, trio: Trio, names: ReadonlyMap<string, string
   const running = trio.start(args, { env: { BLOOM_COOKIE: '', COLUMNS: String(WIDTH), ...env } });
   if (forMs !== undefined) setTimeout(() => running.child.kill('SIGINT'), Number(forMs));
   const { code, out, err } = await running.ended;
-  // What is said on stderr comes first where a stream begins, last where it ends; the program says both in this order.
+  // Stderr comes first when a stream begins and last when it ends, which is the program's order.
   const [first = '', ...others] = err.split(/(?<=\n)/);
   const isStream = first.startsWith('tracing') || first.includes('taking');
   const text = isStream ? first + out + others.join('') : out + err;
   const typedLine = `$ ${assignments}bloomctl ${words}\n`;
   const end = code === 0 ? '' : `exit ${code}\n`;
-  // The person at the keyboard is nobody in particular.
+  // Replaces the user's name.
   return typedLine + `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\broot as b/g, 'ops as b');
 }
 
-/** What stays the same from one run to the next: words, not figures. */
+/** Returns what is the same in every run: words, not figures. */
 export function shapeOf(shown: string): string[] {
   return shown
     .split(/^(?=\$ )/m)
@@ -89,7 +89,7 @@ export function shapeOf(shown: string): string[] {
           line
             .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
             .replaceAll(/ as b(?:.*…|loomctl-\S+)/g, ' as #')
-            // Which node it is depends on who was first.
+            // Which node it is depends on which was first.
             .replaceAll(/\b[abc]@/g, '#@')
             .replaceAll(/(?<![\w-])[\w-]{20}(?![\w-])/g, '#')
             .replaceAll(/[-+]?\d[\d.:]*(?: ?(?:ms|s|min|kB|MB|GB|B|k|M)\b)?/g, '#')
@@ -97,7 +97,7 @@ export function shapeOf(shown: string): string[] {
             .replaceAll(/\s+/g, ' ')
             .trim(),
         );
-      // How many lines follow, and with what, depends on the moment; how it ended does not.
+      // The number and content of these lines vary, but not how they end.
       const end = lines.at(-1) ?? '';
       return [lines[0], lines[1] ?? '', end.startsWith('exit ') ? end : 'ok'].join(' | ');
     });

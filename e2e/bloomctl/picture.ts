@@ -1,4 +1,4 @@
-// What a terminal shows, as a picture: the program's own output, painted by the browser.
+// Renders a terminal as a picture: the browser paints the program's own output.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ export async function paint(browser: Browser, text: string, file: string): Promi
 
 const LEAVES_SCREEN = '\u001b[?1049l';
 
-/** `bloomctl top` in a terminal of 100 columns and 24 lines, which util-linux's `script` makes. */
+/** `bloomctl top` in a terminal of 100 columns and 24 lines, provided by util-linux's `script`. */
 export class FullScreen {
   #seen = '';
   readonly #child: ChildProcessWithoutNullStreams;
@@ -72,9 +72,9 @@ export class FullScreen {
     this.#child.stdin.write(keys);
   }
 
-  /** What is to be seen now, with its colours. */
+  /** Returns the current screen with its colours. */
   get screen(): string {
-    // Each repaint begins with the mark of a synchronized update, and ends with another.
+    // Each repaint is enclosed in marks of a synchronized update.
     const last = this.#seen.split('\u001b[?2026h').findLast((frame) => frame.includes('bloomctl top')) ?? '';
     const [body = ''] = last.slice(last.indexOf('\u001b[1mbloomctl top')).split('\u001b[?2026l');
     return (
@@ -86,7 +86,7 @@ export class FullScreen {
     );
   }
 
-  /** Whether the screen of before is back. */
+  /** True once the previous screen is restored. */
   get isLeft(): boolean {
     return this.#seen.includes(LEAVES_SCREEN);
   }

@@ -1,4 +1,4 @@
-// A cluster of three nodes on loopback with a port mapper of its own, and bloomctl as an operator starts it.
+// A cluster of three nodes on loopback with its own port mapper, and bloomctl as an operator runs it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { repository } from '../harness/repository.js';
 export const LABELS = ['a', 'b', 'c'] as const;
 export type Label = (typeof LABELS)[number];
 
-/** What must never be shown. */
+/** Secrets that must never be shown. */
 export const secrets = {
   cookie: 'cookie-of-the-trio-41b0aa',
   keyBase: 'key-base-of-the-trio-9a1e77',
@@ -52,7 +52,7 @@ export class Trio {
     chmodSync(cookieFile, 0o600);
     copyFileSync(cookieFile, join(folder, '.bloom-cookie'));
     chmodSync(join(folder, '.bloom-cookie'), 0o600);
-    // One after the other: the first brings the port mapper.
+    // One after the other, because the first starts the port mapper.
     const nodes: Partial<Record<Label, BloomNode>> = {};
     try {
       for (const label of LABELS) {
@@ -96,13 +96,13 @@ export class Trio {
     return (await answer.json()) as any;
   }
 
-  /** `nodesInCluster` of the health report; undefined while nobody answers. */
+  /** `nodesInCluster` of the health report; undefined while the node does not answer. */
   async count(label: Label): Promise<number | undefined> {
     const report = await this.json(label, 'GET', '/health').catch(() => undefined);
     return report?.data?.distribution?.nodesInCluster;
   }
 
-  /** Starts bloomctl against node `a` unless the arguments name another one. */
+  /** Starts bloomctl against node `a` unless the arguments name another node. */
   start(args: readonly string[], options: { env?: Record<string, string>; input?: string } = {}): Running {
     const program = join(repository, 'apps', 'bloomctl', 'bin', 'bloomctl.js');
     if (!existsSync(join(repository, 'apps', 'bloomctl', 'dist', 'bloomctl.js'))) {
@@ -115,7 +115,7 @@ export class Trio {
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: this.folder,
-        // Not the sockets of the user: these tests are about ports and cookies.
+        // Hides the user's sockets, because these tests are about ports and cookies.
         XDG_RUNTIME_DIR: this.folder,
         ERL_EPMD_PORT: String(this.mapperPort),
         BLOOM_NODE: this.name('a'),
@@ -123,7 +123,7 @@ export class Trio {
         ...options.env,
       },
     });
-    // A short command may have ended by now, without having read its input: EPIPE.
+    // A short command may have ended without reading its input: EPIPE.
     child.stdin.on('error', () => {});
     child.stdin.end(options.input ?? '');
     let out = '';
@@ -143,11 +143,11 @@ export class Trio {
     return await this.start(args, options).ended;
   }
 
-  /** The document that a command prints. It must end with 0. */
+  /** Returns the document that a command prints; the command must exit with 0. */
   async document(...args: string[]) {
     const { code, out, err } = await this.run([...args, '--json']);
     if (code !== 0) throw new Error(`bloomctl ${args.join(' ')} ended with ${code}: ${err}`);
-    // oxlint-disable-next-line typescript/no-explicit-any -- held against its schema by the tests
+    // oxlint-disable-next-line typescript/no-explicit-any -- the tests check it against its schema
     return JSON.parse(out) as any;
   }
 
@@ -181,7 +181,7 @@ export function settings(label: Label, mapperPort: number): Record<string, strin
   };
 }
 
-/** The nodes leave their port mapper behind; it goes when no node is registered any more. */
+/** Ends the port mapper that the nodes leave running, once no node is registered. */
 async function endMapper(port: number): Promise<void> {
   const ask = (): Promise<string | undefined> =>
     new Promise((resolve) => {

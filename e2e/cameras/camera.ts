@@ -1,4 +1,4 @@
-// A camera in a process of its own: gst-rtsp-server, which can be killed, frozen and changed while it streams.
+// A camera in a separate process: gst-rtsp-server, which can be killed, frozen and changed while it streams.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
@@ -15,7 +15,7 @@ const h264 =
   `video/x-h264,profile=baseline ! rtph264pay name=pay0 pt=96`;
 const tone = 'audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample';
 
-/** What the cameras of the tests send: red, and a tone of 440 Hz. */
+/** What the test cameras send: red, and a tone of 440 Hz. */
 const streams = {
   '/aac': `( ${h264} ${tone} ! voaacenc ! rtpmp4gpay name=pay1 pt=97 )`,
   '/g711': `( ${h264} ${tone} ! audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )`,
@@ -55,7 +55,7 @@ export class Camera {
     await once(this.#answers, 'line');
   }
 
-  /** Sets a property of its running streams; returns the Unix time of the change, ms. */
+  /** Sets a property of the running streams. Returns the Unix time of the change in ms. */
   async set(element: 'picture' | 'size', property: string, value: string): Promise<number> {
     const answer = once(this.#answers!, 'line');
     this.#child!.stdin!.write(`${element} ${property} ${value}\n`);

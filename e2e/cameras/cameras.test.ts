@@ -1,4 +1,4 @@
-// Cameras in a room: a real RTSP server on the other side, a browser that watches.
+// Tests cameras in a room, with a real RTSP server and a browser that watches.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import { Camera } from './camera.js';
 import { startJitter } from './jitter.js';
 
 const password = 'p@ss:w/rd';
-/** Cameras of the tests send a keyframe with their first picture and then every second. */
+/** The test cameras send a key frame first and then every second. */
 const pictureBoundMs = 1_500;
 const reconnectDelay = 500;
 
@@ -45,7 +45,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     return Object.fromEntries(tracks.map(({ type, id }) => [type, id])) as Record<Track['type'], string>;
   }
 
-  /** A room with a viewer and a camera. */
+  /** Creates a room with a viewer and a camera. */
   async function watched(
     sourceUri: string,
     options: object = {},

@@ -1,4 +1,4 @@
-// Encoders and relays in a room: FFmpeg listens by SRT and RTMP, a TLS server stands before a camera.
+// Tests encoders and relays in a room: FFmpeg listens for SRT and RTMP, and a TLS server fronts a camera.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -108,7 +108,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     const here = line.replace(':1935', `:${rtmp}`).replace(':9000', `:${srt}`).replaceAll('0.0.0.0', '127.0.0.1');
     expect(here).toContain(`'srt://127.0.0.1:${srt}?mode=listener'`);
     run('sh', ['-c', `exec ${here}`]);
-    // The camera tries until the relay listens.
+    // The encoder retries until the relay listens.
     run('sh', [
       '-c',
       `until ffmpeg "$@"; do sleep 0.3; done`,
@@ -132,7 +132,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     await until('the log says why', () => /component\.crashed.*B frames/.test(stage.node.log()));
   });
 
-  /** Runs `use` with the port of a TLS server before this one, which has a certificate of its own making. */
+  /** Runs `use` with the port of a TLS server in front of this one, with a self-signed certificate. */
   async function behindTls(port: number, use: (port: number) => Promise<void>): Promise<void> {
     const folder = mkdtempSync(join(tmpdir(), 'bloom-camera-'));
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];

@@ -1,4 +1,4 @@
-// A network with jitter: passes what a server sends on, in order, each piece after a random delay.
+// A network with jitter: forwards what a server sends, in order, each piece after a random delay.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -60,9 +60,9 @@ describe.each([
 
     test('the quality follows the size of the element', async () => {
       const { ann, bob } = await call(stage);
-      // Browsers send 540 lines once their own estimate reaches what the lower variants may take and 350 kbit/s more. A machine that
-      // stands still in the first second looks like a narrow link, from which it grows by 8 % a second; then the variant counts
-      // as inactive for ten seconds more.
+      // Browsers send 540 lines once their own estimate exceeds the lower variants' bitrate by 350 kbit/s. A machine that stalls in the
+      // first second looks like a narrow link, whose estimate grows by 8 % a second; the variant then counts as inactive for another
+      // ten seconds.
       await ann.page.evaluate(() =>
         window.application.publish(
           { colour: 'red', width: 960, height: 540, fps: 15 },
@@ -137,7 +137,7 @@ describe.each([
         expect(frames).toBeGreaterThan(0);
         const log = await bob.page.evaluate(() => window.application.log);
         expect(log.filter((line) => line.startsWith('peerLeft') || line.startsWith('trackRemoved'))).toEqual([]);
-        // The browser closed its old connection, which is no failure of it.
+        // The browser closed its old connection, which is not a failure.
         const lost = stage.node.log().match(new RegExp(`^.*peer_id=${bob.id} .*peer\\.lost .*$`, 'm'))?.[0];
         expect(lost).toMatch(/why=connection_lost/);
         expect(lost).not.toMatch(/failure=/);

@@ -1,4 +1,4 @@
-// Cameras and microphones as Chromium shows them: its own fake ones, and none.
+// Tests Chromium's cameras and microphones: fake ones, and none at all.
 import { expect, test } from '@jest/globals';
 import { browserSuite } from '../harness/stage.js';
 import { Person, playing } from './person.js';
@@ -26,7 +26,7 @@ browserSuite('Devices', options, (stage) => {
     expect(await page.evaluate(() => window.application.openDevice('camera'))).toBe('REFUSED');
   });
 
-  // Firefox does not pass events on to a track that a script dispatches.
+  // Firefox does not deliver events to a track that a script dispatches.
   test('a published camera that is unplugged is muted, and another one takes its place', async () => {
     const room = await stage.room();
     const enter = async (name: string): Promise<Person> =>

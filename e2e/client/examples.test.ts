@@ -1,5 +1,5 @@
-// The examples and the dashboard, as somebody runs them who has installed the published packages: from their tarballs, each in a folder
-// of its own.
+// Runs the examples and the dashboard as a user who has installed the published packages: from their tarballs, each in a separate
+// folder.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -17,26 +17,26 @@ import { browserSuite } from '../harness/stage.js';
 
 const BUILD_LIMIT_MS = 300_000;
 const WEBHOOK_SECRET = 'only the node and the receiver know it';
-/** Where scripts/test.mjs has installed them: the namespaces of the tests reach no registry. */
+/** Folder where scripts/test.mjs installed them, because the tests' namespaces reach no registry. */
 const installed = process.env['BLOOM_EXAMPLES'];
 let folder: string;
 
 interface Example {
   child: ChildProcess;
-  /** Where it can be opened. */
+  /** Address of the page. */
   url: string;
   output(): string;
 }
 
 const running: ChildProcess[] = [];
 
-/** Starts an example by the command of its README. Resolves when it prints its address. */
+/** Starts an example with the command from its README. Resolves when it prints its address. */
 async function start(example: string, env: Record<string, string>, command = ['start']): Promise<Example> {
   const child = spawn('npm', command, {
     cwd: join(folder, example),
     env: { ...process.env, PORT: '0', NEXT_TELEMETRY_DISABLED: '1', BLOOM_TOKEN: apiToken, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group, so that what npm starts ends as well.
+    // A process group, so that npm's children end too.
     detached: true,
   });
   running.push(child);
@@ -60,7 +60,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Resolves when a video of the page moves. */
+/** Resolves when a video on the page moves. */
 async function plays(page: Page, selector = 'video'): Promise<void> {
   await page.waitForFunction((one) => {
     const video = document.querySelector<HTMLVideoElement>(one);
@@ -175,7 +175,7 @@ browserSuite(
       await press(ann, 'Allow video');
       await press(bob, 'Start camera');
       await plays(ann);
-      // Whatever changes in the room, such as a second picture, leaves the first one alone.
+      // Changes in the room, such as a second picture, do not affect the first one.
       const first = await ann.$('video');
       await press(bob, 'Start camera');
       await ann.waitForFunction(() => document.querySelectorAll('video').length === 2);

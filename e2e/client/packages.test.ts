@@ -1,4 +1,4 @@
-// The published packages, as their tarballs are.
+// Tests the published packages through their tarballs.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { repository } from '../harness/repository.js';
 
-/** `limit`: minified and gzipped bytes that a bundle may have, which is half as much again as in version 0.1. */
+/** `limit`: maximum size of a minified and gzipped bundle in bytes, 1.5 times that of version 0.1. */
 const PACKAGES = [
   { name: 'client', bundles: ['index.js'], limit: 12_000 },
   { name: 'react', bundles: ['index.js'], limit: 3_000 },
@@ -20,7 +20,7 @@ let folder: string;
 const packed = new Map<string, { tarball: string; files: string[] }>();
 const installed = (name: string, file = ''): string => join(folder, 'node_modules', '@bloom', name, file);
 
-/** Runs a program of this workspace in the folder of a user who has installed the packages. */
+/** Runs a program of this workspace in the folder of a user who installed the packages. */
 function run(program: string, args: string[]): string {
   return execFileSync(program, args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
@@ -81,7 +81,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
   test('has types that every way of resolving modules finds', async () => {
     const tarball = new Uint8Array(readFileSync(packed.get(name)!.tarball));
     const result = await checkPackage(createPackageFromTarballData(tarball));
-    // The packages for browsers are ES modules only, which Node's `require` loads as well from 20.19 on.
+    // Browser packages are ES modules only, which Node's `require` can load since 20.19.
     const accepted = name === 'server-sdk' ? [] : ['CJSResolvesToESM'];
     expect('problems' in result && result.problems.filter(({ kind }) => !accepted.includes(kind))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-// One participant with @bloom/client, in whichever browser the page is.
+// A participant with @bloom/client, in any browser.
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { NewPeer } from '../harness/api.js';
@@ -21,7 +21,7 @@ export class Person {
     return this.#until(() => this.page.evaluate(() => window.application.tracks()), check, timeoutMs);
   }
 
-  /** Returns how long the picture of the other stood still since `resetPauses`, in milliseconds, once it moves again. */
+  /** Returns how long the other's picture stood still since `resetPauses`, in ms, once it moves again. */
   async standstill(timeoutMs = 30_000): Promise<number> {
     const { longestMs } = await this.#until(
       () => this.page.evaluate(() => window.application.standstill()),

@@ -1,4 +1,4 @@
-// The server SDK in a page of the node itself, as a dashboard uses it.
+// Tests the server SDK in a page served by the node, as a dashboard uses it.
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type * as Sdk from '@bloom/server-sdk';

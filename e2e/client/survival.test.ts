@@ -1,4 +1,4 @@
-// What a call survives, and for how long its picture stands still.
+// Tests what a call survives, and how long its picture stands still.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
@@ -11,14 +11,14 @@ import { labUnavailable, Lab } from '../hosts/lab.js';
 import { browserSuite } from '../harness/stage.js';
 import { Person, playing } from './person.js';
 
-/** Both publish, and see each other. */
+/** Connects two people who publish and see each other. */
 async function seeEachOther(ann: Person, bob: Person): Promise<void> {
   await ann.page.evaluate(() => window.application.publish({ colour: 'red', fps: 20 }));
   await bob.page.evaluate(() => window.application.publish({ colour: 'blue', fps: 20 }));
   await Promise.all([bob.sees(playing('red')), ann.sees(playing('blue'))]);
 }
 
-/** Carries out `event`. Returns the longer standstill of both pictures, in milliseconds. */
+/** Carries out `event`. Returns the longer standstill of the two pictures, in ms. */
 async function standstill(ann: Person, bob: Person, event: () => unknown): Promise<number> {
   for (const { page } of [ann, bob]) await page.evaluate(() => window.application.resetPauses());
   await event();
@@ -47,10 +47,10 @@ describe.each(BROWSERS)('In %s', (browser) =>
         let node = await startNode({ env });
         nodes.push(node);
         const roomId = 'survivors';
-        /** What an application's backend does. */
+        /** Acts as the application's backend. */
         const seat = async (): Promise<{ url: string; id: string; token: string }> => {
           const api = new Api(node.url);
-          // A room that exists already is as good.
+          // An existing room is fine too.
           await api.request('POST', '/room', { roomId });
           return { url: node.host, ...(await api.addPeer(roomId)) };
         };
@@ -59,7 +59,7 @@ describe.each(BROWSERS)('In %s', (browser) =>
           const page = await stage.newPage();
           await page.exposeFunction('renew', async (code: string) => {
             reasons.push(code);
-            // A start may take longer than the client waits before it asks for another node, and here there is none.
+            // A start may take longer than the client waits before it asks for another node, which does not exist here.
             if (atItsAddress && code === 'UNREACHABLE') throw new Error('no other node');
             return seat();
           });
@@ -85,10 +85,10 @@ describe.each(BROWSERS)('In %s', (browser) =>
             );
           }
         });
-        // Two pauses of at most 2 s, for the attempt that meets the node and for the new seat, or 3 s until a node counts as gone; the
-        // rest is the call itself on a slow machine.
+        // Two pauses of at most 2 s, for the attempt that reaches the node and for the new seat, or 3 s until a node counts as gone. The
+        // rest is the time to set up the call on a slow machine.
         promise(`pause with a node ${title}, beyond the time it was down`, pause - downMs, 10_000);
-        // The first one back finds no room, the other one perhaps a new room that does not know its token.
+        // The first to return finds no room; the other may find a new room that does not know its token.
         const refused = reasons.filter((code) => code !== 'UNREACHABLE');
         expect(refused[0]).toBe(atItsAddress ? 'ROOM_ENDED' : undefined);
         const names = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
@@ -126,7 +126,7 @@ describe.each(BROWSERS)('In %s', (browser) =>
   }),
 );
 
-// The suite skips itself, loudly, where there are no namespaces.
+// The suite skips itself, loudly, without namespaces.
 const lab = labUnavailable() === undefined ? await Lab.open() : undefined;
 const own = lab?.ownAddress ?? '';
 

@@ -1,4 +1,4 @@
-// Calls in which a client talks to a node that does not own its room: what it says takes a detour, its media do not.
+// Tests calls in which a client talks to a node that does not own its room: signalling takes a detour, media does not.
 import { afterEach, expect, test } from '@jest/globals';
 import type { Peer } from '../harness/peer.js';
 import { browserSuite } from '../harness/stage.js';
@@ -8,7 +8,7 @@ import { until } from './until.js';
 const { services } = deployments['nodes-list'];
 const host = (node: LabNode): string => node.address;
 
-/** Where the server said, in its last offer, that media go. */
+/** Returns the media address in the server's last offer. */
 function relayAddress(peer: Peer): string {
   const offers = peer.events.filter((event) => event.type === 'received' && event.event === 'offerData');
   const { data } = offers.at(-1) as { data: { integratedTurnServers: { serverAddr: string }[] } };
@@ -38,7 +38,7 @@ browserSuite('Calls through a node that does not own the room', { node: start, n
     await cluster.complete();
   });
 
-  /** Ann at the owner of the room, Bob at the other node with a token from there; each sees and hears the other. */
+  /** Puts Ann at the room's owner and Bob at the other node with a token from there; each sees and hears the other. */
   async function call(): Promise<{ room: string; ann: Peer; bob: Peer; red: string; blue: string }> {
     await cluster.deleteAllRooms();
     let room = await other.create();
@@ -62,7 +62,7 @@ browserSuite('Calls through a node that does not own the room', { node: start, n
       expect(peers.map(({ status }: { status: string }) => status)).toEqual(['connected', 'connected']);
     }
 
-    // Both nodes say what the other client did, and end it.
+    // Both nodes report the other client's actions and its end.
     await bob.call('updatePeerMetadata', { name: 'Bobby' });
     await ann.next('peerUpdated', ({ peer }) => (peer.metadata as { name: string }).name === 'Bobby');
     await other.api.deletePeer(room, bob.id);

@@ -1,11 +1,11 @@
-// A node of a cluster as its users see it, wherever it runs.
+// A cluster's node as its users see it, wherever it runs.
 import { type Answer, Api } from '../harness/api.js';
 import { until } from './until.js';
 
 export abstract class ClusterNode {
   readonly api: Api;
 
-  /** `address` is what `POST /room` answers as the address of a room here: `host:port`. */
+  /** `address` is the address that `POST /room` returns for a room here, `host:port`. */
   constructor(
     readonly name: string,
     readonly address: string,
@@ -17,10 +17,10 @@ export abstract class ClusterNode {
     return `http://${this.address}`;
   }
 
-  /** Everything it has printed. */
+  /** Its output so far. */
   abstract log(): string;
 
-  /** `distribution` of the health report; undefined while nobody answers. */
+  /** `distribution` of the health report; undefined while the node does not answer. */
   async distribution(): Promise<{ enabled: boolean; nodeStatus: string; nodesInCluster: number } | undefined> {
     const answer = await this.api.request('GET', '/health').catch(() => undefined);
     return answer?.body?.data?.distribution;
@@ -50,11 +50,11 @@ export abstract class ClusterNode {
   }
 }
 
-/** Several of them that make one cluster. */
+/** Nodes of one cluster. */
 export abstract class Cluster<N extends ClusterNode> {
   constructor(readonly nodes: readonly N[]) {}
 
-  /** Where the nodes reach the test itself. */
+  /** Address where the nodes reach the test itself. */
   abstract get ownAddress(): string;
 
   async complete(): Promise<void> {

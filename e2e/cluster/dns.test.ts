@@ -1,4 +1,4 @@
-// The deployment with one DNS name for all nodes, on two hosts with a name server of their own.
+// Tests the deployment with one DNS name for all nodes, on two hosts with their own name server.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { deployments, LabCluster } from './lab-cluster.js';
@@ -6,7 +6,7 @@ import { referenceScenarios } from './reference-scenarios.js';
 import { until } from './until.js';
 
 const { services, alias } = deployments.dns;
-// The default of 5 s between questions would only make the test slow.
+// The default of 5 s between queries would only slow the test down.
 const impatient = services.map((service) => ({
   ...service,
   env: { ...service.env, JF_DIST_POLLING_INTERVAL: '300' },
@@ -40,7 +40,7 @@ describeWith(['network namespaces'], 'two nodes with one DNS name', () => {
     const { id, address } = await one.create();
     expect(await (address === one.address ? two : one).api.room(id)).toMatchObject({ id });
 
-    // Back again: who comes later is found.
+    // With the addresses restored, later nodes are found.
     await two.stop();
     await one.joined(1);
     cluster.lab.dns.set(name, [one.host.address, two.host.address]);

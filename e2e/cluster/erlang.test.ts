@@ -1,11 +1,11 @@
-// An Erlang shell on a host of its own that asks a running cluster: what docs/guide/erlang.md shows.
+// Tests an Erlang shell on a separate host that queries a running cluster, as docs/guide/erlang.md shows.
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import type { Host } from '../hosts/lab.js';
 import { deployments, LabCluster } from './lab-cluster.js';
 
-/** Prints each expression's value in a line of its own. */
+/** Prints the value of each expression on a separate line. */
 async function ask(host: Host, expressions: readonly string[]): Promise<string[]> {
   const show = expressions.map((expression) => `io:format("~0p~n", [${expression}])`).join(', ');
   const shell = host.start('erl', [

@@ -1,4 +1,4 @@
-// Who becomes a member: three nodes of which each knows one other at most, and one that does not know the cookie.
+// Tests which nodes become members: three nodes that each know at most one other, and one that does not know the cookie.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { deployments, LabCluster, type Service } from './lab-cluster.js';
@@ -7,7 +7,7 @@ import { until } from './until.js';
 const cookie = 'a-secret-of-this-cluster';
 const [model] = deployments['nodes-list'].services;
 
-/** A node that knows only this one other. */
+/** Settings of a node that knows only this other node. */
 function service(name: string, knows: string, own: Record<string, string> = {}): Service {
   return {
     name,
@@ -65,7 +65,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
       const others = members.filter((one) => one !== node);
       await node.stop();
       await Promise.all(others.map((other) => other.joined(2)));
-      // Everybody else goes on meanwhile.
+      // The other nodes keep taking rooms.
       const { address } = await (others[0] ?? node).create();
       expect(others.map((other) => other.address)).toContain(address);
       node.start();
@@ -81,7 +81,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     await one.says('port_mapper.restarted');
     for (const number of [1, 2, 3]) expect((await cluster.node(number).distribution())?.nodesInCluster).toBe(3);
 
-    // Who comes later asks the new one.
+    // Later nodes ask the new port mapper.
     await three.stop();
     await one.joined(2);
     three.start({ JF_DIST_NODES: 'app@app1' });

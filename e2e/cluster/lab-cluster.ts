@@ -1,5 +1,5 @@
-// Nodes on hosts of their own: the deployments that scripts/deploy/deployments.mjs describes, and variants of them. Every host
-// has its own address and port mapper; the node gets the settings that the container image gives it.
+// Nodes on separate hosts: the deployments of scripts/deploy/deployments.mjs, and variants of them. Every host has its own
+// address and port mapper; the node gets the settings of the container image.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ export interface Service {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The default, so that Erlang shells join these clusters. */
+/** The default cookie, so that Erlang shells can join these clusters. */
 const COOKIE = 'bloom_cookie';
 
 function settingsOf({ env }: Service): Record<string, string> {
@@ -35,7 +35,7 @@ export class LabNode extends ClusterNode {
   #child: ChildProcess | undefined;
   #output = '';
   readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
-  /** Where it keeps recordings and finds the files that it plays. */
+  /** Folder of its recordings and of the files that it plays. */
   readonly resources = join(this.#folder, 'resources');
 
   constructor(
@@ -54,7 +54,7 @@ export class LabNode extends ClusterNode {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Starts the program; it may take a while until it answers. */
+  /** Starts the program; the node may answer only later. */
   start(env: Readonly<Record<string, string>> = {}): void {
     const main = join(this.checkout, 'apps', 'bloom', 'dist', 'main.js');
     if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
@@ -82,7 +82,7 @@ export class LabNode extends ClusterNode {
     this.#child = child;
   }
 
-  /** Returns the document that a command of `bloomctl` prints, which asks this node. It must end with 0. */
+  /** Runs a `bloomctl` command against this node and returns the document it prints. The command must exit with 0. */
   async bloomctl(checkout: string, ...args: string[]) {
     const program = join(checkout, 'apps', 'bloomctl', 'dist', 'bloomctl.js');
     const env = { BLOOM_NODE: this.service.env['JF_DIST_NODE_NAME'] ?? '', BLOOM_COOKIE: COOKIE };
@@ -94,7 +94,7 @@ export class LabNode extends ClusterNode {
     return JSON.parse(out ?? '') as any;
   }
 
-  /** Everything it has printed since its host was made. */
+  /** Its output since its host was created. */
   log(): string {
     return this.#output;
   }
@@ -109,17 +109,17 @@ export class LabNode extends ClusterNode {
     clearTimeout(timer);
   }
 
-  /** In order, as an upgrade does. */
+  /** Stops the node in order, as an upgrade does. */
   stop(): Promise<void> {
     return this.#end('SIGTERM');
   }
 
-  /** As a crash or a lost machine. */
+  /** Kills the node, like a crash or a lost machine. */
   kill(): Promise<void> {
     return this.#end('SIGKILL');
   }
 
-  /** The process stands still with its connections open, as on a machine that swaps. */
+  /** Freezes the process with its connections open, as on a machine that swaps. */
   freeze(): void {
     process.kill(this.pid, 'SIGSTOP');
   }
@@ -146,7 +146,7 @@ export class LabCluster extends Cluster<LabNode> {
     return this.lab.ownAddress;
   }
 
-  /** The hosts with one node each, none of them started. `alias` = DNS name of them all. */
+  /** Creates hosts with one node each, not started. `alias`: DNS name of all of them. */
   static async prepare(services: readonly Service[], alias?: string): Promise<LabCluster> {
     const lab = await Lab.open();
     const nodes = services.map((service) => new LabNode(lab.addHost(service.name), service));
@@ -159,7 +159,7 @@ export class LabCluster extends Cluster<LabNode> {
     return new LabCluster(lab, nodes);
   }
 
-  /** All started, and all of them see each other. */
+  /** Starts all nodes and waits until they see each other. */
   static async start(services: readonly Service[], alias?: string): Promise<LabCluster> {
     const cluster = await LabCluster.prepare(services, alias);
     try {

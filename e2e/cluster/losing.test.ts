@@ -1,4 +1,4 @@
-// Nodes that stand still, die, or are cut off.
+// Tests nodes that freeze, die, or are cut off.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -12,7 +12,7 @@ import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
 import { until } from './until.js';
 
 const { services } = deployments['nodes-list'];
-// A member that is cut off is given up after 4 s of silence, not after a minute.
+// A member that is cut off counts as lost after 4 s of silence instead of a minute.
 const attentive = services.map((service) => ({ ...service, env: { ...service.env, JF_DIST_TICK_TIME: '4' } }));
 
 async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number }> {
@@ -22,26 +22,26 @@ async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number
 }
 
 /**
- * How long a node waits for a member that does not answer: what takes longer has waited. The wait itself is tested where time
+ * How long a node waits for a member that does not answer: a longer request has waited. The wait itself is tested where time
  * is handed in (packages/rooms).
  */
 const WAIT_MS = 1_000;
-/** A node that did not notice the silence would wait for 4 s; this is also enough for a machine that is busy with other tests. */
+/** A node that did not notice the silence would wait for 4 s. This bound also suffices on a machine busy with other tests. */
 const WAITED_ONCE_MS = 3 * WAIT_MS;
 
-/** How much longer a request takes than one that needs no other node and is sent at the same time. */
+/** Returns how much longer a request takes than a simultaneous one that needs no other node. */
 async function waited<T>(node: LabNode, task: () => Promise<T>): Promise<{ result: T; ms: number }> {
   const [asked, usual] = await Promise.all([timed(task), timed(() => node.api.request('GET', '/health'))]);
   return { result: asked.result, ms: asked.ms - usual.ms };
 }
 
-/** How often a node has said that it met, or lost, the other. */
+/** Returns how often a node has logged that it met, or lost, the other. */
 function meetings(node: LabNode): { met: number; lost: number } {
   const count = (words: RegExp): number => node.log().match(words)?.length ?? 0;
   return { met: count(/\] connected to/g), lost: count(/\] disconnected from/g) };
 }
 
-/** What a subscriber at this node hears. */
+/** Collects the notifications of a subscriber at this node. */
 async function listen(node: LabNode): Promise<{ events: string[]; stop: () => Promise<void> }> {
   const events: string[] = [];
   const end = new AbortController();
@@ -64,7 +64,7 @@ async function listen(node: LabNode): Promise<{ events: string[]; stop: () => Pr
   };
 }
 
-/** What the metrics of this node say about app2, and how many ids it knows of that two nodes have given away. */
+/** Returns this node's metrics about app2, and the number of ids that it knows to be on two nodes. */
 async function clusterFigures(node: LabNode): Promise<{ up: number; ups: number; downs: number; conflicts: number }> {
   const text = await (await fetch(`http://${node.host.address}:9568/metrics`)).text();
   const value = (series: string): number => {
@@ -81,7 +81,7 @@ async function clusterFigures(node: LabNode): Promise<{ up: number; ups: number;
   };
 }
 
-/** Asked by a program on the same host, which needs no cable. */
+/** Sent by a program on the same host, which needs no cable. */
 async function onHost(node: LabNode, method: string, path: string, body?: unknown): Promise<Answer> {
   const script = `fetch('http://localhost:${node.service.port}${path}', {
     method: '${method}',
@@ -107,7 +107,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
 
   test('O6: while it stands still, one creation waits for it, the others do not, and it gets no room', async () => {
     await cluster.deleteAllRooms();
-    // Node 1 is the busier one from here on, so that every room would go to node 2 if it could.
+    // From here on node 1 is busier, so every room would go to node 2 if it could.
     for (let i = 0; i < 6; i += 1) await one.create();
     for (const room of await two.rooms()) await two.api.deleteRoom(room);
 
@@ -121,7 +121,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     } finally {
       two.thaw();
     }
-    // It answers again, so it is a candidate again, and whatever was meant for it meanwhile has been withdrawn.
+    // It answers again, so it is a candidate again, and earlier requests to it have been withdrawn.
     await cluster.complete();
     await until('node 2 gets rooms again', async () => (await one.create()).address === two.address);
     expect(await two.rooms()).toHaveLength(1);
@@ -185,7 +185,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
       await createFor(2.5);
       const answers = await Promise.all(pending.splice(0));
       expect(answers.filter(({ result }) => result.address !== one.address)).toEqual([]);
-      // One waits for the node that stands still, and those that came meanwhile for that one.
+      // One request waits for the frozen node, and later requests wait for that one.
       expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(WAITED_ONCE_MS);
       const late = answers.slice(Math.ceil(answers.length * 0.7)).map(({ ms }) => ms);
       expect(Math.max(...late)).toBeLessThan(WAIT_MS);
@@ -219,14 +219,14 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(listed.body.unreachable).toEqual(['app@app2']);
     await one.says(/cluster\.node_lost node=app@app2/);
     expect(await clusterFigures(one)).toEqual({ ...figures, up: 0, downs: figures.downs + 1 });
-    // Each side may give the same id away.
+    // Each side may use the same id.
     expect((await one.create({ roomId: 'twice' })).address).toBe(one.address);
     await until('node 2 is alone too', async () => {
       return (await onHost(two, 'GET', '/health')).body.data.distribution.nodesInCluster === 1;
     });
     expect((await onHost(two, 'POST', '/room', { roomId: 'twice' })).status).toBe(201);
 
-    // Long enough for every connection of the system to be forgotten; seconds are enough for the nodes to notice.
+    // Long enough for the system to forget every connection; the nodes notice within seconds.
     if (nightly) await delay(60_000);
     two.host.linkUp();
     await cluster.complete();
@@ -243,10 +243,10 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
       downs: figures.downs + 1,
       conflicts: figures.conflicts + 1,
     });
-    // Neither is deleted in silence.
+    // Neither room is deleted silently.
     for (const node of [one, two]) expect(await node.rooms()).toContain('twice');
 
-    // What happened over there meanwhile is not told late, and what happens now is told once.
+    // Events from the other side are not delivered late, and new ones are delivered once.
     await two.api.deleteRoom(far);
     await until('the end of the room is heard', () => heard.events.includes(`roomDeleted ${far}`));
     await heard.stop();
@@ -268,7 +268,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     two.start();
     await cluster.complete();
     expect(await two.rooms()).toEqual([]);
-    // It has said what it owns, so its lost rooms are over.
+    // The node has announced what it owns, so its lost rooms have ended.
     await until(
       'the lost room is forgotten',
       async () => (await one.api.request('GET', `/room/${far}`)).status === 404,

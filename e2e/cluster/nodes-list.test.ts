@@ -1,4 +1,4 @@
-// The deployment with a list of names, on two hosts.
+// Tests the deployment with a list of names, on two hosts.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { deployments, LabCluster } from './lab-cluster.js';
@@ -37,7 +37,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     process.kill(two.pid, 'SIGTERM');
     await two.says('node.draining');
 
-    // It is the emptier one from now on, and is asked itself as well.
+    // From now on it is the emptier node, and it is asked directly too.
     for (const node of [one, two, one, two]) expect((await node.create()).address).toBe(one.address);
     for (const node of [one, two]) expect(await node.api.room(last)).toMatchObject({ id: last });
     expect((await one.distribution())?.nodesInCluster).toBe(2);

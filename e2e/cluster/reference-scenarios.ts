@@ -1,4 +1,4 @@
-// What every deployment must do: rooms are spread, and any node answers for any room.
+// Scenarios for every deployment: rooms are spread, and any node answers for any room.
 import { beforeEach, expect, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import { PeerConnection } from '../node/support/peer-socket.js';
@@ -8,7 +8,7 @@ import { receiveWebhooksAt } from './webhooks.js';
 
 const oddHeaders = { accept: 'Application/json; Charset=utf-8', authorization: 'Bearer development' };
 
-/** A room through this node with an empty body, as backends that set no options send it. */
+/** Creates a room through this node with an empty body, as backends without options do. */
 async function bareCreate(node: ClusterNode): Promise<{ id: string; address: string }> {
   const answer = await fetch(`${node.url}/room`, { method: 'POST', headers: oddHeaders });
   expect(answer.status).toBe(201);
@@ -18,7 +18,7 @@ async function bareCreate(node: ClusterNode): Promise<{ id: string; address: str
 
 const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
 
-/** Two rooms through node 1, so that each node has one: what lives on node 1 and on node 2. */
+/** Creates two rooms through node 1, one for each node. Returns the rooms on node 1 and node 2. */
 async function oneRoomEach(cluster: Cluster<ClusterNode>): Promise<{ onFirst: string; onSecond: string }> {
   const rooms = [await cluster.node(1).create(), await cluster.node(1).create()];
   const on = (node: ClusterNode): string => rooms.find(({ address }) => address === node.address)?.id ?? 'none';
@@ -87,7 +87,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     const { onSecond } = await oneRoomEach(cluster);
     const answer = await one.api.request('POST', `/room/${onSecond}/peer`, { type: 'webrtc', options: {} });
     expect(answer.status).toBe(201);
-    // Clients are told the owner: nothing of theirs takes a detour.
+    // Clients get the owner's address, so their media takes no detour.
     expect(answer.body.data.peer_websocket_url).toBe(`${two.address}/socket/peer/websocket`);
     for (const node of [one, two]) {
       expect((await node.api.room(onSecond)).peers.map((peer: { id: string }) => peer.id)).toEqual([
@@ -145,7 +145,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     ];
     expect(new Set(rooms.map(({ address }) => address)).size).toBe(2);
     const remote = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
-    // The event that ends the loop comes from the other node too, so whatever it sent twice has come before it.
+    // The event that ends the loop also comes from the other node, so any duplicate has arrived before it.
     await two.api.deleteRoom(remote);
     await reading;
     await until('the webhooks have come', () => receiver.heard.length >= 3);

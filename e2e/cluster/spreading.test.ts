@@ -1,4 +1,4 @@
-// Many creations at the same moment through all nodes of a larger cluster.
+// Creates many rooms at once through all nodes of a larger cluster.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { deployments, LabCluster } from './lab-cluster.js';
@@ -18,7 +18,7 @@ describeWith(['network namespaces'], 'five nodes', () => {
   }, 180_000);
   afterAll(() => cluster?.close());
 
-  /** Creates rooms at once, through all nodes in turn, and returns how many milliseconds that took. */
+  /** Creates rooms at once, through all nodes in turn. Returns the duration in ms. */
   async function createAtOnce(rooms: number): Promise<number> {
     const from = performance.now();
     const statuses = await Promise.all(
@@ -31,14 +31,14 @@ describeWith(['network namespaces'], 'five nodes', () => {
   }
 
   test('spread 300 rooms that are created at once through all of them, in no more time for each than 60', async () => {
-    // Nodes that have just started compile what they run for the first time, five of them on the cores of one machine.
+    // Five nodes that have just started compile their code on the cores of one machine.
     for (let round = 0; round < 20; round += 1) await Promise.all(cluster.nodes.map((node) => node.create()));
     await cluster.deleteAllRooms();
 
     const few = await createAtOnce(60);
     await cluster.deleteAllRooms();
     const many = await createAtOnce(300);
-    // Five times the rooms take a little over five times as long; what grows with the square would take 25 times.
+    // Five times the rooms take a little over five times as long; quadratic growth would take 25 times.
     expect(many / few).toBeLessThan(8);
     const counts = await Promise.all(cluster.nodes.map(async (node) => (await node.rooms()).length));
     expect(counts.reduce((sum, count) => sum + count)).toBe(300);

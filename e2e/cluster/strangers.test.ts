@@ -1,4 +1,4 @@
-// What comes to the port between nodes and is no node of this cluster.
+// Tests connections to the distribution port that come from no node of this cluster.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ afterAll(async () => {
   mapper?.kill();
 });
 
-/** Whole numbers from 0 to `below`, the same in every run. */
+/** Returns integers from 0 to `below`, the same in every run. */
 let state = 1;
 function random(below: number): number {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -57,13 +57,13 @@ function random(below: number): number {
 
 const framed = (body: Buffer): Buffer => Buffer.concat([Buffer.from([body.length >> 8, body.length & 255]), body]);
 
-/** The first message of a handshake, as a node of that name sends it. */
+/** Returns the first handshake message of a node with that name. */
 function hello(name: string): Buffer {
   const head = Buffer.from('4e0000000d07df7fbd00000007', 'hex');
   return framed(Buffer.concat([head, Buffer.from([0, name.length]), Buffer.from(name)]));
 }
 
-/** Nonsense of many kinds: random bytes, parts of a handshake, a frame of a connected node before there is a connection. */
+/** Returns various garbage: random bytes, parts of a handshake, a frame that only a connected node may send. */
 function nonsense(): Buffer {
   const bytes = Buffer.from(Array.from({ length: 1 + random(300) }, () => random(256)));
   const whole = hello(`stranger${random(5)}@127.0.0.1`);
@@ -87,7 +87,7 @@ async function visit(): Promise<void> {
   socket.on('error', () => undefined);
   socket.resume();
   socket.write(nonsense());
-  // Some wait for an answer that will not come, some go at once, some without a word.
+  // Some wait for an answer in vain, some leave immediately, some send nothing.
   if (random(3) === 0) socket.end();
   else setTimeout(() => socket.destroy(), random(40));
   await closed;
@@ -115,11 +115,11 @@ test('any number of strangers leaves a node as it was, and its log short', async
   const room = await api.createRoom();
   await api.deleteRoom(room);
   expect(residentMiB() - before).toBeLessThan(40);
-  // Once a minute for each who is refused: the strangers have a handful of names and one address.
+  // One line per minute and refused stranger, and the strangers share a few names and one address.
   expect(node.output().split('\n').length - linesBefore).toBeLessThan(40);
   expect(node.output()).not.toMatch(/\[error\]/);
 
-  // Whoever knows the cookie gets in all the same.
+  // A node that knows the cookie still gets in.
   await delay(1_000);
   const other = await member('two');
   try {

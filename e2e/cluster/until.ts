@@ -1,7 +1,7 @@
-// Waiting for something that another process does: the limit is there to end what hangs, not to measure.
+// Waits for an action of another process. The time limit ends hung tests and measures nothing.
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Asks again and again until the answer is truthy; an error counts as "not yet". */
+/** Polls until the answer is truthy; an error counts as "not yet". */
 export async function until<T>(
   what: string,
   probe: () => Promise<T> | T,

@@ -1,4 +1,4 @@
-// docs/guide/upgrading.md, step by step: drain, wait, restart, next. The call in the room of each node goes on to its own end.
+// Follows docs/guide/upgrading.md: drain, wait, restart, next. The call on each node continues until it ends by itself.
 import { expect, test } from '@jest/globals';
 import { browserSuite } from '../harness/stage.js';
 import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
@@ -44,7 +44,7 @@ browserSuite('Upgrading a cluster', { node: start, needs: ['network namespaces']
       expect([await metric(node, 'bloom_node_draining'), await metric(node, 'bloom_node_ready')]).toEqual(['1', '0']);
       for (const asked of [node, other]) expect((await asked.create()).address).toBe(other.address);
 
-      // The call goes on, with new tracks too.
+      // The call continues, and can add new tracks.
       const red = await ann.addVideo({ colour: 'red' });
       await bob.plays(red, 'red');
       await node.api.deleteRoom(room);
@@ -56,7 +56,7 @@ browserSuite('Upgrading a cluster', { node: start, needs: ['network namespaces']
       expect((await node.create()).address).toBe(node.address);
       await cluster.deleteAllRooms();
     }
-    // Of the processes before the restart, none ended a room.
+    // No process ended a room before its restart.
     for (const { log } of cluster.nodes.map((node) => ({ log: node.log() }))) {
       expect(log).not.toContain('why=node_closing');
     }

@@ -1,11 +1,11 @@
-// Somebody's backend that takes webhooks, reachable from the hosts of the lab.
+// A backend that receives webhooks, reachable from the lab's hosts.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { decodeServerMessage } from '@bloom/protocol';
 
 export interface WebhookReceiver {
   readonly url: string;
-  /** `<type> <room id>` of each that has come. */
+  /** `<type> <room id>` of each webhook received. */
   readonly heard: readonly string[];
   close(): Promise<void>;
 }

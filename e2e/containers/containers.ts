@@ -1,4 +1,4 @@
-// Containers of the real image, run with podman from the settings of the shipped deployments. One run per machine.
+// Runs containers of the real image with podman, from the settings of the shipped deployments. One run per machine at a time.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
@@ -18,13 +18,13 @@ import { apiToken } from '../harness/bloom-node.js';
 import { missing } from '../harness/needs.js';
 
 const execute = promisify(execFile);
-/** What a container gets where this machine's own limits are lower than those that podman asks for. */
+/** Limits for a container if this machine's own are lower than podman's defaults. */
 const LIMITS = ['--ulimit', 'nofile=1024:4096', '--ulimit', 'nproc=1024:4096'];
 const RUN_LIMIT_MS = 60_000;
 
 const PREPARE_LIMIT_MS = 600_000;
 
-/** Before all tests of a file: ends what the last run has left, and builds what has changed unless the runner has done so. */
+/** Runs before all tests of a file: cleans up after the last run, and builds what has changed unless the runner did. */
 export function useContainers(): void {
   if (missing(['containers']) !== undefined) return;
   beforeAll(() => {
@@ -33,13 +33,13 @@ export function useContainers(): void {
   }, PREPARE_LIMIT_MS);
 }
 
-/** Resolves with what podman prints to stdout. @throws Error with its output when it fails */
+/** Resolves with podman's stdout. @throws Error with its output when it fails */
 async function podman(...args: string[]): Promise<string> {
   const { stdout } = await execute('podman', [...PODMAN_OPTIONS, ...args]);
   return stdout.trim();
 }
 
-/** An address of this machine that is not loopback: to the containers and the browser it is outside. */
+/** Returns a non-loopback address of this machine, which containers and the browser see as external. */
 function ownAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   const address = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -48,9 +48,9 @@ function ownAddress(): string {
 }
 
 /**
- * Gives the bridge of a network the address that it has, for as long as it is there. By itself a bridge has the lowest address of its
- * ports, thus another one when a container ends: what the others send is lost until they ask for the address again, half a
- * minute later. Netavark does this itself from 1.9 on.
+ * Pins the MAC address of a network's bridge. By default a bridge has the lowest address of its ports, which changes when a
+ * container ends: packets from the others are then lost until they resolve the address again, half a minute later. Netavark
+ * does this itself since 1.9.
  */
 async function pinBridgeAddress(network: string): Promise<void> {
   const bridge = await podman('network', 'inspect', '--format', '{{.NetworkInterface}}', network);
@@ -82,7 +82,7 @@ export class Container {
   }
 
   log(): string {
-    // Stdout and stderr, in their order.
+    // Stdout and stderr, in order.
     return podmanNow('logs', this.name);
   }
 
@@ -90,7 +90,7 @@ export class Container {
     return podman('exec', this.name, ...command);
   }
 
-  /** Resolves when the health check of the image passes. Without systemd podman runs it only when asked. */
+  /** Resolves when the image's health check passes. Without systemd, podman runs it only on demand. */
   async healthy(): Promise<void> {
     await until(`${this.name} is healthy`, () => podman('healthcheck', 'run', this.name).then(() => true), {
       limitMs: RUN_LIMIT_MS,
@@ -133,12 +133,12 @@ export class ContainerNode extends ClusterNode {
     return this.container.log();
   }
 
-  /** Runs a new container, in place of an earlier one, with the files of that one. */
+  /** Replaces an earlier container with a new one that has its files. */
   async start(): Promise<void> {
     await this.#container?.remove();
     const { network, alias, values, env: further } = this.deployment;
     const env = Object.entries(environmentOf(this.service)).map(([name, value]) => [name, interpolate(value, values)]);
-    // The API of a node behind a proxy is not published: these tests ask it directly.
+    // The API of a node behind a proxy is not published, so these tests ask it directly.
     const ports = new Set([...this.service.ports, `${this.service.port}:${this.service.port}`]);
     this.#container = await Container.run({
       env: { ...(Object.fromEntries(env) as Record<string, string>), ...further },
@@ -156,7 +156,7 @@ export class ContainerNode extends ClusterNode {
     return [this.name, alias].flatMap((name) => (name === undefined ? [] : ['--network-alias', name]));
   }
 
-  /** Sends SIGTERM, as an upgrade does; the container ends when its rooms have. */
+  /** Sends SIGTERM, as an upgrade does; the container ends after its rooms. */
   async terminate(): Promise<void> {
     await this.container.terminate();
   }
@@ -192,9 +192,9 @@ export class ContainerNode extends ClusterNode {
 interface DeployedNetwork {
   readonly network: string;
   readonly alias: string | undefined;
-  /** For the `${NAME}` of the settings. */
+  /** Values of `${NAME}` in the settings. */
   readonly values: Readonly<Record<string, string>>;
-  /** Settings beyond those of the deployment. */
+  /** Settings in addition to the deployment's. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -226,7 +226,7 @@ export class ContainerCluster extends Cluster<ContainerNode> {
     const nodes = services.map((service) => new ContainerNode(service, { network, alias, values, env }));
     const cluster = new ContainerCluster(nodes, network);
     try {
-      // One by one: two networks that start the name server at the same moment get in each other's way.
+      // One by one, because two networks that start the name server at the same moment conflict.
       for (const node of nodes) {
         await node.start();
         if (node === nodes[0]) await pinBridgeAddress(network);

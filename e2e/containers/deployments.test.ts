@@ -1,4 +1,4 @@
-// The shipped deployments, in containers of the real image, as they are written into deploy/compose*.yml.
+// Tests the shipped deployments of deploy/compose*.yml in containers of the real image.
 import { expect, test } from '@jest/globals';
 import { deployments } from '../../scripts/deploy/deployments.mjs';
 import { referenceScenarios } from '../cluster/reference-scenarios.js';

@@ -1,4 +1,4 @@
-// What happens to containers: killed, paused, cut off from their network, upgraded.
+// Tests faults of containers: killed, paused, cut off from their network, upgraded.
 import { beforeEach, expect, test } from '@jest/globals';
 import { deployments } from '../../scripts/deploy/deployments.mjs';
 import { until } from '../cluster/until.js';
@@ -8,7 +8,7 @@ import { ContainerCluster, type ContainerNode, useContainers } from './container
 
 useContainers();
 
-/** Seconds of silence after which a node counts as lost; a minute unless it is set. */
+/** Seconds of silence after which a node counts as lost; the default is a minute. */
 const TICK = { JF_DIST_TICK_TIME: '8' };
 const TEST_MS = 180_000;
 

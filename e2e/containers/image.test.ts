@@ -1,4 +1,4 @@
-// The image itself: what is in it, and that it starts under any user, with any mounts.
+// Tests the image: its content, and that it starts as any user, with any mounts.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ describeWith(['containers'], 'the image', () => {
     return container;
   }
 
-  /** Answers of the API of a container whose ports are not published. */
+  /** Returns API responses of a container whose ports are not published. */
   async function post(container: Container, path: string, body: unknown): Promise<{ status: number; errors?: string }> {
     const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' };
     const request = JSON.stringify({ method: 'POST', headers, body: JSON.stringify(body) });
@@ -89,7 +89,7 @@ describeWith(['containers'], 'the image', () => {
       const answer = await post(container, '/room/stage/component', { type: 'hls', options: {} });
       expect([answer.status, answer.errors]).toEqual([status, errors]);
       if (status !== 201) continue;
-      // The process of a camera has loaded the codecs once it has tried its source.
+      // A camera's process has loaded the codecs once it has tried its source.
       await post(container, '/room/stage/component', { type: 'rtsp', options: { sourceUri: 'rtsp://127.0.0.1:1/' } });
       await until('the camera is tried', () => /rtsp\.lost.*Connection refused/.test(container.log()));
       expect(container.log()).not.toContain('component.crashed');

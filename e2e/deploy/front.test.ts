@@ -1,5 +1,5 @@
-// What the deployment with one node has around it, as Debian ships it: Caddy in front, Prometheus beside. Only addresses differ from
-// the files in deploy/, and times that a test would wait for.
+// Tests the deployment with one node behind Debian's Caddy and beside its Prometheus. Only addresses, and times that a test would
+// have to wait for, differ from the files in deploy/.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a program with its files in the folder of this test; returns its output so far. */
+/** Starts a program with its files in this test's folder. Returns a function for its output so far. */
 function run(program: string, args: readonly string[]): () => string {
   const child = spawn(program, args, {
     cwd: folder,
@@ -37,7 +37,7 @@ function run(program: string, args: readonly string[]): () => string {
   return () => text;
 }
 
-/** Replaces every one of the texts. @throws Error for one that is not there */
+/** Replaces each of the texts. @throws Error for a missing one */
 function replaced(text: string, changes: readonly (readonly [from: string, to: string])[]): string {
   return changes.reduce((result, [from, to]) => {
     if (!result.includes(from)) throw new Error(`${from} is not in the file any more`);
@@ -47,7 +47,7 @@ function replaced(text: string, changes: readonly (readonly [from: string, to: s
 
 let metricsPort = 0;
 
-/** A node that is reached through Caddy only, and a proxy that takes TLS off again for the pages. */
+/** Starts a node that is reachable only through Caddy, and a proxy that removes TLS for the pages. */
 async function nodeBehindCaddy(): Promise<BloomNode> {
   const tlsPort = await freeTcpPort();
   metricsPort = await freeTcpPort();
@@ -63,7 +63,7 @@ async function nodeBehindCaddy(): Promise<BloomNode> {
   const site = replaced(readFileSync(shipped('Caddyfile'), 'utf8'), [
     ['{$BLOOM_DOMAIN}', `https://localhost:${tlsPort}`],
     ['bloom:8080', new URL(node.url).host],
-    // Newer than the Caddy of Debian 12.
+    // Newer than Debian 12's Caddy.
     ['stream_close_delay 1h', ''],
   ]);
   writeFileSync(
@@ -112,7 +112,7 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
       async () => (await ask('query?query=bloom_node_ready')).data.result?.[0]?.value[1] === '1',
       { detail: output },
     );
-    // The health of a rule that was not evaluated yet is unknown.
+    // The health of a rule is unknown until it is evaluated.
     const rules = await until('all alerts were evaluated', async () => {
       const found = (await ask('rules')).data.groups?.flatMap((group) => group.rules) ?? [];
       return found.length > 0 && found.every(({ health }) => health !== 'unknown') && found;
@@ -120,7 +120,7 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
     expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
     expect(rules.filter(({ state }) => state === 'firing')).toEqual([]);
 
-    // The dashboards of Grafana ask the same server: each of their questions is understood, and has the labels of its legend.
+    // Grafana's dashboards query the same server, so each of their queries must be valid and have the labels of its legend.
     for (const { title, expr, legendFormat = '' } of targetsOfDashboards()) {
       const query = expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*').replaceAll('$room', 'any');
       const { status, error, data } = await ask(`query?query=${encodeURIComponent(query)}`);

@@ -1,5 +1,5 @@
-// Runs the examples of the README, the guides and the page of the actors against a real node. A block marked `no-test` shows something that
-// cannot run here (a browser, another machine); every other `sh` and `js` block must succeed as it stands.
+// Runs the examples of the README, the guides and the actors page against a real node. A block marked `no-test` cannot run here
+// (a browser, another machine); every other `sh` and `js` block must succeed as it stands.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ function examplesOf(page: string): Example[] {
         code: match[3] as string,
         line: text.slice(0, match.index).split('\n').length,
       }))
-      // The two commands that bring you here.
+      // The two commands that lead to this state.
       .filter(({ code }) => !/^npm (start|test)/m.test(code))
   );
 }

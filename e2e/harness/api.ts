@@ -1,4 +1,4 @@
-// The HTTP API as a caller outside would use it.
+// Uses the HTTP API as an outside caller would.
 import { apiToken } from './bloom-node.js';
 
 export interface Answer {
@@ -27,7 +27,7 @@ export class Api {
     const answer = await fetch(`${this.url}${path}`, {
       method,
       headers: {
-        // Nodes are killed and cut off: a kept connection to one would be silent for minutes.
+        // Nodes are killed and cut off, so a kept-alive connection could stay silent for minutes.
         connection: 'close',
         authorization: `Bearer ${apiToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -1,11 +1,11 @@
-// What axe-core finds on a page, in any browser.
+// Runs axe-core on a page, in any browser.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** A function, as every driver of a browser takes it. */
+/** axe-core as a function, which every browser driver can evaluate. */
 const LOAD = new Function(axe.source) as () => void;
 
-/** Returns a line for each element that breaks a rule, in each of the colour schemes. The page must not animate colours. */
+/** Returns a line for each element that breaks a rule, in each colour scheme. The page must not animate colours. */
 export async function axeFindings(
   page: Page,
   schemes: readonly ('dark' | 'light')[] = ['dark', 'light'],

@@ -1,4 +1,4 @@
-// Runs one real node, the compiled one, as its own process: free ports, private files, output kept in a file.
+// Runs a real, compiled node as a separate process, with free ports, private files and its output in a file.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { repository } from './repository.js';
 export const apiToken = 'development';
 
 export interface NodeOptions {
-  /** Added to, or in place of, the harness's own settings. */
+  /** Settings that extend or override the harness's. */
   readonly env?: Readonly<Record<string, string>>;
   /** Flags for the node program, before the script. */
   readonly nodeFlags?: readonly string[];
@@ -20,14 +20,14 @@ export interface NodeOptions {
 export interface BloomNode {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** host:port of the sockets */
+  /** `host:port` of the websockets */
   readonly host: string;
   readonly pid: number;
-  /** Everything the node has printed so far. */
+  /** The node's output so far. */
   log(): string;
-  /** Asks the process to end and resolves when it has. Safe to call twice. */
+  /** Ends the process in order. Resolves when it has ended. Safe to call twice. */
   stop(): Promise<void>;
-  /** Ends the process as a crash or a lost machine would. */
+  /** Kills the process, like a crash or a lost machine. */
   kill(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
-/** Makes a self-signed certificate of localhost in that folder, or replaces it. Needs openssl. */
+/** Creates or replaces a self-signed certificate for localhost in that folder. Needs openssl. */
 export function makeCertificate(folder: string): { key: string; cert: string } {
   const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
   const request =

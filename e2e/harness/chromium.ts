@@ -1,4 +1,4 @@
-// Starts the browser.
+// Starts Chromium.
 import { type Browser, chromium, type LaunchOptions } from 'playwright-core';
 import { findChromium } from './needs.js';
 
@@ -11,7 +11,7 @@ const quiet = [
   '--disable-component-update',
   '--disable-sync',
 ];
-/** Several pages of one browser play at once, and only one of them is in front. */
+/** Several pages of a browser play at once, but only one is in the foreground. */
 const everyPageAwake = [
   '--autoplay-policy=no-user-gesture-required',
   '--disable-background-timer-throttling',
@@ -28,7 +28,7 @@ export function launchOptions(
   return { executablePath, headless: true, args: [...quiet, ...everyPageAwake, ...extraFlags] };
 }
 
-/** Starts a headless browser, the `whole` one or the shell, with a profile of its own, which goes away with it. */
+/** Starts a headless browser, the `whole` one or the shell, with a temporary profile. */
 export async function launchChromium(extraFlags: readonly string[] = [], whole?: boolean): Promise<Browser> {
   return chromium.launch(launchOptions(extraFlags, whole));
 }

@@ -1,4 +1,4 @@
-// A client with data channels and nothing else: the browser's own RTCPeerConnection in a page, signalled from here.
+// A client with only data channels: the browser's own RTCPeerConnection in a page, signalled from here.
 import type { Page } from 'playwright-core';
 import { type MediaEvent, PeerConnection } from '../node/support/peer-socket.js';
 
@@ -9,14 +9,14 @@ interface Options {
   protocol?: string;
 }
 
-/** Text as it came, binary as `binary:` and hex digits. */
+/** Text is kept as it came, binary data as `binary:` and hex digits. */
 export interface Received {
   label: string;
   sender: string;
   message: string;
 }
 
-/** What the page keeps; its functions are sent as text and may use nothing else. */
+/** State of the page. Functions sent to it as text may use nothing else. */
 interface DataPage {
   pc: RTCPeerConnection;
   channels: Record<string, RTCDataChannel[]>;
@@ -35,7 +35,7 @@ export class DataPeer {
     this.socket = socket;
   }
 
-  /** Joins and opens channels of these labels; resolves when the first of them is open. */
+  /** Joins and opens channels with these labels. Resolves when the first is open. */
   static async join(
     url: string,
     { id, token }: { id: string; token: string },
@@ -83,7 +83,7 @@ export class DataPeer {
     );
   }
 
-  /** Resolves when a channel of this label is open, whichever side opened it. */
+  /** Resolves when a channel with this label is open, whichever side opened it. */
   async isOpen(label: string): Promise<void> {
     await this.#until(
       (name) =>
@@ -93,7 +93,7 @@ export class DataPeer {
     );
   }
 
-  /** Resolves when no channel of this label is open. */
+  /** Resolves when no channel with this label is open. */
   async isClosed(label: string): Promise<void> {
     await this.#until(
       (name) =>
@@ -120,7 +120,7 @@ export class DataPeer {
     );
   }
 
-  /** Sends the same text so often, as it is. */
+  /** Sends the same text `times` times, unchanged. */
   async #sendRaw(label: string, text: string, times: number): Promise<void> {
     await this.#page.evaluate(
       ([name, data, count]) => {
@@ -138,7 +138,7 @@ export class DataPeer {
     await this.#sendRaw(label, `\0${message}`, times);
   }
 
-  /** Resolves with what has been received once there is so much of it, and forgets it. */
+  /** Resolves with the received messages once there are `count`, and forgets them. */
   async received(count: number): Promise<Received[]> {
     await this.#until((wanted) => (window as unknown as { state: DataPage }).state.received.length >= wanted, count);
     return this.take();
@@ -148,7 +148,7 @@ export class DataPeer {
     return this.#page.evaluate(() => (window as unknown as { state: DataPage }).state.received.splice(0), null);
   }
 
-  /** Closes all channels of this label. */
+  /** Closes all channels with this label. */
   async close(label: string): Promise<void> {
     await this.#page.evaluate(
       (name) => (window as unknown as { state: DataPage }).state.channels[name]?.forEach((one) => one.close()),
@@ -162,7 +162,7 @@ export class DataPeer {
     await this.#page.evaluate(() => (window as unknown as { state: DataPage }).state.pc.close(), null);
   }
 
-  /** Media events of one kind. */
+  /** Returns the media events of one kind. */
   custom(type: string): unknown[] {
     return this.socket.received.flatMap(({ type: outer, data }) =>
       outer === 'custom' && data.type === type ? [data.data] : [],

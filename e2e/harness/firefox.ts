@@ -14,13 +14,13 @@ const START_TIMEOUT_MS = 30_000;
 const WAIT_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** Lets pages play sound unasked and use addresses of this machine, and keeps the browser from calling home. */
+/** Lets pages autoplay sound and use this machine's addresses, and keeps the browser from calling home. */
 const PREFERENCES: Readonly<Record<string, unknown>> = {
   'media.autoplay.default': 0,
   'media.autoplay.blocking_policy': 0,
   'media.peerconnection.ice.loopback': true,
   'media.peerconnection.ice.obfuscate_host_addresses': false,
-  // A sound card of its own, for machines without one.
+  // A virtual sound card, for machines without one.
   'media.cubeb.force_mock_context': true,
   'app.update.enabled': false,
   'browser.shell.checkDefaultBrowser': false,
@@ -33,8 +33,8 @@ const PREFERENCES: Readonly<Record<string, unknown>> = {
 };
 
 /**
- * Returns the settings of a node whose direct path Firefox uses: it leaves the loopback interface out, and pairs no address of
- * another one with it. A machine without any other interface keeps to the loopback.
+ * Returns the settings of a node that Firefox can reach directly. Firefox leaves out the loopback interface and pairs no other
+ * address with it. A machine with no other interface uses loopback.
  */
 export function nodeForFirefox(): Record<string, string> {
   const own = Object.values(networkInterfaces()).flat();
@@ -53,9 +53,9 @@ interface Message {
   params?: any;
 }
 
-/** How a browser is started. */
+/** Options for starting a browser. */
 export interface FirefoxOptions {
-  /** Returns the command that runs a program where the browser is to run; on this machine by default. */
+  /** Returns the command that runs a program where the browser should run; by default on this machine. */
   commandOf?: (program: string) => readonly string[];
   preferences?: Readonly<Record<string, unknown>>;
 }
@@ -80,7 +80,7 @@ export class Firefox {
   readonly #profile: string;
   readonly #calls = new Map<number, { resolve: (result: Message['result']) => void; reject: (error: Error) => void }>();
   readonly #listeners = new Map<string, PageListener>();
-  /** What pages may call, by name and browsing context. */
+  /** Functions that pages may call, by name and browsing context. */
   readonly #functions = new Map<string, (argument: unknown) => unknown>();
   #lastCall = 0;
 
@@ -91,7 +91,7 @@ export class Firefox {
     socket.on('message', (data: Buffer) => this.#receive(JSON.parse(data.toString()) as Message));
   }
 
-  /** Starts a headless browser with a profile of its own. */
+  /** Starts a headless browser with a new profile. */
   static async launch({ commandOf, preferences = {} }: FirefoxOptions = {}): Promise<Firefox> {
     const path = findFirefox();
     if (path === undefined) throw new Error('no Firefox on this machine: sudo apt-get install firefox-esr');
@@ -128,7 +128,7 @@ export class Firefox {
     return this.#program.pid;
   }
 
-  /** Opens a page; `listener` receives what it reports. The result has those methods of a page that tests in Firefox use. */
+  /** Opens a page whose reports go to `listener`. The result has the page methods that Firefox tests use. */
   async open(url: string, listener: PageListener = DEAF): Promise<Page> {
     const { context } = await this.#call('browsingContext.create', { type: 'window' });
     this.#listeners.set(context, listener);
@@ -172,7 +172,7 @@ export class Firefox {
     rmSync(this.#profile, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Lets pages that are opened from now on call a function of the test. */
+  /** Lets pages opened from now on call a function of the test. */
   async #expose(context: string, name: string, run: (argument: unknown) => unknown): Promise<void> {
     this.#functions.set(`${context} ${name}`, run);
     await this.#call('script.addPreloadScript', {
@@ -252,7 +252,7 @@ async function addressOf(program: ChildProcess): Promise<string> {
   throw new Error('Firefox was started without a pipe');
 }
 
-/** Firefox listens on the loopback interface of its own host alone. Returns the path of a Unix socket that leads there. */
+/** Firefox listens only on its own host's loopback interface. Returns the path of a Unix socket that leads there. */
 async function relay(
   commandOf: NonNullable<FirefoxOptions['commandOf']>,
   port: number,

@@ -1,4 +1,4 @@
-// A browser by itself, whose machine a test may put to sleep or carry to another network.
+// A browser whose machine a test can put to sleep or move to another network.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,15 +16,15 @@ export interface Laptop {
   close(): Promise<void>;
 }
 
-/** Where a browser runs, if not on this machine, and which pages it trusts like those of the loopback interface. */
+/** Where a browser runs, if not on this machine, and which pages it trusts like loopback ones. */
 export interface LaptopPlace {
   /** Returns the command that runs a program there. */
   commandOf(program: string): readonly string[];
-  /** Only in a secure context can pages make pictures. */
+  /** Pages can create pictures only in a secure context. */
   trusted: URL;
 }
 
-/** Starts a browser with a profile of its own. */
+/** Starts a browser with a new profile. */
 export async function launchLaptop(browser: BrowserName, place?: LaptopPlace): Promise<Laptop> {
   return browser === 'Chromium' ? launchChromiumLaptop(place) : launchFirefoxLaptop(place);
 }
@@ -51,7 +51,7 @@ async function launchChromiumLaptop(place: LaptopPlace | undefined): Promise<Lap
   };
 }
 
-/** Playwright starts a program without a command in front of it. */
+/** Playwright cannot start a program with a command in front of it. */
 function writeScript(folder: string, program: string, { commandOf, trusted }: LaptopPlace): string {
   const command = [...commandOf(program), `--unsafely-treat-insecure-origin-as-secure=${trusted.origin}`];
   const script = join(folder, 'chromium');
@@ -77,7 +77,7 @@ function signalAll(root: number | undefined, name: NodeJS.Signals): void {
     try {
       process.kill(pid, name);
     } catch (error) {
-      // Browsers start and end processes all the time.
+      // Browsers constantly start and end processes.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }

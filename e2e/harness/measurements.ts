@@ -1,4 +1,4 @@
-// Numbers that the product promises: collected by the scenarios, asserted by them, printed at the end of each file.
+// Figures that the product promises. Scenarios record and assert them; the end of each file prints them.
 import { spawnSync } from 'node:child_process';
 import { expect } from '@jest/globals';
 
@@ -10,7 +10,7 @@ interface Series {
 
 const series = new Map<string, Series>();
 
-/** Notes a measured value and fails the test when it is above the promised bound. */
+/** Records a measured value and fails the test if it exceeds the promised bound. */
 export function promise(name: string, value: number, bound: number, unit = 'ms'): void {
   const known = series.get(name) ?? { unit, bound, values: [] };
   known.values.push(value);
@@ -18,14 +18,14 @@ export function promise(name: string, value: number, bound: number, unit = 'ms')
   expect({ name, value, kept: value <= bound }).toEqual({ name, value, kept: true });
 }
 
-/** Returns the median: what a single delay of a busy machine does not change. NaN without values. */
+/** Returns the median, which a single delay on a busy machine does not change. NaN without values. */
 export function middle(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
 /**
- * Returns how much longer a program in Node takes than one that does nothing, the best of five of each: the machine is shared, and
- * what it can do differs between hours.
+ * Returns how much longer a Node program takes than one that does nothing, by the best of five runs each, because the speed of a
+ * shared machine varies.
  */
 export async function timesAnEmptyProgram(run: () => Promise<{ code: number | null; ms: number }>): Promise<number> {
   const [times, empty]: [number[], number[]] = [[], []];

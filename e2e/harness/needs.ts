@@ -1,4 +1,4 @@
-// What tests need of the machine. Where it is missing they are skipped, and the title tells the runner why.
+// What tests need from the machine. Without it they are skipped, and the title tells the runner why.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,7 @@ import { labUnavailable } from '../hosts/lab.js';
 
 export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
 
-/** The first of these programs that is installed, with its path. */
+/** Returns the path of the first of these programs that is installed. */
 export function findProgram(...names: string[]): string | undefined {
   const folders = ['/usr/bin', ...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
@@ -26,8 +26,8 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without a desktop's windows and
- * permissions, for a third of the processor time; nightly runs take the whole browser.
+ * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without desktop windows and
+ * permissions, at a third of the CPU time; nightly runs take the whole browser.
  */
 export function findChromium(whole = process.env['BLOOM_NIGHTLY'] !== undefined): string | undefined {
   const chosen = process.env['BLOOM_CHROMIUM'];
@@ -74,17 +74,17 @@ const checks = {
   nightly: () => nightly,
   /** An RTSP server and its encoders. */
   cameras: () => spawnSync('/usr/bin/python3', ['-c', CAMERA_PARTS]).status === 0,
-  /** The proxy in front of the deployment with one node. */
+  /** The proxy in front of the single-node deployment. */
   caddy: () => installed('caddy'),
   prometheus: () => installed('prometheus'),
-  /** The whole browser: some suites take no other. */
+  /** The whole browser, which some suites require. */
   chromium: () => findChromium(true) !== undefined,
   firefox: () => findFirefox() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),
-  /** podman as root, and what it needs to make and run images. */
+  /** podman as root, and what it needs to build and run images. */
   containers: () => containersUnavailable() === undefined,
-  /** Several hosts on this one. */
+  /** Several hosts on this machine. */
   'network namespaces': () => labUnavailable() === undefined,
   /** The optional compositor of streams. */
   'node-av': () => resolves('node-av/lib'),
@@ -92,9 +92,9 @@ const checks = {
   aiortc: () => spawnSync('/usr/bin/python3', ['-c', 'import aiortc, aiohttp']).status === 0,
   /** The WebRTC element of GStreamer. */
   webrtcbin: () => spawnSync('/usr/bin/python3', ['-c', WEBRTC_PARTS]).status === 0,
-  /** scripts/test.mjs says so with an empty path when it could not install them. */
+  /** scripts/test.mjs sets an empty path if it could not install them. */
   'installed examples': () => process.env['BLOOM_EXAMPLES'] !== '',
-  /** scripts/test.mjs builds it, and says so when it cannot. */
+  /** scripts/test.mjs builds it, and reports if it cannot. */
   'the last release': () => lastReleaseFolder() !== undefined,
   openssl: () => installed('openssl'),
   phones: () => installed('kamailio', 'baresip', 'sipp'),
@@ -104,7 +104,7 @@ const checks = {
 
 export type Need = keyof typeof checks;
 
-/** The first need that this machine does not meet. */
+/** Returns the first need that this machine does not meet. */
 export function missing(needs: readonly Need[]): Need | undefined {
   return needs.find((need) => !checks[need]());
 }
@@ -112,14 +112,14 @@ export function missing(needs: readonly Need[]): Need | undefined {
 const skipped = (title: string, need: Need): string =>
   `${title} ${need === 'nightly' ? '[nightly]' : `[needs ${need}]`}`;
 
-/** `describe` where all that is needed is there, else a skip. */
+/** Returns `describe` if all needs are met, else a skip. */
 export function describeWith(needs: readonly Need[], title: string, body: () => void): void {
   const need = missing(needs);
   if (need === undefined) describe(title, body);
   else describe.skip(skipped(title, need), body);
 }
 
-/** `test` where all that is needed is there, else a skip. */
+/** Returns `test` if all needs are met, else a skip. */
 export function testWith(
   needs: readonly Need[],
   title: string,

@@ -1,4 +1,4 @@
-// Bundles the page driver with the unmodified SDKs and serves it, together with the browser that opens it.
+// Bundles the page driver with the unmodified SDKs, serves it, and starts the browser that opens it.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// One peer in one page, seen from the test: what was asked of it, and everything it has told so far.
+// A peer in a page, as the test sees it: what it was asked to do, and everything it has reported.
 import { EventEmitter, once } from 'node:events';
 import type { Page } from 'playwright-core';
 import type {
@@ -14,7 +14,7 @@ import type {
   RemoteTrackReport,
 } from '../page/driver-api.js';
 
-/** The members of the union that can have this type. */
+/** Members of the union that can have this type. */
 type EventOf<T extends PageEvent['type'], E = PageEvent> = E extends { type: infer U }
   ? T extends U
     ? E
@@ -39,7 +39,7 @@ export interface JoinOptions extends Partial<Omit<ConnectOptions, 'token' | 'hos
 }
 
 const defaultTimeoutMs = 10_000;
-/** What the SDK prints when an event of the server made it throw. It must never happen. */
+/** What the SDK prints when a server event made it throw. This must never happen. */
 const invalidControlMessage = 'Received invalid control message';
 
 export class Peer {
@@ -47,7 +47,7 @@ export class Peer {
   readonly console: string[] = [];
   readonly tracks = new Map<string, RemoteTrack>();
   readonly #arrivals = new EventEmitter().setMaxListeners(0);
-  /** Console lines that are no complaint in this test. */
+  /** Console lines that this test accepts. */
   #expected: RegExp | undefined;
   #mark = 0;
 
@@ -73,7 +73,7 @@ export class Peer {
   #mirror(event: PageEvent): void {
     switch (event.type) {
       case 'joined':
-        // Tracks of the others keep their ids, but their frames come over another connection.
+        // The others' tracks keep their ids, but their frames come over another connection.
         this.tracks.clear();
         return;
       case 'trackAdded':
@@ -129,7 +129,7 @@ export class Peer {
     }
   }
 
-  /** What a failing test needs to know about this peer. */
+  /** Describes this peer for the message of a failing test. */
   describe(what: string): string {
     const recent = this.events
       .slice(-40)
@@ -142,7 +142,7 @@ export class Peer {
     return `${this.name} (${this.id}): ${what}\n  its last events:\n${recent}\n  its console:\n${lines.join('\n')}\n`;
   }
 
-  /** Waits until the predicate holds; it is asked again after each event of the page. */
+  /** Waits until the predicate holds; checks it after each event of the page. */
   async until(what: string, holds: () => boolean, timeoutMs = defaultTimeoutMs): Promise<void> {
     const deadline = AbortSignal.timeout(timeoutMs);
     while (!holds()) {
@@ -155,7 +155,7 @@ export class Peer {
     }
   }
 
-  /** The connection as the page sees it, for the message of a failure. */
+  /** The connection as the page sees it, for failure messages. */
   async #state(): Promise<string> {
     try {
       const [connection, transport] = [await this.call('connection'), await this.call('transport')];
@@ -165,17 +165,17 @@ export class Peer {
     }
   }
 
-  /** Only events from now on count for `since` and `next`. */
+  /** Makes `since` and `next` ignore earlier events. */
   mark(): void {
     this.#mark = this.events.length;
   }
 
-  /** Events of one type since the last `mark()`. */
+  /** Returns the events of one type since the last `mark()`. */
   since<T extends PageEvent['type']>(type: T): EventOf<T>[] {
     return this.events.slice(this.#mark).filter((e) => e.type === type) as EventOf<T>[];
   }
 
-  /** The first event of the type since `mark()` that matches, waiting for it when it has not come yet. */
+  /** Resolves with the first matching event of the type since `mark()`. */
   async next<T extends PageEvent['type']>(
     type: T,
     matches: (event: EventOf<T>) => boolean = () => true,
@@ -207,7 +207,7 @@ export class Peer {
     return this.call('createSource', { kind: 'tone', hz });
   }
 
-  /** Publishes a picture that flashes each second, and its sound, which beeps half a second later. */
+  /** Publishes a picture that flashes each second, and sound that beeps half a second later. */
   async addClapper(
     size: { width?: number; height?: number } = {},
     options: AddTrackOptions = {},
@@ -221,7 +221,7 @@ export class Peer {
     return this.call('addTrack', await this.picture(picture), options);
   }
 
-  /** All three layers are only encoded from 960x540 upwards; Chromium drops the upper one below. */
+  /** Chromium encodes all three layers only from 960x540 up; below, it drops the top one. */
   addSimulcast(picture: Omit<PictureOptions, 'kind'>, options: AddTrackOptions = {}): Promise<string> {
     return this.addVideo({ width: 960, height: 540, ...picture }, { simulcast: ['l', 'm', 'h'], ...options });
   }
@@ -230,7 +230,7 @@ export class Peer {
     return this.call('addTrack', await this.tone(hz), options);
   }
 
-  /** Remote tracks that are there now. */
+  /** Current remote tracks. */
   present(): RemoteTrack[] {
     return [...this.tracks.values()].filter((t) => !t.removed);
   }
@@ -246,7 +246,7 @@ export class Peer {
     return this.track(trackId);
   }
 
-  /** Waits until frames of the track come in, in that colour when one is given, and go on coming. */
+  /** Waits until frames of the track arrive, in the given colour if any, and keep arriving. */
   async plays(trackId: string, colour?: Colour): Promise<FrameReport> {
     await this.ready(trackId);
     await this.until(`track ${trackId} shows a frame`, () => this.track(trackId).firstFrameAt !== undefined);
@@ -254,7 +254,7 @@ export class Peer {
     return this.call('awaitFrames', trackId, 3);
   }
 
-  /** Waits for a simulcast variant by its width. One that Chromium stops for a second, being busy, stays away for ten more. */
+  /** Waits for a simulcast variant by its width. One that a busy Chromium stops for a second stays away for ten more. */
   async playsWidth(trackId: string, width: number, timeoutMs = 40_000): Promise<void> {
     await this.until(`track ${trackId} is ${width} wide`, () => this.track(trackId).width === width, timeoutMs);
   }
@@ -263,7 +263,7 @@ export class Peer {
     await this.until(`track ${trackId} is removed`, () => this.tracks.get(trackId)?.removed === true);
   }
 
-  /** Waits until exactly these remote tracks are there, all of them ready. */
+  /** Waits until the remote tracks are exactly these, and all are ready. */
   async hasExactly(trackIds: readonly string[]): Promise<void> {
     const wanted = [...trackIds].toSorted().join();
     await this.until(
@@ -276,7 +276,7 @@ export class Peer {
     );
   }
 
-  /** Waits until the sound of the track has this pitch. */
+  /** Waits until the track's sound has this pitch. */
   async sounds(trackId: string, hz: number, timeoutMs = defaultTimeoutMs): Promise<void> {
     await this.ready(trackId);
     const deadline = Date.now() + timeoutMs;
@@ -289,7 +289,7 @@ export class Peer {
     }
   }
 
-  /** Waits until the track, whose sound is being analysed, makes none. */
+  /** Waits until the track, whose sound is being analysed, is silent. */
   async fallsSilent(trackId: string, timeoutMs = defaultTimeoutMs): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     for (;;) {
@@ -300,12 +300,12 @@ export class Peer {
     }
   }
 
-  /** For a test that provokes a known fault of the SDK, or of the application inside it: such lines are no complaint. */
+  /** Accepts such lines, for a test that provokes a known fault of the SDK or its application. */
   expectOnConsole(line: RegExp): void {
     this.#expected = line;
   }
 
-  /** What must not be on the console of a page: uncaught exceptions, and events that the SDK could not read. */
+  /** Console lines that no page may have: uncaught exceptions, and events that the SDK could not read. */
   complaints(): string[] {
     return this.console.filter(
       (line) =>

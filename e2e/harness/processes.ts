@@ -1,7 +1,7 @@
-// Processes of this machine, which may end at any time.
+// Reads this machine's processes, which may end at any time.
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processes that one has started, theirs included (proc(5)). */
+/** Returns the descendants of a process (proc(5)). */
 export function descendants(root: number): number[] {
   const parents = readdirSync('/proc').flatMap((name): [pid: number, parent: number][] => {
     if (!/^\d+$/.test(name)) return [];
@@ -13,7 +13,7 @@ export function descendants(root: number): number[] {
   return found.slice(1);
 }
 
-/** The program that a process runs; empty when it has ended. */
+/** Returns the program that a process runs; empty if it has ended. */
 export function commandOf(pid: number): string {
   return ofLiving(`/proc/${pid}/cmdline`);
 }

@@ -1,4 +1,4 @@
-// Where the repository is. Jest runs from its root; everything else is found from there.
+// Finds the repository. Jest runs from its root, and other paths start there.
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 

@@ -1,4 +1,4 @@
-// A race is won by luck once; it is run again and again.
+// Repeats a race, because a single run may pass by luck.
 import { test } from '@jest/globals';
 import { nightly } from './needs.js';
 

@@ -1,4 +1,4 @@
-// The set-up that the scenarios of one file share: one node, one browser, pages that are used again.
+// The set-up that a file's scenarios share: one node, one browser, reused pages.
 import { afterAll, afterEach, beforeAll, expect, jest } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import type { PageEvent } from '../page/driver-api.js';
@@ -12,15 +12,15 @@ import { type PageName, type PageServer, type Sdk, servePages } from './pages.js
 import { Peer } from './peer.js';
 
 export interface StageOptions {
-  /** Besides a browser. */
+  /** Needs besides a browser. */
   readonly needs?: readonly Need[];
-  /** The node that the scenarios talk to, or how to start it. */
+  /** The node under test, or how to start it. */
   readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
-  /** Takes the whole of Chromium, which asks for permission to use devices. */
+  /** Uses the whole Chromium, which asks for permission to use devices. */
   readonly wholeBrowser?: boolean;
   readonly sdk?: Sdk;
-  /** Address that the pages are served at; the loopback by default. */
+  /** Address that the pages are served from; loopback by default. */
   readonly pagesAt?: string;
   /** Runs the pages of `Stage.page` and `Stage.newPage` in Firefox; all others stay in Chromium. */
   readonly firefox?: boolean;
@@ -85,10 +85,10 @@ export class Stage {
     return new Api(this.node.url);
   }
 
-  /** Opens an empty page, in Chromium with a profile of its own, whose errors fail the test. */
+  /** Opens an empty page whose errors fail the test; in Chromium with a new profile. */
   async newPage(): Promise<Page> {
     if (this.#firefox !== undefined) {
-      // Firefox reports a lost connection in the same way, but without the name of an error.
+      // Firefox reports a lost connection the same way, but without an error name.
       const takeConsole = (line: string): void => {
         if (/uncaught \w*(Error|Exception)\b/.test(line)) this.#errors.push(line);
       };
@@ -101,7 +101,7 @@ export class Stage {
     return page;
   }
 
-  /** Opens a page that no driver reports of. */
+  /** Opens a page without a driver. */
   async page(name: PageName): Promise<Page> {
     const page = await this.newPage();
     await page.goto(this.urlOf(name));
@@ -119,7 +119,7 @@ export class Stage {
     return this.seat(await this.api.addPeer(roomId, options), name);
   }
 
-  /** A page for a peer that exists already (or for a token that is no good). */
+  /** Opens a page for an existing peer, or for an invalid token. */
   async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
     const page = this.#idle.pop() ?? (await this.#newReportingPage());
     const peer = new Peer(name, id, token, this.node.host, page);
@@ -129,7 +129,7 @@ export class Stage {
     return peer;
   }
 
-  /** Peers in a fresh room, all joined one after another. */
+  /** Creates peers in a new room, which join one after another. */
   async call<N extends string>(
     names: readonly N[],
     room: RoomOptions = {},
@@ -148,7 +148,7 @@ export class Stage {
     page.on('pageerror', (error) =>
       this.#owner.get(page)?.takeConsole(`error: uncaught ${error.stack ?? error.message}`),
     );
-    // The event above carries no text for a promise that is rejected with a DOMException.
+    // The event above has no text for a promise rejected with a DOMException.
     await page.addInitScript(() => {
       addEventListener('unhandledrejection', (event) => {
         event.preventDefault();
@@ -158,7 +158,7 @@ export class Stage {
     return page;
   }
 
-  /** Ends what a test has begun; returns what the peers' consoles hold against the server. `keep` stays on stage. */
+  /** Cleans up after a test, except `keep`. Returns complaints about the server from the peers' consoles. */
   async clear(keep: ReadonlySet<Peer> = new Set()): Promise<string[]> {
     const leaving = [...this.#onStage].filter((peer) => !keep.has(peer));
     const complaints = leaving.flatMap((peer) => peer.complaints().map((line) => `${peer.name}: ${line}`));
@@ -183,7 +183,7 @@ export class Stage {
   }
 }
 
-/** A `describe` whose tests share a stage. After each test every page is left, and no console may hold a complaint. */
+/** A `describe` whose tests share a stage. After each test every page leaves, and no console may have a complaint. */
 export function browserSuite(
   title: string,
   options: StageOptions,
@@ -192,7 +192,7 @@ export function browserSuite(
   const browsers: Need[] = options.firefox === true ? ['chromium', 'firefox'] : ['chromium'];
   describeWith([...browsers, ...(options.needs ?? [])], title, () => {
     const stage = new Stage(options);
-    /** Peers that outlive the test that has brought them in. */
+    /** Peers that outlive the test that created them. */
     const lasting = new Set<Peer>();
     jest.setTimeout(60_000);
     beforeAll(() => stage.open());

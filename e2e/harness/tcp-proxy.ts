@@ -1,19 +1,19 @@
-// Stands between a page and the node, so that a test can take the wire away in the two ways networks do.
+// A proxy between a page and the node, which can break the connection in the two ways that networks do.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 export interface TcpProxy {
-  /** host:port to connect to. */
+  /** `host:port` to connect to. */
   readonly host: string;
-  /** Both ends see their connection reset; new connections work. */
+  /** Resets the connection at both ends; new connections work. */
   cut(): void;
-  /** The page's end is reset while the node's end stays open and silent: a peer that fell off the net. */
+  /** Resets the page's end while the node's end stays open and silent, like a peer that lost its network. */
   abandon(): void;
   close(): Promise<void>;
 }
 
-/** `secure`: the proxy speaks TLS to the target, whose certificate it does not check. */
+/** `secure`: the proxy uses TLS to the target, without checking its certificate. */
 export async function startProxy(target: string, { secure = false } = {}): Promise<TcpProxy> {
   const [host = '', port = ''] = target.split(':');
   const pairs = new Set<[near: Socket, far: Socket]>();
@@ -44,7 +44,7 @@ export async function startProxy(target: string, { secure = false } = {}): Promi
   const cut = (): void => {
     for (const [near, far] of pairs) {
       near.resetAndDestroy();
-      // TLS over a socket cannot be reset.
+      // A TLS socket cannot be reset.
       if (secure) far.destroy();
       else far.resetAndDestroy();
     }

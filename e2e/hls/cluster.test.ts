@@ -1,4 +1,4 @@
-// Streams and recordings of a room, asked for at the node that does not own it.
+// Tests streams and recordings of a room, requested at the node that does not own it.
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { type Member, type Pair, startPair } from './pair.js';
 import { describeStreams, fetchFrom } from './support.js';
 import { Watcher } from './watcher.js';
 
-// Two nodes on a machine that is busy with other tests.
+// Two nodes on a machine busy with other tests.
 jest.setTimeout(60_000);
 
 const watchedMs = nightly ? 60_000 : 5_000;
@@ -32,7 +32,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     for (const room of rooms.splice(0)) await one.api.request('DELETE', `/room/${room}`);
   });
 
-  /** A room on the second node, with a stream and two files in it; everything through the first. */
+  /** Creates a room on the second node with a stream and two files, all through the first node. */
   async function streamedRoom(options: Record<string, unknown>): Promise<{ room: string; component: string }> {
     const room = await pair.roomOnTwo();
     rooms.push(room);
@@ -90,7 +90,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     const newest = Number(
       /muxed_segment_(\d+)_main_\d_part/.exec((await file(media)).text.split('PRELOAD').at(-1)!)![1],
     );
-    // Forty who wait for the same part, and somebody who does not wait meanwhile.
+    // Forty requests wait for the same part, while another does not have to wait.
     const waiting = Array.from({ length: 40 }, () => file(`${media}?_HLS_msn=${newest + 1}&_HLS_part=1`));
     const begun = performance.now();
     expect((await file(header)).status).toBe(200);
@@ -171,7 +171,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await playlist('weekly', other)).text).toBe(newer);
     for (const at of [one, two]) expect((await playlist(renamed, at)).text).toContain('old.m4s');
 
-    // As a node that was cut off has it: the id on both.
+    // Both nodes have the id, as after a network split.
     await mkdir(older, { recursive: true });
     await writeFile(join(older, 'main.m3u8'), lines.join('\n'));
     expect((await other.api.request('DELETE', '/recording/weekly')).status).toBe(204);
@@ -243,7 +243,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect(performance.now() - again).toBeLessThan(500);
     process.kill(two.pid, 'SIGCONT');
     let playlist = await file('main.m3u8');
-    // Silent until something arrives from it.
+    // The node counts as silent until something arrives from it.
     for (; playlist.status === 503; playlist = await file('main.m3u8')) await delay(50);
     const { text } = playlist;
     const next = Number(/#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(text)![1]) + text.split('#EXTINF').length;

@@ -1,5 +1,5 @@
-// What can happen to a stream, told to a real receiver of webhooks: uploads that arrive and that do not, a compositor that
-// is killed or hangs, a disk that is full. The room goes on each time.
+// Tests faults of a stream, reported to a real webhook receiver: uploads that succeed or fail, a compositor that is killed or
+// hangs, a full disk. The room survives each time.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ describeStreams('Streams when something goes wrong', () => {
   let api: Api;
   let hooks: WebhookReceiver;
   let store: ObjectStoreServer;
-  /** A file system of its own where that is possible: a test fills it. */
+  /** A separate file system where possible, because a test fills it. */
   let resources: string;
 
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describeStreams('Streams when something goes wrong', () => {
     await api.deleteRoom(down);
     await hears('hlsUploadCrashed', down);
 
-    // What is kept is kept whether or not it was uploaded; the rest is removed.
+    // Persistent streams are kept whether or not they were uploaded; the rest is removed.
     await until('the directories are removed', () => readdirSync(join(resources, 'temporary_hls')).length === 0);
     const kept = async (name: string) => (await fetchFrom(node.url, `/recording/${noBucket}/${name}`)).text;
     expect(await kept((await kept('index.m3u8')).trim().split('\n').at(-1)!)).toContain('#EXT-X-ENDLIST');
@@ -121,7 +121,7 @@ describeStreams('Streams when something goes wrong', () => {
       (await api.room(room)).components.map(({ type }: { type: string }) => type).toSorted();
     expect(await types(killed)).toEqual(['file', 'file']);
     expect((await fetchFrom(node.url, `/hls/${killed}/index.m3u8`)).status).toBe(404);
-    // Its room takes a new one.
+    // Its room accepts a new one.
     await stream(killed);
     await until('the new stream plays', async () => (await list(killed)).includes('#EXTINF'));
 
@@ -136,7 +136,7 @@ describeStreams('Streams when something goes wrong', () => {
   testWith(['tmpfs mounts'], 'a full disk ends the stream with a word, and what was written plays', async () => {
     const room = await streamed({ persistent: true });
     await hears('hlsPlayable', room);
-    // All the room there is, in pieces that become smaller.
+    // Fills all free space, in ever smaller pieces.
     mkdirSync(join(resources, 'filler'));
     for (let size = 32 << 20, i = 0; size >= 1; i += 1) {
       try {
@@ -148,7 +148,7 @@ describeStreams('Streams when something goes wrong', () => {
     }
     await hears('componentCrashed', room);
     expect((await api.room(room)).components).toHaveLength(2);
-    // The notification may overtake the line of the log.
+    // The notification may overtake the log line.
     await until('the log says why', () => node.log().includes('ENOSPC'));
     await api.deleteRoom(room);
 
@@ -169,7 +169,7 @@ describeStreams('Streams when something goes wrong', () => {
   });
 });
 
-/** Processes that this one has started, the oldest first. */
+/** Returns the children of this process, oldest first. */
 function childrenOf(pid: number): number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
 

@@ -17,7 +17,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
       subscribeMode: 'auto',
       s3: null,
     });
-    // Nobody has published anything: there is nothing to play yet.
+    // Nothing has been published, so there is nothing to play yet.
     expect((await file('index.m3u8')).status).toBe(404);
     await ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });
     await playable(stage, room);
@@ -36,7 +36,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect(await file(header)).toMatchObject({ status: 200, type: 'video/mp4' });
     expect(await file(segment)).toMatchObject({ status: 200, type: 'video/mp4' });
 
-    // What the playlist announces is waited for, not refused.
+    // A request for an announced part waits instead of being refused.
     const hinted = /#EXT-X-PRELOAD-HINT:TYPE=PART,URI="([^"]+)"/.exec(playlist)![1]!;
     expect(await file(hinted)).toMatchObject({ status: 200, type: 'video/mp4' });
     const [, number] = /#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(playlist)!;
@@ -117,7 +117,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     await bob.addTone(440);
     await choose(stage, room, component, bob.id);
 
-    // A playlist with black pictures appears, but nothing worth watching.
+    // A playlist with black pictures appears, but the stream does not count as playable.
     while ((await fetchFile(stage, room, 'index.m3u8')).status !== 200) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }

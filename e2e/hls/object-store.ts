@@ -1,4 +1,4 @@
-// An S3 server as a process of its own.
+// An S3 server in a separate process.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ export interface ObjectStoreServer {
   readonly credentials: { accessKeyId: string; secretAccessKey: string; region: string; bucket: string };
   /** Names of the objects under `<prefix>/`. */
   objects(prefix: string): string[];
-  /** From now on nobody listens there. */
+  /** Stops listening. */
   stop(): Promise<void>;
   remove(): void;
 }
@@ -39,7 +39,7 @@ export async function startObjectStore(bucket: string): Promise<ObjectStoreServe
     credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER', region: 'eu-central-1', bucket },
     objects: (prefix) => {
       const folder = join(directory, bucket, prefix);
-      // Each object is several files beside each other.
+      // The server keeps each object in several files.
       const files = existsSync(folder) ? readdirSync(folder) : [];
       return files.flatMap((name) => /^(.+)\._S3rver_object$/.exec(name)?.[1] ?? []).toSorted();
     },

@@ -1,4 +1,4 @@
-// Two nodes of one cluster on this machine, with a port mapper of their own.
+// Two nodes of one cluster on this machine, with their own port mapper.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,12 +20,12 @@ export interface Member extends BloomNode {
 export interface Pair {
   readonly one: Member;
   readonly two: Member;
-  /** A room that lives on the second node, made through the first. */
+  /** Creates a room on the second node through the first. */
   roomOnTwo(options?: Record<string, unknown>): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** `prepare` fills the resources of a member before it starts. */
+/** `prepare` fills a member's resources before it starts. */
 export async function startPair(
   env: Readonly<Record<string, string>> = {},
   prepare: (alive: string, resources: string) => Promise<void> = async () => {},
@@ -78,7 +78,7 @@ export async function startPair(
           const { status, body } = await one.api.request('POST', '/room', { videoCodec: 'h264', ...options });
           if (status !== 201) throw new Error(`no room: ${status} ${JSON.stringify(body)}`);
           if (body.data.service_address === two.host) return body.data.room.id;
-          // An empty room weighs as much as any other: the next one goes to the other node.
+          // An empty room weighs as much as any other, so the next one goes to the other node.
         }
       },
       stop,

@@ -1,4 +1,4 @@
-// A stream for minutes, while people come and go and viewers wait for its parts: what they took is given back. At night.
+// Runs a stream for minutes while people come and go and viewers wait for parts, and checks that memory is released. Runs at night.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ import { makeSources } from './sources.js';
 import { fetchFrom } from './support.js';
 
 const minutes = Number(process.env['BLOOM_SOAK_MINUTES'] ?? 5);
-/** Code is compiled and pools are filled at first. */
+/** Time in which code is compiled and pools fill. */
 const warmUpMs = (minutes * 60_000 * 2) / 5;
-/** Of memory, from the end of the warm-up to the end. A compositor levels off after some fifty people have come and gone. */
+/** Allowed growth of memory after the warm-up. A compositor levels off after some fifty people have come and gone. */
 const GROWTH_BOUND = { node: 1.1, compositor: 1.15 };
 
 describeWith(['nightly', 'node-av', 'ffmpeg'], 'A stream that goes on and on', () => {
@@ -87,7 +87,7 @@ describeWith(['nightly', 'node-av', 'ffmpeg'], 'A stream that goes on and on', (
       running = false;
       await Promise.all([visitors, ...viewers]);
 
-      // The lowest of the last readings: the heap grows until it is collected.
+      // The lowest of the last readings, because the heap grows until it is collected.
       const last = seen.slice(-6);
       const least = (of: (reading: ReturnType<typeof read>) => number): number => Math.min(...last.map(of));
       console.log(`memory of a stream: ${JSON.stringify({ before, last: last.at(-1) })}`);

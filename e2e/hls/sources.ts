@@ -1,4 +1,4 @@
-// Files to play into rooms, made by ffmpeg: where no browser is needed, they are the participants.
+// Files made by ffmpeg to play into rooms; they are the participants where no browser is needed.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -9,7 +9,7 @@ const run = promisify(execFile);
 
 const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '15', '-pix_fmt', 'yuv420p'];
 
-/** `red.h264` and `tone.ogg`, two minutes of each, where a node with these resources looks for them. */
+/** Creates `red.h264` and `tone.ogg`, two minutes each, where a node with these resources looks for them. */
 export async function makeSources(resources: string): Promise<void> {
   const directory = join(resources, 'file_component_sources');
   if (existsSync(join(directory, 'tone.ogg'))) return;

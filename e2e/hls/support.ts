@@ -19,7 +19,7 @@ export interface StreamAnswer {
   readonly tookMs: number;
 }
 
-/** Any file of a node; bytes as Latin-1 text. */
+/** Fetches any file of a node, with bytes as Latin-1 text. */
 export async function fetchFrom(
   url: string,
   path: string,
@@ -35,7 +35,7 @@ export async function fetchFrom(
   };
 }
 
-/** What a player gets for a file of the room's stream. */
+/** Fetches a file of the room's stream as a player does. */
 export async function fetchFile(stage: Stage, room: string, name: string, base = 'hls'): Promise<StreamAnswer> {
   const begun = performance.now();
   const answer = await fetch(`${stage.node.url}/${base}/${room}/${name}`, {
@@ -57,7 +57,7 @@ export async function addStream(stage: Stage, room: string, options: Record<stri
   return body.data.id;
 }
 
-/** Resolves when the component says that it can be played. */
+/** Resolves when the component is playable. */
 export async function playable(stage: Stage, room: string): Promise<void> {
   const deadline = Date.now() + 20_000;
   while (Date.now() < deadline) {
@@ -69,7 +69,7 @@ export async function playable(stage: Stage, room: string): Promise<void> {
   throw new Error('the stream did not become playable within 20 s');
 }
 
-/** Subscribes a stream with manual subscription to an endpoint. The answer is text. */
+/** Subscribes a stream with manual subscription to an endpoint. */
 export async function choose(stage: Stage, room: string, component: string, origin: string): Promise<void> {
   const answer = await fetch(`${stage.node.url}/room/${room}/component/${component}/subscribe`, {
     method: 'POST',

@@ -1,4 +1,4 @@
-// A page that watches a stream with hls.js, as a site would embed it.
+// A page that plays a stream with hls.js, as a site would embed it.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -10,13 +10,13 @@ import { repository } from '../harness/repository.js';
 export interface WatchReport {
   /** Seconds. */
   readonly currentTime: number;
-  /** From the moment that the compositor drew the picture to now, ms. */
+  /** Time since the compositor drew the picture, ms. */
   readonly latencyMs: number;
   /** Since the last report. */
   readonly stalls: number;
   readonly worstLatencyMs: number;
   readonly errors: readonly string[];
-  /** Discontinuities that the playlist has announced. */
+  /** Discontinuities announced in the playlist. */
   readonly discontinuities: number;
   readonly width: number;
   readonly height: number;
@@ -31,13 +31,13 @@ window.watch = (url, token) => {
   const state = (window.state = { stalls: 0, worst: 0, errors: [], started: false, discontinuities: 0 });
   const hls = (window.hls = new Hls({
     lowLatencyMode: true,
-    // Catches up when it has fallen behind.
+    // Catches up after falling behind.
     maxLiveSyncPlaybackRate: 1.5,
     xhrSetup: (xhr) => xhr.setRequestHeader('authorization', 'Bearer ' + token),
   }));
   hls.on(Hls.Events.ERROR, (_, data) => {
     if (data.details === 'bufferStalledError') { if (state.started) state.stalls += 1; }
-    // A playlist that is later than hls.js likes is asked for again; whether that hurts, the stalls tell.
+    // hls.js requests a late playlist again; the number of stalls shows whether that hurts.
     else if (data.details === 'levelLoadTimeOut' && !data.fatal) return;
     else state.errors.push(data.details + ' ' + (data.response ? data.response.code : '') + ' ' + (data.reason || data.error || ''));
   });
@@ -113,7 +113,7 @@ export class Watcher {
     return this.page.evaluate('window.report()');
   }
 
-  /** Waits until the picture has this colour there; x and y from 0 to 1. */
+  /** Waits until the picture has this colour at x and y, each from 0 to 1. */
   async sees(colour: readonly number[], x: number, y: number, timeoutMs = 30_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     let found: number[] = [];

@@ -13,7 +13,7 @@ import { Watcher } from './watcher.js';
 
 const watchedMs = nightly ? 60_000 : 20_000;
 const latencyBoundMs = 3_000;
-/** Beeps of the clapper follow its flashes by this. */
+/** Delay of the clapper's beeps after its flashes. */
 const beepAfterMs = 500;
 const lipSyncBoundMs = 40;
 const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-hls-'));
@@ -38,7 +38,7 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
 
     watcher = await Watcher.open(stage.browser);
     await watcher.watch(`${stage.node.url}/hls/${room}/index.m3u8`, apiToken);
-    // Two wide pictures stand side by side, their colour above the moving bar.
+    // Two wide pictures are side by side, with their colour above the moving bar.
     await watcher.sees(colours.red, 0.25, 0.4);
     await watcher.sees(colours.blue, 0.75, 0.4);
     const first = await watcher.report();
@@ -47,13 +47,13 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
     const carl = await stage.peer(room, 'carl');
     await carl.join();
     const green = await carl.addVideo({ colour: 'green', ...wide });
-    // Third of three: in the middle of the second row.
+    // The third of three is in the middle of the second row.
     await watcher.sees(colours.green, 0.5, 0.6);
     await watcher.sees(colours.red, 0.25, 0.15);
     await carl.call('removeTrack', green);
     await watcher.sees(colours.blue, 0.75, 0.4);
 
-    // The steady state; what happened up to here is in a report of its own.
+    // The steady state; a separate report has what happened before.
     await watcher.report();
     await watcher.page.waitForTimeout(watchedMs);
     const last = await watcher.report();
@@ -82,7 +82,7 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
     async () => {
       const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
       await ann.addClapper();
-      // The browser's first reports of both tracks.
+      // Waits for the browser's first reports of both tracks.
       await delay(2_000);
       await addStream(stage, room);
       await playable(stage, room);
@@ -96,14 +96,14 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
       writeFileSync(path, Buffer.from(bytes.join(''), 'latin1'));
 
       const [flashesMs, beepsMs] = [await flashes(path), await beeps(path)];
-      // The flash of the first beep may be before the stream.
+      // The first beep's flash may precede the stream.
       const measured = apart(
         flashesMs,
         beepsMs.filter((ms) => ms > (flashesMs[0] ?? 0) + 600),
         beepAfterMs,
       );
       expect(measured.length).toBeGreaterThanOrEqual(3);
-      // A browser that is held up for a moment records one clap late; what is wrong with the stream shifts them all.
+      // A briefly stalled browser records one clap late; a fault of the stream would shift them all.
       promise('sound from picture', middle(measured.map(Math.abs)), lipSyncBoundMs);
     },
     60_000,

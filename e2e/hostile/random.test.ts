@@ -1,5 +1,5 @@
-// Attacks in an order drawn from a seed, one after another on one node. BLOOM_HOSTILE_MINUTES sets how long, the seed is
-// that of the run (`npm test -- --seed N`).
+// Runs attacks one after another on one node, in an order drawn from the run's seed (`npm test -- --seed N`).
+// BLOOM_HOSTILE_MINUTES sets the duration.
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { nightly } from '../harness/needs.js';
@@ -9,9 +9,9 @@ import { Random } from './harness/random.js';
 
 const MINUTE_MS = 60_000;
 const minutes = Number(process.env['BLOOM_HOSTILE_MINUTES'] ?? (nightly ? 20 : 0.4));
-/** Where nothing else loads the machine; a run by day shares it. */
+/** Bound for an otherwise idle machine; a run by day shares it. */
 const NIGHTLY_P99_MS = 100;
-/** The node keeps this much more than after its first minute at most, in MiB. */
+/** Memory that the node may keep beyond that of its first minute, in MiB. */
 const MAX_LASTING_GROWTH_MB = 200;
 
 jest.setTimeout(minutes * MINUTE_MS + 3 * MINUTE_MS);

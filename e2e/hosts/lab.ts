@@ -1,6 +1,6 @@
 /**
- * Real hosts out of network namespaces: each has its own address, its own port 4369, its own hostname and its own
- * resolver, and its cable can be pulled. Needs root on Linux; `labUnavailable` says what is missing.
+ * Real hosts made of network namespaces: each has its own address, port 4369, hostname and resolver, and its cable can be
+ * pulled. Needs root on Linux; `labUnavailable` returns what is missing.
  */
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
@@ -13,7 +13,7 @@ import { startTestDns } from './test-dns.js';
 const ip = (...args: string[]): string =>
   execFileSync('ip', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** The reason why there can be no lab here, or undefined. */
+/** Returns the reason that no lab can run here, or undefined. */
 export function labUnavailable(): string | undefined {
   if (process.platform !== 'linux') return `network namespaces need Linux, this is ${process.platform}`;
   if (process.getuid?.() !== 0) return 'network namespaces need root';
@@ -37,7 +37,7 @@ export class Host {
   readonly #cable: string;
 
   constructor(
-    /** What the machine calls itself, for example `node-a.lab.test`. */
+    /** Hostname of the machine, such as `node-a.lab.test`. */
     readonly hostname: string,
     readonly address: string,
     names: { namespace: string; cable: string },
@@ -46,7 +46,7 @@ export class Host {
     this.#cable = names.cable;
   }
 
-  /** Starts a program on this host; the returned process is the program itself and leads a group of its own. */
+  /** Starts a program on this host. The returned process is the program itself and leads its own process group. */
   start(program: string, args: readonly string[], options: StartOptions = {}): ChildProcess {
     const inside = ['unshare', '--uts', 'sh', '-c', 'hostname "$0" && exec "$@"', this.hostname, program, ...args];
     return spawn('ip', ['netns', 'exec', this.#namespace, ...inside], {
@@ -57,7 +57,7 @@ export class Host {
     });
   }
 
-  /** Pulls the cable: nothing gets in or out, and nobody is told. */
+  /** Pulls the cable: nothing gets in or out, and no program is notified. */
   linkDown(): void {
     ip('link', 'set', this.#cable, 'down');
   }
@@ -66,7 +66,7 @@ export class Host {
     ip('link', 'set', this.#cable, 'up');
   }
 
-  /** Moves the host to another network: its link goes down, and comes back with another address. */
+  /** Moves the host to another network: its link goes down and returns with another address. */
   moveTo(address: string): void {
     const inside = (...args: string[]): string => ip('-n', this.#namespace, ...args);
     inside('link', 'set', 'eth0', 'down');
@@ -75,24 +75,24 @@ export class Host {
     inside('link', 'set', 'eth0', 'up');
   }
 
-  /** Command that runs a program on this host. */
+  /** Returns the command that runs a program on this host. */
   commandOf(program: string): readonly string[] {
     return ['ip', 'netns', 'exec', this.#namespace, program];
   }
 
-  /** Every process of this host, those that outlive their parent included. */
+  /** Returns every process of this host, including orphans. */
   pids(): number[] {
     return ip('netns', 'pids', this.#namespace).split('\n').filter(Boolean).map(Number);
   }
 
   remove(): void {
-    // Twice: a process may have started another one meanwhile.
+    // Twice, because a process may have started another one.
     for (let round = 0; round < 2; round += 1) {
       for (const pid of this.pids()) {
         try {
           process.kill(pid, 'SIGKILL');
         } catch {
-          // Gone by itself.
+          // It has already ended.
         }
       }
     }
@@ -116,13 +116,13 @@ export class Lab {
     this.#subnet = names.subnet;
   }
 
-  /** A bridge of its own with a name server on it; names and addresses are private to this run. */
+  /** Creates a bridge with its own name server; names and addresses are private to this run. */
   static async open(): Promise<Lab> {
     for (let attempt = 0; ; attempt += 1) {
       const tag = randomBytes(3).toString('hex');
       const subnet = `10.77.${randomInt(1, 250)}`;
       const bridge = `blm${tag}`;
-      // Another run may hold this subnet: two bridges with one route would mix their traffic up.
+      // Another run may use this subnet, and two bridges with one route would mix up their traffic.
       if (ip('-4', 'route', 'show', `${subnet}.0/24`).trim() !== '') {
         if (attempt > 20) throw new Error('no free subnet for the lab: 10.77.0.0/16 is full');
         continue;
@@ -134,7 +134,7 @@ export class Lab {
     }
   }
 
-  /** Where the test itself is reached from the hosts. */
+  /** Address at which the hosts reach the test itself. */
   get ownAddress(): string {
     return `${this.#subnet}.254`;
   }
@@ -144,7 +144,7 @@ export class Lab {
     const namespace = `bloom-${this.#tag}-${number}`;
     const cable = `bl${this.#tag}-${number}`;
     const address = `${this.#subnet}.${number}`;
-    // Bind-mounted by `ip netns exec`, so it must be there before the first program starts.
+    // `ip netns exec` bind-mounts it, so it must exist before the first program starts.
     mkdirSync(join('/etc/netns', namespace), { recursive: true });
     writeFileSync(
       join('/etc/netns', namespace, 'resolv.conf'),
@@ -171,7 +171,7 @@ export class Lab {
     ip('link', 'del', this.#bridge);
   }
 
-  /** Short names are known to every host without DNS, as in a container network. */
+  /** Every host knows short names without DNS, as in a container network. */
   #writeHostsFiles(): void {
     const lines = this.hosts.map((host) => `${host.address} ${host.hostname} ${host.hostname.split('.')[0]}`);
     for (let number = 1; number <= this.hosts.length; number += 1) {

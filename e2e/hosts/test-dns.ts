@@ -4,16 +4,16 @@ import type { Answer } from 'dns-packet';
 import dnsPacket from 'dns-packet';
 
 export interface TestDns {
-  /** A records of a name; an empty list = the name exists without addresses. */
+  /** A records of a name; an empty list means that the name exists without addresses. */
   set(name: string, addresses: readonly string[]): void;
-  /** The name does not exist any more. */
+  /** Removes the name. */
   remove(name: string): void;
-  /** How often anybody has asked for the addresses of a name. */
+  /** Returns how often the addresses of a name have been queried. */
   questions(name: string): number;
   close(): Promise<void>;
 }
 
-/** A real name server on UDP port 53 of one address, answering from a table. */
+/** A real name server on UDP port 53 of one address, which answers from a table. */
 export async function startTestDns(address: string): Promise<TestDns> {
   const table = new Map<string, readonly string[]>();
   const asked = new Map<string, number>();

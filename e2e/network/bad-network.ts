@@ -1,4 +1,4 @@
-// A node behind a bad network: browsers reach its media port through a relay that loses, delays and narrows.
+// A node behind a bad network: browsers reach its media port through a relay that adds loss, delay and a bandwidth limit.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { freeUdpRange } from '@bloom/net/testing';
@@ -7,7 +7,7 @@ import { startUdpRelay, type UdpRelay } from '../../apps/bench/src/network/udp-r
 import type { Stage } from '../harness/stage.js';
 import { browserSuite } from '../harness/stage.js';
 
-/** The node listens on one loopback address and calls itself by the other, where the relay is, on the same port. */
+/** The node listens on one loopback address and announces the other, where the relay listens on the same port. */
 const NODE = '127.0.0.1';
 const RELAY = '127.0.0.2';
 
@@ -32,12 +32,12 @@ class BadNetwork {
     return this.#relay.flows;
   }
 
-  /** Whoever has a connection by now is spared by `impair`. */
+  /** Exempts existing connections from `impair`. */
   spareThose(): void {
     this.#good = new Set(this.#flows.keys());
   }
 
-  /** For all who came after `spareThose`, and for those who come yet. */
+  /** Impairs all connections since `spareThose`, and future ones. */
   impair(options: { up?: LinkOptions; down?: LinkOptions }): void {
     const spared = [...this.#flows].filter(([key]) => this.#good.has(key));
     const before = spared.map(([, { up, down }]) => ({ up: up.options, down: down.options }));
@@ -49,7 +49,7 @@ class BadNetwork {
   }
 }
 
-/** A suite on a stage whose node is reached through the bad network; it is a good one at the start. */
+/** A suite on a stage whose node is reached through the bad network, which starts out good. */
 export async function badNetworkSuite(title: string, body: (stage: Stage, network: BadNetwork) => void): Promise<void> {
   const { first: port } = await freeUdpRange(1);
   const network = new BadNetwork();
@@ -61,14 +61,14 @@ export async function badNetworkSuite(title: string, body: (stage: Stage, networ
   };
   browserSuite(title, { node: { env } }, (stage) => {
     beforeAll(() => network.open(port));
-    // A test that failed half-way has left it as bad as it was.
+    // A failed test may have left the network impaired.
     beforeEach(() => network.impair({ up: {}, down: {} }));
     afterAll(() => network.close());
     body(stage, network);
   });
 }
 
-/** Calls `look` every 100 ms for so long. */
+/** Calls `look` every 100 ms for `durationMs`. */
 export async function watch(durationMs: number, look: () => Promise<void> | void): Promise<void> {
   for (const deadline = Date.now() + durationMs; Date.now() < deadline; await delay(100)) await look();
 }

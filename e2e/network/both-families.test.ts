@@ -1,4 +1,4 @@
-// Media on IPv4 and IPv6 at once. Browsers use IPv6 only where an interface besides loopback has it, so the test makes one.
+// Tests media on IPv4 and IPv6 at once. Browsers use IPv6 only on a non-loopback interface, so the test creates one.
 import { execFileSync } from 'node:child_process';
 import { test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
@@ -8,7 +8,7 @@ import { callDirectly, callOver } from './relays.js';
 
 const CABLE = 'bloom-v6';
 const ADDRESS = 'fd0b:100::1';
-/** Chromium's test for IPv6: its own address on the way there. Nothing is sent to it. */
+/** Chromium tests for IPv6 by looking up its own address on the route to this one. It sends nothing there. */
 const FAR_AWAY = '2001:4860:4860::8888';
 const BOTH = `127.0.0.1 ${ADDRESS}`;
 

@@ -5,11 +5,11 @@ import { nightly } from '../harness/needs.js';
 import { badNetworkSuite } from './bad-network.js';
 
 const WATCH_MS = nightly ? 30_000 : 12_000;
-/** RTP's jitter buffer grows when a first retransmission is needed; what it shows then is not yet the steady state. */
+/** The browser's jitter buffer grows with the first retransmission, so early readings do not show the steady state. */
 const SETTLE_MS = 4_000;
 /**
- * Each attempt to repair a packet takes a round trip of 100 ms and its detection, and fails in 4 % of cases. Of the 800
- * packets of a watch 2 % are lost: three failures in a row, half a second, come in one watch of 40; five in one of 25,000.
+ * Each attempt to repair a packet takes a 100 ms round trip plus detection, and fails in 4 % of cases. Of the 800 packets
+ * watched, 2 % are lost: three consecutive failures, half a second, occur in one run of 40; five in one of 25,000.
  */
 const LONGEST_PAUSE_MS = 800;
 
@@ -35,7 +35,7 @@ await badNetworkSuite('A subscriber that loses packets', (stage, network) => {
     const after = await Promise.all([bob.call('inbound', track), eve.call('inbound', track)]);
     const [without, withLoss] = [0, 1].map((i) => (after[i]?.framesDecoded ?? 0) - (before[i]?.framesDecoded ?? 0));
     expect(without).toBeGreaterThan((WATCH_MS / 1000) * 8);
-    // The loss was real, and repaired by asking.
+    // The loss was real, and retransmissions repaired it.
     expect((after[1]?.nackCount ?? 0) - (before[1]?.nackCount ?? 0)).toBeGreaterThan(0);
     promise('frames missing under 2 % loss', 100 * (1 - (withLoss ?? 0) / (without ?? 1)), 3, '%');
     promise(

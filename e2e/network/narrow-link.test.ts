@@ -6,7 +6,7 @@ import { nightly } from '../harness/needs.js';
 import { badNetworkSuite, watch } from './bad-network.js';
 
 const STEADY_MS = nightly ? 60_000 : 20_000;
-/** Only the lowest fits through 400 kbit/s. */
+/** Only the lowest variant fits through 400 kbit/s. */
 const BANDWIDTH = { l: 150, m: 500, h: 1_200 };
 
 async function gets(peer: Peer, track: string, encoding: string, timeoutMs: number): Promise<number> {

@@ -1,9 +1,9 @@
-// Calls over chosen relays of the node, or past them.
+// Calls over chosen relays of the node, or without them.
 import { expect } from '@jest/globals';
 import type { Peer } from '../harness/peer.js';
 import type { Stage } from '../harness/stage.js';
 
-/** Leaves the page only the relays whose URL has all parts, and keeps its connections for `relaysOf`. */
+/** Restricts the page to relays whose URL has all parts, and keeps its connections for `relaysOf`. */
 async function restrictRelays(peer: Peer, parts: readonly string[]): Promise<void> {
   await peer.page.evaluate((wanted) => {
     const connections: RTCPeerConnection[] = [];
@@ -18,7 +18,7 @@ async function restrictRelays(peer: Peer, parts: readonly string[]): Promise<voi
   }, parts);
 }
 
-/** Leaves the page no relay, and of the candidates of the node those with the address. */
+/** Removes all relays from the page, and all of the node's candidates except those with the address. */
 async function restrictToAddress(peer: Peer, address: string): Promise<void> {
   await peer.page.evaluate((wanted) => {
     const connections: RTCPeerConnection[] = [];
@@ -41,13 +41,13 @@ async function restrictToAddress(peer: Peer, address: string): Promise<void> {
   }, address);
 }
 
-/** A call of two without relays, each of whom uses only the candidates of the node with the address. */
+/** Runs a call of two peers without relays, who use only the node's candidates with the address. */
 export async function callDirectly(stage: Stage, address: string): Promise<void> {
   const { ann, bob } = await callOf(stage, (peer) => restrictToAddress(peer, address));
   for (const peer of [ann, bob]) expect(await addressesInUse(peer)).toEqual([`host ${address}`]);
 }
 
-/** A call of two, each of whom uses only the relays whose URL has all parts; `relay` is how `relaysOf` starts. */
+/** Runs a call of two peers who use only relays whose URL has all parts; each entry of `relaysOf` must contain `relay`. */
 export async function callOver(stage: Stage, parts: readonly string[], relay: string): Promise<void> {
   const { ann, bob } = await callOf(stage, (peer) => restrictRelays(peer, parts));
   for (const peer of [ann, bob]) {
@@ -57,7 +57,7 @@ export async function callOver(stage: Stage, parts: readonly string[], relay: st
   }
 }
 
-/** Two people, prepared before they join, who see each other. */
+/** Connects two peers, prepared before they join, who see each other. */
 async function callOf(stage: Stage, prepare: (peer: Peer) => Promise<void>): Promise<{ ann: Peer; bob: Peer }> {
   const room = await stage.room();
   const [ann, bob] = await Promise.all([stage.peer(room, 'ann'), stage.peer(room, 'bob')]);
@@ -70,7 +70,7 @@ async function callOf(stage: Stage, prepare: (peer: Peer) => Promise<void>): Pro
   return { ann, bob };
 }
 
-/** `<type> <address>` of the candidates of the node that pairs in use have, without duplicates. */
+/** Returns `<type> <address>` of the node's candidates in nominated pairs, without duplicates. */
 function addressesInUse(peer: Peer): Promise<string[]> {
   return peer.page.evaluate(async () => {
     const { connections } = window as unknown as { connections: RTCPeerConnection[] };
@@ -91,7 +91,7 @@ function addressesInUse(peer: Peer): Promise<string[]> {
   });
 }
 
-/** `<protocol to the relay> <url of the relay>` of each relayed candidate. */
+/** Returns `<protocol to the relay> <url of the relay>` of each relayed candidate. */
 function relaysOf(peer: Peer): Promise<string[]> {
   return peer.page.evaluate(async () => {
     const { connections } = window as unknown as { connections: RTCPeerConnection[] };

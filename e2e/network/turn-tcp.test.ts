@@ -17,7 +17,7 @@ async function nodeWithTurnTcp(): Promise<BloomNode> {
   return startNode({ env: { JF_WEBRTC_TURN_TCP_PORT: String(turnPort) } });
 }
 
-/** A node that speaks TLS only, behind a proxy for the harness and the pages. */
+/** Starts a node that only accepts TLS, behind a proxy for the harness and the pages. */
 async function nodeWithTurnTls(): Promise<BloomNode> {
   turnPort = await freeTcpPort();
   const folder = mkdtempSync(join(tmpdir(), 'bloom-turns-'));

@@ -18,7 +18,7 @@ const run = (env: Readonly<Record<string, string>>, args: string[] = []): Progra
 afterAll(() => Promise.all(programs.map((program) => program.dispose())));
 
 describe('a wrong setting', () => {
-  /** Ports that somebody has: a node that tried to open one would complain of that. */
+  /** Occupied ports: a node that tried to open one would report it. */
   const taken = [createServer(), createServer()];
   let ports: Record<string, string>;
 
@@ -81,7 +81,7 @@ describe('a wrong setting', () => {
     const program = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid' });
     expect(await program.exited).toBe(78);
     expect(program.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
-    // Also before the polling interval, which is checked last.
+    // Even before the polling interval, which is checked last.
     const both = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid', JF_DIST_POLLING_INTERVAL: '0' });
     const last = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@127.0.0.1', JF_DIST_POLLING_INTERVAL: '0' });
     expect([await both.exited, await last.exited]).toEqual([78, 78]);

@@ -1,4 +1,4 @@
-// The page of the API, as somebody uses it who evaluates a node in production.
+// Tests the API page as somebody uses it who evaluates a node in production.
 import { expect, test } from '@jest/globals';
 import { axeFindings } from '../harness/axe.js';
 import { apiToken } from '../harness/bloom-node.js';

@@ -1,4 +1,4 @@
-// A web page that has nothing to do with the node is open in the browser of somebody who has started one without a token.
+// Tests an unrelated web page in the browser of a user who started a node without a token.
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { launchChromium } from '../harness/chromium.js';
 import { describeWith } from '../harness/needs.js';
 
-/** Calls made by the page, as `status` or what the browser said. */
+/** Returns the results of the page's calls, as `status` or the browser's error. */
 const CALLS = `async ({ node, token }) => {
   const headers = { authorization: 'Bearer ' + token };
   const ask = (method, path, body) =>

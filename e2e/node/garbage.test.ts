@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.dispose());
 
-/** Values that are nearly right, and any others. */
+/** Values that are nearly right, and arbitrary ones. */
 const value = fc.oneof(
   fc.constantFrom<unknown>('webrtc', 'hls', 'h264', 'auto', true, null, 0, 1, -1, 1.5, 2 ** 53, '', '..', [], {}),
   fc.jsonValue({ maxDepth: 3 }),
@@ -65,7 +65,7 @@ test('no request whatever is answered with anything but what is described, and n
     let at = 0;
     const path = template.replaceAll(/\{\w+\}/g, () => parts[at++] ?? 'x');
     if (operation.id === 'delete_room' && rooms.includes(parts[0] ?? '')) continue;
-    // A draining node takes no rooms, which would leave the rest without any.
+    // A draining node takes no rooms, so later requests would find none.
     if (operation.id === 'drain_node') continue;
     const answer = await api.call(method, `${path}${query}`, method === 'POST' ? given : undefined);
     statuses.add(answer.status);

@@ -1,4 +1,4 @@
-// Peers by the hundred with real ICE, DTLS and media come and go: every socket, timer and buffer of theirs must go, too.
+// Hundreds of peers with real ICE, DTLS and media come and go, and all of their sockets, timers and buffers must go too.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -100,7 +100,7 @@ test('three hundred peers come and go, and handles and heap are flat', async () 
       await Promise.all(joined.map((peer) => peer.leave()));
     }
   };
-  // The first ones make the process compile its code and fill its rings of hops and log lines.
+  // The first peers make the process compile its code and fill its rings of hops and log lines.
   for (let round = 0; round < 3; round += 1) await fifty();
   const before = await read();
   for (let round = 0; round < 3; round += 1) await fifty();

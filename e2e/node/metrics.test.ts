@@ -53,7 +53,7 @@ describe('the metrics endpoint', () => {
     values = await series();
     expect(values.get(of('bloom_room_peer_disconnects_total'))).toBe(1);
     expect(values.get(of('bloom_room_peer_crashes_total')) ?? 0).toBe(0);
-    // Both peers have been there all the while; a tick may have come before them.
+    // Both peers have been connected throughout, but a tick may have come before them.
     const grown = (name: string) => (values.get(of(name)) ?? 0) - (before.get(of(name)) ?? 0);
     const [life, peerTime] = [grown('bloom_room_duration_seconds_total'), grown('bloom_room_peer_time_seconds_total')];
     expect(life).toBeGreaterThanOrEqual(1);

@@ -17,7 +17,7 @@ let node: Node;
 let api: CheckedApi;
 let sdk: BloomClient;
 let receiver: WebhookReceiver;
-/** Paths of the receiver that fail, and that answer nothing until a promise resolves. */
+/** Receiver paths that fail, and paths that answer only when a promise resolves. */
 const failing = new Set<string>();
 const slow = new Map<string, Promise<void>>();
 
@@ -35,7 +35,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-/** Frames of one server websocket as they come. */
+/** Collects the frames of one server websocket. */
 class RawSubscriber {
   readonly frames: Buffer[] = [];
   readonly closed: Promise<string>;
@@ -144,7 +144,7 @@ describe('the server websocket', () => {
       (await (await fetch(`${node.metricsUrl}/metrics`)).text()).includes('bloom_slow_subscribers_total 1\n');
     const rooms: string[] = [];
     let sent = 0;
-    // One peer may not send this much metadata at once, so there are many, each in a room of its own.
+    // One peer may not send this much metadata at once, so there are many peers, each in a separate room.
     while (!(await closedForSlowness())) {
       expect(rooms.length).toBeLessThan(300);
       const room = await api.room();
@@ -154,7 +154,7 @@ describe('the server websocket', () => {
         sent += 1;
         const metadata = { sent, filler: 'x'.repeat(50_000) };
         client.send({ type: 'updateEndpointMetadata', data: { metadata } });
-        // What the other one has read shows that the node has come this far.
+        // The other subscriber's frames show that the node has got this far.
         await quick.frame(before + sent - 1);
       }
     }
@@ -224,7 +224,7 @@ describe('the peer websocket', () => {
   });
 });
 
-/** Starts to read, and hands out what has come when the room is over. */
+/** Subscribes, and resolves with the events when the room has ended. */
 function recordRoom(roomId: string): { subscribed: Promise<void>; events: Promise<Notification[]> } {
   let onSubscribed: () => void = () => undefined;
   const subscribed = new Promise<void>((resolve) => {
@@ -349,7 +349,7 @@ describe('webhooks', () => {
     expect(receiver.types('/quick')).toEqual(all);
     expect(receiver.types('/failing')).toEqual(all);
     while (receiver.types('/slow').length < 1) await pause(20);
-    // Each waits for the answer to the one before.
+    // Each waits for the response to the previous one.
     expect(receiver.types('/slow')).toEqual(['roomCreated']);
     answer();
     while (receiver.types('/slow').length < 4) await pause(50);

@@ -1,4 +1,4 @@
-// `npm start` under a supervisor that knows npm only: it sends its signals there.
+// Tests `npm start` under a supervisor that sends its signals to npm.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// What the published server SDKs and the published dashboard put on the wire, byte for byte where it matters, and how
-// strictly they read the answers. Facts of their public sources: jellyfish-server-sdk 0.4 and fishjam-server-sdk 0.5 for
-// Python (httpx, betterproto, websockets), the JavaScript ones and the dashboard (axios, a browser).
+// Reproduces what the published server SDKs and dashboard send, byte for byte where it matters, and how strictly they read the
+// responses. From their public sources: jellyfish-server-sdk 0.4 and fishjam-server-sdk 0.5 for Python (httpx, betterproto,
+// websockets), the JavaScript SDKs and the dashboard (axios, a browser).
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.dispose());
 
-/** A request as Python's json.dumps and httpx write it. */
+/** Sends a request as Python's json.dumps and httpx write it. */
 const dumps = (value: unknown): string =>
   JSON.stringify(value, null, 1)
     .replaceAll(/\n\s*/g, ' ')
@@ -56,7 +56,7 @@ const isBool = (value: unknown): boolean => typeof value === 'boolean';
 const isInt = (value: unknown): boolean => Number.isInteger(value);
 const isIntOrNull = (value: unknown): boolean => value === null || isInt(value);
 const isMode = (value: unknown): boolean => value === 'auto' || value === 'manual';
-/** The shapes that the generated Python client tries, in its order: the first that has every key is the class. */
+/** The shapes that the generated Python client tries, in its order. The first whose keys are all present wins. */
 const SHAPES: readonly (readonly [string, Shape])[] = [
   [
     'hls',
@@ -166,7 +166,7 @@ describe('the Python SDKs', () => {
       'peer',
       'peer_websocket_url',
       'token',
-      // Ours: the generated models keep keys that they do not know aside.
+      // Bloom's own keys: the generated models set unknown keys aside.
       'whep_url',
       'whip_url',
     ]);
@@ -207,7 +207,7 @@ describe('the Python SDKs', () => {
     const { id } = (await post('/room', config({ roomId: 'seen' }))).body.data.room;
     await call('DELETE', `/room/${id}`);
     const events = [await next(), await next(), await next()];
-    // RoomCreated and RoomDeleted with the id, in this order; a report of metrics may come at any time.
+    // RoomCreated and RoomDeleted with the id, in this order; a metrics report may come at any time.
     expect(events.filter((event) => !event.startsWith('62')).slice(0, 2)).toEqual([
       '52060a047365656e',
       '5a060a047365656e',

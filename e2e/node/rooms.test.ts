@@ -25,7 +25,7 @@ const unset = {
   peerlessPurgeTimeout: null,
   peerDisconnectedTimeout: null,
 };
-/** What the published Python SDK sends with every request. */
+/** Headers that the published Python SDK sends with every request. */
 const python = { headers: { accept: 'Application/json; Charset=utf-8' } };
 
 const errorOf = async (method: string, path: string, body?: unknown): Promise<[number, string]> => {
@@ -141,7 +141,7 @@ describe('timers', () => {
     const shown = () => api.call('GET', `/room/${room}`);
     await until('the peer is removed', async () => (await shown()).body.data.peers.length === 0);
     await until('the room ends', async () => (await shown()).status === 404);
-    // 2 s after its last peer went, not after its creation.
+    // 2 s after its last peer left, not after its creation.
     expect(performance.now() - from).toBeGreaterThan(2_900);
   });
 });

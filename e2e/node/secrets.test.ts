@@ -33,7 +33,7 @@ const given = {
 };
 
 describe.each(['false', 'true'])('with structured logging %s', (structured) => {
-  /** A cluster of two, and a node with another cookie. */
+  /** A cluster of two nodes, and a node with another cookie. */
   let node: Node;
   let other: Node;
   let stranger: Node;
@@ -73,7 +73,7 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
   });
 
   test('no secret of the configuration, of a request or of a client is ever printed', async () => {
-    // Everything is asked of the node that does not own the room, and done by the other one.
+    // All requests go to the node that does not own the room; the other one carries them out.
     const api = new CheckedApi(other.url, configured.JF_SERVER_API_TOKEN);
     const webhookUrl = `http://user:${given.urlPassword}@127.0.0.1:9/hook?token=${given.urlToken}`;
     let room = '';

@@ -9,7 +9,7 @@ import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receive
 // All nodes start at the same moment, on the cores of one machine.
 jest.setTimeout(120_000);
 
-/** What the tests have started; they wait most of the time, so they run side by side. */
+/** Started nodes. The tests mostly wait, so they run concurrently. */
 const nodes: Node[] = [];
 const receivers: WebhookReceiver[] = [];
 
@@ -20,7 +20,7 @@ async function start(env: Record<string, string> = {}): Promise<Node> {
   return node;
 }
 
-/** Receives webhooks and answers the first one when `taking` has resolved, each after 200 ms. */
+/** Receives webhooks and answers each after 200 ms, the first only after `taking` has resolved. */
 async function receive(taking: Promise<void>): Promise<WebhookReceiver> {
   const receiver = await receiveWebhooks(async () => {
     await taking;
@@ -48,7 +48,7 @@ describe('SIGTERM', () => {
     const room = await api.room({ webhookUrl: receiver.url });
     const client = await PeerConnection.authenticated(node.url, (await api.peer(room)).token);
     await receiver.until('roomCreated');
-    // The other events are still in the queue of the webhook.
+    // The other events are still in the webhook's queue.
     expect(receiver.types()).toEqual(['roomCreated']);
     node.child.kill('SIGTERM');
     take();
@@ -109,7 +109,7 @@ describe('SIGTERM', () => {
     const client = await PeerConnection.authenticated(node.url, (await api.peer(await api.room())).token);
     node.child.kill('SIGTERM');
     await node.says('node.draining');
-    // The same signal at once would be the first one, sent to every process of a group.
+    // A repeat at once would count as the first signal, sent to every process of a group.
     const from = performance.now();
     node.child.kill('SIGINT');
     expect(await node.exited).toBe(1);

@@ -43,7 +43,7 @@ describe('authorization', () => {
       const wrongToken = authorization?.toLowerCase().startsWith('bearer ') === true;
       expect(answer.body.errors).toMatch(wrongToken ? /invalid/i : /missing/i);
     }
-    // The right token gets past it: whatever follows is about the request. That of the API is no peer's.
+    // The right token is accepted, so later errors concern the request. The API token is no peer token.
     const { status } = await api.call(method, path, method === 'POST' ? {} : undefined);
     if (scheme === 'authorization') expect(status).not.toBe(401);
     else expect(status).toBe(401);

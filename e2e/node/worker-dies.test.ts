@@ -1,4 +1,4 @@
-// A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else is hurt.
+// A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else does.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
@@ -11,11 +11,11 @@ import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receive
 
 jest.setTimeout(120_000);
 
-/** From the worker's end to the news of it, on a machine that is not busy. */
+/** Time from a worker's end to its notification, on an idle machine. */
 const REPORT_MS = 200;
-/** A worker is asked every second and counts as hung when it has not answered for 5 s, which is seen a second later at most. */
+/** A worker is polled every second and counts as hung after 5 s without an answer, which is noticed at most a second later. */
 const HANG_REPORT_MS = 1_000 + 5_000 + 1_000 + REPORT_MS;
-/** What its thread has to end before it is given up. */
+/** Time for its thread to end before it is abandoned. */
 const TERMINATE_MS = 2_000;
 const faults = new URL('./support/worker-faults.mjs', import.meta.url);
 
@@ -46,7 +46,7 @@ afterEach(async () => {
 
 interface Notifications {
   readonly socket: WebSocket;
-  /** When the crash of a room was told; performance.now(). */
+  /** Resolves with the time of the room's crash notification, by performance.now(). */
   crashed(roomId: string): Promise<number>;
 }
 
@@ -86,9 +86,9 @@ interface Member {
   pc: RTCPeerConnection;
   socket: WebSocket;
   publisher: Publisher | undefined;
-  /** Code of the websocket's end. */
+  /** Close code of the websocket. */
   closed: Promise<number>;
-  /** Sequence numbers of the packets that have come. */
+  /** Sequence numbers of the received packets. */
   received: number[];
 }
 
@@ -112,7 +112,7 @@ async function join(roomId: string, publisher?: Publisher): Promise<Member> {
   return member;
 }
 
-/** A room with media flowing from one peer to another. */
+/** Creates a room with media flowing from one peer to another. */
 async function liveRoom(): Promise<{ roomId: string; publisher: Member; viewer: Member }> {
   const roomId = await api.room({ webhookUrl: webhooks.url });
   const source = new Publisher('video', 400);
@@ -129,7 +129,7 @@ async function flows({ received }: Member): Promise<void> {
   while (received.length < before + 20) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-/** What a request takes now: on a busy machine everything takes longer. */
+/** Returns an allowance for a busy machine: twice the time of a request. */
 async function slackMs(): Promise<number> {
   const from = performance.now();
   await api.call('GET', '/health');
@@ -164,7 +164,7 @@ test('a media worker that dies takes its rooms alone and says so at once; one th
   expect(missing(safe.viewer.received)).toBe(0);
   expect(safe.viewer.socket.readyState).toBe(WebSocket.OPEN);
 
-  // The replacement takes the next room: it is the less busy one.
+  // The replacement takes the next room, because it is less busy.
   await node.says('media.worker_gone');
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const next = await liveRoom();
@@ -184,7 +184,7 @@ test('a media worker that dies takes its rooms alone and says so at once; one th
   const last = await liveRoom();
   expect(last.viewer.received.length).toBeGreaterThan(0);
 
-  // A thread in native code cannot be ended: it is given up, and does not keep the node from ending.
+  // A thread in native code cannot be terminated, so it is abandoned and does not keep the node from ending.
   const stuckAt = performance.now();
   process.kill(node.child.pid as number, 'SIGUSR2');
   const given = (await server.crashed(last.roomId)) - stuckAt;

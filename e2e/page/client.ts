@@ -28,7 +28,7 @@ export interface SeenTrack {
   readonly pauseMs: number;
 }
 
-/** How the picture of the only other person moves, whatever connection it came over. */
+/** How the picture of the only other person moves, over any connection. */
 export interface Standstill {
   /** Longest pause between two frames since `resetPauses`, in milliseconds. */
   readonly longestMs: number;
@@ -81,7 +81,7 @@ const application = {
   client,
   log,
 
-  /** Returns the error's code, or undefined. A lost seat is renewed by the test, where it offers that. */
+  /** Returns the error's code, or undefined. The test renews a lost seat if it offers to. */
   connect: (options: Seat & { metadata?: unknown }) =>
     client.connect({ ...options, ...renewal() }).then(
       () => undefined,
@@ -101,9 +101,9 @@ const application = {
     return published.push(await client.publish(createTone({ kind: 'tone', hz: 440 }).track)) - 1;
   },
   local: (index: number): LocalTrack => published[index] as LocalTrack,
-  /** Reports the end of the device that is open now, as a browser does when it is unplugged. */
+  /** Reports the end of the open device, as a browser does when it is unplugged. */
   unplug: (): void => void opened.at(-1)?.dispatchEvent(new Event('ended')),
-  /** Opens a device of the machine. Returns which one, or why there is none. */
+  /** Opens a device of the machine. Returns which one, or the reason for having none. */
   openDevice: (kind: DeviceKind, id?: string): Promise<string> =>
     openDevice(kind, id === undefined ? {} : { id }).then(
       (media) => {
@@ -114,7 +114,7 @@ const application = {
     ),
   listDevices,
 
-  /** Devices that are open now. */
+  /** Open devices. */
   devices: (): number => opened.filter(({ readyState }) => readyState === 'live').length,
 
   tracks: (): SeenTrack[] =>
@@ -132,7 +132,7 @@ const application = {
     for (const { watcher } of watchers.values()) watcher.resetGap();
   },
 
-  /** Returns how long bytes of the first video still come, in milliseconds, until none came for half a second. */
+  /** Returns how long bytes of the first video keep coming, in ms, until none come for half a second. */
   async silentAfter(): Promise<number> {
     const begun = now();
     let [last, seen] = [begun, -1];
@@ -145,7 +145,7 @@ const application = {
     }
     return last - begun;
   },
-  /** Returns how long it takes until the first video moves, in milliseconds. */
+  /** Returns the time until the first video moves, in ms. */
   async movesAfter(): Promise<number> {
     const begun = now();
     const [watched] = watchers.values();

@@ -1,9 +1,9 @@
-// What a page under test can be asked to do, and what it tells. Shared by the page and by the tests that drive it;
-// everything in here crosses the process border as JSON.
+// What a page under test can do, and what it reports. Shared by the page and the tests that drive it; everything here crosses
+// the process boundary as JSON.
 
 export type Encoding = 'l' | 'm' | 'h';
 
-/** The colours a generated picture can have. They survive chroma subsampling and are told apart by their nearest name. */
+/** The colours of generated pictures. They survive chroma subsampling and are identified by the nearest name. */
 export const colours = {
   red: [200, 30, 30],
   green: [30, 150, 40],
@@ -22,7 +22,7 @@ export interface PictureOptions {
   readonly width?: number;
   readonly height?: number;
   readonly fps?: number;
-  /** Fills a part of the picture with noise, so that the encoder has something to spend bits on. */
+  /** Fills part of the picture with noise, so that the encoder spends bits. */
   readonly noisy?: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface ToneOptions {
   readonly hz: number;
 }
 
-/** A picture that flashes and a sound that beeps half a second later: two sources, the sound behind the picture. */
+/** A picture that flashes and a sound that beeps half a second later: two sources, the sound after the picture. */
 export interface ClapperOptions {
   readonly kind: 'clapper';
   readonly width?: number;
@@ -47,15 +47,15 @@ export interface AddTrackOptions {
   readonly simulcast?: readonly Encoding[];
   /** kbit/s, for the track or for each encoding; absent means without limit. */
   readonly maxBandwidth?: number | Partial<Record<Encoding, number>>;
-  /** Adds the track as part of the stream of this earlier source, as a camera's sound and picture are. */
+  /** Adds the track to the stream of this earlier source, as with a camera's sound and picture. */
   readonly streamOf?: number;
 }
 
 export interface ConnectOptions {
   readonly token: string;
-  /** host:port of the signalling socket. */
+  /** `host:port` of the signalling socket. */
   readonly host: string;
-  /** Absent means that the application gives no metadata at all. */
+  /** Absent means no metadata at all. */
   readonly metadata?: unknown;
   readonly reconnect?:
     | boolean
@@ -71,7 +71,7 @@ export interface FrameReport {
   readonly width: number;
   readonly height: number;
   readonly colour: Colour;
-  /** Longest time without a frame since the last reset, the current wait included, in ms. */
+  /** Longest time without a frame since the last reset, including the current wait, in ms. */
   readonly maxGapMs: number;
 }
 
@@ -92,7 +92,7 @@ export interface InboundReport {
   readonly freezeCount: number;
   readonly packetsLost: number;
   readonly packetsReceived: number;
-  /** Seconds that all samples or frames waited in the browser's jitter buffer, and how many have left it. */
+  /** Total seconds that samples or frames waited in the browser's jitter buffer, and how many have left it. */
   readonly jitterBufferDelay: number;
   readonly jitterBufferEmittedCount: number;
   readonly pliCount: number;
@@ -103,7 +103,7 @@ export interface ConnectionReport {
   readonly signalingState: string;
   readonly connectionState: string;
   readonly iceConnectionState: string;
-  /** `kind/direction` of each transceiver in order. */
+  /** `kind/direction` of each transceiver, in order. */
   readonly transceivers: readonly string[];
   readonly mids: Readonly<Record<string, string>>;
 }
@@ -113,7 +113,7 @@ export interface TransportReport {
   readonly iceState: string;
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** The browser's estimate of what it may send, bit/s; null before the first one. */
+  /** The browser's estimate of its available bitrate, bit/s; null before the first one. */
   readonly outgoingBps: number | null;
   readonly roundTripMs: number | null;
   /** `state/nominated` of each candidate pair. */
@@ -139,7 +139,7 @@ export interface RemotePeerReport {
   readonly trackIds: readonly string[];
 }
 
-/** What the page reports as it happens; `at` is wall-clock time in ms with fractions, comparable between pages. */
+/** What the page reports as it happens; `at` is wall-clock time in fractional ms, comparable between pages. */
 export type PageEvent = { readonly at: number } & (
   | { readonly type: 'connecting' | 'socketOpen' | 'authSuccess' | 'disconnected' | 'socketError' }
   | { readonly type: 'socketClose'; readonly code: number; readonly reason: string }
@@ -162,25 +162,25 @@ export type PageEvent = { readonly at: number } & (
 );
 
 export interface PageDriver {
-  /** Makes a picture or a tone and returns its number. */
+  /** Creates a picture or a tone and returns its number. */
   createSource(options: SourceOptions): number;
   connect(options: ConnectOptions): void;
-  /** Resolves with the track id once the SDK says the track is negotiated. */
+  /** Resolves with the track id once the SDK reports the track as negotiated. */
   addTrack(source: number, options?: AddTrackOptions): Promise<string>;
   /** Adds several in the same tick; resolves with their ids when all are negotiated. */
   addTracks(sources: readonly number[], options?: AddTrackOptions): Promise<string[]>;
-  /** Adds and returns the id at once, while the negotiation has only begun. The connection must be idle. */
+  /** Adds a track and returns its id at once, while negotiation has only begun. The connection must be idle. */
   addTrackNow(source: number, options?: AddTrackOptions): string;
   replaceTrack(trackId: string, source: number | null, metadata?: unknown): Promise<void>;
   removeTrack(trackId: string): Promise<void>;
-  /** Add, replace and remove without a pause between the three; resolves when all are done. */
+  /** Adds, replaces and removes without a pause in between; resolves when all are done. */
   addReplaceRemove(first: number, second: number): Promise<string>;
-  /** Mutes and unmutes as newer clients do: the sender runs dry, and the server is told. */
+  /** Mutes and unmutes as newer clients do: the sender runs dry, and the server is notified. */
   muteSender(trackId: string): Promise<void>;
   unmuteSender(trackId: string): Promise<void>;
-  /** Updates the track's metadata as soon as an offer with the track was sent, before its answer. */
+  /** Updates the track's metadata as soon as an offer with it was sent, before the answer. */
   addAndUpdateWhileOffered(source: number, first: unknown, second: unknown): Promise<string>;
-  /** `track.enabled`, the usual way to mute. */
+  /** Sets `track.enabled`, the usual way to mute. */
   setEnabled(trackId: string, enabled: boolean): void;
   localTrackIds(): string[];
   updatePeerMetadata(metadata: unknown): void;
@@ -194,17 +194,17 @@ export interface PageDriver {
   disconnect(): void;
   /** Closes the signalling socket under the SDK, as a broken network would. */
   closeSocket(): void;
-  /** Frames for the signalling socket: text as it is, or bytes. */
+  /** Sends frames on the signalling socket: text unchanged, or bytes. */
   sendRaw(frame: string | readonly number[]): void;
-  /** One media event with exactly this text. */
+  /** Sends a media event with exactly this text. */
   sendMediaEvent(text: string): void;
-  /** From now on reports only what ends the connection: the rest of a flood would drown the page and the test. */
+  /** From now on reports only what ends the connection, because a flood would drown the page and the test. */
   reportLossesOnly(): void;
   /** Resolves when `count` more frames of the track were decoded. */
   awaitFrames(trackId: string, count: number): Promise<FrameReport>;
   frames(trackId: string): FrameReport;
   resetGap(trackId: string): void;
-  /** Loudest frequency of a remote sound and its level (0..255). */
+  /** Returns the loudest frequency of a remote sound and its level (0..255). */
   tone(trackId: string): Promise<{ hz: number; level: number }>;
   inbound(trackId: string): Promise<InboundReport | null>;
   outbound(trackId: string): Promise<OutboundReport[]>;
@@ -219,7 +219,7 @@ export type DriverCall = keyof PageDriver;
 declare global {
   interface Window {
     driver: PageDriver;
-    /** Given by the harness. */
+    /** Provided by the harness. */
     reportToTest(event: PageEvent): Promise<void>;
   }
 }

@@ -1,4 +1,4 @@
-// Drives one client of the unmodified SDK inside a page and reports what it tells. The tests call `window.driver`.
+// Drives a client of the unmodified SDK inside a page and reports its events. Tests call `window.driver`.
 import type { Endpoint, JellyfishClient, TrackContext } from '@jellyfish-dev/ts-client-sdk';
 import type {
   AddTrackOptions,
@@ -24,7 +24,7 @@ type Client = JellyfishClient<unknown, unknown>;
 type Context = TrackContext<unknown, unknown>;
 export type ClientClass = new (config?: ConstructorParameters<typeof JellyfishClient<unknown, unknown>>[0]) => Client;
 
-/** The SDK repeats these without end (a defect of its own); reporting each would drown the rest. */
+/** The SDK repeats these endlessly (its own defect); reporting each would drown the rest. */
 const silent = new Set(['disableTrackEncoding', 'enableTrackEncoding']);
 
 const now = (): number => performance.timeOrigin + performance.now();
@@ -74,12 +74,12 @@ export function startDriver(ClientOfSdk: ClientClass): void {
   const sources: Source[] = [];
   const watchers = new Map<string, FrameWatcher>();
   const analysers = new Map<string, AnalyserNode>();
-  /** By track: an analyser works until its input is taken away, also when the track has ended. */
+  /** By track. An analyser runs until its input is removed, even after the track has ended. */
   const inputs = new Map<string, MediaStreamAudioSourceNode>();
   const remote = new Map<string, Context>();
   let client: Client | undefined;
 
-  /** Runs once, as soon as the next offer is on its way and the SDK has noted so. */
+  /** Runs once, as soon as the next offer is sent and the SDK has recorded it. */
   let afterOffer: (() => void) | undefined;
 
   const tap = tapSockets((direction, { event, data }) => {
@@ -123,7 +123,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       );
       return;
     }
-    // Chromium feeds a remote sound into Web Audio only while a media element plays it, too.
+    // Chromium feeds a remote sound into Web Audio only while a media element plays it too.
     const element = new Audio();
     element.muted = true;
     element.srcObject = new MediaStream([track]);
@@ -174,7 +174,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     to.on('bandwidthEstimationChanged', (bps) => report({ type: 'bandwidthEstimation', bps: Number(bps) }));
   }
 
-  /** The client speaks of the tracks of peers only; those of components are told by the endpoint inside of it. */
+  /** The client reports only tracks of peers; the endpoint inside it reports those of components. */
   function listenToComponents(to: Client): void {
     const { webrtc } = to as unknown as { webrtc: { on: (event: string, then: (ctx: Context) => void) => void } };
     const ofComponents = (event: 'trackAdded' | 'trackReady' | 'trackRemoved', then: (ctx: Context) => void): void =>
@@ -341,7 +341,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     addTracks: (indices, options) => Promise.all(indices.map((index) => addTrack(index, options))),
     addTrackNow,
     replaceTrack: async (trackId, index, metadata) => {
-      // The SDK's type forbids null; applications pass it to mute, and the SDK hands it on.
+      // The SDK's type forbids null, but applications pass it to mute, and the SDK forwards it.
       const track = index === null ? (null as unknown as MediaStreamTrack) : source(index).track;
       await joined().replaceTrack(trackId, track, metadata);
     },

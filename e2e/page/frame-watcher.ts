@@ -1,4 +1,4 @@
-// Reads the decoded frames of a remote track: when the first came, their size and colour, and the longest pause.
+// Reads the decoded frames of a remote track: the time of the first, their size and colour, and the longest pause.
 import type { Colour, FrameReport } from './driver-api.js';
 import { nearestColour } from './picture.js';
 
@@ -48,11 +48,11 @@ export class FrameWatcher {
     }
   }
 
-  /** Reads frames from a video element, where a browser has nothing better. */
+  /** Reads frames from a video element if a browser has nothing better. */
   #play(): void {
     const video = document.createElement('video');
     Object.assign(video, { muted: true, srcObject: new MediaStream([this.#clone]) });
-    // Out of the way of what the page shows.
+    // Keeps it out of the page's way.
     video.style.cssText = 'position: fixed; right: 0; bottom: 0; width: 16px';
     document.body.append(video);
     const next = (): void => {

@@ -1,4 +1,4 @@
-// Generated media: a moving picture of one colour and a plain tone. No camera, no microphone, no permission.
+// Generated media: a moving picture of one colour and a plain tone, without camera, microphone or permission.
 import { colours, type Colour, type PictureOptions, type ToneOptions } from './driver-api.js';
 
 // Chromium's breakout box; not in the DOM library, and not in Firefox.
@@ -13,8 +13,8 @@ export interface Source {
 }
 
 /**
- * The frames are made by a timer and handed to the track directly: a canvas that is captured stops when its page is
- * not the visible one, and only one page of a browser is.
+ * A timer creates the frames and hands them to the track directly. A captured canvas stops while its page is hidden, and only
+ * one page of a browser is visible.
  */
 export function createPicture(options: PictureOptions): Source {
   const { colour, width = 320, height = 240, fps = 10, noisy = false } = options;
@@ -35,7 +35,7 @@ export function createPicture(options: PictureOptions): Source {
       for (let i = 0; i < words.length; i += 1) words[i] = (Math.random() * 0xffffff) | 0xff000000;
       context.putImageData(noise, 0, height - noise.height);
     } else {
-      // A bar that travels through the lower third: every frame differs, the upper part stays plain for colour checks.
+      // A bar moves through the lower third, so every frame differs while the upper part stays plain for colour checks.
       context.fillStyle = 'white';
       context.fillRect((frame * 13) % width, Math.floor(height * 0.7), Math.ceil(width / 10), Math.floor(height * 0.2));
     }
@@ -49,7 +49,7 @@ export function createPicture(options: PictureOptions): Source {
 interface Painted {
   canvas: OffscreenCanvas | HTMLCanvasElement;
   track: MediaStreamTrack;
-  /** Sends what is painted as a frame. */
+  /** Sends the painted canvas as a frame. */
   show: () => Promise<void>;
 }
 

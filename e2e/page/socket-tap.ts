@@ -1,4 +1,4 @@
-// Sees every media event that the SDK sends and receives, without touching the SDK: the page's WebSocket is wrapped.
+// Observes every media event of the SDK without touching it, by wrapping the page's WebSocket.
 // PeerMessage has three length-delimited fields; only mediaEvent (3, with its text in field 1) matters here.
 
 const mediaEventTag = 0x1a;
@@ -36,7 +36,7 @@ function decodeMediaEvent(bytes: Uint8Array): string | undefined {
 }
 
 export interface MediaEventSeen {
-  /** The innermost type: `custom` is unwrapped. */
+  /** The innermost type; `custom` is unwrapped. */
   readonly event: string;
   readonly data: unknown;
 }
@@ -50,7 +50,7 @@ function parse(bytes: Uint8Array): MediaEventSeen | undefined {
 }
 
 export interface Tap {
-  /** The socket opened last. */
+  /** The most recently opened socket. */
   current(): WebSocket | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What is in a file, as ffmpeg sees it: the moments of flashes and beeps, and whether all of it decodes.
+// Analyses a file with ffmpeg: the times of flashes and beeps, and whether all of it decodes.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -10,9 +10,9 @@ export async function ffmpeg(...args: string[]): Promise<string> {
   return (await run('ffmpeg', ['-v', 'error', ...args], large)).stdout;
 }
 
-/** Seconds, after ffmpeg has decoded all of it without a complaint. */
+/** Returns the duration in seconds, after ffmpeg has decoded everything without an error. */
 export async function decodedSeconds(path: string): Promise<number> {
-  // Pictures of a call have no fixed rate: without vfr ffmpeg complains about its own output.
+  // Pictures of a call have no fixed rate; without vfr, ffmpeg complains about its own output.
   const decode = ['-v', 'error', '-xerror', '-i', path, '-vsync', 'vfr', '-f', 'null', '-'];
   const { stderr } = await run('ffmpeg', decode, large);
   if (stderr !== '') throw new Error(`ffmpeg complains about ${path}: ${stderr}`);
@@ -21,7 +21,7 @@ export async function decodedSeconds(path: string): Promise<number> {
   return Number((await run('ffprobe', probe)).stdout);
 }
 
-/** Ms from the start of the file at which its frames begin. */
+/** Returns the start times of its frames, in ms from the start of the file. */
 export async function frameTimes(path: string): Promise<number[]> {
   const probe = ['-v', 'error', '-show_entries', 'packet=pts_time', '-of', 'csv=p=0', path];
   const { stdout } = await run('ffprobe', probe, large);
@@ -31,7 +31,7 @@ export async function frameTimes(path: string): Promise<number[]> {
     .map((seconds) => Number(seconds) * 1_000);
 }
 
-/** Ms from the start of the file at which its picture turns from dark to bright. */
+/** Returns when its picture turns from dark to bright, in ms from the start of the file. */
 export async function flashes(path: string): Promise<number[]> {
   const measure = 'signalstats,metadata=mode=print:key=lavfi.signalstats.YAVG:file=-';
   const text = await ffmpeg('-i', path, '-vf', measure, '-vsync', 'passthrough', '-f', 'null', '-');
@@ -46,7 +46,7 @@ export async function flashes(path: string): Promise<number[]> {
   return found;
 }
 
-/** Ms from the start of the file at which it turns from silent to loud. */
+/** Returns when it turns from silent to loud, in ms from the start of the file. */
 export async function beeps(path: string): Promise<number[]> {
   const args = ['-v', 'error', '-i', path, '-ac', '1', '-ar', '48000', '-f', 's16le', '-'];
   const { stdout } = await run('ffmpeg', args, { ...large, encoding: 'buffer' });
@@ -62,7 +62,7 @@ export async function beeps(path: string): Promise<number[]> {
   return found;
 }
 
-/** Of each beep, how far it is from where it belongs: `beepAfterMs` behind the flash that is nearest to that. */
+/** Returns each beep's distance from its expected time, `beepAfterMs` after the flash nearest to that. */
 export function apart(flashesMs: readonly number[], beepsMs: readonly number[], beepAfterMs: number): number[] {
   return beepsMs.map((beepMs) => {
     const distances = flashesMs.map((flashMs) => beepMs - flashMs - beepAfterMs);

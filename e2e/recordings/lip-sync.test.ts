@@ -1,4 +1,4 @@
-// A clapperboard in Chromium is recorded; ffmpeg says when it flashed and beeped.
+// Records a clapperboard in Chromium; ffmpeg finds its flashes and beeps.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,22 +13,22 @@ import { addComponent, credentials, finishedPart, noStore, type RecordedTrack, t
 const resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-lip-sync-'));
 afterAll(() => rmSync(resources, { recursive: true, force: true }));
 
-/** Beeps follow the flashes by this. */
+/** Delay of the beeps after the flashes. */
 const BEEP_AFTER_MS = 500;
 const BOUND_MS = 40;
 
-/** How far each beep of the recording is from its place, by the report and what ffmpeg sees; and when it was. */
+/** Returns the time of each beep and its distance from its expected place, by the report and ffmpeg. */
 async function apartInRecording(part: string): Promise<{ atMs: number; apartMs: number }[]> {
   const [video, audio] = [trackOf(part, 'video'), trackOf(part, 'audio')];
   const flashesMs = (await flashes(video.path)).map((ms) => ms + video.offsetMs);
   const beepsMs = (await beeps(audio.path)).map((ms) => ms + audio.offsetMs);
-  // The flash of the first beep may be before the recording.
+  // The first beep's flash may precede the recording.
   return apart(flashesMs, beepsMs, BEEP_AFTER_MS)
     .map((apartMs, i) => ({ atMs: beepsMs[i]!, apartMs }))
     .filter(({ atMs }) => atMs > (flashesMs[0] ?? 0) + 600);
 }
 
-/** Ms from the start of the recording to the end of the file. */
+/** Returns the end of the file, in ms from the start of the recording. */
 async function endOf(track: RecordedTrack): Promise<number> {
   return track.offsetMs + (await decodedSeconds(track.path)) * 1_000;
 }
@@ -55,7 +55,7 @@ browserSuite(
         const part = await finishedPart(resources, room);
         const measured = await apartInRecording(part);
         expect(measured.length).toBeGreaterThanOrEqual(4);
-        // Of a single flash a busy browser may be late.
+        // A busy browser may be late with a single flash.
         promise('sound from picture', middle(measured.map(({ apartMs }) => Math.abs(apartMs))), BOUND_MS);
         for (const type of ['audio', 'video'] as const) {
           const endMs = await endOf(trackOf(part, type));
@@ -65,7 +65,7 @@ browserSuite(
       },
     );
 
-    // The browser says only every five seconds where its sound is.
+    // The browser reports the position of its sound only every five seconds.
     testWith(['nightly', 'ffmpeg'], 'they stay together when the sound was muted for a while', async () => {
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const { picture, sound } = await ann.addClapper();
@@ -116,7 +116,7 @@ browserSuite(
       await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
 
       const measured = await apartInRecording(await finishedPart(resources, room));
-      // It takes three reports, one a second, to be sure.
+      // It takes three reports, at one a second, to be sure.
       const settled = measured.filter(({ atMs }) => atMs < lowerMs || atMs > lowerMs + 5_000);
       expect(settled.filter(({ atMs }) => atMs > lowerMs).length).toBeGreaterThanOrEqual(3);
       for (const { apartMs } of settled) promise('sound from picture', Math.abs(apartMs), BOUND_MS);

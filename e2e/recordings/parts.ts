@@ -1,17 +1,17 @@
-// Recordings on the disk of a node that a test has started.
+// Recordings on the disk of a test's node.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Api } from '../harness/api.js';
 
-/** Nobody listens there: recordings stay on the disk, where the tests find them. */
+/** Nothing listens there, so recordings stay on the disk, where the tests find them. */
 export const noStore = 'http://127.0.0.1:1';
 export const credentials = { accessKeyId: 'id', secretAccessKey: 'secret', region: 'eu', bucket: 'calls' };
 
 export interface RecordedTrack {
   readonly path: string;
   readonly type: 'audio' | 'video';
-  /** From the start of the recording. */
+  /** Offset from the start of the recording. */
   readonly offsetMs: number;
   readonly origin: string;
 }
@@ -38,7 +38,7 @@ export async function until<T>(what: string, look: () => T | undefined, timeoutM
   }
 }
 
-/** The part of the room that is complete. */
+/** Returns the room's complete part. */
 export function finishedPart(resources: string, room: string): Promise<string> {
   return until('a report of the recording', () =>
     partsOf(resources, room).find((part) => readdirSync(part).includes('report.json')),

@@ -1,4 +1,4 @@
-// A file in the <video> or <audio> of a browser.
+// Plays a file in a browser's <video> or <audio>.
 import { readFileSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 
@@ -8,21 +8,21 @@ export interface Played {
   readonly duration: number;
   readonly width: number;
   readonly height: number;
-  /** Seconds that it has played on by itself. */
+  /** Seconds that it has played by itself. */
   readonly advanced: number;
-  /** RGB in the middle of each part of the picture, at each time asked for. */
+  /** RGB in the middle of each part of the picture, at each requested time. */
   readonly pixels: readonly (readonly number[])[];
 }
 
 export interface Look {
   /** Seconds. */
   readonly at: number;
-  /** Parts of the width and height. */
+  /** Fractions of the width and height. */
   readonly x: number;
   readonly y: number;
 }
 
-/** Loads the file, plays a little of it, then looks at pixels. */
+/** Loads the file, plays a little of it, then reads pixels. */
 export async function playFile(browser: Browser, path: string, looks: readonly Look[] = []): Promise<Played> {
   const page = await browser.newPage();
   try {
@@ -53,7 +53,7 @@ export async function playFile(browser: Browser, path: string, looks: readonly L
           let shownAt = NaN;
           for (const { at, x, y } of wanted) {
             if (at !== shownAt) {
-              // A picture is drawn as it is shown, which may be after it was found.
+              // A picture is drawn when it is shown, which may be after the seek has completed.
               const shown = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
               const seeked = event('seeked');
               video.currentTime = at;

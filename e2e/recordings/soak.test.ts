@@ -1,4 +1,4 @@
-// Five minutes of recording, in the night: what is written leaves nothing behind in memory.
+// Records for five minutes, at night, and checks that written data leaves nothing in memory.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { addComponent, credentials, finishedPart, noStore, tracksOf } from './pa
 import { sourcesIn } from './sources.js';
 
 const SECONDS = 300;
-/** Buffers are full and code is compiled by then. */
+/** Time after which buffers are full and code is compiled. */
 const SETTLED_SECONDS = 60;
 const GROWTH_BYTES = 4_000_000;
 

@@ -6,12 +6,12 @@ import { ffmpeg } from './analysis.js';
 const raw = ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '15', '-pix_fmt', 'yuv420p'];
 
 export interface Sources {
-  /** `picture`: a source of ffmpeg at 30 frames per second. */
+  /** `picture`: an ffmpeg source at 30 frames per second. */
   film(name: string, picture: string, seconds: number, bitrate?: string): Promise<void>;
   tone(name: string, hz: number, seconds: number): Promise<void>;
 }
 
-/** Below `file_component_sources` of a node's resources. */
+/** Path below `file_component_sources` of a node's resources. */
 export async function sourcesIn(resources: string): Promise<Sources> {
   const directory = join(resources, 'file_component_sources');
   await mkdir(directory, { recursive: true });

@@ -1,4 +1,4 @@
-// Where recordings go, and what becomes of them when that is full, down or locked.
+// Tests where recordings go, and what happens when that place is full, down or locked.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync } from 'node:fs';
@@ -169,7 +169,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     for (const name of media) expect(await decodedSeconds(join(part, name))).toBeGreaterThan(seconds - 2);
     await node?.stop();
 
-    // As if a minute had passed.
+    // Simulates that a minute has passed.
     utimesSync(join(part, '.upload.json'), 0, 0);
     await start({ JF_S3_ENDPOINT: noStore });
     await finishedPart(resources, room);
@@ -230,7 +230,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
         const part = await finishedPart(resources, room);
         const tracks = tracksOf(part);
         expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
-        // The disk holds two fragments of 2 MiB, of 26 pictures each.
+        // The disk holds two fragments of 2 MiB, with 26 pictures each.
         for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(1.5);
       } finally {
         await node?.stop();

@@ -1,4 +1,4 @@
-// Nodes of the last release beside nodes of this checkout in one cluster: everything that a cluster promises holds whole.
+// Runs nodes of the last release beside nodes of this checkout in one cluster: all promises of a cluster must hold.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { LabCluster } from '../cluster/lab-cluster.js';
 import { referenceScenarios } from '../cluster/reference-scenarios.js';

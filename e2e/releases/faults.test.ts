@@ -1,4 +1,4 @@
-// Three nodes, one of them of the last release: what goes wrong with a node, and what is served through any of them.
+// Tests faults of a node, and requests through any node, with three nodes, one of them of the last release.
 import { afterAll, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import type { LabCluster, LabNode } from '../cluster/lab-cluster.js';
@@ -10,7 +10,7 @@ import { fetchFrom } from '../hls/support.js';
 import { checkoutOf, roomOn, startMixed } from './mixed-cluster.js';
 
 const RELEASES = ['this', 'last', 'this'] as const;
-/** Numbers of the node that is asked and of the one that the question is about, one of them of the last release. */
+/** Numbers of the node that is asked and of the node in question, one of them of the last release. */
 const DIRECTIONS = [
   { asked: 1, about: 2, title: 'a node of the last release, seen by a newer one' },
   { asked: 2, about: 1, title: 'a node of this checkout, seen by an older one' },
@@ -18,7 +18,7 @@ const DIRECTIONS = [
 
 jest.setTimeout(60_000);
 
-/** Hears the server notifications of a node until a room of that id is created. Returns types by room. */
+/** Collects a node's server notifications until a room with that id is created. Returns types by room. */
 async function hear(node: LabNode, last: string): Promise<() => Promise<Map<string, string[]>>> {
   const heard = new Map<string, string[]>();
   let listening: () => void = () => undefined;
@@ -67,7 +67,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
       const peer = await api.addPeer(room);
       await api.deletePeer(room, peer.id);
       await api.deleteRoom(room);
-      // It comes from the same node, so whatever that node sent twice has come before it.
+      // It comes from the same node, so any duplicate from that node has arrived before it.
       expect((await cluster.node(owner).create({ roomId: last })).address).toBe(cluster.node(owner).address);
       await cluster.deleteAllRooms();
       for (const ear of ears) {

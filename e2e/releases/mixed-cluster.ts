@@ -1,4 +1,4 @@
-// Clusters whose nodes are of the last release and of this checkout, as during a rolling upgrade.
+// Clusters with nodes of the last release and of this checkout, as during a rolling upgrade.
 import { lastReleaseFolder } from '../../scripts/testing/last-release.mjs';
 import { deployments, LabCluster, type Service } from '../cluster/lab-cluster.js';
 import { until } from '../cluster/until.js';
@@ -15,7 +15,7 @@ export function checkoutOf(release: Release): string {
 
 const [model] = deployments['nodes-list'].services;
 
-/** Node 1 knows nobody, and every other one the one before it: the rest they learn from each other. */
+/** Node 1 knows no other node, and every other knows its predecessor; they learn the rest from each other. */
 const servicesOf = (count: number): Service[] =>
   Array.from({ length: count }, (_, i) => ({
     name: `app${i + 1}`,
@@ -27,7 +27,7 @@ const servicesOf = (count: number): Service[] =>
     },
   }));
 
-/** Starts one node of each of these releases, which see each other. */
+/** Starts one node of each release and waits until they see each other. */
 export async function startMixed(releases: readonly Release[]): Promise<LabCluster> {
   const cluster = await LabCluster.prepare(servicesOf(releases.length));
   try {
@@ -47,7 +47,7 @@ export async function startMixed(releases: readonly Release[]): Promise<LabClust
   return cluster;
 }
 
-/** Creates rooms through a node until one lives on `owner`; the others are deleted. */
+/** Creates rooms through a node until one lives on `owner`, and deletes the others. */
 export async function roomOn(cluster: LabCluster, owner: number, body: Record<string, unknown> = {}): Promise<string> {
   const { address } = cluster.node(owner);
   const extra: string[] = [];

@@ -1,12 +1,12 @@
-// A rolling upgrade from the last release to this checkout and back, node by node. Each node restarts while a call goes on in a room
-// of the other one, which a newcomer joins through the restarted node.
+// Tests a rolling upgrade from the last release to this checkout and back, node by node. Each node restarts during a call on the
+// other node, which a newcomer then joins through the restarted node.
 import { expect, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { browserSuite } from '../harness/stage.js';
 import type { LabCluster } from '../cluster/lab-cluster.js';
 import { checkoutOf, roomOn, startMixed, type Release } from './mixed-cluster.js';
 
-/** Numbers of the node that is restarted and of the other one. */
+/** Numbers of the restarted node and of the other one. */
 const STEPS: readonly { restarted: number; other: number; release: Release }[] = [
   { restarted: 1, other: 2, release: 'this' },
   { restarted: 2, other: 1, release: 'this' },

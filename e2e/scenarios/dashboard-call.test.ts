@@ -1,4 +1,4 @@
-// The call of the dashboard: cameras, sizes of screens and pictures, and what people are told when something is in the way.
+// Tests the dashboard's call: cameras, sizes of screens and pictures, and messages when something goes wrong.
 import { afterEach, expect, test } from '@jest/globals';
 import { until } from '@bloom/time/testing';
 import type { Page } from 'playwright-core';
@@ -6,20 +6,20 @@ import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
 
-/** A name that leads here, whose pages over plain HTTP are not secure: they have no camera and no `crypto.randomUUID`. */
+/** A name for this machine whose pages over plain HTTP are not secure, so they have no camera and no `crypto.randomUUID`. */
 // Without a dot: the node lets no page at a foreign domain use the public token.
 const INSECURE_HOST = 'bloom';
 
-/** What the page has opened. */
+/** Media that the page has opened. */
 declare global {
   interface Window {
     opened: MediaStreamTrack[];
-    /** Answers the question for camera and microphone, once they are asked for. */
+    /** Grants the request for camera and microphone. */
     allow?: () => void;
   }
 }
 
-/** Keeps what the page opens, and the question for it open until `allow` is called. A screen is a picture without frames. */
+/** Records the page's media, and holds its requests until `allow` is called. A screen is a picture without frames. */
 function watchDevices(asks: boolean): void {
   window.opened = [];
   const devices = MediaDevices.prototype;
@@ -47,7 +47,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
   afterEach(async () => expect(await visitors.close()).toEqual([]));
 
   async function width(page: Page, name: string, wanted: number): Promise<void> {
-    // A variant that stood still on a busy machine counts as inactive for ten seconds.
+    // A variant that stalls on a busy machine counts as inactive for ten seconds.
     await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 60_000 });
   }
 
@@ -59,7 +59,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     const bob = await visitors.open(context, ann.url());
     await join(bob, { name: 'Bob' });
     await sees(bob, 'Ann');
-    // The tile is about 500 pixels wide: the middle variant is enough, until the person wants more.
+    // The tile is about 500 pixels wide, so the middle variant suffices until the person wants more.
     await width(bob, 'Ann', 480);
 
     await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
@@ -108,7 +108,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
       }),
     );
     expect(inView).toBe(true);
-    // 98 before; as wide as half of the screen lets a picture of 16:9 be.
+    // Previously 98; now as wide as a 16:9 picture fits in half of the screen.
     const tile = await ann.getByRole('figure', { name: 'Bob' }).boundingBox();
     expect(Math.min(tile?.height ?? 0, ((tile?.width ?? 0) * 9) / 16)).toBeGreaterThan(140);
   });
@@ -125,7 +125,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await sees(bob, 'Ann');
     await sees(ann, 'Bob');
 
-    // The light of the camera goes out: the device is closed, not covered.
+    // The camera's light goes out, because the device is closed rather than covered.
     const own = ann.getByLabel('Your own picture');
     await ann.getByRole('button', { name: 'Stop picture' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
@@ -277,7 +277,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await stage.api.deletePeer(room, peer.id);
     await shown(page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }));
     await shown(page.getByRole('button', { name: 'Join' }));
-    // The SDK would come back after half a second, with a token that is no longer good.
+    // The SDK would reconnect after half a second, with an invalid token.
     await page.waitForTimeout(1_500);
     expect(sockets).toBe(1);
   });

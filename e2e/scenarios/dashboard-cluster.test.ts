@@ -1,4 +1,4 @@
-// The dashboard of a cluster: three nodes, each looked after through another.
+// Tests the dashboard of a cluster: three nodes, each managed through another.
 import { afterEach, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { BloomClient, type Notification } from '@bloom/server-sdk';
@@ -56,7 +56,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     const listening = new AbortController();
     const backend = new BloomClient({ url: trio.nodes.b.url, token: apiToken });
     const heard = firstDataMessage(backend.notifications({ dataEvents: true, signal: listening.signal }));
-    // Two callers, each through a page of another node than that of the room.
+    // Two callers, each on a page of a node that does not own the room.
     const ann = await pages.enter('far-away', 'Ann');
     const bob = await pages.enter('far-away', 'Bob', {}, trio.nodes.b.url);
     await Promise.all([moves(ann, 'Picture of Bob'), moves(bob, 'Picture of Ann')]);
@@ -95,7 +95,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await bob.getByRole('status').filter({ hasText: 'Reconnecting' }).waitFor();
     await bob.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
     await Promise.all([moves(ann, 'Picture of Bob'), moves(bob, 'Picture of Ann')]);
-    // Through another node: what is missing, and since when.
+    // Another node shows what is missing, and since when.
     await card(overview, 'b').waitFor({ state: 'detached' });
     expect(await overview.getByRole('alert').allTextContents()).toEqual([expect.stringContaining('b@127.0.0.1')]);
 

@@ -1,4 +1,4 @@
-// The dashboard in Firefox: every view, and a call with Chromium.
+// Tests the dashboard in Firefox: every view, and a call with Chromium.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { axeFindings } from '../harness/axe.js';
@@ -32,7 +32,7 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
 
   const says = (page: Page, text: string): Promise<unknown> =>
     page.waitForFunction((wanted) => document.body.innerText.includes(wanted), text);
-  /** Clicks the button or the link with this name, once it is there. */
+  /** Clicks the button or link with this name once it exists. */
   const press = (page: Page, name: string): Promise<unknown> =>
     page.waitForFunction((wanted) => {
       const all = [...document.querySelectorAll<HTMLElement>('button, a')];

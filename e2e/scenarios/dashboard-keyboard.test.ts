@@ -1,14 +1,14 @@
-// The dashboard without a mouse: one walk through what an operator and a caller do, with the Tab key and its companions.
+// Tests the dashboard without a mouse: the work of an operator and a caller, with the Tab key and others.
 import { afterEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { until } from '../cluster/until.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags } from './dashboard-pages.js';
 
-/** More than any view has places for the focus. */
+/** More than the number of focusable elements in any view. */
 const MAX_PRESSES = 100;
 
-/** Presses Tab until the focus is on the element whose label or text begins with this. */
+/** Presses Tab until the focused element's label or text begins with this. */
 async function tabTo(page: Page, wanted: string): Promise<void> {
   const seen: string[] = [];
   for (let presses = 0; presses < MAX_PRESSES; presses += 1) {
@@ -130,7 +130,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await page.keyboard.press('ArrowRight');
     await press(page, 'Join');
     await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
-    // Screen readers and the Tab key begin where the call begins.
+    // Screen readers and the Tab key start where the call starts.
     expect(await focused(page)).toBe('spoken');
     for (const [button, then] of [
       ['Mute', 'Unmute'],

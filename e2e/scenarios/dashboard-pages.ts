@@ -1,11 +1,11 @@
-// The dashboard in Chromium, opened as a person would.
+// Opens the dashboard in Chromium as a person would.
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Stage } from '../harness/stage.js';
 
-/** A camera and a microphone without a question, and a screen to share. */
+/** Grants camera and microphone without asking, and provides a screen to share. */
 export const dashboardFlags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
-/** Every view by its address; the room `kitchen` has to exist. */
+/** Every view by its address; the room `kitchen` must exist. */
 export const views = {
   rooms: '#/rooms',
   room: '#/rooms/kitchen',
@@ -29,7 +29,7 @@ export class DashboardPages {
   }
 
   async open(hash: string, options: BrowserContextOptions = {}, url = this.#stage.node.url): Promise<Page> {
-    // A colour half way between light and dark is no fault.
+    // Colours must not be checked half-way between light and dark.
     const fixed = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' } as const;
     const context = await this.#stage.browser.newContext({ ...fixed, ...options });
     const page = await context.newPage();
@@ -53,14 +53,14 @@ export class DashboardPages {
     return page;
   }
 
-  /** Closes all pages. Returns what went wrong in them. */
+  /** Closes all pages. Returns their errors. */
   async close(): Promise<string[]> {
     await Promise.all(this.#pages.splice(0).map((page) => page.context().close()));
     return this.#faults.splice(0);
   }
 }
 
-/** Moves within the page, as its links do. */
+/** Navigates within the page, as its links do. */
 export async function visit(page: Page, hash: string): Promise<void> {
   await page.evaluate((wanted) => {
     location.hash = wanted;

@@ -1,4 +1,4 @@
-// The dashboard as an operator uses it: what each view shows and does, for eyes, for screen readers and by keyboard.
+// Tests the dashboard as an operator uses it: what each view shows and does, by sight, screen reader and keyboard.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
@@ -13,7 +13,7 @@ import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags, moves, views, visit } from './dashboard-pages.js';
 
-/** With `BLOOM_IMAGES=1`, the pictures of docs/guide/dashboard.md are taken anew. */
+/** `BLOOM_IMAGES=1` retakes the pictures of docs/guide/dashboard.md. */
 const wantsImages = process.env['BLOOM_IMAGES'] !== undefined;
 const IMAGES = join(repository, 'docs', 'images');
 
@@ -21,7 +21,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
   const pages = new DashboardPages(stage);
   afterEach(async () => expect(await pages.close()).toEqual([]));
 
-  /** Returns the controls that are cut off at a side of the window, or hidden behind something else. */
+  /** Returns controls that are cut off at a side of the window or covered by something else. */
   async function outOfView(page: Page, of = 'main .bar *, main .page-head *, main .controls *'): Promise<string[]> {
     return page.evaluate((selector) => {
       const controls = [...document.querySelectorAll<HTMLElement>(selector)].filter((element) =>
@@ -70,7 +70,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
         if (name === 'logs') await page.getByRole('table').waitFor();
         if (name === 'cluster') await page.getByText('serves this page').waitFor();
         if (width === 1280 && name !== 'person') await image(page, name);
-        // The rules of axe do not depend on more room than they need.
+        // axe's rules do not depend on the size of the window.
         for (const text of width > 2_000 ? [] : await axeFindings(page)) found.push(`${name}, ${width}: ${text}`);
         for (const text of await outOfView(page)) found.push(`${name}, ${width}: ${text}`);
       }
@@ -121,7 +121,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await page.getByLabel('Video codec').selectOption('h264');
     await page.getByLabel('Remove when empty').fill('60');
     await page.getByRole('button', { name: 'Create' }).click();
-    // Browsers check the name against the pattern: the dialog is still there.
+    // Browsers check the name against the pattern, so the dialog stays open.
     await page.getByLabel('Name', { exact: true }).fill('with-options');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByRole('heading', { level: 1, name: 'with-options' }).waitFor();
@@ -153,7 +153,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/sdp' },
       body: 'no offer',
     });
-    // The token is good: what is wrong is the offer.
+    // The token is valid; the offer is wrong.
     expect(published.status).toBe(400);
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'OBS' }).waitFor();
@@ -361,7 +361,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       );
       const table = page.getByRole('table', { name: 'People' });
       expect(await table.getAttribute('aria-rowcount')).toBe('5001');
-      // All of it is scrolled through; whatever is shown, few rows are in the page.
+      // Scrolls through everything: the page never contains more than a few rows.
       const { longest, rows } = await table.evaluate(async (element) => {
         let [last, stall, most] = [performance.now(), 0, 0];
         for (let step = 0; step <= 100; step += 1) {

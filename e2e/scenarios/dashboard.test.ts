@@ -1,4 +1,4 @@
-// The page that a newcomer opens: used as a person would use it, by what is written on it.
+// Tests the page that a newcomer opens, used by its visible text as a person would.
 import { afterEach, expect, test } from '@jest/globals';
 import { browserSuite } from '../harness/stage.js';
 import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
@@ -14,7 +14,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
     await join(ann, { name: 'Ann', room: 'two-tabs' });
     await connected(ann);
     expect(ann.url()).toBe(`${stage.node.url}/#room=two-tabs`);
-    // Rooms that the page opened do not outlive their visitors for long.
+    // Rooms that the page created end soon after their visitors leave.
     expect((await stage.api.room('two-tabs')).config.peerlessPurgeTimeout).toBe(300);
     await shown(ann.getByText('only you'));
 
@@ -23,7 +23,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
     await connected(bob);
     await Promise.all([sees(ann, 'Bob'), sees(bob, 'Ann')]);
     await shown(ann.getByText('2 people'));
-    // For those who cannot see the page: where it begins, and who came.
+    // For screen readers: where the page starts, and who joined.
     expect(await bob.evaluate(() => document.activeElement?.textContent)).toBe('two-tabs');
     expect(await ann.locator('[aria-live]').textContent()).toBe('Bob joined');
     expect(await bob.locator('[aria-live]').textContent()).toBe('');
@@ -31,7 +31,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
 
     await ann.getByRole('button', { name: 'Mute' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'));
-    // Not "Unmute, pressed": a button that changes its name has no state beside it.
+    // Not "Unmute, pressed": a button that changes its name needs no state.
     expect(await ann.getByRole('button', { name: 'Unmute' }).getAttribute('aria-pressed')).toBeNull();
     await ann.getByRole('button', { name: 'Unmute' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'), { state: 'detached' });

@@ -1,4 +1,4 @@
-// Data channels of clients in Chromium and Firefox, without any SDK.
+// Tests data channels of clients in Chromium and Firefox, without an SDK.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { BloomClient, type Notification } from '@bloom/server-sdk';
@@ -53,7 +53,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
   ])('%s and %s exchange text, bytes and 64 KiB', async (first, second) => {
     const room = await stage.room();
     const ann = await join(room, { browser: first });
-    // Bob opens nothing of that label: the server does.
+    // Bob opens no channel with that label; the server does.
     const bob = await join(room, { browser: second, channels: { other: { ordered: false, maxRetransmits: 0 } } });
     await bob.isOpen('chat');
     await ann.isOpen('other');

@@ -1,4 +1,4 @@
-// Files played into a room and rooms recorded into files; ffmpeg makes the former and judges the latter, a browser plays them.
+// Plays files into a room and records rooms into files. ffmpeg makes the former and checks the latter; a browser plays them.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -77,7 +77,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     ]);
     for (const { path, type, origin } of tracks) {
       const seconds = await decodedSeconds(path);
-      // Above the bar that moves.
+      // Above the moving bar.
       const looks = type === 'video' ? [{ at: seconds / 2, x: 0.5, y: 0.4 }] : [];
       const played = await playFile(stage.browser, path, looks);
       expect(played.error).toBeNull();

@@ -1,4 +1,4 @@
-// Calls between Firefox and Chromium, and between two Firefoxes, with the published client SDK.
+// Tests calls between Firefox and Chromium, and between two Firefoxes, with the published client SDK.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Firefox } from '../harness/firefox.js';
 import { Peer } from '../harness/peer.js';

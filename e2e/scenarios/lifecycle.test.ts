@@ -9,10 +9,10 @@ import { browserSuite } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';
 
 const secret = 'e2e-secret-key-base';
-/** Over ten minutes every night: consent, pings and the refresh of the relay's allocation all come round. */
+/** More than ten minutes at night, so that consent, pings and the refresh of the relay's allocation all occur. */
 const idleMs = nightly ? 630_000 : 60_000;
 
-/** A node that believes it is 25 hours ago, so that the tokens it signs have expired for everybody else. */
+/** A node whose clock is 25 hours behind, so the tokens it signs have expired for all others. */
 const yesterday = `data:text/javascript,${encodeURIComponent(`
   const shift = -25 * 3600 * 1000;
   const Now = Date;

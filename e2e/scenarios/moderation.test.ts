@@ -1,5 +1,5 @@
-// What the backend decides about people, with the published client SDK in Chromium. Every call of the API goes to a node that
-// does not own the room; Ann's websocket is at the owner, Bob's at that other node.
+// Tests a backend's moderation with the published client SDK in Chromium. Every API call goes to a node that does not own the
+// room; Ann's websocket is at the owner, Bob's at that other node.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { LABELS, type Label, Trio } from '../bloomctl/trio.js';
@@ -21,7 +21,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     ask: (method: string, path: string, body?: unknown) => Promise<{ status: number; data: unknown }>;
   }
 
-  /** Ann and Bob in a room that node `a` does not own. */
+  /** Puts Ann and Bob in a room that node `a` does not own. */
   async function call(ofBob: Record<string, unknown> = {}): Promise<Call> {
     let owner: Label = 'a';
     let roomId = '';
@@ -45,7 +45,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
   const custom = (peer: Peer, event: string): unknown[] =>
     peer.since('received').flatMap((one) => (one.event === event ? [one.data] : []));
 
-  /** Carries out a decision, then expects no packet of these tracks from 200 ms after it was asked for. */
+  /** Carries out a decision, then expects no packets of these tracks from 200 ms after the request. */
   async function cutsOff(peer: Peer, trackIds: readonly string[], decide: () => Promise<unknown>): Promise<void> {
     const askedAt = performance.now();
     await decide();
@@ -55,7 +55,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     const before = await packets();
     for (let look = 0; look < 10; look += 1) {
       await delay(50);
-      // A track that the client drops meanwhile has no count any more; until then it must not rise.
+      // A track that the client drops has no count; until then the count must not rise.
       const now = await packets();
       expect(now.map((count, index) => count ?? before[index])).toEqual(before);
     }
@@ -91,7 +91,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await cutsOff(bob, [red], () => ask('PATCH', `/peer/${ann.id}`, { permissions: { publish: ['audio'] } }));
     await bob.removed(red);
     await bob.sounds(a440, 440);
-    // The client is still whole: it receives, and may add what it is allowed to.
+    // The client still works: it receives, and can add what it is allowed to.
     const blue = await bob.addVideo({ colour: 'blue' });
     await ann.plays(blue, 'blue');
 

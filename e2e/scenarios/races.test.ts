@@ -3,7 +3,7 @@ import { race } from '../harness/rounds.js';
 import { browserSuite } from '../harness/stage.js';
 import type { Peer } from '../harness/peer.js';
 
-/** Shows that a call has come through a race whole: one more track gets through, and nothing else is left over. */
+/** Checks that a call survived a race intact: one more track gets through, and nothing else is left over. */
 async function endsWith(sender: Peer, receiver: Peer, trackIds: readonly string[]): Promise<void> {
   const last = await sender.addVideo({ colour: 'cyan' });
   await receiver.hasExactly([...trackIds, last]);

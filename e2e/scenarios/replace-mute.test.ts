@@ -29,7 +29,7 @@ browserSuite('Replace and mute', {}, (stage) => {
     await delay(1_000);
     expect((await bob.call('frames', red)).frames - before.frames).toBeLessThanOrEqual(1);
 
-    // The SDK of the silent peer cannot answer any offer now, which is a defect of its own; nobody else may notice.
+    // The silent peer's SDK can no longer answer offers, which is its own defect and must not affect others.
     const blue = await bob.addVideo({ colour: 'blue' });
     await carl.plays(blue, 'blue');
     const yellow = await carl.addVideo({ colour: 'yellow' });

@@ -18,7 +18,7 @@ async function sends(peer: Peer, trackId: string, encodings: readonly Encoding[]
   }
 }
 
-/** Asks for a variant and waits for its first frame; returns how long that took. */
+/** Requests a variant and waits for its first frame. Returns how long that took. */
 async function switchTo(receiver: Peer, trackId: string, encoding: Encoding, timeoutMs = 10_000): Promise<number> {
   const asked = Date.now();
   await receiver.call('setTarget', trackId, encoding);
@@ -52,7 +52,7 @@ browserSuite('Simulcast', {}, (stage) => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
     await bob.playsWidth(track, widths.m);
-    // The first climb includes finding out that the link to the receiver is wide enough.
+    // The first switch up includes the time to learn that the receiver's link is wide enough.
     promise('first climb to the high variant', await switchTo(bob, track, 'h', 25_000), 20_000);
     await switchTo(bob, track, 'm');
     const before = await bob.call('inbound', track);
@@ -183,7 +183,7 @@ browserSuite('Simulcast', {}, (stage) => {
 
   test('ten negotiations of a publisher with disabled encodings, and the flood they cause, leave the server quick', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
-    // The SDK disables each encoding once more after every negotiation, and does not wait for the sender to be ready.
+    // The SDK disables each encoding again after every negotiation, without waiting for the sender.
     ann.expectOnConsole(/'setParameters' on 'RTCRtpSender'/);
     const track = await ann.addSimulcast({ colour: 'red' }, { simulcast: ['m'] });
     await bob.plays(track, 'red');

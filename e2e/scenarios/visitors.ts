@@ -1,4 +1,4 @@
-// People who open the call of the dashboard in Chromium, and use it by what is written on it.
+// People who open the dashboard's call in Chromium and use it by its visible text.
 import type { BrowserContext, Locator, Page } from 'playwright-core';
 import type { Stage } from '../harness/stage.js';
 
@@ -8,10 +8,10 @@ interface Visit {
   readonly room?: string;
 }
 
-/** Flags of the browser that they use. */
+/** Flags of their browser. */
 export const visitorFlags = ['--use-fake-device-for-media-stream'];
 
-/** Waits until it is on the page; says what is there instead when it does not come. */
+/** Waits until the element is on the page; the error says what is there instead. */
 export async function shown(locator: Locator, options: Parameters<Locator['waitFor']>[0] = {}): Promise<void> {
   try {
     await locator.waitFor(options);
@@ -36,7 +36,7 @@ export async function connected(page: Page): Promise<void> {
   await shown(page.getByRole('status').filter({ hasText: 'Connected' }));
 }
 
-/** Waits until the picture of somebody moves on this page. */
+/** Waits until this person's picture moves on this page. */
 export async function sees(page: Page, name: string): Promise<void> {
   const picture = page.getByLabel(`Picture of ${name}`, { exact: true });
   await shown(picture);
@@ -60,7 +60,7 @@ export class Visitors {
     this.#stage = stage;
   }
 
-  /** Somebody with a browser of their own. */
+  /** Creates a person with a separate browser. */
   async visitor(options: { camera?: boolean } = {}): Promise<BrowserContext> {
     const context = await this.#stage.browser.newContext({
       viewport: { width: 1000, height: 700 },
@@ -81,7 +81,7 @@ export class Visitors {
     return page;
   }
 
-  /** Closes all browsers. Returns what went wrong in their pages. */
+  /** Closes all browsers. Returns the errors of their pages. */
   async close(): Promise<string[]> {
     await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
     return this.#faults.splice(0);

@@ -1,4 +1,4 @@
-// What calls cost: beside ffmpeg, which carries the same sound on the same machine in the same minute.
+// Measures the cost of calls against ffmpeg, with the same sound on the same machine in the same minute.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ jest.setTimeout(90_000);
 
 const CALLS = 20;
 const SOURCE_SECONDS = 60;
-/** ffmpeg converts a file in one go; a call does it every 20 ms, mixes, and sends and receives RTP on both sides. */
+/** ffmpeg converts a file in one go; a call does so every 20 ms, mixes, and sends and receives RTP on both sides. */
 const MAX_RATIO = 8;
 
 describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
@@ -33,7 +33,7 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
     await phones?.close();
   });
 
-  /** Returns the processor seconds that it took. */
+  /** Returns the CPU seconds that it took. */
   function ffmpeg(...args: string[]): number {
     const { stderr } = spawnSync('ffmpeg', ['-v', 'info', '-benchmark', '-y', ...args], { encoding: 'utf8' });
     const [, user, system] = /bench: utime=([\d.]+)s stime=([\d.]+)s/.exec(stderr) ?? [];
@@ -41,7 +41,7 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
     return Number(user) + Number(system);
   }
 
-  /** Cores that ffmpeg needs for the sound of one call: Opus to G.711, and G.711 to Opus. */
+  /** Returns the cores that ffmpeg needs for one call's sound: Opus to G.711, and G.711 to Opus. */
   function coresOfFfmpeg(): number {
     const [room, phone] = [join(sources, 'tone.ogg'), join(phones.folder, 'tone.ul')];
     const toPhone = ffmpeg('-i', room, '-ar', '8000', '-f', 'mulaw', phone);
@@ -51,7 +51,7 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
 
   const parts = () => [rooms.node.pid, ...descendants(rooms.node.pid)];
 
-  /** Cores that the node and its processes use, one after the other. */
+  /** Returns the cores that the node and each of its processes use. */
   async function cores(ms: number): Promise<number[]> {
     const all = parts();
     const [before, startedAt] = [all.map(cpuSeconds), performance.now()];
@@ -74,14 +74,14 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
     );
     await Promise.all(calls.map(({ room, id }) => rooms.sdk.dial(room, id, '200')));
     for (const { id } of calls) await rooms.tells(id, 'trackAdded', 30_000);
-    // The processes of the calls compile their code meanwhile.
+    // Lets the processes of the calls compile their code.
     await new Promise((wait) => setTimeout(wait, 3000));
 
     const [earlier, each, later] = [coresOfFfmpeg(), await cores(6000), coresOfFfmpeg()];
     for (const { room, id } of calls) await rooms.sdk.hangUp(room, id);
     expect(await other.exit()).toBe(0);
     await until('no process to be left', () => parts().length === 1);
-    // What the rooms cost without the calls: the files go on playing.
+    // The rooms' cost without the calls; the files keep playing.
     const [files = 0] = await cores(3000);
 
     const ours = (each.reduce((sum, one) => sum + one, 0) - files) / CALLS;

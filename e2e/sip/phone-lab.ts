@@ -1,4 +1,4 @@
-/** A provider with its phones on hosts of their own, and a node whose rooms call them. */
+/** A provider and its phones on separate hosts, and a node whose rooms call them. */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export async function until(what: string, condition: () => boolean, timeoutMs = 
   }
 }
 
-/** Kamailio as the provider, a desk with a baresip, and a trunk where sipp plays the phones that nobody has registered. */
+/** Kamailio as the provider, a desk with baresip, and a trunk where sipp plays the unregistered phones. */
 export class PhoneLab {
   readonly #programs: Program[] = [];
   #runs = 0;
@@ -41,7 +41,7 @@ export class PhoneLab {
     return new PhoneLab(lab, folder, proxy, desk, trunk, kamailio);
   }
 
-  /** Settings of a node that can be reached from the phones. */
+  /** Settings of a node that the phones can reach. */
   get nodeEnv(): Record<string, string> {
     return { JF_SIP_USED: 'true', JF_SIP_IP: this.lab.ownAddress };
   }
@@ -58,7 +58,7 @@ export class PhoneLab {
     return program;
   }
 
-  /** A phone that answers as `user` and plays a WAV file; `heard` reads what it has recorded, once it has stopped. */
+  /** Starts a phone that answers as `user` and plays a WAV file; `heard` reads its recording after it has stopped. */
   async baresip(user: string, play: string, codec?: 'opus'): Promise<{ program: Program; recording: () => string }> {
     this.#runs += 1;
     const home = join(this.folder, `baresip-${this.#runs}`);
@@ -87,7 +87,7 @@ export interface LogLine {
   metadata: Record<string, unknown>;
 }
 
-/** Rooms of one node, what the node tells of them, and what it logs. */
+/** Rooms of one node, with its notifications and log. */
 export class Rooms {
   readonly sdk: BloomClient;
   readonly events: Notification[] = [];
@@ -126,7 +126,7 @@ export class Rooms {
     });
   }
 
-  /** What was told of a component. */
+  /** Returns the types of notifications about a component. */
   of(componentId: string): string[] {
     return this.events.filter((event) => JSON.stringify(event).includes(componentId)).map((event) => event.type);
   }
@@ -139,7 +139,7 @@ export class Rooms {
       .map((line) => JSON.parse(line) as LogLine);
   }
 
-  /** The last line of that name, which is waited for. */
+  /** Waits for a log line with that message. Resolves with the fields of the last one. */
   async logs(componentId: string, message: string, timeoutMs?: number): Promise<Record<string, unknown>> {
     const found = () => this.log(componentId).findLast((line) => line.message === message);
     await until(`${message} of ${componentId}`, () => found() !== undefined, timeoutMs);
@@ -150,13 +150,13 @@ export class Rooms {
     await until(`${type} of ${componentId}`, () => this.of(componentId).includes(type), timeoutMs);
   }
 
-  /** Ends what a test has begun. */
+  /** Cleans up after a test. */
   async clear(): Promise<void> {
     for (const id of this.#rooms) await this.sdk.deleteRoom(id).catch(() => {});
     this.#rooms.clear();
   }
 
-  /** Listens no more. */
+  /** Stops listening. */
   end(): void {
     this.#ending.abort();
   }
@@ -167,7 +167,7 @@ export class Rooms {
   }
 }
 
-/** Processor seconds that a process has used so far. */
+/** Returns the CPU seconds that a process has used so far. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;

@@ -209,7 +209,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     call.hangUp();
     const delay = (back ?? Number.POSITIVE_INFINITY) - made;
     console.info(`there and back through the phone in ${delay.toFixed(0)} ms`);
-    // Both ways together; each alone shall stay under 250 ms.
+    // The sum of both directions; each must stay below 250 ms.
     expect(delay).toBeLessThan(500);
   });
 

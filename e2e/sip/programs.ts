@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { findProgram } from '../harness/needs.js';
 import type { Host } from '../hosts/lab.js';
 
-/** Who may register at the registrar of the tests. */
+/** Users who may register at the tests' registrar. */
 export const password = 'correct-horse';
 
-/** A program of the lab with what it printed. */
+/** A program of the lab and its output. */
 export class Program {
   output = '';
   readonly #child: ChildProcess;
@@ -20,7 +20,7 @@ export class Program {
     child.stderr?.on('data', (data: Buffer) => (this.output += data.toString()));
   }
 
-  /** Waits until the output says so. */
+  /** Waits until the output matches. */
   async says(text: string, timeoutMs = 10_000): Promise<void> {
     const deadline = performance.now() + timeoutMs;
     while (!this.output.includes(text)) {
@@ -40,7 +40,7 @@ export class Program {
     }
   }
 
-  /** The exit code, when it ends by itself. */
+  /** Resolves with the exit code when it ends by itself. */
   async exit(): Promise<number | null> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
     return this.#child.exitCode;
@@ -50,7 +50,7 @@ export class Program {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = once(this.#child, 'exit');
     this.#child.kill(signal);
-    // Some wait for their calls to end. Their children go with them: they would keep the port, and answer nobody.
+    // Some programs wait for their calls to end. Their children are killed too, because they would keep the port without answering.
     const overdue = setTimeout(() => process.kill(-(this.#child.pid ?? 0), 'SIGKILL'), 5_000);
     await gone;
     clearTimeout(overdue);
@@ -58,8 +58,8 @@ export class Program {
 }
 
 /**
- * Registrar and proxy on port 5060, UDP and TCP: users register and call with `password`; what it does not know by
- * registration it passes on to `trunk`, 404 excepted.
+ * Registrar and proxy on port 5060, UDP and TCP. Users register and call with `password`; calls to unregistered numbers go to
+ * `trunk`, except 404.
  */
 export async function startKamailio(host: Host, folder: string, trunk: string): Promise<Program> {
   const modules = readdirSync('/usr/lib')
@@ -130,7 +130,7 @@ export interface BaresipOptions {
   codec?: 'opus';
 }
 
-/** A phone that answers every call; what it hears is written to WAV files in its folder. */
+/** A phone that answers every call and writes what it hears to WAV files in its folder. */
 export async function startBaresip(host: Host, folder: string, options: BaresipOptions): Promise<Program> {
   mkdirSync(folder, { recursive: true });
   const modules = readdirSync('/usr/lib/baresip/modules').length > 0 ? '/usr/lib/baresip/modules' : '';
@@ -168,7 +168,7 @@ export async function startBaresip(host: Host, folder: string, options: BaresipO
   return program;
 }
 
-/** A phone that plays a scenario to so many calls and exits with 0 when all went as written. */
+/** A phone that plays a scenario for `calls` calls and exits with 0 if all went as written. */
 export async function startSipp(
   host: Host,
   folder: string,

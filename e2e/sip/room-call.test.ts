@@ -1,4 +1,4 @@
-// Calls of a real node: what the API promises, whatever the provider and the phones do.
+// Tests calls of a real node: the promises of the API, whatever the provider and the phones do.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ jest.setTimeout(60_000);
 describeWith(['network namespaces', 'phones'], 'a room and the telephone', () => {
   let phones: PhoneLab;
   let rooms: Rooms;
-  /** Nodes that a test has for itself. */
+  /** Nodes that belong to a single test. */
   const others: Rooms[] = [];
   let registrar: string;
 
@@ -201,7 +201,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await rooms.tells(id, 'trackAdded');
     const before = performance.now();
     await rooms.sdk.deleteRoom(room);
-    // A goodbye may take 3 s.
+    // Hanging up may take 3 s.
     expect(performance.now() - before).toBeLessThan(2_500);
     expect(await other.exit()).toBe(0);
     await rooms.logs(id, 'sip.unregistered');
@@ -221,7 +221,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
       process.kill(pid as number, signal);
       await rooms.tells(id, 'componentCrashed', 15_000);
       expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved', 'componentCrashed']);
-      // The other side is not left hanging, and the room goes on.
+      // The other side is hung up on, and the room carries on.
       expect(await other.exit()).toBe(0);
       expect((await rooms.sdk.getRoom(room)).components).toEqual([]);
       await until('no process to be left', () => processes().length === 0);

@@ -1,4 +1,4 @@
-// The sound of calls: a real browser in the room, real phones at the other end, and clocks on both sides.
+// Tests the sound of calls: a real browser in the room, real phones at the other end, and clocks on both sides.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ jest.setTimeout(60_000);
 const now = () => performance.timeOrigin + performance.now();
 const sleep = (ms: number) => new Promise((wait) => setTimeout(wait, ms));
 
-/** The telephone of a test: RTP with G.711, and the moments at which it says and hears something loud. */
+/** A test phone: RTP with G.711, and the times at which it sends and hears something loud. */
 class Handset {
   loud = false;
-  /** When the first loud packet since `listen` came. */
+  /** Arrival time of the first loud packet since `listen`. */
   heardAt: number | undefined;
-  /** When the first loud packet since `speak` left. */
+  /** Send time of the first loud packet since `speak`. */
   spokeAt: number | undefined;
   #quietSince = 0;
   readonly #tone = toneFrames(1000);
@@ -67,7 +67,7 @@ class Handset {
     return this.socket.address().port;
   }
 
-  /** Nothing loud has come for so long. */
+  /** Returns how long nothing loud has arrived. */
   quietFor(): number {
     return this.#quietSince === 0 ? 0 : now() - this.#quietSince;
   }
@@ -79,8 +79,8 @@ class Handset {
 }
 
 /**
- * Returns what tells how many milliseconds the sound waited in the browser's jitter buffer meanwhile. The browser chooses that
- * itself: some 40 ms on a quiet machine, and 200 for seconds after one on which pages were loading.
+ * Returns a function for the sound's mean wait in the browser's jitter buffer since the call, in ms. The browser chooses it:
+ * about 40 ms on a quiet machine, and 200 ms for seconds after pages were loading.
  */
 async function jitterBuffer(peer: Peer, track: string): Promise<() => Promise<number>> {
   const report = async () => {
@@ -119,7 +119,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     printMeasurements('the sound of calls');
   });
 
-  /** A browser in a room with a phone that has dialled. */
+  /** Puts a browser in a room with a phone that has dialled. */
   async function call(number: string): Promise<{ ann: Peer; room: string; component: string; track: string }> {
     const { ann, room } = await stage.call(['ann']);
     const { id: component } = await rooms.phone(room, phones.proxy.address);
@@ -131,7 +131,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     return { ann, room, component, track };
   }
 
-  /** The loudest frequency that a browser hears. */
+  /** Returns the loudest frequency that a browser hears. */
   async function heard(ann: Peer, track: string, hz: number): Promise<number> {
     await ann.sounds(track, hz, 15_000);
     return (await ann.call('tone', track)).hz;
@@ -156,7 +156,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
       await until('the phone to hang up', () => bob.program.output.includes('terminated'));
       await bob.program.stop();
       const recording = readWav(bob.recording());
-      // The last two seconds: the browser began to speak in the middle.
+      // The last two seconds, because the browser started to speak part-way.
       const atDesk = frequencyOf(recording.slice(-2 * rate), rate);
       console.info(
         `${name}: 1000 Hz heard in the browser as ${inRoom.toFixed(1)}, 440 Hz at the phone as ${atDesk.toFixed(1)}`,
@@ -170,7 +170,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     await phones.sipp(answers);
     const { ann, room, component, track } = await call('200');
     const tone = await ann.addTone(700);
-    // sipp echoes what it hears: the tone comes back as the phone's own. If it heard itself, that would never end.
+    // sipp echoes what it hears, so the tone returns as the phone's own. If the phone heard itself, that would never end.
     await ann.sounds(track, 700, 15_000);
     await ann.call('setEnabled', tone, false);
     await ann.fallsSilent(track);
@@ -217,7 +217,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
       await rooms.sdk.hangUp(room, component);
       const rounded = (values: number[]) => values.map((value) => value.toFixed(0)).join(' ');
       console.info(`phone to browser ${rounded(toBrowser)} ms, browser to phone ${rounded(toPhone)} ms`);
-      // The middle one: a single burst may meet a neighbour on this machine.
+      // The median, because another process may disturb a single burst.
       promise('phone to browser', middle(toBrowser), 250);
       promise('browser to phone', middle(toPhone), 250);
     } finally {

@@ -1,4 +1,4 @@
-/** What the phones of the tests do, as sipp scenarios. */
+/** Behaviour of the test phones, as sipp scenarios. */
 
 const header = '<?xml version="1.0" encoding="UTF-8" ?>\n<scenario name="phone">';
 
@@ -35,7 +35,7 @@ const receiveInvite = receive('INVITE', 'rrs="true"');
 const wait = (ms: number) => `\n<pause milliseconds="${ms}"/>`;
 const end = '\n</scenario>\n';
 
-/** A request of the phone inside the dialog: the other way round, through the same proxies. */
+/** A request from the phone inside the dialog: in reverse, through the same proxies. */
 const request = (method: string, sequence: number, more = '', body = '') => `
 <send${method === 'ACK' ? '' : ' retrans="500"'}><![CDATA[
 ${method} [next_url] SIP/2.0
@@ -51,7 +51,7 @@ ${more}Content-Length: ${body === '' ? '0' : '[len]'}
 
 ${body}]]></send>`;
 
-/** Who is who, for requests of the phone: its own To is now the From. */
+/** Swaps the parties for requests from the phone: its own To becomes the From. */
 const remember = `
 <recv request="ACK" rrs="false"><action>
 <ereg regexp=".*" search_in="hdr" header="To:" assign_to="me"/>
@@ -63,17 +63,17 @@ const reinvite = (sequence: number, direction: string) =>
 <recv response="100" optional="true"/>
 <recv response="200"/>${request('ACK', sequence)}`;
 
-/** Rings a moment, answers, echoes the sound, and waits for the BYE. */
+/** Rings briefly, answers, echoes the sound, and waits for the BYE. */
 export const answers = `${header}${receiveInvite}${answer('180 Ringing')}${wait(100)}${withSdp('200 OK')}${receive('ACK')}${receive('BYE')}${plain('200 OK')}${end}`;
 
-/** Answers, and leaves its sound to somebody else. */
+/** Answers, and leaves its sound to another program. */
 export const answersAt = (address: string, port: number) =>
   answers.replace('[media_ip]', address).replace('[media_port]', String(port));
 
 /** Sends the caller from the provider to itself, and answers there. */
 export const redirects = `${header}${receiveInvite}${answer('302 Moved Temporarily')}${receive('ACK')}${receiveInvite}${answer('180 Ringing')}${withSdp('200 OK')}${receive('ACK')}${receive('BYE')}${plain('200 OK')}${end}`;
 
-/** Refuses. */
+/** Refuses the call. */
 export const refuses = (status: string, more = '') =>
   `${header}${receiveInvite}${answer('180 Ringing')}${answer(status, more)}${receive('ACK')}${end}`;
 
@@ -97,7 +97,7 @@ export const holds = `${header}${receiveInvite}${withSdp('200 OK')}${remember}${
 <recv response="200"/>${request('BYE', 4)}
 <recv response="200"/>${end}`;
 
-/** A registrar that is never content. */
+/** A registrar that challenges every request. */
 export const challengesForEver = `${header}
 <recv request="REGISTER"/>
 <label id="1"/>

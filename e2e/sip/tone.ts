@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 const rate = 8000;
 
-/** Gives one frame of 20 ms of a sine after the other. */
+/** Returns a function that yields successive 20 ms frames of a sine. */
 export function toneFrames(hertz: number, level = 8000, sampleRate = rate): () => Int16Array {
   const length = sampleRate / 50;
   let at = 0;
@@ -25,7 +25,7 @@ export function concat(frames: readonly Int16Array[]): Int16Array {
   return all;
 }
 
-/** The frequency of a clean tone by its rising zero crossings, in the loud part of the samples. */
+/** Returns the frequency of a clean tone, by its rising zero crossings in the loud part of the samples. */
 export function frequencyOf(samples: Int16Array, sampleRate = rate): number {
   let first: number | undefined;
   let last = 0;
@@ -44,7 +44,7 @@ export function frequencyOf(samples: Int16Array, sampleRate = rate): number {
 
 export interface WavFormat {
   rate: number;
-  /** Two: both are the same. */
+  /** Two channels with the same content. */
   channels: 1 | 2;
 }
 
@@ -68,7 +68,7 @@ export function writeWav(path: string, samples: Int16Array, format: WavFormat = 
   writeFileSync(path, Buffer.concat([header, Buffer.from(data.buffer)]));
 }
 
-/** The samples of the first channel of a 16-bit file; whatever its header says of their number, what is there counts. */
+/** Returns the samples of the first channel of a 16-bit file, ignoring the number in its header. */
 export function readWav(path: string): Int16Array {
   const data = readFileSync(path);
   const step = 2 * data.readUInt16LE(22);

@@ -1,4 +1,4 @@
-// WHIP and WHEP at a node that does not own the room: signalling is forwarded, media goes to the owner.
+// Tests WHIP and WHEP at a node that does not own the room: signalling is forwarded, media goes to the owner.
 import { expect, test } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
 import { browserSuite } from '../harness/stage.js';
@@ -21,10 +21,10 @@ browserSuite('WHIP and WHEP through a node that does not own the room', { node }
     const viewer = await GuidePage.open(stage.browser);
     await viewer.watch(`${stage.node.url}/whep`, eve.token);
     await viewer.sees('green');
-    // One media port: that of the owner.
+    // The only media port is the owner's.
     expect((await publisher.selectedPair()).farPort).toBe((await viewer.selectedPair()).farPort);
 
-    // The session ends through either node.
+    // The session can be ended through either node.
     const ended = await fetch(`${pair.two.url}${session}`, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${ann.token}` },

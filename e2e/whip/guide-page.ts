@@ -1,4 +1,4 @@
-// Pages that speak WHIP and WHEP with the code of the guide, as a reader would copy it.
+// Pages that use WHIP and WHEP with the guide's code, as a reader would copy it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -11,7 +11,7 @@ function guideCode(): string {
   return block;
 }
 
-/** Helpers of the test around the code of the guide; they run in the page. */
+/** Test helpers around the guide's code; they run in the page. */
 const helpers = String.raw`
   const clock = () => performance.timeOrigin + performance.now();
   function picture(colour) {
@@ -103,7 +103,7 @@ export class GuidePage {
     return this.page.evaluate(`startWatching(${JSON.stringify(url)}, ${JSON.stringify(token)})`);
   }
 
-  /** The path of the media: ICE user fragments and ports of both sides. */
+  /** Returns the path of the media: ICE user fragments and ports of both sides. */
   selectedPair(): Promise<{ ufrag: string; nearPort: number; farPort: number; dtlsState: string }> {
     return this.page.evaluate('selectedPair()');
   }
@@ -117,7 +117,7 @@ export class GuidePage {
     await this.page.evaluate(`window.gain.gain.value = ${loud ? 0.5 : 0}`);
   }
 
-  /** Resolves with the first frame of this colour, counted from the frame `from`. */
+  /** Resolves with the first frame of this colour from frame `from` on. */
   async sees(colour: string, from = 0): Promise<SeenFrame> {
     const frame = await this.page.waitForFunction(
       `window.frames.slice(${from}).find((frame) => frame.colour === ${JSON.stringify(colour)})`,

@@ -1,4 +1,4 @@
-// A program that another hand wrote, as a client of WHIP or WHEP. It ends with its standard input.
+// A third-party program as a WHIP or WHEP client. It ends with its standard input.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,7 +11,7 @@ export class Program {
   readonly #waiting = new Set<() => void>();
   readonly #ended: Promise<void>;
 
-  /** `file` lies beside this one; `input` is piped into the program. */
+  /** `file` is in this folder; `input` is piped into the program. */
   constructor(command: string, file: string, args: readonly string[], input?: Readable) {
     this.#child = spawn(command, [join(repository, 'e2e', 'whip', file), ...args]);
     input?.pipe(this.#child.stdin);
@@ -26,7 +26,7 @@ export class Program {
     this.#ended = new Promise((resolve) => this.#child.once('close', () => resolve()));
   }
 
-  /** Resolves with the first line that fits, counted from the line `from`. */
+  /** Resolves with the first matching line from line `from` on. */
   prints(form: RegExp, from = 0): Promise<string> {
     return new Promise((resolve, reject) => {
       const look = (): void => {

@@ -1,4 +1,4 @@
-// Programs that others wrote, unmodified, beside a page with the code of the guide.
+// Tests unmodified third-party programs together with a page that uses the guide's code.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { Program } from './program.js';
 const stillBoundMs = 400;
 const python = '/usr/bin/python3';
 
-/** A room with two peers that have not connected yet. */
+/** Creates a room with two peers that have not connected. */
 async function pair(stage: Stage) {
   const room = await stage.room();
   const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
@@ -109,7 +109,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
     async () => {
       const { room, ann, eve, whip, whep } = await pair(stage);
       const [encoding, muxing] = guideLine({ WHIP_URL: whip, TOKEN: ann.token });
-      // The encoders are those of Debian's FFmpeg, which has no WHIP yet; the muxer is that of FFmpeg 8.
+      // The encoders are from Debian's FFmpeg, which lacks WHIP; the muxer is from FFmpeg 8.
       const source = '-v error -re -f lavfi -i color=0xC81E1E:s=320x240:r=25 -f lavfi -i sine=f=440'.split(' ');
       const encoder = spawn('ffmpeg', [...source, ...encoding, '-f', 'nut', 'pipe:1'], {
         stdio: ['ignore', 'pipe', 'inherit'],
@@ -135,7 +135,7 @@ function longestGap(times: readonly number[]): number {
   return Math.max(...times.slice(1).map((at, index) => at - times[index]!));
 }
 
-/** Returns the options of the guide's command, of the encoders and of the muxer. */
+/** Returns the options of the guide's command: the encoders' and the muxer's. */
 function guideLine(values: Readonly<Record<string, string>>): [encoding: string[], muxing: string[]] {
   const guide = readFileSync(join(repository, 'docs', 'guide', 'whip.md'), 'utf8');
   const command = /^ffmpeg .*?[^\\]$/ms.exec(guide)?.[0] ?? '';

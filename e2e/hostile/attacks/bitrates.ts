@@ -1,7 +1,7 @@
 import type { Attack } from '../harness/attack.js';
 import type { Publication } from '../harness/intruder.js';
 
-/** Values at and beyond the edges of what a bitrate can be. */
+/** Values at and beyond the limits of a bitrate. */
 const RATES: readonly unknown[] = [
   1.7e308,
   Number.MAX_VALUE,
@@ -17,7 +17,7 @@ const RATES: readonly unknown[] = [
   [],
 ];
 const video: Publication['lines'] = [{ kind: 'video', direction: 'sendonly' }];
-/** The node sends its first estimates and REMB within this. */
+/** Time in which the node sends its first estimates and REMB. */
 const FEEDBACK_MS = 1_500;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

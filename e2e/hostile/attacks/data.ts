@@ -13,12 +13,12 @@ const FLOOD_MS = 2_000;
 const BACKEND_BYTES_PER_S = 256 * 1024;
 const [DATA, SACK, HEARTBEAT, ERROR, RECONFIG, FORWARD_TSN] = [0, 3, 4, 9, 130, 192];
 
-/** What a participant with data channels sends beside the packets of an honest association. */
+/** Forges packets of a participant with data channels, beside those of its honest association. */
 interface Forger {
   readonly client: DataClient;
   /** Sends chunks in one packet with the right tag and checksum. */
   forge(...chunks: readonly Buffer[]): Promise<void>;
-  /** Number that the server has sent last. */
+  /** The last TSN that the server sent. */
   readonly lastTsn: number;
 }
 
@@ -78,7 +78,7 @@ async function associated(ground: Ground): Promise<Forger> {
 
 const FLOOD = { lastsMs: FLOOD_MS, perGroup: 20, pauseMs: 2 };
 
-/** Parameters of a chunk; a length that is not given is the right one. */
+/** Parameters of a chunk; the length is correct unless given. */
 const parameter = (type: number, body: Buffer, length = 4 + body.length): Buffer =>
   Buffer.concat([uint16(type, length), body, Buffer.alloc(-body.length & 3)]);
 
@@ -157,7 +157,7 @@ export const data: readonly Attack[] = [
       const created = await ground.api('POST', '/room', { roomId: 'after-the-flood' });
       expect(created.status).toBe(201);
       await ground.api('DELETE', '/room/after-the-flood');
-      // Up to 1 MiB in the node and as much as the system's buffers take is ahead of them on this line.
+      // Up to 1 MiB in the node, and the contents of the system's buffers, are ahead of them on this link.
       const heardBy = performance.now() + 60_000;
       while (!told.includes('roomDeleted') && performance.now() < heardBy) await pause(100);
       expect([backend.readyState, told.includes('dataMessage')]).toEqual([backend.OPEN, true]);

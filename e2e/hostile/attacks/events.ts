@@ -3,10 +3,10 @@ import type { Attack } from '../harness/attack.js';
 import type { Intruder } from '../harness/intruder.js';
 
 const MIB = 1024 * 1024;
-/** Frames of a mebibyte, each of which counts as 256 events: beyond the 1,000 that a client may send at once. What follows only waits. */
+/** Frames of 1 MiB, each counted as 256 events: more than the 1,000 that a client may send at once. Later frames only wait. */
 const LARGE_FRAMES = 6;
 
-/** Sends this many, at most `batch` between two pauses: a flood that leaves the machine to the others as well. */
+/** Sends `count` events, at most `batch` between two pauses, so that the flood leaves CPU to others. */
 async function flood(intruder: Intruder, count: number, send: (at: number) => void, batch = 200): Promise<void> {
   for (let at = 0; at < count && intruder.isOpen; at += 1) {
     send(at);

@@ -11,7 +11,7 @@ import { sockets } from './sockets.js';
 import { transport } from './transport.js';
 import { whip } from './whip.js';
 
-/** All of them, to draw from. */
+/** All attacks, for random selection. */
 export const attacks: readonly Attack[] = [
   bitrates,
   data,

@@ -9,7 +9,7 @@ import { fir, nack, pli, remb, Rtcp, rtcp, transportCc, words } from '../harness
 import { countMedia, Sender } from '../harness/sender.js';
 
 const FLOOD_MS = 3_000;
-/** What a subscriber of one small video may get out of the node, however often it asks. */
+/** Most that the node may send to a subscriber of one small video, however often it asks. */
 const MAX_BYTES_PER_S = 2.5e6;
 
 const AUDIO_LEVEL = 'urn:ietf:params:rtp-hdrext:ssrc-audio-level';
@@ -19,11 +19,11 @@ const MAX_VOICE_CHANGES_PER_S = 4;
 interface Connected {
   readonly wire: TestClient;
   readonly sender: Sender;
-  /** SSRCs of what the node sends. */
+  /** SSRCs that the node sends. */
   readonly sources: readonly number[];
 }
 
-/** An intruder that publishes a video and is sent that of the call. */
+/** Connects an intruder that publishes a video and receives the call's. */
 async function connected(ground: Ground): Promise<Connected> {
   const intruder = await ground.intruder();
   await intruder.negotiate({

@@ -6,10 +6,10 @@ import { slowReader } from '../harness/slow-reader.js';
 
 const TRACKS = 6;
 const TRACK_METADATA_LENGTH = 900_000;
-/** A line over which a call still works. */
+/** A link that still carries a call. */
 const NARROW_BYTES_PER_S = 20e6 / 8;
 const FLOOD_MS = 4_000;
-/** What `GET /room/:id` may answer with one hostile participant in the room. */
+/** Largest response of `GET /room/:id` with one hostile participant in the room. */
 const MAX_ROOM_LENGTH = 2 * 1024 * 1024;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

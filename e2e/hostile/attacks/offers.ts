@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { Attack } from '../harness/attack.js';
 import type { OfferedLine } from '../harness/offer.js';
 
-/** Tracks that one participant may have published, and some that are in the room already. */
+/** Tracks that one participant may publish, plus some that are already in the room. */
 const MOST_ASKED_FOR = 64;
 const SENT_AUDIO: OfferedLine = { kind: 'audio', direction: 'sendonly' };
 const SENT_VIDEO: OfferedLine = { kind: 'video', direction: 'sendonly' };
@@ -10,7 +10,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const numbered = (count: number, line: (at: number) => string): string[] =>
   Array.from({ length: count }, (_, at) => line(at));
 
-/** What a hand-written offer may do to a parser; each line is one way. */
+/** Ways in which a hand-written offer may attack a parser, one per line. */
 const EDITS: readonly ((sdp: string) => string)[] = [
   (sdp) => sdp.replace(/^a=mid:.*$/gm, 'a=mid:0'),
   (sdp) => sdp.replace(/^a=group:BUNDLE.*$/m, `a=group:BUNDLE ${numbered(5_000, String).join(' ')}`),

@@ -6,10 +6,10 @@ import { many, rawConnection } from '../harness/raw-socket.js';
 
 const HOLDERS = 1_500;
 const PLAYABLE_MS = 30_000;
-/** A player's blocking reload resolves with the next part; parts have a third of a second. */
+/** A player's blocking reload resolves with the next part; a part lasts a third of a second. */
 const MAX_RELOAD_MS = 4_000;
 
-/** A low-latency stream of a room of its own, played from a file. */
+/** Creates a low-latency stream of a separate room, played from a file. */
 async function stream(ground: Ground): Promise<string> {
   const { body } = await ground.api('POST', '/room', { videoCodec: 'h264' });
   const room = (body as { data: { room: { id: string } } }).data.room.id;
@@ -33,10 +33,10 @@ async function nextSegment(ground: Ground, path: string): Promise<number> {
   return first + (text.match(/#EXTINF/g)?.length ?? 0);
 }
 
-/** A recording and a large file of it; `playlists.test.ts` makes it. */
+/** A recording and one of its large files, created by `playlists.test.ts`. */
 export const RECORDING = { id: 'hostile', fileName: 'large.m4s', size: 20_000_000 } as const;
 
-/** These need a node that serves media files without a token, `red.h264` to play and the recording. */
+/** These attacks need a node that serves media files without a token, `red.h264` to play, and the recording. */
 export const playlists: readonly Attack[] = [
   {
     title: `${HOLDERS} strangers who wait for the next part of a public stream, and ask again`,

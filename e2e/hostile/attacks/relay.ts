@@ -12,7 +12,7 @@ interface RelayOfIntruder {
   readonly server: { address: string; port: number };
 }
 
-/** Relay credentials of a participant, as `offerData` gives them. */
+/** Returns a participant's relay credentials from `offerData`. */
 async function credentials(ground: Ground): Promise<RelayOfIntruder> {
   const intruder = await ground.intruder();
   intruder.custom('renegotiateTracks');
@@ -27,7 +27,7 @@ async function relayClient(ground: Ground, { server }: RelayOfIntruder): Promise
   return client;
 }
 
-/** The relay over TCP still serves a participant. */
+/** Checks that the relay over TCP still serves a participant. */
 async function tcpWorks(ground: Ground, { user, server }: RelayOfIntruder): Promise<void> {
   const client = await TestClient.openTcp(ground.relayTcpPort, server, await createCertificate());
   ground.after(() => client.close());

@@ -26,10 +26,10 @@ const pings = Buffer.concat(Array.from({ length: 500 }, () => ping));
 
 const FLOOD_PER_S = 700;
 const NEWCOMERS = 20;
-/** Of a client on another continent. */
+/** Round trip of a client on another continent. */
 const ROUND_TRIP_MS = 200;
 
-/** Opens websockets from the address of the honest clients, and says nothing on them. */
+/** Opens silent websockets from the honest clients' address. */
 function silentWebsockets(host: string): { readonly opened: number; stop(): void } {
   const live = new Set<Socket>();
   const from = performance.now();
@@ -55,7 +55,7 @@ function silentWebsockets(host: string): { readonly opened: number; stop(): void
   };
 }
 
-/** Joins as a client does whose packets take long. Resolves with the type of the first answer, or why there was none. */
+/** Joins as a client with slow packets. Resolves with the type of the first answer, or the reason for having none. */
 async function slowJoin(ground: Ground): Promise<string> {
   const token = await ground.newToken();
   const socket = new WebSocket(`ws://${ground.host}${PEER_PATH}`);

@@ -11,7 +11,7 @@ import { countMedia, Sender } from '../harness/sender.js';
 const HANDSHAKE = 22;
 /** Record header, handshake header, version. */
 const HELLO_RANDOM_AT = 13 + 12 + 2;
-/** Bytes that may come back for one byte of DTLS of a client that is let in. */
+/** Bytes that may come back per byte of DTLS from an admitted client. */
 const MAX_AMPLIFICATION = 3;
 
 /** A participant whose transport waits for ICE and DTLS. */
@@ -65,14 +65,14 @@ function fragment(
   return Buffer.concat([header, body]);
 }
 
-/** The first hello of a handshake that goes no further; nothing of it is sent, and nothing that arrives is read. */
+/** Returns the first hello of a handshake that stops there, without sending or reading anything. */
 function captureHello(client: TestClient): Promise<Buffer> {
   const { wire } = client;
   const send = wire.send;
   wire.onDatagram = () => undefined;
   return new Promise((resolve) => {
     wire.send = (datagram) => {
-      // werift repeats it: those are dropped, too.
+      // werift repeats it; the repeats are dropped too.
       if ((datagram[0] ?? 0) !== HANDSHAKE) return send(datagram);
       resolve(Buffer.from(datagram));
       if (client.dtls !== undefined) client.dtls.dtls.flight = 255;
@@ -82,7 +82,7 @@ function captureHello(client: TestClient): Promise<Buffer> {
   });
 }
 
-/** A binding request with whatever credentials. */
+/** Returns a binding request with any credentials. */
 function check(username: string, password: string): Buffer {
   return new StunWriter(Method.binding, MessageClass.request, randomBytes(12), 1_024)
     .text(Attribute.username, username)
@@ -205,7 +205,7 @@ export const transport: readonly Attack[] = [
         lines: [{ kind: 'video', direction: 'sendonly' }],
         trackIds: new Map([[0, intruder.trackId()]]),
       });
-      // One socket for both stands for a source address that is forged.
+      // One socket for both simulates a forged source address.
       const { localUfrag, localPwd, remoteUfrag } = intruder.ice;
       const sender = new Sender(wire, ssrcOf(0));
       const count = countMedia(wire);

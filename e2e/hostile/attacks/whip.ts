@@ -4,7 +4,7 @@ import type { Attack, Ground } from '../harness/attack.js';
 import { many, rawConnection } from '../harness/raw-socket.js';
 
 const DURATION_MS = 3_000;
-/** Requests of one peer that a node keeps (docs/reference/limits.md). */
+/** Requests of one peer in progress that a node allows (docs/reference/limits.md). */
 const IN_PROGRESS = 32;
 
 const OFFER = [
@@ -30,7 +30,7 @@ const OFFER = [
 
 const credentials = (at: number): string => `a=ice-ufrag:u${at}aaa\r\na=ice-pwd:${String(at).padEnd(24, 'p')}\r\n`;
 
-/** What a client may send in place of an offer or a fragment; each is one way. */
+/** Bodies that a client may send instead of an offer or a fragment. */
 const BODIES: readonly string[] = [
   '',
   '__proto__',
@@ -64,7 +64,7 @@ async function send(ground: Ground, method: string, path: string, request: Reque
   return answer;
 }
 
-/** Returns the path of a new session. */
+/** Creates a session and returns its path. */
 async function open(ground: Ground, token: string): Promise<string> {
   const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
   expect(answer.status).toBe(201);
@@ -125,7 +125,7 @@ export const whip: readonly Attack[] = [
           await send(ground, 'POST', '/whep?track=__proto__', { token: rival, body }),
           await send(ground, 'PATCH', path, { token, type, body }),
         ]) {
-          // A fragment without credentials has nothing to say.
+          // A fragment without credentials has no effect.
           expect([204, 400, 406, 413]).toContain(answer.status);
         }
       }

@@ -1,4 +1,4 @@
-// One node, a room with intruders, a room without, and a call in Chromium in each. The calls must not notice anything.
+// One node, a room with intruders, a room without, and a call in Chromium in each. The attacks must not disturb the calls.
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -16,18 +16,18 @@ import { Intruder } from './intruder.js';
 import { Random } from './random.js';
 import { slowReader } from './slow-reader.js';
 
-/** Longest pause of a picture of ten frames a second, on a machine that runs browsers, node and attacker on two cores. */
+/** Longest allowed pause of a picture at ten frames a second, with browsers, node and attacker on two cores. */
 const MAX_GAP_MS = 3_000;
-/** Slowest answer of `/health` while an attack runs, without the time in which the machine gave the node no processor. */
+/** Slowest allowed answer of `/health` during an attack, not counting time in which the node got no processor. */
 const MAX_HEALTH_MS = 2_000;
 const MAX_GROWTH_MB = 120;
-/** After an attack, for what it leaves behind to show. */
+/** Time after an attack for its consequences to show. */
 const SETTLE_MS = 500;
-/** Descriptors that an attack may leave with the node, sockets of clients that are still missed for instance. */
+/** Descriptors that an attack may leave open in the node, such as sockets of clients that have not timed out. */
 const MAX_LASTING_DESCRIPTORS = 100;
 /** Time for the node to close the others. */
 const CLOSED_MS = 10_000;
-/** Lines of the node that no client may cause. */
+/** Log lines that no client may cause. */
 const ALARMS =
   /media\.worker_|room\.crashed|RoomCrashed|node\.killed|\[error\]|MaxListenersExceeded|heap out of memory/;
 
@@ -59,7 +59,7 @@ export class Arena {
   #monitor: Worker | undefined;
   #backend: WebSocket | undefined;
   #calls: Call[] = [];
-  /** Of all attacks together. */
+  /** Figures of all attacks together. */
   readonly figures: Figures = { healthMs: [], maxGapMs: 0, rssPeakMb: 0 };
 
   constructor(env: Readonly<Record<string, string>> = {}) {
@@ -72,7 +72,7 @@ export class Arena {
     this.#metricsPort = await freeTcpPort();
     return startNode({
       env: {
-        // One media worker for both rooms: what stops it stops both calls.
+        // One media worker for both rooms, so that a stall affects both calls.
         JF_MEDIA_WORKERS: '1',
         JF_WEBRTC_TURN_TCP_PORT: String(this.#relayTcpPort),
         JF_METRICS_PORT: String(this.#metricsPort),
@@ -109,18 +109,18 @@ export class Arena {
     await this.#stage.close();
   }
 
-  /** Resident memory of the node, in MiB. */
+  /** Returns the node's resident memory, in MiB. */
   rssMb(): number {
     const status = readFileSync(`/proc/${this.#stage.node.pid}/status`, 'utf8');
     return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
   }
 
-  /** Open descriptors of the node. */
+  /** Returns the number of the node's open descriptors. */
   #descriptors(): number {
     return readdirSync(`/proc/${this.#stage.node.pid}/fd`).length;
   }
 
-  /** Runs the attack and returns the harm that it did, a sentence each. */
+  /** Runs the attack and returns its damage, one sentence each. */
   async endure(attack: Attack, random: Random): Promise<string[]> {
     const releases: (() => void | Promise<void>)[] = [];
     const bystanders: Intruder[] = [];
@@ -243,11 +243,11 @@ export class Arena {
 
 export interface HostileSuiteOptions {
   readonly needs?: readonly Need[];
-  /** Settings of the node; called once, before it starts. */
+  /** Returns the node's settings; called once, before it starts. */
   readonly env?: () => Promise<Readonly<Record<string, string>>>;
 }
 
-/** One test per attack against one arena. */
+/** Runs one test per attack against one arena. */
 export function hostileSuite(title: string, attacks: readonly Attack[], options: HostileSuiteOptions = {}): void {
   describeWith(['chromium', ...(options.needs ?? [])], title, () => {
     let arena: Arena;
@@ -260,7 +260,7 @@ export function hostileSuite(title: string, attacks: readonly Attack[], options:
     for (const [at, attack] of attacks.entries()) {
       test(`two calls survive ${attack.title}`, async () => {
         const harm = await arena.endure(attack, new Random(at));
-        // What is broken now would be held against the attacks that follow.
+        // Damage would otherwise be blamed on the attacks that follow.
         if (harm.length > 0) {
           await arena.close();
           await arena.open();

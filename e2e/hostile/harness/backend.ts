@@ -1,7 +1,7 @@
 import { decodeServerMessage, encodeServerMessage, type SubscriptionType } from '@bloom/protocol';
 import WebSocket from 'ws';
 
-/** The server websocket of a backend that has subscribed to the events of all rooms. */
+/** Opens the server websocket of a backend that has subscribed to the events of all rooms. */
 export async function subscribe(
   url: string,
   token: string,

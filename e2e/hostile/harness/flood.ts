@@ -7,7 +7,7 @@ interface FloodOptions {
   pauseMs?: number;
 }
 
-/** Repeats a step in small groups until the time is up. The step gets the number of its group. */
+/** Repeats a step in small groups until the time is up. The step receives the number of its group. */
 export async function flood(
   step: (group: number) => unknown,
   { lastsMs = 3_000, perGroup = 1, pauseMs = 5 }: FloodOptions = {},

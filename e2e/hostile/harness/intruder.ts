@@ -1,4 +1,4 @@
-// A participant without an SDK: holds a valid token, knows every protocol, and keeps to none of them.
+// A participant without an SDK: it has a valid token, knows every protocol, and breaks all of them.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import WebSocket, { type ClientOptions } from 'ws';
 import { newCredentials, type OfferedLine, writeOffer } from './offer.js';
 
 const PATIENCE_MS = 10_000;
-/** A node that answers no check for this long refuses newcomers. */
+/** A node that answers no check for this long is refusing newcomers. */
 const CHECKS_MS = 5_000;
 const RECEIVED_AUDIO: OfferedLine = { kind: 'audio', direction: 'recvonly' };
 const RECEIVED_VIDEO: OfferedLine = { kind: 'video', direction: 'recvonly' };
@@ -29,7 +29,7 @@ export interface IntruderOptions {
 
 export interface Publication {
   readonly lines: readonly OfferedLine[];
-  /** Track id of each sendonly line, by its index. */
+  /** Track ids of the sendonly lines, by index. */
   readonly trackIds: ReadonlyMap<number, string>;
   readonly bitrates?: unknown;
   readonly metadata?: unknown;
@@ -43,7 +43,7 @@ export class Intruder {
   readonly closed: Promise<string>;
   closeReason: string | undefined;
   id = '';
-  /** Most m-lines that one `offerData` has asked this client for. */
+  /** Most m-lines that one `offerData` has requested from this client. */
   mostAskedFor = 0;
   ice = { localUfrag: '', localPwd: '', remoteUfrag: '', remotePwd: '' };
   answer = '';
@@ -53,7 +53,7 @@ export class Intruder {
   #obliging = false;
   #tracksTypes = { audio: 0, video: 0 };
   readonly #received: OfferedLine[] = [];
-  /** The node has asked for an offer and waits for it. */
+  /** True while the node waits for an offer that it has requested. */
   #offerIsDue = false;
   readonly #seen: MediaEvent[] = [];
   readonly #counts = new Map<string, number>();
@@ -86,7 +86,7 @@ export class Intruder {
     return intruder;
   }
 
-  /** Also joins the room. */
+  /** Opens the socket, presents the token and joins the room. */
   static async joined(options: IntruderOptions, metadata: unknown = { name: 'intruder' }): Promise<Intruder> {
     const intruder = await Intruder.authenticated(options);
     intruder.send('connect', { metadata });
@@ -140,22 +140,22 @@ export class Intruder {
     }
   }
 
-  /** How many events of the type have come in all. */
+  /** Returns the number of events of the type received so far. */
   seen(type: string): number {
     return this.#counts.get(type) ?? 0;
   }
 
-  /** Forgets the events that have come so far. */
+  /** Forgets the events received so far. */
   forget(): void {
     this.#seen.length = 0;
   }
 
-  /** A track id as the SDK would choose it. */
+  /** Returns a track id as the SDK would choose it. */
   trackId(): string {
     return `${this.id}:${randomUUID()}`;
   }
 
-  /** One cycle of negotiation up to the answer; the one that the tracks of the others have begun, if there is one. */
+  /** Runs one negotiation up to the answer: the one that the others' tracks have begun, if any. */
   async negotiate(publication: Publication): Promise<void> {
     if (!this.#offerIsDue) {
       this.custom('renegotiateTracks');
@@ -166,7 +166,7 @@ export class Intruder {
     this.#answered((await this.next('sdpAnswer')).data.sdp);
   }
 
-  /** Answers whatever the node asks for from now on, with media, as an honest client does. */
+  /** From now on answers all of the node's requests, with media, as an honest client does. */
   oblige(): void {
     this.#obliging = true;
     if (this.#offerIsDue) this.#receiveAll();
@@ -207,7 +207,7 @@ export class Intruder {
     this.ice = { ...this.ice, localUfrag: value('ice-ufrag'), localPwd: value('ice-pwd') };
   }
 
-  /** The UDP socket of this client, opened by the first call. It needs the port that the node has announced. */
+  /** Returns this client's UDP socket, which the first call opens. Needs the port that the node announced. */
   async wire(): Promise<TestClient> {
     if (this.#mediaPort === 0) await this.next('candidate');
     if (this.#wire === undefined) {
@@ -217,7 +217,7 @@ export class Intruder {
     return this.#wire;
   }
 
-  /** ICE and DTLS after a `negotiate`. */
+  /** Runs ICE and DTLS after a `negotiate`. */
   async connectMedia(): Promise<TestClient> {
     const wire = await this.wire();
     await wire.check(this.ice);
@@ -255,7 +255,7 @@ export class Intruder {
       this.#mediaPort = data.integratedTurnServers[0]?.serverPort ?? 0;
       if (this.#obliging) this.#receiveAll();
     }
-    // A cycle that the room has begun anew meanwhile leaves a check without an answer.
+    // A negotiation that the room restarts leaves a check unanswered.
     if (type === 'sdpAnswer' && this.#obliging) this.#connectOnce(data.sdp).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// A thread of its own, so that what the attack costs this process is not taken for slowness of the node: asks for the
-// health of the node ten times a second and reads its memory.
+// Requests the node's health ten times a second and reads its memory. It has a separate thread, so that the attack's own CPU use
+// does not look like slowness of the node.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -8,7 +8,7 @@ const PERIOD_MS = 100;
 const { url, token, pid } = workerData;
 
 const rssMb = () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-/** Milliseconds that the main thread of the node was ready to run while others had the processors; 0 where unknown. */
+/** Returns how long the node's main thread has waited for a processor, in ms; 0 if unknown. */
 const waitedMs = () => {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
@@ -39,7 +39,7 @@ for (;;) {
   } catch (error) {
     current.failures.push(`/health: ${error.cause?.message ?? error.message}`);
   }
-  // A machine shared with other tests is not the doing of the node.
+  // The node is not to blame for other tests on the machine.
   current.healthMs.push(Math.max(0, performance.now() - from - (waitedMs() - waited)));
   try {
     current.rssPeakMb = Math.max(current.rssPeakMb, rssMb());

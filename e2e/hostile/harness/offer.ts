@@ -1,4 +1,4 @@
-// Offers written by hand: everything in them is up to the attack.
+// Hand-written offers, in which an attack controls everything.
 import { randomBytes } from 'node:crypto';
 
 export interface OfferedLine {
@@ -17,17 +17,17 @@ export interface OfferIdentity {
 
 const TRANSPORT_CC = 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
 
-/** Fresh ICE credentials, as every restart of ICE has. */
+/** Returns new ICE credentials, as every ICE restart has. */
 export function newCredentials(): { ufrag: string; pwd: string } {
   return { ufrag: randomBytes(3).toString('hex'), pwd: randomBytes(12).toString('hex') };
 }
 
-/** SSRC of the m-line `mid` in every offer of this file. */
+/** Returns the SSRC of the m-line `mid` in every offer of this file. */
 export function ssrcOf(mid: number): number {
   return 1_000_000 + mid;
 }
 
-/** An offer like that of a browser, with one bundled transport; the mid of a line is its index. */
+/** Returns an offer like a browser's, with one bundled transport; the mid of a line is its index. */
 export function writeOffer(lines: readonly OfferedLine[], { ufrag, pwd, fingerprint }: OfferIdentity): string {
   return [
     'v=0',

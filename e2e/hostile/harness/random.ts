@@ -1,4 +1,4 @@
-/** Numbers from a seed (mulberry32): the same seed gives the same attack. */
+/** Random numbers from a seed (mulberry32): the same seed gives the same attack. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -14,7 +14,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer in [0, limit). */
+  /** Returns an integer in [0, limit). */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
@@ -29,7 +29,7 @@ export class Random {
     return bytes;
   }
 
-  /** One of the values, each as likely as its weight. */
+  /** Returns one of the values, with probabilities by weight. */
   weighted<T extends { readonly weight?: number }>(values: readonly T[]): T {
     let left = this.next() * values.reduce((sum, { weight = 1 }) => sum + weight, 0);
     return values.find(({ weight = 1 }) => (left -= weight) < 0) ?? (values[0] as T);

@@ -1,4 +1,4 @@
-// Websocket bytes without a library, which would not send most of what is sent here.
+// Sends websocket bytes without a library, which would refuse to send most of them.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ export const Opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9 }
 export interface FrameOptions {
   readonly opcode: number;
   readonly payload?: Uint8Array;
-  /** The length that the header announces, that of the payload unless given. */
+  /** The length in the header; by default that of the payload. */
   readonly announced?: number | bigint;
   readonly final?: boolean;
   readonly masked?: boolean;
@@ -19,7 +19,7 @@ export interface FrameOptions {
   readonly reserved?: number;
 }
 
-/** A frame (RFC 6455, section 5.2), masked with zeros. */
+/** Returns a frame (RFC 6455, section 5.2), masked with zeros. */
 export function frame(options: FrameOptions): Buffer {
   const { opcode, payload = new Uint8Array(0), final = true, masked = true, reserved = 0 } = options;
   const announced = BigInt(options.announced ?? payload.length);
@@ -39,14 +39,14 @@ export function frame(options: FrameOptions): Buffer {
 }
 
 export interface RawSocketOptions {
-  /** host:port */
+  /** `host:port` */
   readonly host: string;
   readonly path?: string;
-  /** Address to connect from; a stranger has one of its own. */
+  /** Local address; a stranger has a different one. */
   readonly from?: string;
 }
 
-/** Connects and leaves it at that. */
+/** Connects and sends nothing. */
 export async function rawConnection({ host, from = '127.0.0.2' }: RawSocketOptions): Promise<Socket> {
   const [name = '', port = ''] = host.split(':');
   const socket = connect({ host: name, port: Number(port), localAddress: from });
@@ -55,7 +55,7 @@ export async function rawConnection({ host, from = '127.0.0.2' }: RawSocketOptio
   return socket;
 }
 
-/** Upgrades to a websocket; the answer is neither awaited nor read. */
+/** Requests an upgrade to a websocket, and neither awaits nor reads the response. */
 export async function rawWebsocket(options: RawSocketOptions): Promise<Socket> {
   const socket = await rawConnection(options);
   socket.write(
@@ -65,7 +65,7 @@ export async function rawWebsocket(options: RawSocketOptions): Promise<Socket> {
   return socket;
 }
 
-/** Opens many, `together` at a time. */
+/** Opens many sockets, `together` at a time. */
 export async function many<T>(count: number, open: (at: number) => Promise<T>, together = 50): Promise<T[]> {
   const opened: T[] = [];
   while (opened.length < count) {

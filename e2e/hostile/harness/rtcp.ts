@@ -1,4 +1,4 @@
-// RTCP packets with every field in the hands of the attack (RFC 3550, RFC 4585, RFC 5104).
+// RTCP packets in which the attack controls every field (RFC 3550, RFC 4585, RFC 5104).
 
 export const Rtcp = {
   sr: 200,
@@ -11,7 +11,7 @@ export const Rtcp = {
   xr: 207,
 } as const;
 
-/** One packet; the length field is that of the body unless it is to lie. */
+/** Returns a packet; its length field is that of the body unless given. */
 export function rtcp(type: number, count: number, body: Buffer, words = body.length / 4): Buffer {
   const header = Buffer.from([0x80 | (count & 31), type, 0, 0]);
   header.writeUInt16BE(words & 0xffff, 2);
@@ -24,7 +24,7 @@ export function words(...values: readonly number[]): Buffer {
   return bytes;
 }
 
-/** Asks for 17 packets per entry to be sent again. */
+/** Requests 17 packets again per entry. */
 export function nack(ssrc: number, firsts: readonly number[]): Buffer {
   return rtcp(Rtcp.transportFeedback, 1, words(1, ssrc, ...firsts.map((first) => ((first & 0xffff) << 16) | 0xffff)));
 }
@@ -41,7 +41,7 @@ export function remb(ssrcs: readonly number[], exponent: number, mantissa: numbe
   return rtcp(Rtcp.payloadFeedback, 15, words(1, 0, 0x52454d42, rate, ...ssrcs));
 }
 
-/** Transport-wide feedback on `count` packets from `base` on, in chunks that are given. */
+/** Transport-wide feedback on `count` packets from `base` on, in the given chunks. */
 export function transportCc(base: number, count: number, chunks: readonly number[], deltas: Buffer): Buffer {
   const packed = Buffer.alloc(chunks.length * 2);
   chunks.forEach((chunk, at) => packed.writeUInt16BE(chunk & 0xffff, at * 2));

@@ -5,7 +5,7 @@ import { RtpHeader } from 'werift';
 const PACKET_MS = 20;
 const TIMESTAMP_STEP = 1_800;
 
-/** Sends VP8 packets of a published track over an association that is up. */
+/** Sends VP8 packets of a published track over an established association. */
 export class Sender {
   #sequence = 0;
 
@@ -44,7 +44,7 @@ export class Sender {
   }
 }
 
-/** Counts the RTP and RTCP that arrives on a wire from now on. */
+/** Counts RTP and RTCP packets that arrive from now on. */
 export function countMedia({ wire }: TestClient): { packets: number; bytes: number } {
   const count = { packets: 0, bytes: 0 };
   const take = wire.onDatagram;

@@ -1,11 +1,11 @@
-// A TCP proxy whose client has a narrow line: what the node sends arrives at a fixed rate.
+// A TCP proxy whose client has a narrow link: data from the node arrives at a fixed rate.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 const TICK_MS = 20;
 
 export interface SlowReader {
-  /** host:port to connect to. */
+  /** `host:port` to connect to. */
   readonly host: string;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export async function slowReader(target: string, bytesPerSecond: number): Promis
     near.pipe(far);
     far.pause();
     const timer = setInterval(() => {
-      // `read(n)` gives nothing while fewer than n bytes are there.
+      // `read(n)` returns null while fewer than n bytes are available.
       const chunk: unknown = far.read(Math.min(perTick, far.readableLength)) ?? undefined;
       if (chunk !== undefined) near.write(chunk as Buffer);
       else far.read(0);

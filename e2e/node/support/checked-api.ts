@@ -1,4 +1,4 @@
-// The HTTP API with every answer held against docs/reference/openapi.json by a validator that is not ours.
+// Calls the HTTP API and checks every response against docs/reference/openapi.json with a third-party validator.
 import { readFileSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export const openApi = JSON.parse(
   readFileSync(join(repository, 'docs', 'reference', 'openapi.json'), 'utf8'),
 ) as OpenApi;
 
-/** Every operation of the document, with a path that names nothing that exists. */
+/** Every operation of the document, with a path to things that do not exist. */
 export const operations = Object.entries(openApi.paths).flatMap(([template, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     id: operation.operationId,
@@ -36,7 +36,7 @@ export const operations = Object.entries(openApi.paths).flatMap(([template, meth
 export interface RawOptions {
   body?: string | Buffer;
   headers?: Readonly<Record<string, string | string[]>>;
-  /** Default: the token of the development profile. Null = no header. */
+  /** Default: the development profile's token. Null: no header. */
   authorization?: string | null;
 }
 
@@ -59,7 +59,7 @@ export class CheckedApi {
     this.#ajv.addSchema({ $id: 'api', ...openApi });
   }
 
-  /** JSON in and out. */
+  /** Sends and receives JSON. */
   call(method: string, path: string, body?: unknown, options: Omit<RawOptions, 'body'> = {}): Promise<CheckedAnswer> {
     if (body === undefined) return this.raw(method, path, options);
     const headers = { 'content-type': 'application/json', ...options.headers };
@@ -67,7 +67,7 @@ export class CheckedApi {
     return this.raw(method, path, { ...options, headers, body: JSON.stringify(body) });
   }
 
-  /** The path reaches the wire as it is. */
+  /** Sends the path unchanged. */
   async raw(method: string, path: string, options: RawOptions = {}): Promise<CheckedAnswer> {
     const authorization = options.authorization === undefined ? `Bearer ${this.token}` : options.authorization;
     const answer = await new Promise<CheckedAnswer>((resolve, reject) => {
@@ -117,7 +117,7 @@ export class CheckedApi {
   }
 
   #problems(method: string, path: string, answer: CheckedAnswer): string[] {
-    // The answers of the framework, for what is no route of the API.
+    // The framework's responses for paths outside the API.
     if (answer.status === 404 && answer.text === '{"errors":{"detail":"Not Found"}}') return [];
     if (method === 'OPTIONS') return [];
     const segments =

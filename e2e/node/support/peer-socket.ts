@@ -1,4 +1,4 @@
-// A client of the peer websocket without a browser: signalling only.
+// A client of the peer websocket without a browser, for signalling only.
 import { once } from 'node:events';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
 import WebSocket, { type ClientOptions } from 'ws';
@@ -34,7 +34,7 @@ export class PeerConnection {
     return connection;
   }
 
-  /** Opened, and the token accepted. */
+  /** Opens a socket whose token is accepted. */
   static async authenticated(url: string, token: string, options: ClientOptions = {}): Promise<PeerConnection> {
     const connection = await PeerConnection.open(url, options);
     connection.token(token);
@@ -43,7 +43,7 @@ export class PeerConnection {
     return connection;
   }
 
-  /** Also joined the media session with this metadata. */
+  /** Opens a socket and joins the media session with this metadata. */
   static async joined(url: string, token: string, metadata: unknown): Promise<PeerConnection> {
     const connection = await PeerConnection.authenticated(url, token);
     connection.send({ type: 'connect', data: { metadata } });
@@ -60,7 +60,7 @@ export class PeerConnection {
     this.socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
   }
 
-  /** Resolves with the first event of the type, seen already or not. */
+  /** Resolves with the first event of the type, past or future. */
   async next(type: string): Promise<MediaEvent> {
     for (;;) {
       const found = this.received.find((event) => event.type === type);
@@ -69,7 +69,7 @@ export class PeerConnection {
     }
   }
 
-  /** Resolves with the next event that comes. */
+  /** Resolves with the next event. */
   changed(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;

@@ -1,4 +1,4 @@
-// The compiled node as a process of its own, with exactly the environment that a test gives it.
+// Runs the compiled node in a separate process, with exactly the environment that a test gives it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,13 +10,13 @@ const STARTED = 'The API is described at';
 
 export interface Program {
   readonly child: ChildProcess;
-  /** Private working directory, gone with `dispose`. */
+  /** Private working directory, removed by `dispose`. */
   readonly folder: string;
-  /** Everything that it has printed, both streams. */
+  /** Its output so far, of both streams. */
   output(): string;
-  /** Resolves when the output matches; rejects when the process ends without. */
+  /** Resolves when the output matches; rejects if the process ends first. */
   says(wanted: string | RegExp): Promise<void>;
-  /** Exit code, or the signal that ended it, once all output is read. */
+  /** Exit code, or the signal that ended it, after all output was read. */
   readonly exited: Promise<number | string>;
   dispose(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export interface Node extends Program {
   readonly metricsUrl: string;
 }
 
-/** Ports for one node; it takes any free UDP port. */
+/** Returns ports for one node, which takes any free UDP port. */
 export async function freePorts(): Promise<{ port: number; metricsPort: number; env: Record<string, string> }> {
   const [port, metricsPort] = [await freeTcpPort(), await freeTcpPort()];
   const env = {
@@ -85,7 +85,7 @@ export async function freePorts(): Promise<{ port: number; metricsPort: number; 
   return { port, metricsPort, env };
 }
 
-/** A node in the development profile that is ready for requests. */
+/** Starts a node in the development profile and waits until it is ready. */
 export async function startProgram(env: Readonly<Record<string, string>> = {}): Promise<Node> {
   const { port, metricsPort, env: ports } = await freePorts();
   const program = runProgram({ ...ports, ...env });

@@ -1,4 +1,4 @@
-// Somebody's backend that takes webhooks and remembers them.
+// A backend that receives and remembers webhooks.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { decodeServerMessage } from '@bloom/protocol';
@@ -13,7 +13,7 @@ export interface Received {
 export interface WebhookReceiver {
   readonly url: string;
   readonly received: readonly Received[];
-  /** Types of what came, of one path when given. */
+  /** Returns the received types, of one path if given. */
   types(path?: string): string[];
   until(type: string): Promise<void>;
   close(): Promise<void>;
@@ -24,7 +24,7 @@ interface WebhookAnswer {
   afterMs?: number;
 }
 
-/** `answer` says with which status and after how many milliseconds each is answered; as a promise, it also says when. */
+/** `answer` returns the status and delay of each response; its promise may hold the response back. */
 export async function receiveWebhooks(
   answer: (received: Received) => WebhookAnswer | Promise<WebhookAnswer> = () => ({ status: 200 }),
 ): Promise<WebhookReceiver> {

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { pageSources, projects, root } from './setup.mjs';
 
-test('a checkout is built whole', () => {
+test('a checkout is built completely', () => {
   const all = projects(root);
   expect(all).toEqual(expect.arrayContaining(['apps/bloom', 'apps/bloomctl', 'apps/bench']));
   for (const path of all) expect(existsSync(join(root, path, 'tsconfig.json'))).toBe(true);
 });
 
-test('an image is built of what .dockerignore lets through', () => {
+test('an image is built from the files that .dockerignore allows', () => {
   const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
   const context = mkdtempSync(join(tmpdir(), 'bloom-context-'));
   try {
@@ -25,7 +25,7 @@ test('an image is built of what .dockerignore lets through', () => {
   }
 });
 
-test('the page is built again after a change in it or in a package that it contains', () => {
+test('the page is rebuilt after a change in it or in a package that it contains', () => {
   const checkout = mkdtempSync(join(tmpdir(), 'bloom-page-'));
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(checkout, path)), { recursive: true });
@@ -48,13 +48,13 @@ test('the page is built again after a change in it or in a package that it conta
   }
 });
 
-test('the page of the architecture names every package', () => {
+test('the architecture page names every package', () => {
   const page = readFileSync(join(root, 'docs', 'reference', 'architecture.md'), 'utf8');
   for (const name of readdirSync(join(root, 'packages'))) expect(page).toContain(`| \`${name}\` |`);
   for (const name of readdirSync(join(root, 'apps'))) expect(page).toContain(`| \`apps/${name}\` |`);
 });
 
-test('werift is installed once, also for node-av, which would bring an older one', () => {
+test('werift is installed once, although node-av would bring an older one', () => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   expect(Object.keys(packages).filter((path) => path.endsWith('/werift'))).toEqual(['node_modules/werift']);
 });

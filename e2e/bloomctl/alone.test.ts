@@ -41,7 +41,7 @@ async function request(method: string, path: string): Promise<number> {
   return (await fetch(`${node.url}${path}`, { method, headers: { authorization: 'Bearer development' } })).status;
 }
 
-test('every kind of question has its answer, without any option', async () => {
+test('answers every kind of question without any option', async () => {
   expect(await request('POST', '/room')).toBe(201);
   const { nodes } = JSON.parse((await ask('nodes', '--json')).out);
   expect(nodes).toMatchObject([{ name: nameOf(node), state: 'up', rooms: 1 }]);
@@ -56,11 +56,11 @@ test('every kind of question has its answer, without any option', async () => {
   expect(await request('POST', '/room')).toBe(201);
 });
 
-test('soon, the start of the program included', async () => {
+test('answers quickly, including the start of the program', async () => {
   promise('bloomctl nodes on a single node', await timesAnEmptyProgram(() => ask('nodes')), 5, 'starts of Node');
 });
 
-test('the way in is a socket of the user, and no further port', () => {
+test('listens on a socket of the user and opens no further port', () => {
   const folder = join(runtime, 'bloom');
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   expect(readdirSync(folder)).toEqual([`${nameOf(node)}.sock`]);
@@ -84,7 +84,7 @@ test('the way in is a socket of the user, and no further port', () => {
   expect(ports.toSorted()).toEqual([node.port, Number(new URL(node.metricsUrl).port)].toSorted());
 });
 
-test('several nodes are listed, a name chooses one, and a killed one is forgotten', async () => {
+test('lists several nodes, selects one by name, and forgets a killed one', async () => {
   const other = await startProgram({ XDG_RUNTIME_DIR: runtime });
   const several = await ask('nodes');
   expect(several.code).toBe(64);

@@ -49,7 +49,7 @@ async function faultsOf(label: Label): Promise<{ kind: string; target: string; t
 }
 
 describe('a tool that is attached', () => {
-  test('is no member: not counted, not announced, not placed on', async () => {
+  test('is not a member: it is not counted, not announced, and gets no rooms', async () => {
     const watching = trio.start(['logs', '--all', '--follow', '--jsonl']);
     await until('it is attached', () => watching.out().includes('"node":"c@127.0.0.1"'));
     expect(await counts()).toEqual([3, 3, 3]);
@@ -67,11 +67,11 @@ describe('a tool that is attached', () => {
     for (const label of LABELS) expect(trio.nodes[label].log()).not.toMatch(/disconnected from[^\n]*bloomctl/);
   });
 
-  test('answers soon, the start of the program included', async () => {
+  test('answers quickly, including the start of the program', async () => {
     promise('bloomctl nodes', await timesAnEmptyProgram(() => trio.run(['nodes'])), 5, 'starts of Node');
   });
 
-  test('shows text on a terminal only in colour, and cuts nothing in a pipe', async () => {
+  test('colours text only on a terminal, and truncates nothing in a pipe', async () => {
     const { out, code } = await trio.run(['nodes']);
     expect(code).toBe(0);
     expect(out).not.toContain('\u001b');
@@ -83,7 +83,7 @@ describe('a tool that is attached', () => {
 });
 
 describe('the full screen', () => {
-  test('shows all nodes, hears keys, and gives the terminal back', async () => {
+  test('shows all nodes, reacts to keys, and restores the terminal', async () => {
     const top = new FullScreen(trio, ['top', '--all', '--every', '300ms']);
     await until('all nodes are there', () =>
       LABELS.every((label) => new RegExp(`^${label} +\\d+ ms`, 'm').test(top.screen)),
@@ -100,7 +100,7 @@ describe('the full screen', () => {
 });
 
 describe('doctor', () => {
-  test('finds nothing wrong with a node that works', async () => {
+  test('finds no fault in a working node', async () => {
     const { code, out, err } = await trio.run(['doctor', 'b']);
     expect([code, err]).toEqual([0, '']);
     const layers = out.split('\n').flatMap((line) => /^ {2}ok {4}(\w+(?: mapper)?)/.exec(line)?.[1] ?? []);
@@ -109,7 +109,7 @@ describe('doctor', () => {
     expect((await trio.run(['doctor', trio.name('c')])).out).toContain('read only');
   });
 
-  test('names the cookie, and so does every other command', async () => {
+  test('names the wrong cookie, as every other command does', async () => {
     const env = { BLOOM_COOKIE: 'another-cookie' };
     const { code, out } = await trio.run(['doctor'], { env });
     expect(code).toBe(77);
@@ -143,7 +143,7 @@ describe('doctor', () => {
 });
 
 describe('a trace', () => {
-  test('ends at its limit, and says so', async () => {
+  test('ends at its limit and reports that', async () => {
     const stop = traffic();
     const { code, out, err } = await trio.run(['trace', 'rooms/kitchen', '--max', '5', '--within', '20s']);
     await stop();
@@ -153,14 +153,14 @@ describe('a trace', () => {
     expect(err).toMatch(/limit reached \(5 of 5\)\. \d+ dropped/);
   });
 
-  test('ends at its time', async () => {
+  test('ends when its time is up', async () => {
     const { code, out, err, ms } = await trio.run(['trace', 'rooms/kitchen', '--within', '400ms']);
     expect([code, out]).toEqual([0, '']);
     expect(err).toContain('time is over (0 of 20)');
     expect(ms).toBeGreaterThan(400);
   });
 
-  test('ends with a tool that is killed, also on a node that it has no link with', async () => {
+  test('ends when its tool is killed, even on a node without a link to the tool', async () => {
     const stop = traffic();
     const tracing = trio.start(['trace', 'rooms/*', '--all', '--max', '10000', '--within', '10m', '--jsonl']);
     await until('messages come', () => tracing.out().split('\n').length > 5);
@@ -176,21 +176,21 @@ describe('a trace', () => {
 });
 
 describe('a change', () => {
-  test('is not made without a yes', async () => {
+  test('is not made without confirmation', async () => {
     const { code, err } = await trio.run(['kill', 'rooms/kitchen'], { input: 'yes\n' });
     expect(code).toBe(64);
     expect(err).toContain('say --yes');
     expect((await trio.run(['room', 'kitchen'])).code).toBe(0);
   });
 
-  test('is refused by a node that may be read only', async () => {
+  test('is refused by a read-only node', async () => {
     const { code, err } = await trio.run(['kill', 'rooms', '--on', 'c', '--yes']);
     expect(code).toBe(77);
     expect(err).toContain('JF_INSPECTION=read');
     expect((await trio.run(['ps', 'c'])).code).toBe(0);
   });
 
-  test('is in the log of the node with the name of the tool', async () => {
+  test('is logged by the node with the name of the tool', async () => {
     await room('victim', 'b');
     const { code, out } = await trio.run(['kill', 'rooms/victim', '--yes', '--reason', 'a test']);
     expect([code, out]).toEqual([0, 'rooms/victim on b@127.0.0.1 was killed.\n']);
@@ -198,7 +198,7 @@ describe('a change', () => {
     await until('the room is gone', async () => (await trio.run(['room', 'victim'])).code === 65);
   });
 
-  test('of an actor is undone by the node, also when the tool is killed', async () => {
+  test('is undone by the node if it concerns an actor, even when the tool is killed', async () => {
     const suspending = trio.start(['suspend', 'rooms/kitchen', '--for', '10s', '--yes']);
     await until('it is suspended', async () => (await faultsOf('a')).length === 1);
     suspending.child.kill('SIGKILL');
@@ -210,7 +210,7 @@ describe('a change', () => {
     expect((await trio.request('b', 'GET', '/room/kitchen')).status).toBe(200);
   });
 
-  test('of a link is undone by the node, also when the tool is killed', async () => {
+  test('is undone by the node if it concerns a link, even when the tool is killed', async () => {
     const cutting = trio.start(['link', 'cut', 'b', 'c', '--for', '10s', '--yes']);
     await until('it is cut', async () => (await trio.count('b')) === 2);
     cutting.child.kill('SIGKILL');
@@ -226,7 +226,7 @@ describe('a change', () => {
     expect((await trio.run(['check', 'cluster', '--nodes', '3'])).code).toBe(0);
   });
 
-  test('of the log level, and a drain, end by themselves', async () => {
+  test('ends by itself if it is a log level or a drain', async () => {
     await trio.run(['log-level', 'b', 'debug', '--for', '5s', '--yes']);
     await trio.run(['drain', 'b', '--deadline', '5s', '--yes']);
     expect((await faultsOf('b')).map(({ kind }) => kind).toSorted()).toEqual(['drain', 'log-level']);
@@ -240,7 +240,7 @@ describe('a change', () => {
   });
 });
 
-test('drain --wait returns when the last room has ended, also when an answer was late meanwhile', async () => {
+test('drain --wait returns when the last room has ended, even after a late answer', async () => {
   const local = async (): Promise<string[]> => {
     const { data } = (await (await trio.request('b', 'GET', '/room')).json()) as { data: { id: string }[] };
     return data.map(({ id }) => id);
@@ -279,7 +279,7 @@ describe('a request', () => {
   });
 });
 
-test('a node that is lost is told, and the others still answer', async () => {
+test('reports a lost node while the others still answer', async () => {
   await trio.nodes.c.kill();
   await until('it is noticed', async () => (await trio.count('a')) === 2);
   const { code, out } = await trio.run(['check', 'cluster', '--nodes', '3']);

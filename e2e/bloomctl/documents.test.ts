@@ -40,7 +40,7 @@ async function documentOf(kind: string, ...args: string[]) {
 }
 
 describe('documents', () => {
-  test('of the cluster', async () => {
+  test('describe the cluster by the schema', async () => {
     const nodes = await documentOf('nodes', 'nodes');
     expect(nodes.nodes.map(({ name }: { name: string }) => name).toSorted()).toEqual(LABELS.map((l) => trio.name(l)));
     const cluster = await documentOf('cluster', 'cluster');
@@ -58,7 +58,7 @@ describe('documents', () => {
     expect(ps.nodes.map(({ pid }: { pid: number }) => pid)).toEqual(LABELS.map((label) => trio.nodes[label].pid));
   });
 
-  test('of rooms, placement and components', async () => {
+  test('describe rooms, placement and components by the schema', async () => {
     await trio.json('a', 'POST', '/room', { roomId: 'kitchen', maxPeers: 4 });
     await trio.json('b', 'POST', '/room', { roomId: 'hall' });
     const placed = await documentOf('placement', 'placement', 'explain', 'kitchen');
@@ -77,7 +77,7 @@ describe('documents', () => {
     expect((await documentOf('room', 'room', 'kitchen')).componentList).not.toEqual([]);
   });
 
-  test('of actors', async () => {
+  test('describe actors by the schema', async () => {
     const actors = await documentOf('actors', 'actors', '--all', '--limit', '1000');
     const paths = actors.nodes.flatMap(({ actors: lines }: { actors: { path: string }[] }) =>
       lines.map(({ path }) => path),
@@ -91,7 +91,7 @@ describe('documents', () => {
     await documentOf('path', 'path', 'nobody-asked');
   });
 
-  test('of logs', async () => {
+  test('describe logs by the schema', async () => {
     const logs = await documentOf('logs', 'logs', '--all', '--limit', '20');
     expect(logs.lines.length).toBeGreaterThan(3);
     const { out } = await trio.run(['logs', '--limit', '5', '--jsonl']);
@@ -100,7 +100,7 @@ describe('documents', () => {
     for (const line of lines) check(JSON.parse(line), 'log');
   });
 
-  test('of looks at the process', async () => {
+  test('describe the process by the schema', async () => {
     const top = await documentOf('top-stream', 'top', '--all', '--every', '250ms');
     expect(top.items.map(({ node }: { node: string }) => node).toSorted()).toEqual(LABELS.map((l) => trio.name(l)));
     const { out } = await trio.run(['top', '--jsonl', '--frames', '2', '--every', '250ms']);
@@ -111,7 +111,7 @@ describe('documents', () => {
     expect(existsSync(join(trio.folder, 'b.cpuprofile.part'))).toBe(false);
   });
 
-  test('of changes', async () => {
+  test('describe changes by the schema', async () => {
     await documentOf('drain', 'drain', 'c', '--yes', '--deadline', '5m');
     await documentOf('undrain', 'undrain', 'c', '--yes');
     await documentOf('suspend', 'suspend', 'rooms/hall', '--for', '5s', '--yes');
@@ -121,7 +121,7 @@ describe('documents', () => {
     await documentOf('log-level', 'log-level', 'b', 'debug', '--for', '300ms', '--yes');
   });
 
-  test('of checks, of a dump, and of an error', async () => {
+  test('describe checks, a dump and an error by the schema', async () => {
     const { out, code } = await trio.run(['check', 'cluster', '--nodes', '4', '--json']);
     expect([code, check(JSON.parse(out), 'check').ok]).toEqual([1, false]);
     expect((await documentOf('check', 'check', 'queue', '--max', '1000', '--all')).ok).toBe(true);
@@ -132,7 +132,7 @@ describe('documents', () => {
     expect([unknown.code, check(JSON.parse(unknown.out), 'error').exit]).toEqual([65, 65]);
   });
 
-  test('of a dump are those of a cluster', async () => {
+  test('are the same for a dump as for a cluster', async () => {
     const offline = async (kind: string, ...args: string[]) => await documentOf(kind, '--dump', 'a.dump', ...args);
     expect((await offline('nodes', 'nodes')).nodes).toHaveLength(3);
     expect((await offline('room', 'room', 'kitchen')).id).toBe('kitchen');
@@ -154,7 +154,7 @@ describe('documents', () => {
 });
 
 describeWith(['chromium'], 'with media', () => {
-  test('a peer is shown with what it really sends and receives, and its packets can be captured', async () => {
+  test('shows what a peer really sends and receives, and captures its packets', async () => {
     const stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
     await stage.open();
     try {
@@ -179,14 +179,14 @@ describeWith(['chromium'], 'with media', () => {
   });
 });
 
-test('there is a document of every kind', () => {
+test('the tests cover every kind of document', () => {
   const unseen = [...schemas.keys()].filter(
     (kind) => !seen.has(kind) && !['trace', 'log-stream', 'schemas'].includes(kind),
   );
   expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['peer', 'pcap']);
 });
 
-test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
+test('no view shows a cookie, key, password or token', async () => {
   const peer = await trio.json('a', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
   const { token, peer: added } = peer.data;
   const { peer_websocket_url: address } = peer.data;

@@ -77,7 +77,7 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     return peer;
   }
 
-  test('shows what the programs print', async () => {
+  test('shows the current output of the programs', async () => {
     const page = readFileSync(file, 'utf8');
     const sessions = sessionsOf(page);
     const texts: string[] = [];

@@ -56,7 +56,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
   }
 
   test.each(['/aac', '/g711', '/opus'] as const)(
-    'a camera with H.264 and the sound of %s is seen and heard',
+    'peers see and hear a camera with H.264 and the sound of %s',
     async (mount) => {
       const { ann, room } = await watched(camera.url(mount));
       const { video, audio } = await published(room, 2);
@@ -67,7 +67,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     },
   );
 
-  test('a camera without sound and without RTP over TCP publishes its picture, by UDP to the port of the options', async () => {
+  test('a camera without sound or RTP over TCP publishes its picture by UDP to the configured port', async () => {
     const { first: rtpPort } = await freeUdpRange(4);
     const { ann, room } = await watched(camera.url('/udp'), { rtpPort });
     const { video } = await published(room, 1);
@@ -76,13 +76,13 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(bound.map((port) => Number.parseInt(port, 16))).toEqual(expect.arrayContaining([rtpPort, rtpPort + 1]));
   });
 
-  test('an intercom without picture is heard', async () => {
+  test('peers hear an intercom without a picture', async () => {
     const { ann, room } = await watched(camera.url('/sound'));
     const { audio } = await published(room, 1);
     await ann.sounds(audio, 440);
   });
 
-  test('its picture is seen within half a second, through 100 ms of jitter', async () => {
+  test('a picture arrives within half a second through 100 ms of jitter', async () => {
     const jitter = await startJitter(camera.port, 100);
     try {
       const { ann, room } = await watched(`rtsp://127.0.0.1:${jitter.port}/mute`);
@@ -104,7 +104,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     }
   });
 
-  test('a change of its resolution reaches the viewers', async () => {
+  test('a change of resolution reaches the viewers', async () => {
     const { ann, room } = await watched(camera.url('/mute'));
     const { video } = await published(room, 1);
     await ann.plays(video, 'red');
@@ -115,7 +115,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(await tracksOf(room)).toHaveLength(1);
   });
 
-  test('tracks go with a camera that is killed, and new ones come when it is back', async () => {
+  test('tracks end when a camera is killed, and new ones start when it returns', async () => {
     const { ann, room } = await watched(camera.url('/aac'));
     const before = await published(room, 2);
     await ann.plays(before.video, 'red');
@@ -128,7 +128,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     await Promise.all([ann.plays(after.video, 'red'), ann.sounds(after.audio, 440)]);
   });
 
-  test('tracks go with a camera that freezes, and the component can still be removed', async () => {
+  test('tracks end when a camera freezes, and the component can still be removed', async () => {
     const { ann, room, component } = await watched(camera.url('/aac'));
     const { video } = await published(room, 2);
     await ann.plays(video, 'red');
@@ -140,7 +140,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     await camera.start();
   });
 
-  test('a login by digest is accepted; a wrong one and a missing stream stay without tracks, and show no password', async () => {
+  test('a digest login works; a wrong one or a missing stream yields no tracks and reveals no password', async () => {
     const uri = (user: string): string => locked.url('/mute').replace('//', `//${user}@`);
     const { room } = await watched(uri(`admin:${encodeURIComponent(password)}`));
     await published(room, 1);
@@ -159,7 +159,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(stage.node.log()).not.toMatch(/hunter2|w%2Frd|p@ss/);
   });
 
-  test('H.265 crashes the component, and the log names it', async () => {
+  test('H.265 crashes the component, and the log names the codec', async () => {
     const { room } = await watched(camera.url('/h265'));
     await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
     await until('the log says why', () => /component\.crashed.*H\.265/.test(stage.node.log()));

@@ -31,7 +31,7 @@ const encoded = (sound: string, ...video: string[]): string[] => [
 ];
 
 describeWith(['ffmpeg', 'node-av'], 'An encoder in a room of another node', () => {
-  test('is added, seen and removed through the node that was asked', async () => {
+  test('is added, shown and removed through the node that received the requests', async () => {
     const port = await freeTcpPort();
     const args = ['-v', 'error', ...encoded('aac'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener`];
     const encoder = spawn('ffmpeg', args, { stdio: 'ignore' });
@@ -81,7 +81,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     await Promise.all([ann.plays(idOf('video'), 'red'), ann.sounds(idOf('audio'), 440)]);
   }
 
-  test('an encoder that listens by SRT, with AAC and a passphrase', async () => {
+  test('plays an encoder that listens for SRT, with AAC and a passphrase', async () => {
     const port = await freeTcpPort();
     const secret = 'passphrase=correct-horse';
     ffmpeg(...encoded('aac'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener&${secret}`);
@@ -89,19 +89,19 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     expect(stage.node.log()).not.toContain('correct-horse');
   });
 
-  test('an encoder that listens by SRT, with MP2', async () => {
+  test('plays an encoder that listens for SRT, with MP2', async () => {
     const port = await freeTcpPort();
     ffmpeg(...encoded('mp2'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener`);
     await seenAndHeard(`srt://127.0.0.1:${port}`);
   });
 
-  test('a server of RTMP', async () => {
+  test('plays from an RTMP server', async () => {
     const address = `rtmp://127.0.0.1:${await freeTcpPort()}/live/yard`;
     ffmpeg(...encoded('aac'), '-f', 'flv', '-listen', '1', address);
     await seenAndHeard(address);
   });
 
-  test('an encoder that pushes RTMP to the relay of the guide', async () => {
+  test('plays an encoder that pushes RTMP to the relay of the guide', async () => {
     const guide = readFileSync(join(repository, 'docs', 'guide', 'encoders.md'), 'utf8');
     const [line = ''] = /^ffmpeg -listen 1 .*$/m.exec(guide) ?? [];
     const [rtmp, srt] = [await freeTcpPort(), await freeTcpPort()];
@@ -123,7 +123,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     await seenAndHeard(`srt://127.0.0.1:${srt}`);
   });
 
-  test('B-frames crash the component, and the log says so', async () => {
+  test('B-frames crash the component, and the log gives the reason', async () => {
     const address = `rtmp://127.0.0.1:${await freeTcpPort()}/live/yard`;
     ffmpeg(...encoded('aac', '-bf', '2'), '-f', 'flv', '-listen', '1', address);
     const room = await stage.room({ videoCodec: 'h264' });
@@ -158,7 +158,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     }
   }
 
-  testWith(['cameras', 'openssl'], 'a camera behind TLS, with a certificate of its own', async () => {
+  testWith(['cameras', 'openssl'], 'plays a camera behind TLS with a self-signed certificate', async () => {
     const camera = await Camera.start();
     try {
       await behindTls(camera.port, (port) => seenAndHeard(`rtsps://127.0.0.1:${port}/opus`));
@@ -167,7 +167,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     }
   });
 
-  testWith(['openssl'], 'a server of RTMP behind TLS', async () => {
+  testWith(['openssl'], 'plays from an RTMP server behind TLS', async () => {
     const port = await freeTcpPort();
     ffmpeg(...encoded('aac'), '-f', 'flv', '-listen', '1', `rtmp://127.0.0.1:${port}/live/yard`);
     await behindTls(port, (tls) => seenAndHeard(`rtmps://127.0.0.1:${tls}/live/yard`));

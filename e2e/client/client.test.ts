@@ -16,7 +16,7 @@ describe.each([
   ['Firefox', true],
 ])('Our own client in %s', (browser, firefox) => {
   browserSuite('a call', { firefox }, (stage) => {
-    test('two people see each other, with an SDK of Jellyfish in the same room', async () => {
+    test('two people see each other, with a Jellyfish SDK in the same room', async () => {
       const { room, ann, bob } = await call(stage);
       const eve = await stage.peer(room, 'eve');
       await eve.join();
@@ -40,7 +40,7 @@ describe.each([
       await ann.log(`peerUpdated ${bob.id}`);
     });
 
-    test('a muted camera goes out and comes back, and the track stays', async () => {
+    test('muting turns the camera off and on again, and keeps the track', async () => {
       const { ann, bob } = await call(stage);
       await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, {}, true));
       const [before] = await bob.sees(playing('red'));
@@ -80,7 +80,7 @@ describe.each([
       }
     });
 
-    test('a picture off the screen costs nothing, and is back at once', async () => {
+    test('an off-screen picture costs nothing and returns at once', async () => {
       const { ann, bob } = await call(stage);
       await ann.page.evaluate(() => window.application.publish({ colour: 'red', fps: 30 }));
       await bob.page.evaluate(() => window.application.publish({ colour: 'blue', fps: 30 }, { simulcast: false }));
@@ -105,7 +105,7 @@ describe.each([
       }
     });
 
-    test('a track that is unpublished disappears, and another takes its place', async () => {
+    test('an unpublished track disappears, and another takes its place', async () => {
       const { ann, bob } = await call(stage);
       for (const colour of ['red', 'green', 'yellow'] as const) {
         const index = await ann.page.evaluate((one) => window.application.publish({ colour: one }), colour);
@@ -115,7 +115,7 @@ describe.each([
       }
     });
 
-    test('a call outlives its socket, and the others stay on the screen meanwhile', async () => {
+    test('a call survives its socket, and the others stay on the screen', async () => {
       const proxy = await startProxy(stage.node.host);
       try {
         const { ann, bob } = await call(stage, proxy.host);
@@ -146,7 +146,7 @@ describe.each([
       }
     });
 
-    test('the backend mutes, forbids and writes, and the client knows', async () => {
+    test('the client reports when the backend mutes, forbids or writes', async () => {
       const { room, ann, bob } = await call(stage);
       const path = `/room/${room}/peer/${ann.id}`;
       await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
@@ -171,7 +171,7 @@ describe.each([
       await ann.log('message note {"text":"hello"}');
     });
 
-    test('what is done while the connection is lost waits for the next one', async () => {
+    test('actions during a lost connection wait for the next one', async () => {
       const proxy = await startProxy(stage.node.host);
       try {
         const { ann, bob } = await call(stage, proxy.host);
@@ -202,7 +202,7 @@ describe.each([
       }
     });
 
-    test('people write to each other, also to one alone and after a lost connection', async () => {
+    test('people write to all or to one, even after a lost connection', async () => {
       const proxy = await startProxy(stage.node.host);
       try {
         const { room, ann, bob } = await call(stage, proxy.host);
@@ -236,7 +236,7 @@ describe.each([
       }
     });
 
-    test('the server ends a call with a reason, and no attempt follows', async () => {
+    test('a call that the server ends with a reason is not retried', async () => {
       const { room, ann, bob } = await call(stage);
       await stage.api.deletePeer(room, ann.id);
       await ann.log('ended REMOVED: the server closed the connection: Peer removed');

@@ -6,7 +6,7 @@ import { Person, playing } from './person.js';
 const options = { browserFlags: ['--use-fake-device-for-media-stream'], wholeBrowser: true };
 
 browserSuite('Devices', options, (stage) => {
-  test('a device that was chosen is opened again by the next page', async () => {
+  test('the next page reopens the chosen device', async () => {
     const page = await stage.page('client');
     await page.context().grantPermissions(['camera', 'microphone']);
     const found = await page.evaluate(() => window.application.listDevices());
@@ -21,13 +21,13 @@ browserSuite('Devices', options, (stage) => {
     expect(found.some(({ kind }) => kind === 'camera')).toBe(true);
   });
 
-  test('a refusal of the person is told apart', async () => {
+  test('a refusal by the person has its own error', async () => {
     const page = await stage.page('client');
     expect(await page.evaluate(() => window.application.openDevice('camera'))).toBe('REFUSED');
   });
 
   // Firefox does not deliver events to a track that a script dispatches.
-  test('a published camera that is unplugged is muted, and another one takes its place', async () => {
+  test('an unplugged camera is muted, and another one takes its place', async () => {
     const room = await stage.room();
     const enter = async (name: string): Promise<Person> =>
       Person.join(await stage.page('client'), await stage.api.addPeer(room), stage.node.host, name);
@@ -44,7 +44,7 @@ browserSuite('Devices', options, (stage) => {
 });
 
 browserSuite('A machine without devices', { browserFlags: ['--use-fake-ui-for-media-stream'] }, (stage) => {
-  test('has none to open', async () => {
+  test('opens none', async () => {
     const page = await stage.page('client');
     expect(await page.evaluate(() => window.application.listDevices())).toEqual([]);
     expect(await page.evaluate(() => window.application.openDevice('camera'))).toBe('NOT_FOUND');

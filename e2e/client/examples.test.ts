@@ -113,7 +113,7 @@ browserSuite(
     test.each([
       ['19', 'react-call'],
       ['18', 'react-call-18'],
-    ])('a call with React %s', async (version, example) => {
+    ])('a call works with React %s', async (version, example) => {
       const { version: found } = JSON.parse(
         readFileSync(join(folder, example, 'node_modules/react/package.json'), 'utf8'),
       );
@@ -136,7 +136,7 @@ browserSuite(
     });
 
     test(
-      'nextjs: the server component, the server action and the call',
+      'nextjs: the server component, the server action and the call work',
       async () => {
         const { url } = await started('nextjs');
         const ann = await open(url);
@@ -184,7 +184,7 @@ browserSuite(
       await bob.getByText('The moderator has removed you').waitFor();
     });
 
-    test('webhook-receiver: signed events are printed, others refused', async () => {
+    test('webhook-receiver: prints signed events and refuses others', async () => {
       const { url, child, output } = await started('webhook-receiver', { BLOOM_WEBHOOK_SECRET: WEBHOOK_SECRET });
       while (!output().includes('roomDeleted')) await once(child.stdout!, 'data');
       expect([...output().matchAll(/^(room\w+|peer\w+)/gm)].map(([type]) => type)).toEqual([
@@ -197,7 +197,7 @@ browserSuite(
     });
 
     test(
-      'dashboard: compiled and built, it carries a call',
+      'dashboard: compiles, builds and carries a call',
       async () => {
         const home = join(folder, 'dashboard', 'apps', 'dashboard');
         execFileSync(process.execPath, [join(repository, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', home]);
@@ -213,7 +213,7 @@ browserSuite(
       BUILD_LIMIT_MS,
     );
 
-    testWith(['node-av'], 'record-and-mix: the call is one movie after its end', async () => {
+    testWith(['node-av'], 'record-and-mix: the call becomes one movie after its end', async () => {
       const { url } = await started('record-and-mix');
       const page = await open(url);
       const events = new BloomClient({ url: stage.node.url, token: apiToken }).notifications({
@@ -224,7 +224,7 @@ browserSuite(
       await page.waitForFunction(() => (document.querySelector('video')?.duration ?? 0) > 1);
     });
 
-    testWith(['node-av'], 'stream-to-page: watched by WHEP and by HLS', async () => {
+    testWith(['node-av'], 'stream-to-page: plays by WHEP and by HLS', async () => {
       const { url } = await started('stream-to-page');
       const [speaker, whep, hls] = [await open(url), await open(url), await open(url)];
       await press(speaker, 'Speak');

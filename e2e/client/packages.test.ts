@@ -45,7 +45,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
   const manifest = () => JSON.parse(readFileSync(installed(name, 'package.json'), 'utf8'));
 
-  test('has its bundles, their types, and what people read', () => {
+  test('contains its bundles, their types, and its documents', () => {
     const { files } = packed.get(name)!;
     const others = files.filter((file) => !/^dist\/types(-cjs)?\/[\w-]+\.d\.c?ts$/.test(file));
     expect(others.toSorted()).toEqual([...READ_BY_PEOPLE, ...bundles.map((file) => `dist/${file}`)].toSorted());
@@ -58,7 +58,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
     }
   });
 
-  test('can be published: a public package with provenance, that depends on published packages only', () => {
+  test('can be published: public, with provenance, and dependent on published packages only', () => {
     const { publishConfig, license, version, dependencies = {} } = manifest();
     expect({ publishConfig, license }).toEqual({
       publishConfig: { access: 'public', provenance: true },
@@ -78,7 +78,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
     }
   });
 
-  test('has types that every way of resolving modules finds', async () => {
+  test('has types that every module resolution finds', async () => {
     const tarball = new Uint8Array(readFileSync(packed.get(name)!.tarball));
     const result = await checkPackage(createPackageFromTarballData(tarball));
     // Browser packages are ES modules only, which Node's `require` can load since 20.19.
@@ -87,7 +87,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
   });
 });
 
-test('the server SDK runs as a module and in CommonJS', () => {
+test('the server SDK runs as an ES module and as CommonJS', () => {
   const use = `const url = 'http://h'; new BloomClient({ url, token: 't' }); console.log(typeof parseWebhook, BloomApiError.name);`;
   const names = '{ BloomApiError, BloomClient, parseWebhook }';
   writeFileSync(join(folder, 'use.mjs'), `import ${names} from '@bloom/server-sdk'; ${use}`);
@@ -98,7 +98,7 @@ test('the server SDK runs as a module and in CommonJS', () => {
 test.each([
   ['a page', ['--platform=browser']],
   ['an edge runtime', ['--platform=neutral', '--conditions=edge-light,worker']],
-])('the server SDK is bundled for %s, where nothing of Node is', (_runtime, options) => {
+])('the server SDK can be bundled for %s without anything from Node', (_runtime, options) => {
   writeFileSync(
     join(folder, 'bundled.mjs'),
     `import { BloomClient } from '@bloom/server-sdk'; console.log(BloomClient);`,
@@ -129,7 +129,7 @@ test.each([
   compile(file, { module, resolution, types: 'node' });
 });
 
-test('the types of the packages for browsers compile', () => {
+test('the types of the browser packages compile', () => {
   writeFileSync(
     join(folder, 'page.ts'),
     `import { RoomClient, type RemoteTrack } from '@bloom/client';

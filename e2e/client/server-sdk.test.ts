@@ -14,7 +14,7 @@ declare global {
 }
 
 browserSuite('The server SDK in a page', {}, (stage) => {
-  test('makes a room and reads its events; a wrong token is refused', async () => {
+  test('creates a room and reads its events; a wrong token is refused', async () => {
     const { outputFiles } = await build({
       entryPoints: [join(repository, 'packages', 'server-sdk', 'dist', 'browser.js')],
       bundle: true,

@@ -21,7 +21,7 @@ describeWith(['network namespaces'], 'two nodes with one DNS name', () => {
 
   referenceScenarios(() => cluster);
 
-  test('O8: a name that has lost an address, or all of them, or that is gone disconnects nobody', async () => {
+  test('a name that loses one or all of its addresses, or disappears, disconnects no member', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     const name = alias ?? '';
     for (const change of [

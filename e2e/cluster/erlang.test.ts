@@ -34,7 +34,7 @@ describeWith(['network namespaces', 'erlang'], 'an Erlang shell', () => {
   }, 120_000);
   afterAll(() => cluster?.close());
 
-  test('asks the nodes what they know, sees them as hidden, runs nothing else, and is no member', async () => {
+  test('can query the nodes, sees them as hidden, runs nothing else, and is not a member', async () => {
     await cluster.node(1).create({ roomId: 'standup' });
     const answers = await ask(desk, [
       `net_adm:ping('app@app1')`,

@@ -35,7 +35,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
   });
   afterAll(() => cluster?.close());
 
-  test('O3: three nodes of which one knows the next all meet each other', async () => {
+  test('three nodes that each know only the next all meet each other', async () => {
     const members = [1, 2, 3].map((number) => cluster.node(number));
     await Promise.all(members.map((node) => node.joined(3)));
     for (const node of members) {
@@ -43,7 +43,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     }
   }, 120_000);
 
-  test('O2: a node with a wrong cookie stays alone and says that it cannot connect, and no secret is printed', async () => {
+  test('a node with a wrong cookie stays alone and logs that it cannot connect, without printing a secret', async () => {
     const stranger = cluster.node(4);
     await stranger.joined(1);
     await stranger.says('unable to connect to :"app@app1"');
@@ -59,7 +59,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     await stranger.stop();
   }, 120_000);
 
-  test('the cluster survives that every node is restarted in turn', async () => {
+  test('the cluster survives a restart of each node in turn', async () => {
     const members = [1, 2, 3].map((number) => cluster.node(number));
     for (const node of members) {
       const others = members.filter((one) => one !== node);
@@ -73,7 +73,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     }
   }, 240_000);
 
-  test('a port mapper that is killed comes back, and nobody loses a member', async () => {
+  test('a killed port mapper comes back, and no node loses a member', async () => {
     const [one, , three] = [cluster.node(1), cluster.node(2), cluster.node(3)];
     const [mapper] = one.host.pids().filter((pid) => pid !== one.pid);
     if (mapper === undefined) throw new Error('there is no port mapper on app1');

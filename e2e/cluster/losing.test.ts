@@ -105,7 +105,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
   }, 120_000);
   afterAll(() => cluster?.close());
 
-  test('O6: while it stands still, one creation waits for it, the others do not, and it gets no room', async () => {
+  test('while a node is frozen, one creation waits for it, the others do not, and it gets no room', async () => {
     await cluster.deleteAllRooms();
     // From here on node 1 is busier, so every room would go to node 2 if it could.
     for (let i = 0; i < 6; i += 1) await one.create();
@@ -127,7 +127,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(await two.rooms()).toHaveLength(1);
   }, 120_000);
 
-  test('while it stands still, the first request for its rooms waits, and all get 503', async () => {
+  test('while a node is frozen, the first request for its rooms waits, and all get 503', async () => {
     await cluster.deleteAllRooms();
     let room = await one.create();
     while (room.address !== two.address) room = await one.create();
@@ -169,7 +169,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     );
   }, 120_000);
 
-  test('while one stands still, creations that go on all the time are all answered, none of them late', async () => {
+  test('while a node is frozen, a steady flow of creations is answered, none of them late', async () => {
     await cluster.deleteAllRooms();
     for (let i = 0; i < 6; i += 1) await one.create();
     for (const room of await two.rooms()) await two.api.deleteRoom(room);
@@ -199,7 +199,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(local.flat().toSorted()).toEqual(everywhere);
   }, 120_000);
 
-  test('cut off for seconds: its rooms answer 503 with its name, both sides go on, and everything heals', async () => {
+  test('while a node is cut off for seconds, its rooms answer 503 with its name, and both sides recover', async () => {
     await cluster.deleteAllRooms();
     const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
@@ -253,7 +253,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(heard.events).toEqual([`roomCreated twice`, `roomDeleted ${far}`]);
   }, 240_000);
 
-  test('O9: after kill -9 the survivor answers at once, and the node joins again when it is back', async () => {
+  test('after kill -9 the survivor answers at once, and the restarted node joins again', async () => {
     await cluster.deleteAllRooms();
     const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';

@@ -14,7 +14,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
 
   referenceScenarios(() => cluster);
 
-  test('O1, O9: a node that was stopped is counted no more, and one that is started again joins by itself', async () => {
+  test('a stopped node is no longer counted, and a restarted one joins by itself', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     await two.stop();
     await one.joined(1);
@@ -26,7 +26,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     expect((await one.create()).address).toBe(two.address);
   }, 120_000);
 
-  test('a node that drains gets no room from anybody, answers for its own until they are over, and leaves in order', async () => {
+  test('a draining node gets no rooms, answers for its own until they end, and leaves in order', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     await cluster.deleteAllRooms();
     await two.stop();

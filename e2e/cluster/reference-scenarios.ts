@@ -38,7 +38,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
   const counts = async (scope: 'local' | 'cluster' = 'local'): Promise<number[]> =>
     Promise.all([one, two].map(async (node) => (await node.rooms(scope)).length));
 
-  test('both nodes report a distribution that is up with two members, and say whom they met', async () => {
+  test('both nodes report a distribution with two members, and log whom they met', async () => {
     for (const node of [one, two]) {
       expect(await node.distribution()).toEqual({ enabled: true, nodeStatus: 'UP', nodesInCluster: 2 });
       expect(node.log()).toMatch(/connected to :"(app|bloom)@/);
@@ -46,7 +46,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     }
   });
 
-  test('R1-R4: rooms created through one node land on the emptier one, and a deleted room makes its node the next', async () => {
+  test('rooms created through one node land on the emptier one, and a deleted room makes its node the next', async () => {
     const first = await bareCreate(one);
     expect(await cluster.at(first.address).rooms()).toEqual([first.id]);
 
@@ -64,7 +64,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await counts()).toEqual([1, 1]);
   });
 
-  test('H1: one room is in the local list of its owner only, and in the cluster list of both', async () => {
+  test('a room is in the local list of its owner only, and in the cluster list of both', async () => {
     const { id, address } = await one.create();
     const owner = cluster.at(address);
     expect(await owner.rooms()).toEqual([id]);
@@ -72,7 +72,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect([await one.rooms('cluster'), await two.rooms('cluster')]).toEqual([[id], [id]]);
   });
 
-  test('H2, H3: of two rooms each node has one; the next goes where one was deleted through the other node', async () => {
+  test('each node gets one of two rooms; the next goes where one was deleted through the other node', async () => {
     const { onFirst, onSecond } = await oneRoomEach(cluster);
     expect([await one.rooms(), await two.rooms()]).toEqual([[onFirst], [onSecond]]);
     expect(await counts('cluster')).toEqual([2, 2]);
@@ -83,7 +83,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await counts()).toEqual([1, 1]);
   });
 
-  test('H4: a peer added through the node that does not own the room is seen through both, and so is its end', async () => {
+  test('both nodes show a peer that was added through the one that does not own the room, and its end', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     const answer = await one.api.request('POST', `/room/${onSecond}/peer`, { type: 'webrtc', options: {} });
     expect(answer.status).toBe(201);
@@ -103,7 +103,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     ]);
   });
 
-  test('refusals of a room elsewhere are those of a room here, and an unknown room is unknown everywhere', async () => {
+  test('a room on another node has the same refusals as a local one, and an unknown room is unknown everywhere', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     for (const [method, path, body] of [
       ['DELETE', `/room/${onSecond}/peer/nobody`, undefined],
@@ -125,7 +125,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     for (const node of [one, two]) expect((await node.api.request('GET', '/room/nowhere')).status).toBe(404);
   });
 
-  test('O4: a subscriber at one node hears of a room on the other once, and its webhook comes exactly once', async () => {
+  test('a subscriber at one node receives events of a room on the other once, and so does its webhook', async () => {
     const receiver = await receiveWebhooksAt(cluster.ownAddress);
     const heard: string[] = [];
     let listening: () => void = () => undefined;
@@ -155,7 +155,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     await receiver.close();
   });
 
-  test('O5: the token of a peer in a room elsewhere is good here, and the signalling works through this node', async () => {
+  test('the token of a peer in a remote room is valid here, and signalling works through this node', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     const peer = await one.api.addPeer(onSecond);
     const connection = await PeerConnection.joined(one.url, peer.token, { name: 'Ann' });
@@ -170,7 +170,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await connection.closed).toBe('1000 Peer removed');
   });
 
-  test('O7: an id that is taken on one node is taken on the other, also when both are asked at the same moment', async () => {
+  test('an id that is taken on one node is taken on the other, even when both are asked at the same moment', async () => {
     await one.create({ roomId: 'standup' });
     const again = await two.api.request('POST', '/room', { roomId: 'standup' });
     expect(again).toEqual({

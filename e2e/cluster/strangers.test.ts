@@ -100,7 +100,7 @@ async function visits(count: number): Promise<void> {
   for (let done = 0; done < count; done += 50) await Promise.all(Array.from({ length: 50 }, visit));
 }
 
-test('any number of strangers leaves a node as it was, and its log short', async () => {
+test('any number of strangers leaves a node intact and its log short', async () => {
   const api = new Api(node.url);
   await visits(500);
   const before = residentMiB();

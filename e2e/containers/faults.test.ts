@@ -48,7 +48,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   }
 
   test(
-    'a killed container takes only its own rooms along, and a new one joins again',
+    'a killed container ends only its own rooms, and a new one joins again',
     async () => {
       const { watching, track } = await call(await roomOn(one), one);
       await two.kill();
@@ -65,7 +65,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   );
 
   test(
-    'a paused container gets no rooms, is named instead of waited for, and continues with its call',
+    'a paused container gets no rooms, is named without waiting for it, and continues its call',
     async () => {
       const room = await roomOn(two);
       const { watching, track } = await call(room, two);
@@ -85,7 +85,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   );
 
   test(
-    'a container that is disconnected is lost, and a member again when it is connected, under another address',
+    'a disconnected container is lost, and a member again when reconnected under another address',
     async () => {
       await two.disconnect();
       await one.joined(1);

@@ -43,7 +43,7 @@ describeWith(['containers'], 'the image', () => {
 
   const ownerOf = (container: Container, path: string): Promise<string> => container.exec('stat', '-c', '%U', path);
 
-  test('is small and holds no compiler, no development package and no codec', async () => {
+  test('is small and contains no compiler, development package or codec', async () => {
     const container = await run();
     const [image] = JSON.parse(podman('image', 'inspect', IMAGES.plain.tag)) as [{ Size: number }];
     expect(image.Size).toBeLessThan(MAX_BYTES);
@@ -56,14 +56,14 @@ describeWith(['containers'], 'the image', () => {
     expect(await container.exec('ls', 'LICENSE', 'NOTICE')).toBe('LICENSE\nNOTICE');
   });
 
-  test('names the lines of the sources in stack traces where source maps are asked for', async () => {
+  test('names source lines in stack traces when source maps are enabled', async () => {
     const env = { JF_PORT: '1', JF_METRICS_PORT: '1', NODE_OPTIONS: '--enable-source-maps' };
     const container = await run({ env, options: ['--cap-drop', 'all'] });
     await container.ended();
     expect(container.log()).toMatch(/packages\/\w[\w-]*\/src\/[\w/-]+\.ts:\d+/);
   });
 
-  test('says what it is, and what it is licensed under', () => {
+  test('states its name and license', () => {
     type Inspected = [{ Config: { Labels: Record<string, string>; StopSignal: string } }];
     for (const [name, licenses] of [
       ['plain', 'Apache-2.0'],
@@ -104,7 +104,7 @@ describeWith(['containers'], 'the image', () => {
     expect(await container.ended()).toBe(0);
   });
 
-  test('owns the configured resources and what lies in them, leaves links and read-only mounts alone, and says so', async () => {
+  test('owns the configured resources and their content, leaves links and read-only mounts alone, and logs that', async () => {
     const resources = join(folder, 'resources');
     for (const path of ['recordings/old', 'sources']) mkdirSync(join(resources, path), { recursive: true });
     writeFileSync(join(resources, 'recordings/old/part'), 'x');
@@ -123,8 +123,8 @@ describeWith(['containers'], 'the image', () => {
   test.each([
     ['any user', ['--user', '12345:12345']],
     ['a read-only root file system', ['--read-only', '--tmpfs', '/app/bloom_resources:rw,mode=1777']],
-    ['a read-only root file system and nothing to write to', ['--read-only']],
-    ['root without any capability', ['--cap-drop', 'all']],
+    ['a read-only root file system and nothing writable', ['--read-only']],
+    ['root without capabilities', ['--cap-drop', 'all']],
   ])('turns healthy with %s', async (_, options) => {
     const container = await run({ options });
     await container.healthy();

@@ -92,7 +92,7 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
     await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue')]);
   });
 
-  test('is scraped by Prometheus, whose alerts are all evaluated', async () => {
+  test('is scraped by Prometheus, which evaluates all alerts', async () => {
     const port = await freeTcpPort();
     copyFileSync(shipped('prometheus/alerts.yml'), join(folder, 'alerts.yml'));
     const config = replaced(readFileSync(shipped('prometheus/prometheus.yml'), 'utf8'), [

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { repository } from '../harness/repository.js';
 
-test('every export of the published packages has a comment, and a page', () => {
+test('every export of the published packages has a comment and a page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-api-pages-'));
   try {
     execFileSync(process.execPath, [join(repository, 'scripts', 'docs', 'api-pages', 'write.mjs'), folder], {

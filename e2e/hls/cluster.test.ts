@@ -57,7 +57,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     throw new Error('the stream did not become playable within 20 s');
   }
 
-  test('H5: what is added through it becomes playable, and its files are served as at the owner', async () => {
+  test('a stream added through another node becomes playable, with the same files as at the owner', async () => {
     const heard: string[] = [];
     let listening: () => void = () => undefined;
     const subscribed = new Promise<void>((resolve) => (listening = resolve));
@@ -115,7 +115,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await fetchFrom(one.url, '/hls/nowhere/index.m3u8')).status).toBe(404);
   });
 
-  test('a recording is listed, played and removed at the node that does not hold it', async () => {
+  test('a node that does not hold a recording can list, play and remove it', async () => {
     const { room } = await streamedRoom({ persistent: true });
     await playable(room);
     expect((await fetchFrom(one.url, `/recording/${room}/index.m3u8`)).status).toBe(404);
@@ -142,7 +142,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await listed('?scope=cluster')).data).toEqual([]);
   });
 
-  test('an id belongs to its newest recording on every node, the older one stays, and removal is complete', async () => {
+  test('on every node an id names its newest recording, the older one stays, and removal is complete', async () => {
     const { body } = await one.api.request('POST', '/room', { videoCodec: 'h264', roomId: 'weekly' });
     rooms.push('weekly');
     const [owner, other] = body.data.service_address === two.host ? [two, one] : [one, two];
@@ -181,7 +181,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect(await listed()).toEqual([]);
   });
 
-  test('a node that joins with a newer recording of an id has the older one set aside at once', async () => {
+  test('when a node joins with a newer recording of an id, the older one is set aside at once', async () => {
     const joining = await startPair({}, async (alive, resources) => {
       const folder = join(resources, 'recordings', 'show');
       await mkdir(folder, { recursive: true });
@@ -202,7 +202,7 @@ describeStreams('Streams through a node that does not own the room', () => {
 
   testWith(
     ['chromium'],
-    'hls.js watches through it with less than 3 s of latency and no stall',
+    'hls.js plays through another node with less than 3 s of latency and no stall',
     async () => {
       const { room } = await streamedRoom({ lowLatency: true });
       await playable(room);
@@ -226,7 +226,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     240_000,
   );
 
-  test('an owner that is frozen, then dead, is named in a 503; the other node goes on', async () => {
+  test('a frozen or dead owner is named in a 503, and the other node carries on', async () => {
     const { room } = await streamedRoom({ lowLatency: true });
     await playable(room);
     const file = (name: string) => fetchFrom(one.url, `/hls/${room}/${name}`);

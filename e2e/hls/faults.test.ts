@@ -71,7 +71,7 @@ describeStreams('Streams when something goes wrong', () => {
     until(`${type} of ${room}`, () => heard(room).includes(type), { limitMs: 20_000, detail: () => node.log() });
   const list = async (room: string): Promise<string> => (await fetchFrom(node.url, `/hls/${room}/main.m3u8`)).text;
 
-  test('an upload is told when it is there, and when the store does not take it or is not there', async () => {
+  test('a notification reports when an upload has arrived, is refused, or finds no store', async () => {
     const { credentials } = store;
     const [good, badKey, noBucket, down] = await Promise.all([
       streamed({ s3: credentials }),
@@ -107,7 +107,7 @@ describeStreams('Streams when something goes wrong', () => {
     expect(node.log()).not.toContain(credentials.secretAccessKey);
   });
 
-  test('a compositor that is killed, or hangs, is the end of its stream alone', async () => {
+  test('a compositor that is killed or hangs ends only its own stream', async () => {
     const [killed, hung, other] = [await streamed(), await streamed(), await streamed()];
     // They start one after another, in the order of their streams.
     for (const room of [killed, hung, other]) await hears('hlsPlayable', room);
@@ -133,7 +133,7 @@ describeStreams('Streams when something goes wrong', () => {
     await until('the compositor that hung is gone', () => !childrenOf(node.pid).includes(compositors[1]!));
   });
 
-  testWith(['tmpfs mounts'], 'a full disk ends the stream with a word, and what was written plays', async () => {
+  testWith(['tmpfs mounts'], 'a full disk ends the stream with a reason, and written data plays', async () => {
     const room = await streamed({ persistent: true });
     await hears('hlsPlayable', room);
     // Fills all free space, in ever smaller pieces.

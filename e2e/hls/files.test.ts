@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { addStream, choose, fetchFile, hlsSuite, playable } from './support.js';
 
 hlsSuite('Files of a stream', {}, (stage) => {
-  test('are served while the room is there: master, playlist, header, segments, parts, waiting requests', async () => {
+  test('are served while the room exists: master, playlist, header, segments, parts, waiting requests', async () => {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
     const file = (name: string) => fetchFile(stage, room, name);
     expect((await file('index.m3u8')).status).toBe(404);
@@ -61,7 +61,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     await addStream(stage, room);
   }, 60_000);
 
-  test('of a persistent stream are a recording when the room is over, and not before', async () => {
+  test('become a recording when the room of a persistent stream ends, and not before', async () => {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
     await addStream(stage, room, { persistent: true });
     await ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });
@@ -80,7 +80,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect(await names()).not.toContain(room);
   }, 60_000);
 
-  test('of a persistent stream survive a later one of the same room id, whether it shows anything or not', async () => {
+  test('survive a later persistent stream of the same room id, whether or not it shows anything', async () => {
     const config = { roomId: 'standup', videoCodec: 'h264' } as const;
     const names = async (): Promise<string[]> =>
       ((await stage.api.request('GET', '/recording')).body.data as string[]).filter((id) => id.startsWith('standup'));
@@ -110,7 +110,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).not.toBe(text);
   }, 90_000);
 
-  test('with manual subscription nobody is shown before being chosen, and sound alone makes nothing playable', async () => {
+  test('show only chosen people with manual subscription, and are not playable with sound alone', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
     const component = await addStream(stage, room, { subscribeMode: 'manual' });
     await ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });
@@ -126,7 +126,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     await playable(stage, room);
   }, 60_000);
 
-  test('need a room that enforces h264, and there is one stream per room', async () => {
+  test('require a room that enforces h264, and exist for one stream per room', async () => {
     const vp8 = await stage.room({ videoCodec: 'vp8' });
     const refused = await stage.api.request('POST', `/room/${vp8}/component`, { type: 'hls', options: {} });
     expect(refused).toMatchObject({

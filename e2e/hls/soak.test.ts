@@ -17,7 +17,7 @@ const warmUpMs = (minutes * 60_000 * 2) / 5;
 /** Allowed growth of memory after the warm-up. A compositor levels off after some fifty people have come and gone. */
 const GROWTH_BOUND = { node: 1.1, compositor: 1.15 };
 
-describeWith(['nightly', 'node-av', 'ffmpeg'], 'A stream that goes on and on', () => {
+describeWith(['nightly', 'node-av', 'ffmpeg'], 'A long stream', () => {
   let resources: string;
   let node: BloomNode;
   let api: Api;
@@ -39,7 +39,7 @@ describeWith(['nightly', 'node-av', 'ffmpeg'], 'A stream that goes on and on', (
   const files = (room: string): string[] => readdirSync(join(resources, 'temporary_hls', room));
 
   test(
-    'takes no more memory, handles and disk in the end than after a while',
+    'takes no more memory, handles and disk at the end than after its warm-up',
     async () => {
       const room = await api.createRoom({ videoCodec: 'h264' });
       const add = async (type: string, options: unknown): Promise<string> => {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { hlsSuite } from './support.js';
 
 hlsSuite('The page to watch a room', {}, (stage) => {
-  test('starts the stream of a room that is not there yet, and plays it when somebody shows something', async () => {
+  test('starts the stream of a room that does not exist yet, and plays it once somebody publishes', async () => {
     const context = await stage.browser.newContext({ viewport: { width: 1000, height: 760 } });
     try {
       const page = await context.newPage();

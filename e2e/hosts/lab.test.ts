@@ -28,7 +28,7 @@ describeWith(['network namespaces'], 'a lab of hosts', () => {
   });
   afterAll(() => lab.close());
 
-  test('gives each host its own port 4369, hostname and resolver, and a cable to pull', async () => {
+  test('gives each host its own port 4369, hostname, resolver and cable', async () => {
     const [a, b] = lab.hosts as [(typeof lab.hosts)[0], (typeof lab.hosts)[0]];
     const servers = [a, b].map((host) => host.start('node', ['-e', server]));
     await Promise.all(servers.map((child) => new Promise((up) => child.stdout?.once('data', up))));

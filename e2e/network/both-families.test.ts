@@ -34,7 +34,7 @@ async function nodeOnBothFamilies() {
 }
 
 browserSuite('Media on both families', { node: nodeOnBothFamilies, needs: ['network namespaces'] }, (stage) => {
-  test.each(['127.0.0.1', `[${ADDRESS}]`])('carries a call of people who reach %s only', async (address) => {
+  test.each(['127.0.0.1', `[${ADDRESS}]`])('carries a call of people who reach only %s', async (address) => {
     await callOver(stage, [address, 'transport=udp'], `udp turn:${address}:`);
     await callOver(stage, [address, 'transport=tcp'], `tcp turn:${address}:${tcpPort}`);
   });

@@ -14,7 +14,7 @@ const SETTLE_MS = 4_000;
 const LONGEST_PAUSE_MS = 800;
 
 await badNetworkSuite('A subscriber that loses packets', (stage, network) => {
-  test('sees what one without loss sees, and its picture never stands still', async () => {
+  test('sees what one without loss sees, and its picture never stops', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const track = await ann.addVideo(
       { colour: 'green', width: 480, height: 270, fps: 15, noisy: true },

@@ -17,7 +17,7 @@ async function gets(peer: Peer, track: string, encoding: string, timeoutMs: numb
 
 await badNetworkSuite('A subscriber behind a narrow link', (stage, network) => {
   test(
-    'settles on a variant that fits, stays there, and is back at the top when the link is wide again',
+    'settles on a variant that fits, stays there, and returns to the top when the link widens',
     async () => {
       const { ann, room } = await stage.call(['ann']);
       const track = await ann.addSimulcast({ colour: 'blue', noisy: true }, { maxBandwidth: BANDWIDTH });

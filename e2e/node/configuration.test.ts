@@ -61,7 +61,7 @@ describe('a wrong setting', () => {
     }
   });
 
-  test('is told from a port that is taken, which exits with 1 and names the address', async () => {
+  test('differs from a taken port, which exits with 1 and names the address', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: (await freePorts()).env['JF_METRICS_PORT'] ?? '' });
     expect(await program.exited).toBe(1);
     expect(program.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
@@ -71,7 +71,7 @@ describe('a wrong setting', () => {
     expect(metrics.output()).not.toContain('listens on');
   });
 
-  test('that is a host name nobody knows is named before any port is opened as well', async () => {
+  test('is named before any port is opened if it is an unknown host name', async () => {
     const dns = {
       JF_DIST_ENABLED: 'true',
       JF_DIST_MODE: 'name',
@@ -90,7 +90,7 @@ describe('a wrong setting', () => {
     expect(program.output()).not.toMatch(/EADDRINUSE|listens on/);
   });
 
-  test('in a file with key or certificate is one too', async () => {
+  test('can also be in a file with a key or certificate', async () => {
     const program = run({}, ['--print-config']);
     await program.exited;
     const [key, cert] = [join(program.folder, 'key.pem'), join(program.folder, 'cert.pem')];
@@ -143,7 +143,7 @@ describe('--print-config', () => {
     expect(program.output()).not.toContain('listens on');
   });
 
-  test('of wrong settings fails as the start does', async () => {
+  test('fails for wrong settings as the start does', async () => {
     const program = run({ JF_PORT: '0' }, ['--print-config']);
     expect(await program.exited).toBe(78);
     expect(program.output()).toMatch(/JF_PORT.*0/);
@@ -151,7 +151,7 @@ describe('--print-config', () => {
 });
 
 describe('names', () => {
-  test('that nearly match get a hint, aliases a note, obsolete and foreign ones nothing', async () => {
+  test('get a hint if they nearly match, a note if they are aliases, and nothing if obsolete or foreign', async () => {
     const program = await startProgram({
       JF_SERVER_API_TOKN: 'x',
       JF_INTEGRATED_TURN_IP: 'garbage',
@@ -181,7 +181,7 @@ describe('a setting', () => {
     return node;
   };
 
-  test('opens streams and recordings to requests without a token, and nothing else', async () => {
+  test('opens only streams and recordings to requests without a token', async () => {
     const statuses = async (env: Readonly<Record<string, string>>): Promise<number[]> => {
       const node = await start(env);
       const recording = join(node.folder, 'bloom_resources', 'recordings', 'monday');
@@ -198,7 +198,7 @@ describe('a setting', () => {
   test.each([
     ['0', ['roomCreated', 'roomDeleted']],
     ['2', ['roomCreated', 'roomCreated', 'roomCreated', 'roomDeleted']],
-  ])('of %s webhook retries is how often an event is sent again', async (retries, expected) => {
+  ])('of %s webhook retries makes an event be sent again as often', async (retries, expected) => {
     const receiver = await receiveWebhooks(({ type }) => ({
       status: type === 'roomCreated' && receiver.types().length <= 2 ? 503 : 200,
     }));
@@ -216,7 +216,7 @@ describe('a setting', () => {
 });
 
 describe('the log', () => {
-  test('tells at the start what runs where, as text or as JSON lines', async () => {
+  test('lists at the start what runs where, as text or JSON lines', async () => {
     const text = await startProgram({ JF_GIT_COMMIT: 'abc1234' });
     const json = await startProgram({ JF_STRUCTURED_LOGGING: 'TRUE', JF_GIT_COMMIT: 'abc1234' });
     programs.push(text, json);

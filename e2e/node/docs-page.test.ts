@@ -7,7 +7,7 @@ import { browserSuite } from '../harness/stage.js';
 const env = { NODE_ENV: 'production', JF_DASHBOARD: 'true', JF_SERVER_API_TOKEN: apiToken, JF_HOST: 'localhost' };
 
 browserSuite('The page of the API', { node: { env } }, (stage) => {
-  test('takes the token, offers examples and makes requests, all within this node', async () => {
+  test('takes the token, offers examples and sends requests, all to this node', async () => {
     const page = await stage.newPage();
     const elsewhere: string[] = [];
     const complaints: string[] = [];

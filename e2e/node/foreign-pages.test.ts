@@ -53,7 +53,7 @@ describeWith(['chromium'], 'A page on a developer’s machine', () => {
     return calls;
   }
 
-  test('of another origin gets nothing with the public token', async () => {
+  test('gets nothing with the public token if it has another origin', async () => {
     const { port } = pages.address() as AddressInfo;
     expect(await callsFrom(`http://foreign.example:${port}`)).toEqual({
       rooms: 403,
@@ -64,13 +64,13 @@ describeWith(['chromium'], 'A page on a developer’s machine', () => {
     });
   });
 
-  test('that leads its own name to this machine gets nothing either', async () => {
+  test('gets nothing either if its own name resolves to this machine', async () => {
     const rebound = node.url.replace('127.0.0.1', 'foreign.example');
     const refused = { rooms: 403, room: 403, logs: 403, drain: 403, socket: 'refused' };
     expect(await callsFrom(`${rebound}/docs`, rebound)).toEqual(refused);
   });
 
-  test('of this machine may do everything, as a page in development does', async () => {
+  test('may do everything if it is served from this machine, as in development', async () => {
     const { port } = pages.address() as AddressInfo;
     expect(await callsFrom(`http://localhost:${port}`)).toEqual({
       rooms: 200,
@@ -81,7 +81,7 @@ describeWith(['chromium'], 'A page on a developer’s machine', () => {
     });
   });
 
-  test('is not what a backend is: programs send no Origin', async () => {
+  test('is told apart from a backend, because programs send no Origin', async () => {
     const headers = { authorization: `Bearer ${apiToken}` };
     const status = await new Promise((resolve) => {
       get(`${node.url}/room`, { headers }, (response) => resolve(response.resume().statusCode));

@@ -88,7 +88,7 @@ async function joinRoom(roomId: string, publisher?: Publisher): Promise<Joined> 
   };
 }
 
-test('three hundred peers come and go, and handles and heap are flat', async () => {
+test('handles and heap stay flat while three hundred peers come and go', async () => {
   const { room } = (await call('POST', '/room')) as { room: { id: string } };
   const publisher = new Publisher('video', 1000);
   const source = await joinRoom(room.id, publisher);

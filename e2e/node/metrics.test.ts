@@ -26,7 +26,7 @@ async function series(): Promise<Map<string, number>> {
 }
 
 describe('the metrics endpoint', () => {
-  test('has the traffic counters from the start, and those of the process', async () => {
+  test('has the traffic and process counters from the start', async () => {
     const values = await series();
     expect(values.get('bloom_rooms')).toBe(0);
     expect(values.get('bloom_traffic_ingress_webrtc_bytes_total')).toBe(0);
@@ -36,7 +36,7 @@ describe('the metrics endpoint', () => {
     expect([...values.keys()].some((name) => name.startsWith('nodejs_eventloop_lag'))).toBe(true);
   });
 
-  test('follows rooms and peers at once, and counts time by the tick', async () => {
+  test('follows rooms and peers immediately, and counts time per tick', async () => {
     const room = await api.room({ roomId: 'measured' });
     const [ann] = [await api.peer(room), await api.peer(room)];
     const of = (name: string) => `${name}{room_id="measured"}`;
@@ -91,7 +91,7 @@ describe('the metrics endpoint', () => {
     for (const id of [room, 'bytes']) await api.call('DELETE', `/room/${id}`);
   });
 
-  test('prints whole numbers without decimals, and has no other path', async () => {
+  test('prints integers without decimals, and has no other path', async () => {
     const text = await (await fetch(`${node.metricsUrl}/metrics`)).text();
     expect(text).toMatch(/^bloom_rooms 0$/m);
     expect((await fetch(`${node.metricsUrl}/`)).status).toBe(404);

@@ -82,7 +82,7 @@ const auth: ServerMessage = { type: 'authRequest', token: 'development' };
 const notifications: ServerMessage = { type: 'subscribeRequest', eventType: 'serverNotification' };
 
 describe('the server websocket', () => {
-  test('answers the handshake byte for byte, each subscription before its events, and repeats no event', async () => {
+  test('answers the handshake byte for byte, confirms each subscription before its events, and repeats no event', async () => {
     const subscriber = await RawSubscriber.open();
     subscriber.send(auth, notifications, notifications);
     expect(await subscriber.frame(0)).toEqual(Buffer.from([0x32, 0x00]));
@@ -101,7 +101,7 @@ describe('the server websocket', () => {
     subscriber.socket.terminate();
   });
 
-  test('says nothing of events to who did not subscribe', async () => {
+  test('sends no events without a subscription', async () => {
     const [unknown, idle] = [await RawSubscriber.open(), await RawSubscriber.open()];
     idle.send(auth);
     await idle.frame(0);
@@ -132,7 +132,7 @@ describe('the server websocket', () => {
     expect(await subscriber.closed).toBe(expected);
   });
 
-  test('is closed for a subscriber that does not read, at the cost of a bounded buffer and of nobody else', async () => {
+  test('is closed for a subscriber that does not read, with a bounded buffer and no effect on others', async () => {
     const [slow, quick] = [await RawSubscriber.open(), await RawSubscriber.open()];
     for (const subscriber of [slow, quick]) {
       subscriber.send(auth, notifications);
@@ -176,7 +176,7 @@ describe('the server websocket', () => {
 });
 
 describe('the peer websocket', () => {
-  test('closes with the reasons that clients take for final', async () => {
+  test('closes with the reasons that clients treat as final', async () => {
     const room = await api.room();
     const ann = await api.peer(room);
     const refusal = async (token: string) => {
@@ -205,7 +205,7 @@ describe('the peer websocket', () => {
     expect(await garbage.closed).toBe('1000 unauthenticated');
   });
 
-  test('ignores text, garbage and repeated tokens of a client that is in', async () => {
+  test('ignores text, garbage and repeated tokens of an authenticated client', async () => {
     const room = await api.room();
     const { token } = await api.peer(room);
     const client = await PeerConnection.open(node.url);
@@ -243,7 +243,7 @@ function recordRoom(roomId: string): { subscribed: Promise<void>; events: Promis
 }
 
 describe('the life of a room', () => {
-  test('is told in the same order to the server SDK and to the webhook, with one PeerDisconnected per connection', async () => {
+  test('reaches the server SDK and the webhook in the same order, with one PeerDisconnected per connection', async () => {
     const room = 'life';
     const record = recordRoom(room);
     await record.subscribed;
@@ -286,7 +286,7 @@ describe('the life of a room', () => {
     expect(receiver.types('/life')).toEqual(events.map(({ type }) => type));
   });
 
-  test('that a peer crashes in goes on without it', async () => {
+  test('continues without a peer that crashes', async () => {
     const room = 'crash';
     const record = recordRoom(room);
     await record.subscribed;
@@ -332,7 +332,7 @@ describe('webhooks', () => {
     }
   });
 
-  test('that fail are lost for themselves only, and a slow receiver delays its own room only', async () => {
+  test('are lost alone when they fail, and a slow receiver delays only its own room', async () => {
     failing.add('/failing');
     let answer = (): void => undefined;
     slow.set('/slow', new Promise((resolve) => (answer = resolve)));
@@ -368,7 +368,7 @@ describe('webhooks', () => {
 });
 
 describe('the metrics report', () => {
-  test('shows a peer within an interval of its connection, and nothing when it has gone', async () => {
+  test('shows a peer within an interval of its connection, and nothing after it left', async () => {
     const { room } = await sdk.createRoom();
     const ann = await sdk.addPeer(room.id);
     const client = await PeerConnection.joined(node.url, ann.token, { name: 'Ann' });
@@ -389,7 +389,7 @@ describe('the metrics report', () => {
 });
 
 describe('the server SDK', () => {
-  test('tells a wrong token from a server that is gone', async () => {
+  test('distinguishes a wrong token from a lost server', async () => {
     const wrong = new BloomClient({ url: node.url, token: 'wrong' });
     await expect(wrong.listRooms()).rejects.toMatchObject({
       code: 'API_ERROR',
@@ -406,7 +406,7 @@ describe('the server SDK', () => {
     await expect(nobody.notifications().next()).rejects.toThrow(BloomConnectionError);
   });
 
-  test('carries the sentences, the status and the request id of refusals', async () => {
+  test('has the message, status and request id of refusals', async () => {
     const { room } = await sdk.createRoom({ maxPeers: 0 });
     await expect(sdk.addPeer(room.id)).rejects.toMatchObject({
       status: 503,

@@ -33,7 +33,7 @@ async function isOpen(port: number): Promise<boolean> {
   }
 }
 
-test('SIGTERM to npm ends the node, which gives its port back', async () => {
+test('SIGTERM to npm ends the node, which releases its port', async () => {
   const { port, env } = await freePorts();
   npm = spawn('npm', ['start'], {
     cwd: repository,

@@ -107,7 +107,7 @@ describe('the Python SDKs', () => {
     expect((await call('GET', '/room')).body.data).not.toContainEqual(room);
   });
 
-  test('map 400, 401, 404 and 503 with a text to errors of their own', async () => {
+  test('map 400, 401, 404 and 503 with a text to specific errors', async () => {
     const { id } = (await post('/room', config({ maxPeers: 1 }))).body.data.room;
     const peer = { options: { enableSimulcast: true }, type: 'webrtc' };
     await post(`/room/${id}/peer`, peer);
@@ -131,7 +131,7 @@ describe('the Python SDKs', () => {
     await call('DELETE', `/room/${id}`);
   });
 
-  test('tell the kinds of components apart by the keys of their properties, in answers and in rooms', async () => {
+  test('distinguish kinds of components by the keys of their properties, in responses and rooms', async () => {
     const { id } = (await post('/room', config({ videoCodec: 'h264' }))).body.data.room;
     const credentials = { accessKeyId: 'a', bucket: 'b', region: 'r', secretAccessKey: 's' };
     const hls = { lowLatency: false, persistent: false, s3: null, subscribeMode: 'auto', targetWindowDuration: null };
@@ -181,7 +181,7 @@ describe('the Python SDKs', () => {
     await call('DELETE', `/room/${id}`);
   });
 
-  test('authenticate, subscribe to both kinds of events one after the other, and read the next frame as the answer', async () => {
+  test('authenticate, subscribe to both kinds of events in turn, and read the next frame as the answer', async () => {
     // The websockets library offers compression and sends no Origin.
     const socket = new WebSocket(`${node.url.replace('http', 'ws')}/socket/server/websocket`, {
       perMessageDeflate: true,
@@ -231,7 +231,7 @@ describe('the JavaScript SDKs and the dashboard', () => {
     expect((await call('DELETE', `/room/${room.id}`)).status).toBe(204);
   });
 
-  test('ask from a page of another origin: preflight without token, then the call', async () => {
+  test('send from a page of another origin a preflight without a token, then the call', async () => {
     const origin = { origin: 'https://dashboard.example', 'sec-fetch-mode': 'cors' };
     for (const [method, path] of [
       ['GET', '/room'],

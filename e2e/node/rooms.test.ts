@@ -35,7 +35,7 @@ const errorOf = async (method: string, path: string, body?: unknown): Promise<[n
 };
 
 describe('rooms', () => {
-  test('come to be with six explicit nulls, and answer with exactly the keys that SDKs compare', async () => {
+  test('are created with six explicit nulls and exactly the keys that SDKs compare', async () => {
     const { status, body } = await api.call('POST', '/room', unset, python);
     const { room, ...addresses } = body.data;
     expect(status).toBe(201);
@@ -50,7 +50,7 @@ describe('rooms', () => {
     expect(await errorOf('DELETE', `/room/${room.id}`)).toEqual([404, `Room ${room.id} does not exist`]);
   });
 
-  test('keep what they were created with', async () => {
+  test('keep the options that they were created with', async () => {
     const config = {
       roomId: 'Room-1',
       maxPeers: 10,
@@ -91,7 +91,7 @@ describe('rooms', () => {
     expect(await errorOf('POST', '/room', body)).toEqual([400, message]);
   });
 
-  test('refuse values of any other type for any field, and never fail', async () => {
+  test('refuse values of a wrong type for any field, and never fail', async () => {
     for (const field of Object.keys(unset)) {
       for (const value of [true, [], {}, [null], { a: 1 }, -0.5, 'x y']) {
         const [status, text] = await errorOf('POST', '/room', { [field]: value });
@@ -101,13 +101,13 @@ describe('rooms', () => {
     for (const { id } of (await api.call('GET', '/room')).body.data) await api.call('DELETE', `/room/${id}`);
   });
 
-  test('of the same id asked for at the same moment come to be once', async () => {
+  test('are created once when requested with the same id at the same moment', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.call('POST', '/room', { roomId: 'once' })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 9 }, () => 400)]);
     await api.call('DELETE', '/room/once');
   });
 
-  test('with timeouts beyond what timers can count live on', async () => {
+  test('survive with timeouts longer than timers can count', async () => {
     const timeouts = [2_147_484, 1e12, Number.MAX_SAFE_INTEGER];
     const ids = await Promise.all(
       timeouts.map((seconds) => api.room({ peerlessPurgeTimeout: seconds, peerDisconnectedTimeout: seconds })),
@@ -122,7 +122,7 @@ describe('rooms', () => {
 });
 
 describe('timers', () => {
-  test('purge a room without a connected peer, and spare one that somebody is in', async () => {
+  test('purge a room without a connected peer, and spare an occupied one', async () => {
     const [empty, lively] = [await api.room({ peerlessPurgeTimeout: 1 }), await api.room({ peerlessPurgeTimeout: 1 })];
     const never = await api.peer(empty);
     const ann = await PeerConnection.authenticated(node.url, (await api.peer(lively)).token);
@@ -134,7 +134,7 @@ describe('timers', () => {
     expect(await ann.closed).toBe('1000 Room stopped');
   });
 
-  test('remove a peer that does not connect, and with it restart the clock of the room', async () => {
+  test('remove a peer that does not connect, and then restart the timer of the room', async () => {
     const from = performance.now();
     const room = await api.room({ peerDisconnectedTimeout: 1, peerlessPurgeTimeout: 2 });
     await api.peer(room);
@@ -147,7 +147,7 @@ describe('timers', () => {
 });
 
 describe('peers', () => {
-  test('are answered as SDKs read them', async () => {
+  test('are returned in the form that SDKs read', async () => {
     const room = await api.room();
     for (const options of [{ enableSimulcast: true }, { enableSimulcast: false }, {}, null, undefined]) {
       const { status, body } = await api.call('POST', `/room/${room}/peer`, { type: 'webrtc', options }, python);
@@ -184,7 +184,7 @@ describe('peers', () => {
     for (const id of [full, open, closed]) expect((await api.call('DELETE', `/room/${id}`)).status).toBe(204);
   });
 
-  test('leave room for others when they are deleted, and are not found any more', async () => {
+  test('make room for others when deleted, and are no longer found', async () => {
     const room = await api.room({ maxPeers: 1 });
     const { id } = await api.peer(room);
     expect((await api.call('DELETE', `/room/${room}/peer/${id}`)).status).toBe(204);
@@ -194,7 +194,7 @@ describe('peers', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('show what their client says of itself, and keep it when it goes', async () => {
+  test('show the metadata of their client, and keep it after the client leaves', async () => {
     const room = await api.room();
     const peer = await api.peer(room);
     const client = await PeerConnection.joined(node.url, peer.token, { name: 'Ann', tags: [1, null] });
@@ -214,7 +214,7 @@ describe('peers', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('of a node without WebRTC are refused, and the room stays', async () => {
+  test('are refused by a node without WebRTC, and the room stays', async () => {
     const without = await startProgram({ JF_WEBRTC_USED: 'false', JF_WEBRTC_TURN_PORT_RANGE: 'garbage' });
     try {
       const other = new CheckedApi(without.url);
@@ -248,7 +248,7 @@ describe('components', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('that do not exist cannot be subscribed to anything, nor call anybody', async () => {
+  test('can neither subscribe nor dial if they do not exist', async () => {
     const room = await api.room();
     const invalid = [400, 'Invalid request body structure'];
     const missing = [400, 'Component nobody does not exist'];
@@ -272,7 +272,7 @@ describe('components', () => {
 });
 
 describe('files and health', () => {
-  test('there are no recordings and no streams on a new node', async () => {
+  test('a new node has no recordings and no streams', async () => {
     expect((await api.call('GET', '/recording')).body).toEqual({ data: [] });
     for (const [method, path] of [
       ['DELETE', '/recording/nobody'],
@@ -283,7 +283,7 @@ describe('files and health', () => {
     }
   });
 
-  test('health is that of a node without a cluster', async () => {
+  test('the health report is that of a node without a cluster', async () => {
     const { body } = await api.call('GET', '/health', undefined, python);
     expect(body.data).toEqual({
       status: 'UP',

@@ -72,7 +72,7 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
     mapper?.kill();
   });
 
-  test('no secret of the configuration, of a request or of a client is ever printed', async () => {
+  test('no secret from the configuration, a request or a client is ever printed', async () => {
     // All requests go to the node that does not own the room; the other one carries them out.
     const api = new CheckedApi(other.url, configured.JF_SERVER_API_TOKEN);
     const webhookUrl = `http://user:${given.urlPassword}@127.0.0.1:9/hook?token=${given.urlToken}`;

@@ -38,7 +38,7 @@ afterAll(async () => {
 const life = ['roomCreated', 'peerAdded', 'peerConnected', 'peerDisconnected', 'peerDeleted', 'roomDeleted'];
 
 describe('SIGTERM', () => {
-  test.concurrent('ends rooms as DELETE does, sends what is pending, however slowly it is taken, and exits with 0', async () => {
+  test.concurrent('ends rooms as DELETE does, sends pending webhooks even to a slow receiver, and exits with 0', async () => {
     let take = (): void => undefined;
     const receiver = await receive(new Promise((resolve) => (take = resolve)));
     const node = await start();
@@ -63,7 +63,7 @@ describe('SIGTERM', () => {
     expect(node.output()).toContain('node.closed');
   });
 
-  test.concurrent('does not wait for ever for a receiver that never answers', async () => {
+  test.concurrent('does not wait forever for a receiver that never answers', async () => {
     const receiver = await receive(new Promise(() => {}));
     const node = await start();
     await new CheckedApi(node.url).room({ webhookUrl: receiver.url });
@@ -74,7 +74,7 @@ describe('SIGTERM', () => {
     expect(receiver.types()[0]).toBe('roomCreated');
   });
 
-  test.concurrent('with a drain timeout takes no rooms, lets those that run go on, and ends them when it has passed', async () => {
+  test.concurrent('with a drain timeout takes no rooms, and ends existing ones when it has passed', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '5' });
     const api = new CheckedApi(node.url);
     const room = await api.room();
@@ -93,7 +93,7 @@ describe('SIGTERM', () => {
     expect(await node.exited).toBe(0);
   });
 
-  test.concurrent('with a drain timeout ends at once when the last room has', async () => {
+  test.concurrent('with a drain timeout ends the node with its last room', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '600' });
     const api = new CheckedApi(node.url);
     const room = await api.room();
@@ -103,7 +103,7 @@ describe('SIGTERM', () => {
     expect(await node.exited).toBe(0);
   });
 
-  test.concurrent('a second time ends a draining node at once, with 1', async () => {
+  test.concurrent('a second time ends a draining node immediately, with 1', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '600' });
     const api = new CheckedApi(node.url);
     const client = await PeerConnection.authenticated(node.url, (await api.peer(await api.room())).token);
@@ -118,7 +118,7 @@ describe('SIGTERM', () => {
     expect(await client.closed).toMatch(/^1006/);
   });
 
-  test.concurrent('of an idle node with idle connections is prompt', async () => {
+  test.concurrent('promptly ends an idle node with idle connections', async () => {
     const node = await start();
     await fetch(`${node.url}/health`);
     const from = performance.now();

@@ -44,7 +44,7 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     return { status: incoming.statusCode, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  test('serves the API over HTTPS with a certificate that verifies, and nothing over HTTP', async () => {
+  test('serves the API over HTTPS with a valid certificate, and nothing over HTTP', async () => {
     expect((await call('GET', '/health')).body.data.status).toBe('UP');
     await expect(fetch(`http://127.0.0.1:${node.port}/health`)).rejects.toThrow();
     await expect(once(request(`${node.url}/health`).end(), 'response')).rejects.toThrow(/self-signed/);
@@ -63,7 +63,7 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     expect(await client.closed).toBe('1000 Room stopped');
   });
 
-  test('speaks to servers over WSS, and not over WS', async () => {
+  test('accepts server websockets over WSS, and not over WS', async () => {
     const url = `127.0.0.1:${node.port}/socket/server/websocket`;
     const socket = new WebSocket(`wss://${url}`, { ca });
     await once(socket, 'open');
@@ -76,7 +76,7 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     expect((error as NodeJS.ErrnoException).message).toMatch(/hang up|reset|closed/i);
   });
 
-  test('shows a renewed certificate after SIGHUP, and goes on with its connections', async () => {
+  test('uses a renewed certificate after SIGHUP, and keeps its connections', async () => {
     const socket = new WebSocket(`wss://127.0.0.1:${node.port}/socket/server/websocket`, { ca });
     await once(socket, 'open');
     ca = readFileSync(makeCertificate(folder).cert);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => node.dispose());
 
 describe('authorization', () => {
-  test('is demanded by every operation of the description', () => {
+  test('is required by every documented operation', () => {
     const open = operations.filter(({ scheme }) => scheme === undefined).map(({ template }) => template);
     // Probes have no token.
     expect(open).toEqual(['/health/live', '/health/ready']);
@@ -35,7 +35,7 @@ describe('authorization', () => {
   ];
 
   const secured = operations.filter(({ scheme }) => scheme !== undefined);
-  test.each(secured)('of $method $template has one answer for each way to be wrong', async (operation) => {
+  test.each(secured)('of $method $template has one response for each kind of error', async (operation) => {
     const { method, path, scheme } = operation;
     for (const [what, authorization, headers] of matrix) {
       const answer = await api.raw(method, path, { authorization, headers });
@@ -55,7 +55,7 @@ describe('authorization', () => {
     expect(status).toBe(200);
   });
 
-  test('comes before any look-up and any check of the body', async () => {
+  test('comes before any look-up or check of the body', async () => {
     const authorization = 'Bearer wrong';
     expect((await api.call('POST', '/room', { maxPeers: 'x' }, { authorization })).status).toBe(401);
     expect((await api.call('GET', '/room/nobody', undefined, { authorization })).status).toBe(401);
@@ -71,7 +71,7 @@ async function rooms(): Promise<string[]> {
 describe('bodies', () => {
   const json = { 'content-type': 'application/json' };
 
-  test.each(['[]', '[1]', '[null,null]'])('that are the array %s are refused', async (body) => {
+  test.each(['[]', '[1]', '[null,null]'])('are refused as the array %s', async (body) => {
     const answer = await api.raw('POST', '/room', { headers: json, body });
     expect(answer.status).toBe(400);
   });
@@ -86,7 +86,7 @@ describe('bodies', () => {
     ['a form', { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'maxPeers=x' }],
     ['a text of another type', { headers: { 'content-type': 'text/plain' }, body: '{"maxPeers":"x"}' }],
     ['JSON with a charset', { headers: { 'content-type': 'application/json; charset=utf-8' }, body: '{}' }],
-  ])('of %s make a default room', async (_what, options) => {
+  ])('create a default room with %s', async (_what, options) => {
     const { status, body } = await api.raw('POST', '/room', options);
     expect(status).toBe(201);
     expect(body.data.room.config).toEqual({
@@ -100,14 +100,14 @@ describe('bodies', () => {
     await api.call('DELETE', `/room/${body.data.room.id}`);
   });
 
-  test('that are no JSON are refused with a text', async () => {
+  test('are refused with a text if they are not JSON', async () => {
     for (const body of ['{', '{"a":}', '{"a":1}}', '\u0000']) {
       const answer = await api.raw('POST', '/room', { headers: json, body });
       expect([answer.status, typeof answer.body.errors]).toEqual([400, 'string']);
     }
   });
 
-  test('of more than 8 MB are refused, whether or not they say so', async () => {
+  test('are refused above 8 MB, whether or not they announce their length', async () => {
     const body = JSON.stringify({ roomId: 'x'.repeat(8_000_001) });
     expect((await api.raw('POST', '/room', { headers: json, body })).status).toBe(413);
   });
@@ -118,7 +118,7 @@ describe('bodies', () => {
     await api.call('DELETE', `/room/${body.data.room.id}`);
   });
 
-  test('that nest deeper than any stack are refused or taken, never a fault', async () => {
+  test('are refused or accepted when nested deeper than any stack, and never cause a fault', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     for (const body of [`{"roomId":${deep}}`, deep, `{"unknown":${deep}}`]) {
       const answer = await api.raw('POST', '/room', { headers: json, body });
@@ -129,7 +129,7 @@ describe('bodies', () => {
 });
 
 describe('routes', () => {
-  test('that do not exist, and methods that a path does not have, are 404 of the framework', async () => {
+  test('get a 404 of the framework if the path or method does not exist', async () => {
     for (const [method, path] of [
       ['GET', '/rooms'],
       ['PUT', '/room'],
@@ -151,7 +151,7 @@ describe('routes', () => {
     }
   });
 
-  test('take a trailing slash', async () => {
+  test('accept a trailing slash', async () => {
     const id = await api.room();
     const peer = await api.peer(id);
     expect((await api.call('GET', `/room/${id}/`)).status).toBe(200);
@@ -162,7 +162,7 @@ describe('routes', () => {
     expect((await api.call('DELETE', `/room/${id}/`)).status).toBe(204);
   });
 
-  test('split before they decode, and keep dot segments', async () => {
+  test('are split before decoding, and keep dot segments', async () => {
     expect((await api.raw('GET', '/room/a%2Fb')).body.errors).toBe('Room a/b does not exist');
     expect((await api.raw('DELETE', '/recording/.')).status).toBe(400);
     expect((await api.raw('DELETE', '/recording/..%2Fx')).status).toBe(400);
@@ -174,7 +174,7 @@ describe('routes', () => {
 });
 
 describe('answers', () => {
-  test('to HEAD are those of GET without the body', async () => {
+  test('are the same for HEAD as for GET, without the body', async () => {
     const id = await api.room();
     const get = await api.call('GET', `/room/${id}`);
     const head = await api.raw('HEAD', `/room/${id}`);
@@ -207,7 +207,7 @@ describe('answers', () => {
     }
   });
 
-  test('carry a request id, the one of the client when it has 20 to 200 characters', async () => {
+  test('carry a request id: that of the client if it has 20 to 200 characters', async () => {
     const idOf = async (given?: string) =>
       (await api.call('GET', '/health', undefined, given === undefined ? {} : { headers: { 'x-request-id': given } }))
         .headers['x-request-id'];
@@ -220,7 +220,7 @@ describe('answers', () => {
     expect(failed.headers['x-request-id']).toBe('b'.repeat(36));
   });
 
-  test('do not depend on what the client says it accepts', async () => {
+  test('do not depend on the Accept header', async () => {
     for (const accept of ['Application/json; Charset=utf-8', '*/*', 'application/json, text/plain, */*', 'text/html']) {
       const { status, headers } = await api.call('GET', '/room', undefined, { headers: { accept } });
       expect([accept, status, headers['content-type']]).toEqual([accept, 200, 'application/json; charset=utf-8']);
@@ -229,14 +229,14 @@ describe('answers', () => {
 });
 
 describe('the description', () => {
-  test('is served in the development profile, the same as the committed one, with a page', async () => {
+  test('is served in the development profile, equals the committed one, and has a page', async () => {
     const document = await fetch(`${node.url}/openapi.json`);
     expect(await document.json()).toEqual(openApi);
     const page = await fetch(`${node.url}/docs`);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
   });
 
-  test('has the keys by which SDKs tell the kinds of components apart, all of them required', () => {
+  test('requires the keys by which SDKs distinguish kinds of components', () => {
     const { schemas } = openApi.components as { schemas: Record<string, { required?: string[] }> };
     const keys = (kind: string) => schemas[`ComponentProperties${kind}`]?.required?.toSorted();
     expect(keys('HLS')).toEqual(

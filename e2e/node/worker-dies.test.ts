@@ -141,7 +141,7 @@ function missing(received: readonly number[]): number {
   return gaps.reduce((sum, gap) => sum + gap, 0);
 }
 
-test('a media worker that dies takes its rooms alone and says so at once; one that hangs, or is stuck, does within seconds', async () => {
+test('a media worker that dies ends only its own rooms and is reported at once; one that hangs or is stuck, within seconds', async () => {
   const doomed = await liveRoom();
   const safe = await liveRoom();
   const slack = await slackMs();

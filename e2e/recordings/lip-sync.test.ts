@@ -66,7 +66,7 @@ browserSuite(
     );
 
     // The browser reports the position of its sound only every five seconds.
-    testWith(['nightly', 'ffmpeg'], 'they stay together when the sound was muted for a while', async () => {
+    testWith(['nightly', 'ffmpeg'], 'sound and picture stay together after the sound was muted', async () => {
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const { picture, sound } = await ann.addClapper();
       await Promise.all([bob.plays(picture), bob.ready(sound)]);
@@ -102,7 +102,7 @@ browserSuite(
       );
     });
 
-    testWith(['nightly', 'ffmpeg'], 'they stay together when another encoding of the picture is recorded', async () => {
+    testWith(['nightly', 'ffmpeg'], 'sound and picture stay together when another encoding is recorded', async () => {
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const large = { width: 960, height: 540 };
       const { picture, sound } = await ann.addClapper(large, { simulcast: ['l', 'm', 'h'] });

@@ -59,7 +59,7 @@ describeWith(['nightly', 'ffmpeg'], 'A long recording', () => {
   }
 
   test(
-    'leaves the heap flat, and is as long as it was',
+    'keeps the heap flat, and its duration is right',
     async () => {
       const room = await api.createRoom({ videoCodec: 'h264' });
       await addComponent(api, room, 'recording', { credentials });

@@ -97,7 +97,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
   const logged = (event: string): Promise<true> =>
     until(`${event} in the log`, () => (node?.log().includes(event) === true ? true : undefined));
 
-  test('a store that is down is waited for, over a restart, and gets everything when it is back', async () => {
+  test('uploads wait for a store that is down, across a restart, and complete when it is back', async () => {
     const gate = await startGate();
     const store: ObjectStoreServer = await startObjectStore('calls');
     try {
@@ -137,7 +137,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     }
   });
 
-  test('wrong credentials are told in the log, without them, and the files stay', async () => {
+  test('wrong credentials are logged without being shown, and the files stay', async () => {
     const store = await startObjectStore('calls');
     try {
       await start({ JF_S3_ENDPOINT: store.endpoint });
@@ -156,7 +156,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     }
   });
 
-  test('a node that is killed loses at most two seconds, and the next one completes what it left', async () => {
+  test('a killed node loses at most two seconds, and the next one completes its recording', async () => {
     await start({ JF_S3_ENDPOINT: noStore });
     const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
     const began = performance.now();
@@ -180,7 +180,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     expect(Math.abs(first - second)).toBeLessThan(500);
   });
 
-  test('a media worker that dies takes the room, and the recording is complete up to there', async () => {
+  test('a media worker that dies ends the room, and the recording is complete up to then', async () => {
     const faults = new URL('../node/support/worker-faults.mjs', import.meta.url);
     await start({ JF_S3_ENDPOINT: noStore, JF_MEDIA_WORKERS: '1', NODE_OPTIONS: `--import=${faults.href}` });
     const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
@@ -193,7 +193,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     expect((await api.request('GET', '/health')).status).toBe(200);
   });
 
-  test('who subscribes by hand gets the tracks of those, and no others', async () => {
+  test('manual subscription records the chosen tracks and no others', async () => {
     await start({ JF_S3_ENDPOINT: noStore });
     const room = await recordedRoom({ credentials, subscribeMode: 'manual' }, 'long.ogg', 'long.h264');
     const { components } = await api.room(room);
@@ -212,7 +212,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
 
   testWith(
     ['tmpfs mounts'],
-    'a full disk ends the recording, keeps what was written, and the room goes on',
+    'a full disk ends the recording, written data stays, and the room carries on',
     async () => {
       const disk = join(resources, 'raw_recordings');
       rmSync(disk, { recursive: true, force: true });

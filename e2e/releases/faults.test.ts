@@ -12,8 +12,8 @@ import { checkoutOf, roomOn, startMixed } from './mixed-cluster.js';
 const RELEASES = ['this', 'last', 'this'] as const;
 /** Numbers of the node that is asked and of the node in question, one of them of the last release. */
 const DIRECTIONS = [
-  { asked: 1, about: 2, title: 'a node of the last release, seen by a newer one' },
-  { asked: 2, about: 1, title: 'a node of this checkout, seen by an older one' },
+  { asked: 1, about: 2, title: 'a node of the last release, as a newer one sees it' },
+  { asked: 2, about: 1, title: 'a node of this checkout, as an older one sees it' },
 ] as const;
 
 jest.setTimeout(60_000);
@@ -43,13 +43,13 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
   afterAll(() => cluster?.close());
   beforeEach(() => cluster.deleteAllRooms());
 
-  test('O3: know each other although the first and the third know only the second', async () => {
+  test('meet each other although the first and the third know only the second', async () => {
     for (const node of cluster.nodes) expect((await node.distribution())?.nodesInCluster).toBe(3);
     const rooms = await Promise.all(cluster.nodes.map((_node, i) => roomOn(cluster, i + 1)));
     for (const node of cluster.nodes) expect(await node.rooms('cluster')).toEqual(rooms.toSorted());
   });
 
-  test('give an id away once when all are asked for it at the same moment', async () => {
+  test('accept an id once when all get it at the same moment', async () => {
     for (let round = 0; round < 20; round += 1) {
       const answers = await Promise.all(
         cluster.nodes.map((node) => node.api.request('POST', '/room', { roomId: `race-${round}` })),
@@ -58,7 +58,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('tell subscribers at each of them every event once', async () => {
+  test('send subscribers at each of them every event once', async () => {
     for (const owner of [1, 2]) {
       const last = `last-of-${owner}`;
       const ears = await Promise.all(cluster.nodes.map((node) => hear(node, last)));
@@ -76,7 +76,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('are shown whole by the tools of both releases, through each of them', async () => {
+  test('are shown completely by the tools of both releases, through each of them', async () => {
     const room = await roomOn(cluster, 2);
     for (const release of ['last', 'this'] as const) {
       for (const node of [cluster.node(1), cluster.node(2)]) {
@@ -90,7 +90,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('show what each of them speaks: the last release may announce nothing, and then speaks 1', async () => {
+  test('show what each of them speaks: a release that announces nothing speaks 1', async () => {
     const { views } = await cluster.node(1).bloomctl(checkoutOf('this'), 'cluster');
     const { links } = views.find(({ node }: { node: string }) => node === 'app@app1');
     const announced = new Map(links.map((link: { node: string; announced: unknown }) => [link.node, link.announced]));
@@ -98,7 +98,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     expect(announced.get('app@app3')).toMatchObject({ release: expect.stringMatching(/^\d/) });
   });
 
-  test.each(DIRECTIONS)('O6: frozen, $title is named in 503 and in lists, and returns', async ({ asked, about }) => {
+  test.each(DIRECTIONS)('when frozen, $title is named in 503 and in lists, and returns', async ({ asked, about }) => {
     const [node, frozen] = [cluster.node(asked), cluster.node(about)];
     const name = `app@${frozen.name}`;
     const room = await roomOn(cluster, about);
@@ -114,7 +114,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     expect(await node.rooms('cluster')).toEqual([created.id, room].toSorted());
   });
 
-  test.each(DIRECTIONS)('O1, O9: $title, leaves in order and joins again by itself', async ({ asked, about }) => {
+  test.each(DIRECTIONS)('$title, leaves in order and joins again by itself', async ({ asked, about }) => {
     const [node, restarted] = [cluster.node(asked), cluster.node(about)];
     await restarted.stop();
     await node.joined(2);
@@ -125,7 +125,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
   });
 
   for (const { asked, about, title } of DIRECTIONS) {
-    testWith(['node-av', 'ffmpeg'], `H5: serve a stream and its recording: ${title}`, async () => {
+    testWith(['node-av', 'ffmpeg'], `serve a stream and its recording: ${title}`, async () => {
       const [node, owner] = [cluster.node(asked), cluster.node(about)];
       await makeSources(owner.resources);
       const room = await roomOn(cluster, about, { videoCodec: 'h264' });

@@ -21,7 +21,7 @@ browserSuite('Basics', {}, (stage) => {
     expect(await decoded(ann, blue)).toBeGreaterThan(beforeToo);
   });
 
-  test('media of a room plays within 1.5 s of a second page joining', async () => {
+  test('media plays within 1.5 s of a second page joining', async () => {
     const delays: number[] = [];
     for (const attempt of [1, 2, 3]) {
       const room = await stage.room();
@@ -37,7 +37,7 @@ browserSuite('Basics', {}, (stage) => {
     promise('join to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
-  test('a track published into a running call plays at the others within 1.5 s', async () => {
+  test('a track published in a running call plays for the others within 1.5 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
     const delays: number[] = [];
@@ -53,7 +53,7 @@ browserSuite('Basics', {}, (stage) => {
     promise('publish to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
-  test('four peers join and publish at the same time and each sees exactly the three others play', async () => {
+  test('four peers that join and publish at the same time each see exactly the three others play', async () => {
     const room = await stage.room();
     const colours = ['red', 'green', 'blue', 'yellow'] as const;
     const peers = await Promise.all(colours.map((colour) => stage.peer(room, colour)));
@@ -73,7 +73,7 @@ browserSuite('Basics', {}, (stage) => {
     );
   });
 
-  test('two rooms do not hear of each other', async () => {
+  test('two rooms receive nothing from each other', async () => {
     const [one, two] = await Promise.all([stage.call(['ann', 'bob']), stage.call(['carl', 'dora'])]);
     const [red, blue] = await Promise.all([one.ann.addVideo({ colour: 'red' }), two.carl.addVideo({ colour: 'blue' })]);
     await Promise.all([one.bob.plays(red, 'red'), two.dora.plays(blue, 'blue')]);

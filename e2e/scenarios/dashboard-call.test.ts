@@ -51,7 +51,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 60_000 });
   }
 
-  test('the picture is as large as its tile needs, until a person chooses', async () => {
+  test('the picture has the resolution that its tile needs, until a person chooses', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await join(ann, { name: 'Ann', room: 'variants' });
@@ -68,7 +68,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await width(bob, 'Ann', 960);
   }, 240_000);
 
-  test('a name without a break leaves room for what stands beside it', async () => {
+  test('a long name without spaces leaves room for its neighbours', async () => {
     const ann = await visitors.open(await visitors.visitor());
     await join(ann, { name: 'Ann', room: 'names' });
     await connected(ann);
@@ -92,7 +92,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     }
   });
 
-  test('on a phone on its side, pictures are large and everything is in view', async () => {
+  test('on a phone in landscape, pictures are large and everything is in view', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await ann.setViewportSize({ width: 667, height: 320 });
@@ -113,7 +113,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(Math.min(tile?.height ?? 0, ((tile?.width ?? 0) * 9) / 16)).toBeGreaterThan(140);
   });
 
-  test('a camera is used where there is one', async () => {
+  test('a call uses the camera if there is one', async () => {
     const ann = await visitors.open(await visitors.visitor({ camera: true }));
     await join(ann, { name: 'Ann', source: 'camera', room: 'camera' });
     await connected(ann);
@@ -145,7 +145,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await sees(bob, 'Ann');
   });
 
-  test('who goes elsewhere while the camera is asked for is in no call', async () => {
+  test('a person who leaves while the camera is being requested is in no call', async () => {
     const room = await stage.room();
     const context = await visitors.visitor({ camera: true });
     await context.addInitScript(watchDevices, true);
@@ -186,7 +186,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     );
   });
 
-  test('a picture that the server no longer accepts is not taken any more, nor a screen', async () => {
+  test('camera and screen are closed when the server no longer accepts them', async () => {
     const room = await stage.room();
     const context = await visitors.visitor({ camera: true });
     await context.addInitScript(watchDevices, false);
@@ -223,7 +223,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await page.getByRole('button', { name: 'Leave' }).click();
   });
 
-  test('who mutes before the call is connected is muted', async () => {
+  test('a person who mutes before the call connects is muted', async () => {
     const page = await visitors.open(await visitors.visitor());
     await page.evaluate(() => {
       new MutationObserver((_changes, observer) => {
@@ -247,7 +247,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await until(isHeard);
   });
 
-  test('who changes from the generated picture to a camera is told so', async () => {
+  test('a change from the generated picture to a camera is shown', async () => {
     const page = await visitors.open(await visitors.visitor({ camera: true }));
     await join(page, { name: 'Ann', room: 'changing' });
     await connected(page);
@@ -258,7 +258,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await shown(own.getByText('camera', { exact: true }));
   });
 
-  test('a full room is said to be full', async () => {
+  test('a full room is reported as full', async () => {
     const room = await stage.room({ maxPeers: 1 });
     await stage.api.addPeer(room);
     const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
@@ -266,7 +266,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await shown(page.getByRole('alert').filter({ hasText: 'The room is full' }));
   });
 
-  test('somebody who is removed is told so and is back at the entrance', async () => {
+  test('a removed person is notified and returns to the entrance', async () => {
     const room = await stage.room();
     const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
     let sockets = 0;
@@ -282,7 +282,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(sockets).toBe(1);
   });
 
-  test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {
+  test('the call, and then the entrance, shows that the server is lost', async () => {
     const node = await startNode();
     try {
       const page = await visitors.open(await visitors.visitor(), `${node.url}/#/call`);

@@ -36,7 +36,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     }
   };
 
-  test('shows nodes and links, and drains any of them; a room on another node is looked after', async () => {
+  test('shows nodes and links, drains any node, and manages a room on another node', async () => {
     const page = await pages.open('#/cluster');
     await page.getByText('every node sees every other').waitFor();
     expect(await page.locator('.nodes li').count()).toBe(3);
@@ -78,7 +78,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await stage.api.deleteRoom('far-away');
   }, 180_000);
 
-  test('a node that is lost: its page says so and its call goes on; both are back with the node', async () => {
+  test('reports a lost node while its call continues, and recovers when the node is back', async () => {
     const overview = await pages.open('#/cluster');
     await onlyOn('b', overview);
     await stage.api.createRoom({ roomId: 'on-b' });

@@ -41,7 +41,7 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
       return found !== undefined;
     }, name);
 
-  test('each view shows what it should, without faults that axe finds, on wide and narrow screens', async () => {
+  test('each view shows its content without axe findings, on wide and narrow screens', async () => {
     const room = await stage.room({ roomId: 'kitchen', videoCodec: 'h264' });
     const peer = await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
     const shown: Readonly<Record<string, string>> = {
@@ -75,7 +75,7 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
     await page.close();
   }, 180_000);
 
-  test('a call with Chromium: pictures, chat, and a person who is watched', async () => {
+  test('a call with Chromium has pictures and chat, and a person can be watched', async () => {
     const ann = await pages.enter('two-browsers', 'Ann');
     const fritz = await open(views.rooms);
     await fritz.evaluate(() => {

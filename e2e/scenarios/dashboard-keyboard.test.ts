@@ -47,7 +47,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
   const focused = (page: Page): Promise<string> =>
     page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
 
-  test('a room is created, looked after and left', async () => {
+  test('a room can be created, managed and left', async () => {
     const page = await pages.open('#/rooms');
     await heading(page, 'Rooms');
     await press(page, 'New room');
@@ -86,7 +86,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     expect((await stage.api.room('by-keyboard')).peers.map((peer: { id: string }) => peer.id)).not.toContain(id);
   }, 120_000);
 
-  test('the menu of a narrow screen leads to every view, and each is used', async () => {
+  test('the menu of a narrow screen leads to every view, and each is usable', async () => {
     const room = await stage.room({ roomId: 'kitchen' });
     await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
     const page = await pages.open('#/rooms', { viewport: { width: 700, height: 700 } });
@@ -121,7 +121,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await heading(page, 'Watch');
   }, 120_000);
 
-  test('a call is joined, used and left', async () => {
+  test('a call can be joined, used and left', async () => {
     const page = await pages.open('#/call');
     await heading(page, 'Call');
     await write(page, 'Your name', 'Ann');

@@ -46,7 +46,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await page.screenshot({ path: join(IMAGES, `dashboard-${name}.png`) });
   }
 
-  test('each view is free of faults that axe finds, in light and dark, and fits wide and narrow screens', async () => {
+  test('each view has no axe findings, in light and dark, and fits wide and narrow screens', async () => {
     const room = await stage.room({ roomId: 'kitchen', videoCodec: 'h264' });
     await stage.room({ roomId: 'all-hands', maxPeers: 50 });
     const peer = await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
@@ -104,7 +104,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await stage.api.deleteRoom('sizes');
   }, 120_000);
 
-  testWith(['node-av'], 'a stream of the room is no person in its call', async () => {
+  testWith(['node-av'], 'a stream of the room does not appear as a person in its call', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
     const { status } = await stage.api.request('POST', `/room/${room}/component`, { type: 'hls', options: {} });
     expect(status).toBe(201);
@@ -113,7 +113,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     expect(await ann.getByRole('figure').count()).toBe(1);
   });
 
-  test('a room is created with its options, changed, and deleted', async () => {
+  test('a room can be created with options, changed and deleted', async () => {
     const page = await pages.open('#/rooms');
     await page.getByRole('button', { name: 'New room' }).click();
     await page.getByLabel('Name', { exact: true }).fill('with options');
@@ -164,7 +164,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     expect((await stage.api.request('GET', '/room/with-options')).status).toBe(404);
   });
 
-  test('a person is watched, measured, muted, restricted and removed with a reason', async () => {
+  test('a person can be watched, measured, muted, restricted and removed with a reason', async () => {
     const ann = await pages.enter('moderated', 'Ann');
     const operator = await pages.open('#/people');
     await operator.getByLabel('Filter people by name or room').fill('moderated');
@@ -209,7 +209,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await stage.api.deleteRoom('moderated');
   }, 120_000);
 
-  test('a call has a chat, a shared screen that stands in front, and sentences for screen readers', async () => {
+  test('a call has a chat, a shared screen in front, and announcements for screen readers', async () => {
     const ann = await pages.enter('talk', 'Ann');
     const bob = await pages.enter('talk', 'Bob');
     await ann.getByLabel('Picture of Bob', { exact: true }).waitFor();
@@ -234,7 +234,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await stage.api.deleteRoom('talk');
   }, 120_000);
 
-  test('the node is drained and the log followed', async () => {
+  test('the node can be drained and the log followed', async () => {
     const page = await pages.open('#/cluster');
     await page.getByRole('button', { name: 'Drain: take no new rooms' }).click();
     await page.getByText('draining', { exact: true }).waitFor();
@@ -250,7 +250,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await page.getByRole('dialog').getByText('"for-the-log"').waitFor();
   });
 
-  test('a recording whose id is used again is listed again', async () => {
+  test('a recording with a reused id is listed again', async () => {
     const page = await pages.open('#/components');
     let ids = ['standup'];
     await page.route(/\/recording\b/, async (route) => {
@@ -275,7 +275,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
   });
 
   describe('in production', () => {
-    test('asks for the token, keeps it nowhere, and loads nothing from elsewhere', async () => {
+    test('asks for the token, stores it nowhere, and loads nothing from elsewhere', async () => {
       const token = 'a-token-for-production-ключ';
       const node = await startNode({
         env: { NODE_ENV: 'production', JF_SERVER_API_TOKEN: token, JF_DASHBOARD: 'true', JF_CHECK_ORIGIN: ':conn' },
@@ -307,7 +307,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       }
     }, 120_000);
 
-    test('leads back to the sign-in when the server has another token', async () => {
+    test('returns to the sign-in when the server has another token', async () => {
       const env = { NODE_ENV: 'production', JF_DASHBOARD: 'true', JF_PORT: String(await freeTcpPort()) };
       const first = await startNode({ env: { ...env, JF_SERVER_API_TOKEN: 'the-first-token' } });
       const page = await pages.open('', {}, first.url);

@@ -8,7 +8,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
 
   afterEach(async () => expect(await visitors.close()).toEqual([]));
 
-  test('two tabs meet in a call, hear of each other muting, and part', async () => {
+  test('two tabs meet in a call, see each other mute, and leave', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await join(ann, { name: 'Ann', room: 'two-tabs' });

@@ -74,7 +74,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     await bob.isOpen('again');
   });
 
-  test('a message for one of three reaches that one alone', async () => {
+  test('a message for one of three peers reaches only that one', async () => {
     const room = await stage.room();
     const [ann, bob, eve] = [await join(room), await join(room), await join(room)];
     await ann.send('chat', 'for eve', [eve.id]);
@@ -83,7 +83,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect((await bob.received(1)).map(({ message }) => message)).toEqual(['for all']);
   });
 
-  test('a permission taken away holds within 200 ms, though the client goes on, and returns', async () => {
+  test('a revoked permission takes effect within 200 ms while the client keeps sending, and can be restored', async () => {
     const room = await stage.room();
     const [ann, bob] = [await join(room), await join(room)];
     const permit = (publish: boolean | string[]) =>
@@ -101,7 +101,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect((await bob.received(1)).map(({ message }) => message)).toEqual(['after']);
   });
 
-  test('messages of the backend come on their channel, or on the websocket', async () => {
+  test('messages of the backend arrive on their channel, or on the websocket', async () => {
     const room = await stage.room();
     const [ann, bob] = [await join(room, { channels: { roomMessage: {} } }), await join(room)];
     const send = { topic: 'news', data: { n: 1 } };
@@ -112,7 +112,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect([ann.custom('roomMessage'), bob.custom('roomMessage')]).toEqual([[], [send]]);
   });
 
-  test('the backend hears the labels that the room names, by websocket and webhook, and no others', async () => {
+  test('the backend receives only the labels that the room names, by websocket and webhook', async () => {
     const backend = await receiveWebhooks();
     const room = await stage.room({ webhookUrl: backend.url, dataEvents: ['chat'] });
     const bloom = new BloomClient({ url: stage.node.url, token: apiToken });
@@ -157,7 +157,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     await backend.close();
   });
 
-  test('a message that is too large closes its channel alone, with a reason', async () => {
+  test('a message that is too large closes only its channel, with a reason', async () => {
     const room = await stage.room();
     const ann = await join(room, { channels: { big: {}, chat: {} } });
     const bob = await join(room);

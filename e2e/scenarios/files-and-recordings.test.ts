@@ -35,7 +35,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
 
   testWith(
     ['ffmpeg'],
-    'a file played into a room is seen and heard by its peers, also by those who come later',
+    'all peers see and hear a file played into a room, even latecomers',
     async () => {
       const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
       const trackIdOf = async (component: string): Promise<string> =>
@@ -56,7 +56,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     },
   );
 
-  testWith(['ffmpeg'], 'what two peers publish is in files that a browser plays', async () => {
+  testWith(['ffmpeg'], 'the media of two peers is recorded in files that a browser plays', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
     const red = await ann.addVideo({ colour: 'red', fps: 30 });
     const a440 = await ann.addTone(440);
@@ -89,7 +89,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     }
   });
 
-  testWith(['ffmpeg', 'node-av'], 'they become one movie by a command', async () => {
+  testWith(['ffmpeg', 'node-av'], 'a command turns a recording into one movie', async () => {
     const output = join(resources, 'call.mp4');
     const mix = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
       spawnSync('npm', ['run', '--silent', 'recording:mix', '--', ...args], { cwd: repository, encoding: 'utf8' });
@@ -121,7 +121,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     expect(mix()).toMatchObject({ status: 64, stderr: expect.stringContaining('Usage: npm run recording:mix') });
   });
 
-  testWith(['ffmpeg'], 'a film and its sound that are played and recorded keep every frame at its time', async () => {
+  testWith(['ffmpeg'], 'a film and its sound keep every frame at its time when played and recorded', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
     await addComponent(stage.api, room, 'recording', { credentials });
     await addComponent(stage.api, room, 'file', { filePath: 'film.h264' });

@@ -25,7 +25,7 @@ const yesterday = `data:text/javascript,${encodeURIComponent(`
 browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (stage, lasting) => {
   let idle: { ann: Peer; bob: Peer; red: string; since: number };
 
-  test('a call is set up and left alone for the last test of this file', async () => {
+  test('a call is set up and left idle for the last test of this file', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     lasting.add(ann).add(bob);
     const red = await ann.addVideo({ colour: 'red', width: 160, height: 120, fps: 5 });
@@ -33,7 +33,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     idle = { ann, bob, red, since: Date.now() };
   });
 
-  test('leaving tells the others, who can then publish', async () => {
+  test('leaving notifies the others, who can then publish', async () => {
     const { ann, bob, carl } = await stage.call(['ann', 'bob', 'carl']);
     const red = await ann.addVideo({ colour: 'red' });
     await Promise.all([bob.plays(red, 'red'), carl.plays(red, 'red')]);
@@ -51,7 +51,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect(ann.since('socketClose')).toEqual([]);
   });
 
-  test('a peer deleted over HTTP is told so, and the others as well', async () => {
+  test('a peer deleted over HTTP is notified, and so are the others', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -64,7 +64,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect((await stage.api.room(room)).peers).toHaveLength(1);
   });
 
-  test('everybody in a deleted room is told so', async () => {
+  test('everybody in a deleted room is notified', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
 
@@ -76,7 +76,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
   });
 
   test.each(['cut', 'abandon'] as const)(
-    'a client whose socket is taken away (%s) rejoins under its id with its latest metadata and its tracks',
+    'a client whose socket is lost (%s) rejoins under its id with its latest metadata and its tracks',
     async (way) => {
       const proxy = await startProxy(stage.node.host);
       try {
@@ -108,7 +108,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     },
   );
 
-  test('a second socket with the token of a live peer is refused, and the first goes on', async () => {
+  test('a second socket with the token of a live peer is refused, and the first continues', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -123,7 +123,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect((await stage.api.room(room)).peers).toHaveLength(2);
   });
 
-  test('a token that is wrong, too old, or of a room or peer that is gone, is refused with the reason', async () => {
+  test('a token that is wrong, expired, or of a deleted room or peer, is refused with the reason', async () => {
     const refusal = async (token: string): Promise<string> => {
       const nobody = await stage.seat({ id: 'nobody', token }, 'nobody');
       await nobody.connect();
@@ -152,7 +152,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect(await refusal(homeless.token)).toBe('room not found');
   });
 
-  test('garbage between its events does a peer no harm', async () => {
+  test('garbage between its events does not harm a peer', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' }, { metadata: { take: 1 } });
     const blue = await bob.addVideo({ colour: 'blue' }, { metadata: { take: 1 } });
@@ -223,7 +223,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
   });
 
   test(
-    `a call left alone for ${idleMs / 1000} s plays on and takes another track`,
+    `a call left idle for ${idleMs / 1000} s keeps playing and accepts another track`,
     async () => {
       const { ann, bob, red, since } = idle;
       await delay(Math.max(0, since + idleMs - Date.now()));

@@ -4,7 +4,7 @@ import { browserSuite } from '../harness/stage.js';
 const anyJson = { name: 'Ann', list: [1, 2.5, null, 'ü€𐍈', { deep: [[[]]] }], nothing: null, yes: true };
 
 browserSuite('Metadata', {}, (stage) => {
-  test('metadata of the first is in the joined of the second, and of the second in the peerJoined of the first', async () => {
+  test('joined has the metadata of earlier peers, and peerJoined that of later ones', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: anyJson });
@@ -16,7 +16,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect((await stage.api.room(room)).peers.find((p: { id: string }) => p.id === ann.id).metadata).toEqual(anyJson);
   });
 
-  test('a parser of the receiver sees the raw metadata and keeps what it wants, and its refusal is an error beside it', async () => {
+  test('a parser of the receiver gets the raw metadata and keeps a part, and its refusal is reported as an error', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await bob.join({ metadata: { goodStuff: 'bob' }, strictParsers: true });
@@ -33,7 +33,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(updated.peer.metadataError).toContain('goodStuff');
   });
 
-  test('metadata that the own parser refuses never reaches the server', async () => {
+  test('metadata that the parser of the sender refuses never reaches the server', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await bob.join();
@@ -48,7 +48,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(ann.events.filter((e) => e.type === 'sent')).toEqual([]);
   });
 
-  test('an update that the own parser refuses leaves the old value with the others', async () => {
+  test('an update that the parser of the sender refuses leaves the others with the old value', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: { goodStuff: 'old' }, strictParsers: true });
@@ -61,7 +61,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(bob.since('peerUpdated').map((e) => e.peer.rawMetadata)).toEqual([{ goodStuff: 'new' }]);
   });
 
-  test('metadata of a track arrives with the track, and each update after it', async () => {
+  test('metadata of a track arrives with the track, and so does each update', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' }, { metadata: anyJson });
     const { latest } = await bob.ready(red);
@@ -86,7 +86,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect((await late.ready(red)).latest.metadata).toEqual({ take: 2 });
   });
 
-  test('a peer and a track without any metadata are there with null', async () => {
+  test('a peer and a track without metadata have null', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: undefined });

@@ -61,7 +61,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     }
   }
 
-  test('a muted picture and sound stop for the others though the client goes on, and return', async () => {
+  test('muted picture and sound stop for the others while the client keeps sending, and return', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     const a440 = await ann.addTone(440);
@@ -82,7 +82,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.sounds(a440, 440);
   });
 
-  test('a permission to publish is taken from a client that goes on sending, and given back', async () => {
+  test('a permission to publish can be revoked while the client keeps sending, and restored', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     const a440 = await ann.addTone(440);
@@ -101,7 +101,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.call('awaitFrames', red, 10);
   });
 
-  test('simulcast whose permission is taken and given back is there again in all its variants', async () => {
+  test('simulcast returns in all its variants after its permission is revoked and restored', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -117,7 +117,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.playsWidth(red, 960);
   });
 
-  test('a track that is removed stays away, and another may come', async () => {
+  test('a removed track stays away, and another may follow', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -128,7 +128,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.hasExactly([green]);
   });
 
-  test('a peer without permission to subscribe sees the others, not their tracks', async () => {
+  test('a peer without permission to subscribe sees the others, but not their tracks', async () => {
     const { ann, bob, ask } = await call({ permissions: { subscribe: false } });
     const red = await ann.addVideo({ colour: 'red' });
     const blue = await bob.addVideo({ colour: 'blue' });

@@ -33,7 +33,7 @@ browserSuite('Races', {}, (stage) => {
     await bob.hasExactly([red, green]);
   });
 
-  race('one peer adds two tracks while another removes one, and everybody ends with the right set', async () => {
+  race('everybody ends with the right set when one peer adds two tracks while another removes one', async () => {
     const { ann, bob, carl } = await stage.call(['ann', 'bob', 'carl']);
     const red = await ann.addVideo({ colour: 'red' });
     await Promise.all([bob.ready(red), carl.ready(red)]);
@@ -88,7 +88,7 @@ browserSuite('Races', {}, (stage) => {
     await ann.plays(ann.present()[0]?.id ?? '', 'blue');
   });
 
-  race('ten rounds of adding and removing leave both sides able to go on', async () => {
+  race('ten rounds of adding and removing leave both sides able to continue', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     for (let round = 0; round < 10; round += 1) {
       const track = await ann.addVideo({ colour: 'red', fps: 5 });

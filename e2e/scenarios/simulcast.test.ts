@@ -34,7 +34,7 @@ async function publishes(publisher: Peer, receiver: Peer): Promise<string> {
 }
 
 browserSuite('Simulcast', {}, (stage) => {
-  test('a receiver starts with the middle variant and is told so', async () => {
+  test('a receiver starts with the middle variant and is notified', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(track, 'red');
@@ -72,7 +72,7 @@ browserSuite('Simulcast', {}, (stage) => {
     }).toEqual({ lost: 0, dropped: true });
   });
 
-  test('a variant switched off by the sender is left within about 2 s and comes back after about 11 s', async () => {
+  test('receivers leave a disabled variant within about 2 s, and it returns after about 11 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
     await bob.playsWidth(track, widths.m);
@@ -92,7 +92,7 @@ browserSuite('Simulcast', {}, (stage) => {
     promise('return to a variant that came back', Date.now() - on, 14_000);
   });
 
-  test('asking for a variant of a track that has none does no harm', async () => {
+  test('requesting a variant of a track without any does no harm', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await ann.addVideo({ colour: 'red' });
     await bob.plays(track, 'red');
@@ -106,7 +106,7 @@ browserSuite('Simulcast', {}, (stage) => {
     await bob.plays(await ann.addVideo({ colour: 'green' }), 'green');
   });
 
-  test('two simulcast tracks of one peer have targets of their own', async () => {
+  test('two simulcast tracks of one peer have separate targets', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addSimulcast({ colour: 'red' });
     const blue = await ann.addSimulcast({ colour: 'blue' });
@@ -121,7 +121,7 @@ browserSuite('Simulcast', {}, (stage) => {
   test.each([
     ['h264', 'video/H264'],
     ['vp8', 'video/VP8'],
-  ] as const)('a room forced to %s carries nothing else, simulcast included', async (videoCodec, mimeType) => {
+  ] as const)('a room forced to %s carries nothing else, including simulcast', async (videoCodec, mimeType) => {
     const { ann, bob } = await stage.call(['ann', 'bob'], { videoCodec });
     const plain = await bob.addVideo({ colour: 'blue' });
     const track = await publishes(ann, bob);
@@ -137,7 +137,7 @@ browserSuite('Simulcast', {}, (stage) => {
     expect((await ann.call('inbound', plain))?.mimeType).toBe(mimeType);
   });
 
-  test('limits of a track and of one encoding are told to the server and kept', async () => {
+  test('limits of a track and of one encoding reach the server and are kept', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const rate = async (trackId: string, rid: Encoding | null): Promise<number> => {
       const bytes = async (): Promise<number> =>
@@ -181,7 +181,7 @@ browserSuite('Simulcast', {}, (stage) => {
     await bob.call('awaitFrames', simulcast, 5);
   });
 
-  test('ten negotiations of a publisher with disabled encodings, and the flood they cause, leave the server quick', async () => {
+  test('the server stays fast through ten negotiations with disabled encodings and the flood they cause', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     // The SDK disables each encoding again after every negotiation, without waiting for the sender.
     ann.expectOnConsole(/'setParameters' on 'RTCRtpSender'/);
@@ -202,7 +202,7 @@ browserSuite('Simulcast', {}, (stage) => {
     expect(bob.events.filter((e) => e.type === 'received' && e.event === 'trackEncodingDisabled').length).toBe(2);
   });
 
-  test('simulcast of a peer that may not do so closes its socket with the reason', async () => {
+  test('simulcast without permission closes the socket with the reason', async () => {
     const room = await stage.room();
     const ann = await stage.peer(room, 'ann', { enableSimulcast: false });
     await ann.join();

@@ -60,7 +60,7 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
     return all.map((pid, at) => (cpuSeconds(pid) - (before[at] as number)) / seconds);
   }
 
-  test(`twenty in twenty rooms, with sound both ways, cost at most ${MAX_RATIO} times what ffmpeg does`, async () => {
+  test(`cost at most ${MAX_RATIO} times as much as ffmpeg, with twenty in twenty rooms and sound both ways`, async () => {
     const tone = `sine=440:duration=${SOURCE_SECONDS}`;
     ffmpeg('-f', 'lavfi', '-i', tone, '-c:a', 'libopus', join(sources, 'tone.ogg'));
     const other = await phones.sipp(answers, CALLS);

@@ -114,13 +114,13 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     },
   );
 
-  test('a wrong password is told once and not tried again', async () => {
+  test('a wrong password is reported once and not retried', async () => {
     const { phone, registration } = await startPhone({}, 'wrong');
     expect(registration).toMatchObject([{ type: 'failed', final: true, reason: 'unauthorized', status: 401 }]);
     expect(phone.trace().filter((entry) => entry.direction === 'out')).toHaveLength(2);
   });
 
-  test('a registrar that challenges for ever is left alone', async () => {
+  test('a registrar that challenges forever is abandoned', async () => {
     await sipp(challengesForEver);
     const registration: RegistrationEvent[] = [];
     const phone = new SipPhone({ address: lab.ownAddress, onRegistration: (event) => registration.push(event) });
@@ -131,7 +131,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(phone.trace().filter((entry) => entry.direction === 'out')).toHaveLength(5);
   });
 
-  test('a restarted registrar knows the phone again after the next refresh', async () => {
+  test('a restarted registrar knows the phone after the next refresh', async () => {
     const { registration } = await startPhone({ expiresSeconds: 10 });
     await kamailio.stop();
     kamailio = await startKamailio(proxy, folder, `${trunk.address}:5060`);
@@ -139,7 +139,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(registration.at(-1)).toEqual({ type: 'registered', expiresSeconds: 10 });
   });
 
-  test.each(['UDP', 'TCP'] as const)('calls baresip over %s; both hear the tone of the other', async (transport) => {
+  test.each(['UDP', 'TCP'] as const)('calls baresip over %s, and both hear the tone of the other', async (transport) => {
     const wav = join(folder, 'tone-1000.wav');
     const next = toneFrames(1000);
     writeWav(wav, concat(Array.from({ length: 1000 }, next)));
@@ -177,7 +177,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(Math.abs(frequencyOf(concat(heard.slice(20))) - 440)).toBeLessThan(8.8);
   });
 
-  test('ends the call when its sound stops coming, also when nobody answers the BYE', async () => {
+  test('ends the call when its sound stops, even if the BYE is not answered', async () => {
     const { phone, registration } = await startPhone();
     const other = await sipp(answers);
     const { call, heard } = await dial(phone, '200', { mediaTimeoutMs: 1500 });
@@ -237,7 +237,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     ['603 Decline', 'declined', ''],
     ['480 Temporarily Unavailable', 'unavailable', ''],
     ['503 Service Unavailable', 'server_error', ''],
-  ])('%s ends the call: %s', async (status, expected, more) => {
+  ])('a response of %s ends the call as %s', async (status, expected, more) => {
     const { phone } = await startPhone();
     const other = await sipp(refuses(status, more));
     const { call } = await dial(phone, '200');
@@ -261,7 +261,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(await call.ended).toEqual({ reason: 'not_found', status: 404, text: '404 Not Found' });
   });
 
-  test('nobody answers: cancelled after the time that was given', async () => {
+  test('an unanswered call is cancelled after the given time', async () => {
     const { phone } = await startPhone();
     const other = await sipp(ringsUntilCancelled);
     const { call } = await dial(phone, '200', { ringTimeoutMs: 1500 });
@@ -289,7 +289,7 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(events[0]).toMatchObject({ early: true });
   });
 
-  test('is put on hold, taken back, asked for its options and hung up on', async () => {
+  test('can be held, resumed, queried for options and hung up on', async () => {
     const { phone } = await startPhone();
     const other = await sipp(holds);
     const { call, events } = await dial(phone, '200');

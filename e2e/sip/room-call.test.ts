@@ -47,7 +47,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
 
   const processes = () => descendants(rooms.node.pid).filter((pid) => commandOf(pid).includes('phone-main'));
 
-  test('calls, has the phone as a track, and hangs up; the next call is another track', async () => {
+  test('a call is a track that ends when the room hangs up, and the next call is another track', async () => {
     const room = await rooms.room();
     const { id, properties } = await rooms.phone(room, registrar);
     expect(properties).toEqual({ registrarCredentials: { address: registrar, username: 'room', password } });
@@ -70,7 +70,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await until('no process to be left', () => processes().length === 0);
   });
 
-  test('a wrong password is told in the log, with the answer of the provider, and the component stays', async () => {
+  test('a wrong password is logged with the response of the provider, and the component stays', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar, 'wrong-horse');
     expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({
@@ -84,7 +84,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.node.log()).not.toContain('wrong-horse');
   });
 
-  test('a registrar that challenges for ever is left alone', async () => {
+  test('a registrar that challenges forever is abandoned', async () => {
     await phones.sipp(challengesForEver);
     const room = await rooms.room();
     const { id } = await rooms.phone(room, phones.trunk.address);
@@ -92,7 +92,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('a registrar that is not there is told, and the room does without', async () => {
+  test('a missing registrar is logged, and the room carries on without it', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, `${phones.desk.address}:9`);
     expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
@@ -106,7 +106,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     ['480 Temporarily Unavailable', 'unavailable'],
     ['408 Request Timeout', 'no_answer'],
     ['503 Service Unavailable', 'server_error'],
-  ])('%s: the call is over and the next one can be made', async (status, expected) => {
+  ])('a response of %s ends the call, and the next one can be made', async (status, expected) => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(refuses(status));
@@ -120,7 +120,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('hung up while it rings, the call is cancelled', async () => {
+  test('hanging up while the phone rings cancels the call', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(ringsUntilCancelled);
@@ -132,7 +132,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('is heard before the answer, and the other side hangs up', async () => {
+  test('early media is heard before the answer, and the other side hangs up', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(hangsUp);
@@ -143,7 +143,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
   });
 
-  test('on hold and taken back, the phone keeps its track', async () => {
+  test('the phone keeps its track when held and resumed', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(holds);
@@ -155,7 +155,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
   });
 
-  test('one call at a time: a second number is not dialled, and after hanging up it is', async () => {
+  test('a second number is dialled only after the first call is hung up', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(answers, 2);
@@ -172,7 +172,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(dialled.map((line) => line.metadata['number'])).toEqual(['200', '400']);
   });
 
-  test('what is no number ends the component, and only that', async () => {
+  test('an invalid number ends only the component', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     await rooms.sdk.dial(room, id, 'five');
@@ -181,7 +181,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(components).toEqual([]);
   });
 
-  test('a registrar that was restarted is no reason not to call', async () => {
+  test('calls still work after the registrar restarted', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     await rooms.logs(id, 'sip.registered');
@@ -193,7 +193,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(await other.exit()).toBe(0);
   });
 
-  test('with the room ends the call, and the provider is told that nobody is there any more', async () => {
+  test('the end of the room ends the call and the registration', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(answers);
@@ -210,7 +210,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
   });
 
   test.each(['SIGKILL', 'SIGABRT', 'SIGSTOP'] as const)(
-    '%s to the process of a call costs the component',
+    '%s to the process of a call ends the component',
     async (signal) => {
       const room = await rooms.room();
       const { id } = await rooms.phone(room, registrar);
@@ -239,7 +239,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'media_timeout' });
   });
 
-  test('the API answers as it is described', async () => {
+  test('the API responds as documented', async () => {
     const api = new Api(rooms.node.url);
     const room = await rooms.room();
     const add = async (options: unknown) => {
@@ -292,7 +292,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     }
   });
 
-  test('a node that is asked to end hangs up first', async () => {
+  test('a node that is told to end hangs up first', async () => {
     const own = await another();
     const room = await own.room();
     const { id } = await own.phone(room, registrar);

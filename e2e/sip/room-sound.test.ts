@@ -141,7 +141,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     ['G.711', 8000, 1, undefined],
     ['Opus', 48_000, 2, 'opus'],
   ] as const)(
-    'baresip with %s: the browser hears its tone, and it hears the tone of the browser',
+    'the browser and baresip with %s hear the tone of each other',
     async (name, rate, channels, codec) => {
       const wav = join(phones.folder, `tone-${rate}.wav`);
       const next = toneFrames(1000, 8000, rate);
@@ -166,7 +166,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     },
   );
 
-  test('the phone hears all of the room but itself', async () => {
+  test('the phone hears everything in the room but itself', async () => {
     await phones.sipp(answers);
     const { ann, room, component, track } = await call('200');
     const tone = await ann.addTone(700);
@@ -178,7 +178,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     await ann.removed(track);
   });
 
-  test('is heard on the other side within 250 ms, both ways, without the jitter buffer of the browser', async () => {
+  test('sound reaches the other side within 250 ms each way, not counting the jitter buffer of the browser', async () => {
     const handset = await Handset.open(phones.lab.ownAddress);
     try {
       await phones.sipp(answersAt(phones.lab.ownAddress, handset.port));

@@ -25,7 +25,7 @@ async function viewer(stage: Stage, room: string, query = '') {
 }
 
 browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
-  test('a page publishes by WHIP and plays at an SDK client and by WHEP', async () => {
+  test('a page that publishes by WHIP plays at an SDK client and by WHEP', async () => {
     const room = await stage.room();
     const bob = await stage.peer(room, 'bob');
     await bob.join();
@@ -79,7 +79,7 @@ browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
     await watching.page.close();
   });
 
-  testWith(['node-av'], 'what a page publishes by WHIP is streamed by HLS', async () => {
+  testWith(['node-av'], 'media that a page publishes by WHIP is streamed by HLS', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
     await addStream(stage, room);
     const ann = await publisher(stage, room, 'red', { loud: true });

@@ -54,7 +54,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
     );
   }
 
-  testWith(['webrtcbin'], 'an encoder with B-frames is logged, with the setting to change', async () => {
+  testWith(['webrtcbin'], 'an encoder with B-frames is logged with the setting to change', async () => {
     const { ann, whip } = await pair(stage);
     const program = new Program(python, 'gstreamer_client.py', ['b-frames', whip, ann.token]);
     await program.prints(/^answered/);
@@ -62,7 +62,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
     await program.end();
   });
 
-  testWith(['aiortc'], 'aiortc watches what a page publishes', async () => {
+  testWith(['aiortc'], 'aiortc plays the media of a page', async () => {
     const { room, ann, eve, whip, whep } = await pair(stage);
     const program = new Program(python, 'aiortc_client.py', ['watch', whep, eve.token]);
     await program.prints(/^answered/);
@@ -75,7 +75,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
     await page.close();
   });
 
-  testWith(['webrtcbin'], 'GStreamer follows who speaks, and the picture never stands still', async () => {
+  testWith(['webrtcbin'], 'GStreamer follows the speaker, and the picture never stops', async () => {
     const { room, eve, whip, whep } = await pair(stage);
     const publish = async (colour: string): Promise<GuidePage> => {
       const page = await GuidePage.open(stage.browser);
@@ -105,7 +105,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
 
   testWith(
     ['ffmpeg', 'node-av'],
-    'FFmpeg publishes with the line of the guide, and a page shows its picture',
+    'FFmpeg publishes with the command of the guide, and a page shows its picture',
     async () => {
       const { room, ann, eve, whip, whep } = await pair(stage);
       const [encoding, muxing] = guideLine({ WHIP_URL: whip, TOKEN: ann.token });

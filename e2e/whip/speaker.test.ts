@@ -6,7 +6,7 @@ import { GuidePage } from './guide-page.js';
 const stillBoundMs = 400;
 
 browserSuite('A WHEP viewer without a source', {}, (stage) => {
-  test('follows who speaks on one stream, and the picture never stands still', async () => {
+  test('follows the speaker on one stream, and the picture never stops', async () => {
     const room = await stage.room();
     const publish = async (colour: string): Promise<GuidePage> => {
       const { token } = await stage.api.addPeer(room);

@@ -31,14 +31,14 @@ function warningsOf(env: Record<string, string>): string[] {
 }
 
 test.each(Object.entries(deployments))(
-  'the compose file of %s is what node scripts/deploy/write.mjs writes',
+  'the compose file of %s equals the output of node scripts/deploy/write.mjs',
   (name, deployment) => {
     expect(read(fileOf(name))).toBe(compose(name, deployment));
   },
 );
 
 test.each(Object.entries(deployments))(
-  '%s gives its nodes settings that raise no warning, once filled in',
+  '%s gives its nodes settings without warnings once filled in',
   (name, { services }) => {
     const file = parse(interpolate(read(fileOf(name)), answers));
     for (const service of services) {
@@ -62,11 +62,11 @@ const docker = spawnSync('docker-compose', ['version']).status === 0;
   },
 );
 
-test('a must that is not set is named, as compose does', () => {
+test('a missing required variable is named, as compose does', () => {
   expect(() => interpolate('${BLOOM_DOMAIN:?is a name}', {})).toThrow('BLOOM_DOMAIN is not set: it is a name');
 });
 
-test('the example of the environment names every variable of the compose files', () => {
+test('the example environment names every variable of the compose files', () => {
   const files = Object.keys(deployments).map((name) => read(fileOf(name)));
   const used = new Set(files.flatMap((text) => [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name)));
   const named = [...read('env.example').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name]) => name);
@@ -88,7 +88,7 @@ test('the chart renders to objects that Kubernetes accepts', () => {
   expect(withMonitor.map(({ kind }) => kind)).toContain('PodMonitor');
 });
 
-test('the chart gives its nodes settings that raise no warning, and waits for a drain', () => {
+test('the chart gives its nodes settings without warnings, and waits for a drain', () => {
   const objects = renderChart(join(root, 'deploy/helm/bloom'));
   const { spec } = objects.find(({ kind }) => kind === 'StatefulSet').spec.template;
   const entries = spec.containers[0].env.map(
@@ -118,7 +118,7 @@ interface Panel {
 /** Number of columns in Grafana's grid. */
 const GRID = 24;
 
-test.each(['overview', 'room', 'node'])('the dashboard %s is one that Grafana shows', (name) => {
+test.each(['overview', 'room', 'node'])('Grafana can show the dashboard %s', (name) => {
   const { panels, templating, schemaVersion } = JSON.parse(read('grafana', `${name}.json`)) as {
     panels: Panel[];
     templating: { list: { name: string; type: string }[] };

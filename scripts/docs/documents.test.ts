@@ -37,7 +37,7 @@ test.each(pages)('%s links to pages, headings and files that exist', (page) => {
   expect(broken).toEqual([]);
 });
 
-test('the index of the decisions names each of them', () => {
+test('the index of the decisions lists each of them', () => {
   const index = readFileSync(join(root, 'docs/decisions/README.md'), 'utf8');
   for (const name of readdirSync(join(root, 'docs/decisions')))
     if (name !== 'README.md') expect(index).toContain(`(${name})`);

@@ -9,7 +9,7 @@ test.each(referencePages().map((page) => [page.path.replace(/.*\//, ''), page] a
 );
 
 test.each(referencePages().map((page) => [page.path.replace(/.*\//, ''), page] as const))(
-  'every row of %s says what it means',
+  'every row of %s has a description',
   (_name, { page }) => {
     const empty = page.split('\n').filter((line: string) => /^\| `.*\| +\|$/.test(line));
     expect(empty).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { parseArguments, seedOfCommit } from './arguments.mjs';
 
-test('options of the runner, patterns and options of jest are told apart', () => {
+test('separates options of the runner, patterns and options of jest', () => {
   expect(parseArguments(['packages/rtp', '-t', 'a title', '--seed', '-7', '--path=1:0', '--bail', 'e2e'])).toEqual({
     full: false,
     nightly: false,
@@ -13,7 +13,7 @@ test('options of the runner, patterns and options of jest are told apart', () =>
   });
 });
 
-test('the night runs everything', () => {
+test('--nightly runs everything', () => {
   expect(parseArguments(['--nightly'])).toMatchObject({ full: true, nightly: true });
 });
 
@@ -21,7 +21,7 @@ test.each([['--seed'], ['--seed', 'x'], ['--seed=']])('%s %s is refused', (...ar
   expect(() => parseArguments(args)).toThrow('--seed takes an integer');
 });
 
-test('a commit has one seed, and no commit has one too', () => {
+test('a commit always has the same seed, and a missing commit has one too', () => {
   expect(seedOfCommit('9f78575aaaa')).toBe(0x9f78575);
   expect(seedOfCommit('')).toBe(1);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Jest } from './jest.mjs';
 
-test('runs at the same time have caches of their own, and the next one has a warm one', async () => {
+test('concurrent runs have separate caches, and the next run has a warm one', async () => {
   const ends: (() => void)[] = [];
   const caches: (string | undefined)[] = [];
   const workspace = {

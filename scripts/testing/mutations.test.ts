@@ -3,7 +3,7 @@ import { stale } from './mutations.mjs';
 
 const mutation = { id: 'a', file: 'x.ts', find: 'a < b', replace: 'a > b', tests: ['x.test'] };
 
-test('a mutation has to match its source once, to change it, and to name tests', () => {
+test('a mutation must match its source once, change it, and name tests', () => {
   const read = (file: string): string => {
     if (file === 'x.ts') return 'if (a < b) b < c || b < c;';
     throw new Error('ENOENT');

@@ -36,13 +36,13 @@ function results(cases: Case[], options = { strict: false, filtered: false }): R
 const lastLine = (all: Results): string | undefined => all.lines().at(-1);
 
 describe('the result of a run', () => {
-  test('counts what ran', () => {
+  test('counts the tests that ran', () => {
     const all = results([passed('one'), passed('two'), skipped('at night [nightly]')]);
     expect(lastLine(all)).toBe('2 passed, 0 failed, 1 skipped');
     expect(all.ok).toBe(true);
   });
 
-  test('sums up the tests in containers, with their images and the time that they may take', () => {
+  test('sums up the tests in containers, with their images and time limit', () => {
     const all = results([passed('one')]);
     expect(all.lines().join('\n')).not.toContain('Containers');
     all.containerImages(60_000);
@@ -76,7 +76,7 @@ describe('the result of a run', () => {
     expect(all.ok).toBe(false);
   });
 
-  test('names up to two flaky tests, and fails with a third', () => {
+  test('names up to two flaky tests, and fails for a third', () => {
     const two = results([passed('one', 2), passed('two', 2)]);
     expect(lastLine(two)).toBe('2 passed, 0 failed, 2 flaky');
     expect(two.lines().join('\n')).toContain('a.test.ts: two');
@@ -87,7 +87,7 @@ describe('the result of a run', () => {
     expect(three.ok).toBe(false);
   });
 
-  test('says in a few lines what was wrong with a test that failed, or was flaky', () => {
+  test('summarises the errors of a failed or flaky test in a few lines', () => {
     const [yellow, plain] = ['\u001B[33m', '\u001B[39m'];
     const error = `Error: ${yellow}late${plain}\n\nExpected: 1\n    at a.test.ts:1:1\n    at b.ts:2:2`;
     const said = ['***     Error: late', '***     Expected: 1'];
@@ -116,7 +116,7 @@ describe('skipped tests', () => {
     expect(reasonOf('an array [1, 2]')).toBeUndefined();
   });
 
-  test('fail a strict run unless they belong to the night or to containers', () => {
+  test('fail a strict run unless they are nightly or need containers', () => {
     const accepted = [passed('one'), skipped('a [nightly]'), skipped('d [needs containers]')];
     expect(results(accepted, { strict: true, filtered: false }).ok).toBe(true);
     const cases = [...accepted, skipped('b [needs root]'), skipped('c')];
@@ -126,7 +126,7 @@ describe('skipped tests', () => {
     expect(results(cases).ok).toBe(true);
   });
 
-  test('are not those that the caller filtered out', () => {
+  test('do not include those that the caller filtered out', () => {
     expect(lastLine(results([passed('one'), skipped('c')], { strict: false, filtered: true }))).toBe(
       '1 passed, 0 failed',
     );

@@ -17,7 +17,7 @@ test('files are found by pattern', () => {
   expect(e2e).toEqual(['e2e/scenarios/basics.test.ts']);
 });
 
-test('only proofs run by default; in a full run all others follow, those that may try a test again last', () => {
+test('only proofs run by default; a full run adds all others, with those that may retry a test last', () => {
   const files = ['e2e/a.test.ts', 'e2e/b.test.ts', 'e2e/c.test.ts', 'e2e/d.test.ts'];
   const kinds = { a: { realTime: true }, b: { proves: 'b works', realTime: true, alone: true }, c: {}, d: {} };
   const order = (full: boolean, lastMs = {}) => plan(files, kinds, { full, lastMs }).map(({ file }) => file);

@@ -84,7 +84,8 @@ describe('a wrong setting', () => {
     // Even before the polling interval, which is checked last.
     const both = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid', JF_DIST_POLLING_INTERVAL: '0' });
     const last = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@127.0.0.1', JF_DIST_POLLING_INTERVAL: '0' });
-    expect([await both.exited, await last.exited]).toEqual([78, 78]);
+    expect(await both.exited).toBe(78);
+    expect(await last.exited).toBe(78);
     expect(both.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
     expect(last.output()).toMatch(/JF_DIST_POLLING_INTERVAL.*"0"/);
     expect(program.output()).not.toMatch(/EADDRINUSE|listens on/);

@@ -84,7 +84,8 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
       expect(played.advanced).toBeGreaterThan(0.2);
       expect(Math.abs(played.duration - seconds)).toBeLessThan(0.2);
       if (type === 'audio') continue;
-      expect([played.width, played.height]).toEqual([320, 240]);
+      expect(played.width).toBe(320);
+      expect(played.height).toBe(240);
       expect(distance(played.pixels[0] ?? [], origin === ann.id ? 'red' : 'blue')).toBeLessThan(40);
     }
   });
@@ -109,7 +110,8 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
       { at: joinedAt + 1, x: 0.75, y: 0.4 },
     ]);
     expect(played.error).toBeNull();
-    expect([played.width, played.height]).toEqual([1280, 720]);
+    expect(played.width).toBe(1280);
+    expect(played.height).toBe(720);
     for (const [i, colour] of (['red', 'red', 'blue'] as const).entries()) {
       expect(distance(played.pixels[i] ?? [], colour)).toBeLessThan(40);
     }

@@ -1,4 +1,5 @@
-// `npm run bench:<name> -- [options]`: sets everything up, then runs apps/bench/dist/<name>/main.js, whose first comment lists the options.
+// `npm run bench:<name> -- [options]`: sets everything up, then runs apps/bench/dist/<name>/main.js, whose first
+// comment lists the options.
 import { join } from 'node:path';
 import { ensurePackages } from './testing/debian-packages.mjs';
 import { root, run, setUp } from './setup.mjs';

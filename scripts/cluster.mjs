@@ -1,5 +1,5 @@
-// `npm run cluster -- --nodes 3`: runs a cluster on this machine. Every node has its own ports and finds the others through
-// the machine's port mapper: the one already on 4369, or one that ends with the cluster.
+// `npm run cluster -- --nodes 3`: runs a cluster on this machine. Every node has its own ports and finds the others
+// through the machine's port mapper: the one already on 4369, or one that ends with the cluster.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -67,7 +67,10 @@ async function freePorts(first, count) {
   return found;
 }
 
-/** Sends one request to the port mapper (110: list names, 107: exit if none is registered). Returns undefined without a reply. */
+/**
+ * Sends one request to the port mapper (110: list names, 107: exit if none is registered). Returns undefined without a
+ * reply.
+ */
 function askMapper(port, request) {
   return new Promise((done) => {
     let text = '';

@@ -1,5 +1,5 @@
-// `npm run recording:mix -- <directory> [-o call.mp4]`: mixes a finished recording, `report.json` and a file per track, into one
-// MP4 file with all participants.
+// `npm run recording:mix -- <directory> [-o call.mp4]`: mixes a finished recording, `report.json` and a file per track,
+// into one MP4 file with all participants.
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { install, requireNode, root, run } from './setup.mjs';

@@ -1,5 +1,5 @@
-// Makes a fresh checkout ready to run: checks Node, installs packages, compiles sources, builds the page. `npm start`, `npm test` and
-// `npm run check` use it. It imports only Node's own modules, because nothing is installed yet.
+// Makes a fresh checkout ready to run: checks Node, installs packages, compiles sources, builds the page. `npm start`,
+// `npm test` and `npm run check` use it. It imports only Node's own modules, because nothing is installed yet.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -29,8 +29,8 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const digest = (text) => createHash('sha256').update(text).digest('hex');
 
 /**
- * Installs the lockfile's packages when it has changed. `npm ci` would refuse a lockfile that lacks optional packages of other
- * platforms, and we do not control which of those a registry has. Development packages are included because
+ * Installs the lockfile's packages when it has changed. `npm ci` would refuse a lockfile that lacks optional packages
+ * of other platforms, and we do not control which of those a registry has. Development packages are included because
  * `NODE_ENV=production npm start` needs the compiler.
  */
 export function install() {

@@ -6,8 +6,8 @@ import { root, setUp } from './setup.mjs';
 
 setUp();
 
-// A young generation of 64 MB keeps the garbage collector out of the packet path. On so small a heap its helper threads cost more
-// than they save: a fifth of the CPU per forwarded packet.
+// A young generation of 64 MB keeps the garbage collector out of the packet path. On so small a heap its helper threads
+// cost more than they save: a fifth of the CPU per forwarded packet.
 const flags = ['--max-semi-space-size=64', '--single-threaded-gc'];
 const node = spawn(
   process.execPath,

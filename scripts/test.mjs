@@ -1,6 +1,6 @@
-// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with more runs of the
-// property tests, then all other end-to-end files. Both set up the checkout first and end with `N passed, N failed`.
-// e2e/suites.json classifies the end-to-end files.
+// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with more runs of
+// the property tests, then all other end-to-end files. Both set up the checkout first and end with `N passed, N
+// failed`. e2e/suites.json classifies the end-to-end files.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,8 +20,8 @@ const MINUTE_MS = 60_000;
 /** Number of end-to-end files that run concurrently. They mostly wait, for clocks and other programs. */
 const LANES = 2;
 /**
- * A jest process that holds more than this after a file is replaced. It keeps the modules of every file that it ran, and collecting
- * garbage around a gigabyte of them made CPU-bound files up to twice as slow.
+ * A jest process that holds more than this after a file is replaced. It keeps the modules of every file that it ran,
+ * and collecting garbage around a gigabyte of them made CPU-bound files up to twice as slow.
  */
 const WORKER_MEMORY = '500MB';
 
@@ -112,7 +112,10 @@ async function runUnitTests() {
   collect('unit tests', run);
 }
 
-/** Builds the container images here, because the tests' namespaces reach no registry; they take every layer from the cache. */
+/**
+ * Builds the container images here, because the tests' namespaces reach no registry; they take every layer from the
+ * cache.
+ */
 function makeImages() {
   if (!plans.some(({ file }) => file.startsWith('e2e/containers/')) || containersUnavailable() !== undefined) return;
   try {

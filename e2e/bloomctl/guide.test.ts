@@ -1,5 +1,5 @@
-// Runs docs/guide/debugging.md. `npm run generate:debugging` rewrites the page and its pictures; the nightly run compares them
-// with the programs' current output.
+// Runs docs/guide/debugging.md. `npm run generate:debugging` rewrites the page and its pictures; the nightly run
+// compares them with the programs' current output.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';

@@ -1,5 +1,5 @@
-// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by its output. They run against a
-// real cluster, to rewrite the page or to compare it with the programs' current output.
+// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by its output. They run
+// against a real cluster, to rewrite the page or to compare it with the programs' current output.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Trio } from './trio.js';
 

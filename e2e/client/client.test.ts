@@ -60,9 +60,9 @@ describe.each([
 
     test('the quality follows the size of the element', async () => {
       const { ann, bob } = await call(stage);
-      // Browsers send 540 lines once their own estimate exceeds the lower variants' bitrate by 350 kbit/s. A machine that stalls in the
-      // first second looks like a narrow link, whose estimate grows by 8 % a second; the variant then counts as inactive for another
-      // ten seconds.
+      // Browsers send 540 lines once their own estimate exceeds the lower variants' bitrate by 350 kbit/s. A machine
+      // that stalls in the first second looks like a narrow link, whose estimate grows by 8 % a second; the variant
+      // then counts as inactive for another ten seconds.
       await ann.page.evaluate(() =>
         window.application.publish(
           { colour: 'red', width: 960, height: 540, fps: 15 },

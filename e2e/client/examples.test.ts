@@ -1,5 +1,5 @@
-// Runs the examples and the dashboard as a user who has installed the published packages: from their tarballs, each in a separate
-// folder.
+// Runs the examples and the dashboard as a user who has installed the published packages: from their tarballs, each in
+// a separate folder.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

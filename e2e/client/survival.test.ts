@@ -85,8 +85,8 @@ describe.each(BROWSERS)('In %s', (browser) =>
             );
           }
         });
-        // Two pauses of at most 2 s, for the attempt that reaches the node and for the new seat, or 3 s until a node counts as gone. The
-        // rest is the time to set up the call on a slow machine.
+        // Two pauses of at most 2 s, for the attempt that reaches the node and for the new seat, or 3 s until a node
+        // counts as gone. The rest is the time to set up the call on a slow machine.
         promise(`pause with a node ${title}, beyond the time it was down`, pause - downMs, 10_000);
         // The first to return finds no room; the other may find a new room that does not know its token.
         const refused = reasons.filter((code) => code !== 'UNREACHABLE');

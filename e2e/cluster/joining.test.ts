@@ -1,4 +1,5 @@
-// Tests which nodes become members: three nodes that each know at most one other, and one that does not know the cookie.
+// Tests which nodes become members: three nodes that each know at most one other, and one that does not know the
+// cookie.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { describeWith } from '../harness/needs.js';
 import { deployments, LabCluster, type Service } from './lab-cluster.js';

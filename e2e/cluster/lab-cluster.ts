@@ -1,5 +1,5 @@
-// Nodes on separate hosts: the deployments of scripts/deploy/deployments.mjs, and variants of them. Every host has its own
-// address and port mapper; the node gets the settings of the container image.
+// Nodes on separate hosts: the deployments of scripts/deploy/deployments.mjs, and variants of them. Every host has its
+// own address and port mapper; the node gets the settings of the container image.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

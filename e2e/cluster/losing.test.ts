@@ -22,11 +22,14 @@ async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number
 }
 
 /**
- * How long a node waits for a member that does not answer: a longer request has waited. The wait itself is tested where time
- * is handed in (packages/rooms).
+ * How long a node waits for a member that does not answer: a longer request has waited. The wait itself is tested where
+ * time is handed in (packages/rooms).
  */
 const WAIT_MS = 1_000;
-/** A node that did not notice the silence would wait for 4 s. This bound also suffices on a machine busy with other tests. */
+/**
+ * A node that did not notice the silence would wait for 4 s. This bound also suffices on a machine busy with other
+ * tests.
+ */
 const WAITED_ONCE_MS = 3 * WAIT_MS;
 
 /** Returns how much longer a request takes than a simultaneous one that needs no other node. */

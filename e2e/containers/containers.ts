@@ -1,4 +1,5 @@
-// Runs containers of the real image with podman, from the settings of the shipped deployments. One run per machine at a time.
+// Runs containers of the real image with podman, from the settings of the shipped deployments. One run per machine at a
+// time.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
@@ -48,9 +49,9 @@ function ownAddress(): string {
 }
 
 /**
- * Pins the MAC address of a network's bridge. By default a bridge has the lowest address of its ports, which changes when a
- * container ends: packets from the others are then lost until they resolve the address again, half a minute later. Netavark
- * does this itself since 1.9.
+ * Pins the MAC address of a network's bridge. By default a bridge has the lowest address of its ports, which changes
+ * when a container ends: packets from the others are then lost until they resolve the address again, half a minute
+ * later. Netavark does this itself since 1.9.
  */
 async function pinBridgeAddress(network: string): Promise<void> {
   const bridge = await podman('network', 'inspect', '--format', '{{.NetworkInterface}}', network);

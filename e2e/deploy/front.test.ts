@@ -1,5 +1,5 @@
-// Tests the deployment with one node behind Debian's Caddy and beside its Prometheus. Only addresses, and times that a test would
-// have to wait for, differ from the files in deploy/.
+// Tests the deployment with one node behind Debian's Caddy and beside its Prometheus. Only addresses, and times that a
+// test would have to wait for, differ from the files in deploy/.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -120,7 +120,8 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
     expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
     expect(rules.filter(({ state }) => state === 'firing')).toEqual([]);
 
-    // Grafana's dashboards query the same server, so each of their queries must be valid and have the labels of its legend.
+    // Grafana's dashboards query the same server, so each of their queries must be valid and have the labels of its
+    // legend.
     for (const { title, expr, legendFormat = '' } of targetsOfDashboards()) {
       const query = expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*').replaceAll('$room', 'any');
       const { status, error, data } = await ask(`query?query=${encodeURIComponent(query)}`);

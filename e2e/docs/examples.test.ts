@@ -1,5 +1,5 @@
-// Runs the examples of the README, the guides and the actors page against a real node. A block marked `no-test` cannot run here
-// (a browser, another machine); every other `sh` and `js` block must succeed as it stands.
+// Runs the examples of the README, the guides and the actors page against a real node. A block marked `no-test` cannot
+// run here (a browser, another machine); every other `sh` and `js` block must succeed as it stands.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

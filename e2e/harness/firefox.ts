@@ -33,8 +33,8 @@ const PREFERENCES: Readonly<Record<string, unknown>> = {
 };
 
 /**
- * Returns the settings of a node that Firefox can reach directly. Firefox leaves out the loopback interface and pairs no other
- * address with it. A machine with no other interface uses loopback.
+ * Returns the settings of a node that Firefox can reach directly. Firefox leaves out the loopback interface and pairs
+ * no other address with it. A machine with no other interface uses loopback.
  */
 export function nodeForFirefox(): Record<string, string> {
   const own = Object.values(networkInterfaces()).flat();

@@ -24,8 +24,8 @@ export function middle(values: readonly number[]): number {
 }
 
 /**
- * Returns how much longer a Node program takes than one that does nothing, by the best of five runs each, because the speed of a
- * shared machine varies.
+ * Returns how much longer a Node program takes than one that does nothing, by the best of five runs each, because the
+ * speed of a shared machine varies.
  */
 export async function timesAnEmptyProgram(run: () => Promise<{ code: number | null; ms: number }>): Promise<number> {
   const [times, empty]: [number[], number[]] = [[], []];

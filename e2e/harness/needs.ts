@@ -26,8 +26,8 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without desktop windows and
- * permissions, at a third of the CPU time; nightly runs take the whole browser.
+ * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without desktop
+ * windows and permissions, at a third of the CPU time; nightly runs take the whole browser.
  */
 export function findChromium(whole = process.env['BLOOM_NIGHTLY'] !== undefined): string | undefined {
   const chosen = process.env['BLOOM_CHROMIUM'];

@@ -254,7 +254,9 @@ export class Peer {
     return this.call('awaitFrames', trackId, 3);
   }
 
-  /** Waits for a simulcast variant by its width. One that a busy Chromium stops for a second stays away for ten more. */
+  /**
+   * Waits for a simulcast variant by its width. One that a busy Chromium stops for a second stays away for ten more.
+   */
   async playsWidth(trackId: string, width: number, timeoutMs = 40_000): Promise<void> {
     await this.until(`track ${trackId} is ${width} wide`, () => this.track(trackId).width === width, timeoutMs);
   }

@@ -1,5 +1,5 @@
-// Tests faults of a stream, reported to a real webhook receiver: uploads that succeed or fail, a compositor that is killed or
-// hangs, a full disk. The room survives each time.
+// Tests faults of a stream, reported to a real webhook receiver: uploads that succeed or fail, a compositor that is
+// killed or hangs, a full disk. The room survives each time.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

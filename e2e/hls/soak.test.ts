@@ -1,4 +1,5 @@
-// Runs a stream for minutes while people come and go and viewers wait for parts, and checks that memory is released. Runs at night.
+// Runs a stream for minutes while people come and go and viewers wait for parts, and checks that memory is released.
+// Runs at night.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

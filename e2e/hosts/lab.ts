@@ -1,6 +1,6 @@
 /**
- * Real hosts made of network namespaces: each has its own address, port 4369, hostname and resolver, and its cable can be
- * pulled. Needs root on Linux; `labUnavailable` returns what is missing.
+ * Real hosts made of network namespaces: each has its own address, port 4369, hostname and resolver, and its cable can
+ * be pulled. Needs root on Linux; `labUnavailable` returns what is missing.
  */
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';

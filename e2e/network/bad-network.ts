@@ -1,4 +1,5 @@
-// A node behind a bad network: browsers reach its media port through a relay that adds loss, delay and a bandwidth limit.
+// A node behind a bad network: browsers reach its media port through a relay that adds loss, delay and a bandwidth
+// limit.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { freeUdpRange } from '@bloom/net/testing';

@@ -8,8 +8,9 @@ const WATCH_MS = nightly ? 30_000 : 12_000;
 /** The browser's jitter buffer grows with the first retransmission, so early readings do not show the steady state. */
 const SETTLE_MS = 4_000;
 /**
- * Each attempt to repair a packet takes a 100 ms round trip plus detection, and fails in 4 % of cases. Of the 800 packets
- * watched, 2 % are lost: three consecutive failures, half a second, occur in one run of 40; five in one of 25,000.
+ * Each attempt to repair a packet takes a 100 ms round trip plus detection, and fails in 4 % of cases. Of the 800
+ * packets watched, 2 % are lost: three consecutive failures, half a second, occur in one run of 40; five in one of
+ * 25,000.
  */
 const LONGEST_PAUSE_MS = 800;
 

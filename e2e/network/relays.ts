@@ -47,7 +47,9 @@ export async function callDirectly(stage: Stage, address: string): Promise<void>
   for (const peer of [ann, bob]) expect(await addressesInUse(peer)).toEqual([`host ${address}`]);
 }
 
-/** Runs a call of two peers who use only relays whose URL has all parts; each entry of `relaysOf` must contain `relay`. */
+/**
+ * Runs a call of two peers who use only relays whose URL has all parts; each entry of `relaysOf` must contain `relay`.
+ */
 export async function callOver(stage: Stage, parts: readonly string[], relay: string): Promise<void> {
   const { ann, bob } = await callOf(stage, (peer) => restrictRelays(peer, parts));
   for (const peer of [ann, bob]) {

@@ -1,4 +1,5 @@
-// Hundreds of peers with real ICE, DTLS and media come and go, and all of their sockets, timers and buffers must go too.
+// Hundreds of peers with real ICE, DTLS and media come and go, and all of their sockets, timers and buffers must go
+// too.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

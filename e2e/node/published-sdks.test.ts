@@ -1,6 +1,6 @@
-// Reproduces what the published server SDKs and dashboard send, byte for byte where it matters, and how strictly they read the
-// responses. From their public sources: jellyfish-server-sdk 0.4 and fishjam-server-sdk 0.5 for Python (httpx, betterproto,
-// websockets), the JavaScript SDKs and the dashboard (axios, a browser).
+// Reproduces what the published server SDKs and dashboard send, byte for byte where it matters, and how strictly they
+// read the responses. From their public sources: jellyfish-server-sdk 0.4 and fishjam-server-sdk 0.5 for Python (httpx,
+// betterproto, websockets), the JavaScript SDKs and the dashboard (axios, a browser).
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else does.
+// A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else
+// does.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
@@ -13,7 +14,10 @@ jest.setTimeout(120_000);
 
 /** Time from a worker's end to its notification, on an idle machine. */
 const REPORT_MS = 200;
-/** A worker is polled every second and counts as hung after 5 s without an answer, which is noticed at most a second later. */
+/**
+ * A worker is polled every second and counts as hung after 5 s without an answer, which is noticed at most a second
+ * later.
+ */
 const HANG_REPORT_MS = 1_000 + 5_000 + 1_000 + REPORT_MS;
 /** Time for its thread to end before it is abandoned. */
 const TERMINATE_MS = 2_000;

@@ -1,5 +1,5 @@
-// A clapperboard: a picture that flashes white every second, and a beep half a second after each flash. They show how far sound
-// and picture have drifted apart on the way.
+// A clapperboard: a picture that flashes white every second, and a beep half a second after each flash. They show how
+// far sound and picture have drifted apart on the way.
 import type { ClapperOptions } from './driver-api.js';
 import type { Source } from './picture.js';
 
@@ -17,8 +17,8 @@ const SAMPLES_PER_MS = 48;
 const CHUNK_MS = 10;
 
 /**
- * Creates the picture and its sound, in one stream like a camera's. Both go to their tracks directly, because sound from Web Audio
- * waits in buffers for an unknown time, longer on a busy machine.
+ * Creates the picture and its sound, in one stream like a camera's. Both go to their tracks directly, because sound
+ * from Web Audio waits in buffers for an unknown time, longer on a busy machine.
  */
 export function createClapper({ width = 320, height = 240, fps = 30 }: Omit<ClapperOptions, 'kind'>): Source[] {
   const startedAt = performance.now();

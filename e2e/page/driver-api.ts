@@ -1,5 +1,5 @@
-// What a page under test can do, and what it reports. Shared by the page and the tests that drive it; everything here crosses
-// the process boundary as JSON.
+// What a page under test can do, and what it reports. Shared by the page and the tests that drive it; everything here
+// crosses the process boundary as JSON.
 
 export type Encoding = 'l' | 'm' | 'h';
 

@@ -13,8 +13,8 @@ export interface Source {
 }
 
 /**
- * A timer creates the frames and hands them to the track directly. A captured canvas stops while its page is hidden, and only
- * one page of a browser is visible.
+ * A timer creates the frames and hands them to the track directly. A captured canvas stops while its page is hidden,
+ * and only one page of a browser is visible.
  */
 export function createPicture(options: PictureOptions): Source {
   const { colour, width = 320, height = 240, fps = 10, noisy = false } = options;

@@ -1,5 +1,5 @@
-// Tests a rolling upgrade from the last release to this checkout and back, node by node. Each node restarts during a call on the
-// other node, which a newcomer then joins through the restarted node.
+// Tests a rolling upgrade from the last release to this checkout and back, node by node. Each node restarts during a
+// call on the other node, which a newcomer then joins through the restarted node.
 import { expect, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { browserSuite } from '../harness/stage.js';

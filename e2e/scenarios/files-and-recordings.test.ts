@@ -1,4 +1,5 @@
-// Plays files into a room and records rooms into files. ffmpeg makes the former and checks the latter; a browser plays them.
+// Plays files into a room and records rooms into files. ffmpeg makes the former and checks the latter; a browser plays
+// them.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

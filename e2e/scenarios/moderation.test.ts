@@ -1,5 +1,5 @@
-// Tests a backend's moderation with the published client SDK in Chromium. Every API call goes to a node that does not own the
-// room; Ann's websocket is at the owner, Bob's at that other node.
+// Tests a backend's moderation with the published client SDK in Chromium. Every API call goes to a node that does not
+// own the room; Ann's websocket is at the owner, Bob's at that other node.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { LABELS, type Label, Trio } from '../bloomctl/trio.js';

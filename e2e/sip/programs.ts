@@ -50,7 +50,8 @@ export class Program {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = once(this.#child, 'exit');
     this.#child.kill(signal);
-    // Some programs wait for their calls to end. Their children are killed too, because they would keep the port without answering.
+    // Some programs wait for their calls to end. Their children are killed too, because they would keep the port
+    // without answering.
     const overdue = setTimeout(() => process.kill(-(this.#child.pid ?? 0), 'SIGKILL'), 5_000);
     await gone;
     clearTimeout(overdue);
@@ -58,8 +59,8 @@ export class Program {
 }
 
 /**
- * Registrar and proxy on port 5060, UDP and TCP. Users register and call with `password`; calls to unregistered numbers go to
- * `trunk`, except 404.
+ * Registrar and proxy on port 5060, UDP and TCP. Users register and call with `password`; calls to unregistered numbers
+ * go to `trunk`, except 404.
  */
 export async function startKamailio(host: Host, folder: string, trunk: string): Promise<Program> {
   const modules = readdirSync('/usr/lib')

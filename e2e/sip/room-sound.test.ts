@@ -79,8 +79,8 @@ class Handset {
 }
 
 /**
- * Returns a function for the sound's mean wait in the browser's jitter buffer since the call, in ms. The browser chooses it:
- * about 40 ms on a quiet machine, and 200 ms for seconds after pages were loading.
+ * Returns a function for the sound's mean wait in the browser's jitter buffer since the call, in ms. The browser
+ * chooses it: about 40 ms on a quiet machine, and 200 ms for seconds after pages were loading.
  */
 async function jitterBuffer(peer: Peer, track: string): Promise<() => Promise<number>> {
   const report = async () => {
@@ -170,7 +170,8 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     await phones.sipp(answers);
     const { ann, room, component, track } = await call('200');
     const tone = await ann.addTone(700);
-    // sipp echoes what it hears, so the tone returns as the phone's own. If the phone heard itself, that would never end.
+    // sipp echoes what it hears, so the tone returns as the phone's own. If the phone heard itself, that would never
+    // end.
     await ann.sounds(track, 700, 15_000);
     await ann.call('setEnabled', tone, false);
     await ann.fallsSilent(track);

@@ -1,4 +1,5 @@
-// Runs the WHIP muxer of FFmpeg 8 in `node-av`, as `ffmpeg -i pipe:0 -c copy -f whip -authorization <token> <url>` does:
+// Runs the WHIP muxer of FFmpeg 8 in `node-av`, as `ffmpeg -i pipe:0 -c copy -f whip -authorization <token> <url>`
+// does:
 // `node ffmpeg_whip.mjs [-option value ...] <url> < media`. Prints `answered` when it is connected, and ends with its input.
 import { Dictionary, FFmpegError, FormatContext, Packet } from 'node-av/lib';
 

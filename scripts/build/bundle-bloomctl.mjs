@@ -1,5 +1,6 @@
-// Bundles `bloomctl` and its dependencies into one file, with a separate chunk for the full-screen view: loading hundreds of small
-// modules takes longer than asking a cluster. Part of every build; does nothing when nothing has changed.
+// Bundles `bloomctl` and its dependencies into one file, with a separate chunk for the full-screen view: loading
+// hundreds of small modules takes longer than asking a cluster. Part of every build; does nothing when nothing has
+// changed.
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,5 +1,6 @@
-// Bundles each published package, with the parts of other packages that it uses and its types, into one file, so it depends on
-// nothing in this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every build and of `npm pack`.
+// Bundles each published package, with the parts of other packages that it uses and its types, into one file, so it
+// depends on nothing in this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every
+// build and of `npm pack`.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -26,8 +26,8 @@ export function isFresh(outdir) {
 }
 
 /**
- * Bundles into `outdir`. `readFiles` are inputs other than modules. `check` receives each written file, by its path relative
- * to the root, and throws if the bundle is unusable; the next build then tries again.
+ * Bundles into `outdir`. `readFiles` are inputs other than modules. `check` receives each written file, by its path
+ * relative to the root, and throws if the bundle is unusable; the next build then tries again.
  */
 export async function bundle({ script, outdir, readFiles = [], check = () => {}, ...options }) {
   const { build } = await import('esbuild');

@@ -145,8 +145,8 @@ function* originOf(path, name, here) {
 }
 
 /**
- * An index exports a value only if another package uses it, or if it is an error that callers catch. It may also export a type
- * that a used declaration names, in the type's file or in a file that imports it.
+ * An index exports a value only if another package uses it, or if it is an error that callers catch. It may also export
+ * a type that a used declaration names, in the type's file or in a file that imports it.
  */
 function checkIndex(index) {
   const all = [...exportsOf(index)];

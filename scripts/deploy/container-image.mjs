@@ -1,6 +1,7 @@
-// Builds the container images of this checkout with podman, without an image registry: the Dockerfile's base image is made from
-// Debian's archive and the npm package of Node.js, once per machine. The tests run this;
-// `node scripts/deploy/container-image.mjs` builds the images alone. Everything is kept in one folder of the user's cache.
+// Builds the container images of this checkout with podman, without an image registry: the Dockerfile's base image is
+// made from Debian's archive and the npm package of Node.js, once per machine. The tests run this;
+// `node scripts/deploy/container-image.mjs` builds the images alone. Everything is kept in one folder of the user's
+// cache.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -64,7 +65,9 @@ function mirror() {
   return uris.split('\n')[0] || 'http://deb.debian.org/debian';
 }
 
-/** Builds an equivalent of the base image on Docker Hub: Debian without documentation, Node.js, npm, the user `node`. */
+/**
+ * Builds an equivalent of the base image on Docker Hub: Debian without documentation, Node.js, npm, the user `node`.
+ */
 function makeBase() {
   console.log(`Making the base image ${base} (once per machine, about a minute) ...`);
   mkdirSync(cache, { recursive: true });
@@ -116,7 +119,10 @@ function asThisMachine(folder) {
   return ['--network', 'host', ...volumes.flatMap((volume) => ['--volume', volume])];
 }
 
-/** Removes an earlier run's containers, even when their processes are gone, because podman still counts those as running. */
+/**
+ * Removes an earlier run's containers, even when their processes are gone, because podman still counts those as
+ * running.
+ */
 export function freshContainers() {
   const mounts = readFileSync('/proc/mounts', 'utf8')
     .split('\n')
@@ -130,8 +136,8 @@ export function freshContainers() {
 }
 
 /**
- * Builds the named images with the real Dockerfile. Layers of an unchanged tree come from the cache. Returns the duration in
- * milliseconds, without the base image.
+ * Builds the named images with the real Dockerfile. Layers of an unchanged tree come from the cache. Returns the
+ * duration in milliseconds, without the base image.
  */
 export function buildImages(names = Object.keys(IMAGES)) {
   if (!succeeds('podman', ...PODMAN_OPTIONS, 'image', 'exists', `docker.io/library/${base}`)) makeBase();

@@ -1,6 +1,6 @@
-// `node scripts/docs/install-examples.mjs <folder> [example ...]`: installs the examples and the dashboard, by default all of them, as a user
-// with only the published packages would. Those are packed from this checkout; the rest comes from the registry or npm's
-// cache. Tests run them from there.
+// `node scripts/docs/install-examples.mjs <folder> [example ...]`: installs the examples and the dashboard, by default
+// all of them, as a user with only the published packages would. Those are packed from this checkout; the rest comes
+// from the registry or npm's cache. Tests run them from there.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,5 +1,5 @@
-// `npm run test:interop`: runs third-party tools, each with its own toolchain, against a node of this checkout. A missing one
-// is skipped, loudly. Ends with `N passed, N failed, N skipped`.
+// `npm run test:interop`: runs third-party tools, each with its own toolchain, against a node of this checkout. A
+// missing one is skipped, loudly. Ends with `N passed, N failed, N skipped`.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,5 +1,5 @@
-// Checks the API against the OpenAPI document: requests that are valid by the document are not refused as malformed, others are, and every
-// response is documented. schemathesis.toml lists the intended differences.
+// Checks the API against the OpenAPI document: requests that are valid by the document are not refused as malformed,
+// others are, and every response is documented. schemathesis.toml lists the intended differences.
 import { join } from 'node:path';
 import { root } from '../setup.mjs';
 import { PythonPackage } from './python.mjs';

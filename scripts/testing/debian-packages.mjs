@@ -1,13 +1,14 @@
 // Installs the Debian packages that the tests use, where possible (Debian or Ubuntu, as root).
-// `node scripts/testing/debian-packages.mjs [name ...]`: installs all or the named ones. Without root it only lists what is missing.
+// `node scripts/testing/debian-packages.mjs [name ...]`: installs all or the named ones. Without root it only lists
+// what is missing.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Package -> a program that proves it is installed (dpkg is asked where there is none), and its use in the tests. Bloom needs
- * none of them to run.
+ * Package -> a program that proves it is installed (dpkg is asked where there is none), and its use in the tests. Bloom
+ * needs none of them to run.
  */
 const packages = {
   'chromium-headless-shell': { program: 'chromium-headless-shell', why: 'calls in a browser' },

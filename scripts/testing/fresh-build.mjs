@@ -1,5 +1,5 @@
-// Runs before all tests and notes whether dist/ is older than the sources. Tests that run dist/ (workers, processes, all end-to-end
-// tests) would test old code, so they refuse to run (test-setup.mjs). `npm test` builds first.
+// Runs before all tests and notes whether dist/ is older than the sources. Tests that run dist/ (workers, processes,
+// all end-to-end tests) would test old code, so they refuse to run (test-setup.mjs). `npm test` builds first.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { isFresh } from '../build/bundling.mjs';

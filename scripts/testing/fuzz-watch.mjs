@@ -1,4 +1,5 @@
-// Measures a file's property tests for scripts/testing/fuzz.mjs: runs, the longest run, and the heap after garbage collection.
+// Measures a file's property tests for scripts/testing/fuzz.mjs: runs, the longest run, and the heap after garbage
+// collection.
 import { appendFileSync } from 'node:fs';
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,6 +1,6 @@
-// `npm run test:fuzz`: runs the property tests of parsers of strangers' input a million times, file by file, and fails if
-// a test fails, an input takes more than 50 ms, or memory grows. Arguments: file patterns, `--runs N`,
-// `--minutes N` (at most, per test), `--seed N`.
+// `npm run test:fuzz`: runs the property tests of parsers of strangers' input a million times, file by file, and fails
+// if a test fails, an input takes more than 50 ms, or memory grows. Arguments: file patterns, `--runs N`, `--minutes N`
+// (at most, per test), `--seed N`.
 import { randomInt } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Renders the Helm chart of deploy/helm without helm, with the few Go template actions that the chart uses. Any other action
-// is an error, so that the chart cannot outgrow the tests.
+// Renders the Helm chart of deploy/helm without helm, with the few Go template actions that the chart uses. Any other
+// action is an error, so that the chart cannot outgrow the tests.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';

@@ -1,5 +1,5 @@
-// Builds the last release from the history of this repository, so that tests can run its nodes beside this checkout's, as a
-// rolling upgrade does. Everything is kept in node_modules/.cache, so a second run takes no time.
+// Builds the last release from the history of this repository, so that tests can run its nodes beside this checkout's,
+// as a rolling upgrade does. Everything is kept in node_modules/.cache, so a second run takes no time.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -35,7 +35,10 @@ function run(program, args, options = {}) {
   throw new Error(`${program} ${args.slice(0, 2).join(' ')} failed: ${error?.message ?? `${stdout}${stderr}`}`);
 }
 
-/** Returns the folder of the built release, or undefined if `buildLastRelease` has not built it for this checkout's packages. */
+/**
+ * Returns the folder of the built release, or undefined if `buildLastRelease` has not built it for this checkout's
+ * packages.
+ */
 export function lastReleaseFolder() {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === digest(lockOf(root)) ? folder : undefined;
 }
@@ -47,7 +50,9 @@ function installedOf(checkout) {
   return Object.entries(packages).filter(([path]) => isKept(path));
 }
 
-/** Returns true if every third-party package in a checkout's lockfile is installed here, at the same path and version. */
+/**
+ * Returns true if every third-party package in a checkout's lockfile is installed here, at the same path and version.
+ */
 function hasItsPackages(checkout) {
   const ours = new Map(installedOf(root));
   return installedOf(checkout).every(([path, { version, link }]) => link || ours.get(path)?.version === version);
@@ -75,8 +80,8 @@ function borrowPackages() {
 }
 
 /**
- * Builds the last release, which takes about 20 s, unless it is built. It uses this checkout's packages if the lockfiles agree,
- * or installs them from npm's cache or the registry.
+ * Builds the last release, which takes about 20 s, unless it is built. It uses this checkout's packages if the
+ * lockfiles agree, or installs them from npm's cache or the registry.
  * @throws Error with the reason, such as a shallow clone
  */
 function buildLastRelease() {

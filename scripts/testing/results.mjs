@@ -11,7 +11,9 @@ const CONTAINERS = 'e2e/containers/';
 const CONTAINER_LIMIT_MINUTES = 8;
 /** More flaky tests than this fail the run: each is a bug in the product or the test. */
 const MAX_FLAKY = 2;
-/** Skips that a strict run accepts. Programs can be installed anywhere, but not every machine allows nested containers. */
+/**
+ * Skips that a strict run accepts. Programs can be installed anywhere, but not every machine allows nested containers.
+ */
 const ACCEPTED_SKIPS = new Set(['nightly', 'needs containers']);
 
 /** Returns why a test was skipped, from the brackets in its title or one around it. */
@@ -47,7 +49,9 @@ export class Results {
   #files = [];
   #imagesMs = 0;
 
-  /** `strict`: only nightly tests and those of containers may be skipped. `filtered`: the caller chose tests by title. */
+  /**
+   * `strict`: only nightly tests and those of containers may be skipped. `filtered`: the caller chose tests by title.
+   */
   constructor(options) {
     this.options = options;
   }

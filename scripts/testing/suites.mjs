@@ -19,9 +19,10 @@ export function testFiles(root, patterns = []) {
 }
 
 /**
- * Returns the end-to-end files to run, in order. Proofs come first and get no second try; with `full` all others follow. Files that
- * need real time on a shared machine come last and may retry a test once; heavy ones, such as the attacks, run beside files that
- * measure no time. `lastMs` has each file's last duration: long files go first, so that none is left running alone at the end.
+ * Returns the end-to-end files to run, in order. Proofs come first and get no second try; with `full` all others
+ * follow. Files that need real time on a shared machine come last and may retry a test once; heavy ones, such as the
+ * attacks, run beside files that measure no time. `lastMs` has each file's last duration: long files go first, so that
+ * none is left running alone at the end.
  */
 export function plan(files, suites, { full, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));

@@ -10,8 +10,9 @@ const PREFIX = 'bloom-test-';
 const NAMESPACE_FOLDERS = ['/run/netns', '/etc/netns', '/run/containers', '/run/bloom-containers'];
 
 /**
- * The first process of the namespaces. It stays until the program ends, to reap orphans, because tests check that processes are
- * gone. Browsers gather no candidates without a non-loopback interface, so it adds one that leads nowhere.
+ * The first process of the namespaces. It stays until the program ends, to reap orphans, because tests check that
+ * processes are gone. Browsers gather no candidates without a non-loopback interface, so it adds one that leads
+ * nowhere.
  */
 const FIRST_PROCESS = `
 set -e
@@ -90,8 +91,8 @@ export class Workspace {
   }
 
   /**
-   * Runs a program and resolves with its exit code and its stderr, which goes to `onOutput` instead if given. The program and
-   * everything it started are killed after `timeLimitMs` (then `late` is true), and when this process ends.
+   * Runs a program and resolves with its exit code and its stderr, which goes to `onOutput` instead if given. The
+   * program and everything it started are killed after `timeLimitMs` (then `late` is true), and when this process ends.
    */
   async run(program, args, { env = {}, cwd, timeLimitMs, onOutput } = {}) {
     const [first, ...rest] = [...(this.isolated ? ISOLATED : []), program, ...args];

@@ -3,7 +3,10 @@ import type { Attack } from '../harness/attack.js';
 import type { Intruder } from '../harness/intruder.js';
 
 const MIB = 1024 * 1024;
-/** Frames of 1 MiB, each counted as 256 events: more than the 1,000 that a client may send at once. Later frames only wait. */
+/**
+ * Frames of 1 MiB, each counted as 256 events: more than the 1,000 that a client may send at once. Later frames only
+ * wait.
+ */
 const LARGE_FRAMES = 6;
 
 /** Sends `count` events, at most `batch` between two pauses, so that the flood leaves CPU to others. */

@@ -1,4 +1,5 @@
-// One node, a room with intruders, a room without, and a call in Chromium in each. The attacks must not disturb the calls.
+// One node, a room with intruders, a room without, and a call in Chromium in each. The attacks must not disturb the
+// calls.
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';

@@ -1,5 +1,5 @@
-// Requests the node's health ten times a second and reads its memory. It has a separate thread, so that the attack's own CPU use
-// does not look like slowness of the node.
+// Requests the node's health ten times a second and reads its memory. It has a separate thread, so that the attack's
+// own CPU use does not look like slowness of the node.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';

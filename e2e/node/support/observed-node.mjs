@@ -1,5 +1,5 @@
-// Runs a node in a process that reports what it holds. Started with --expose-gc and an IPC channel; media stays in the same
-// thread, so that there is one heap.
+// Runs a node in a process that reports what it holds. Started with --expose-gc and an IPC channel; media stays in the
+// same thread, so that there is one heap.
 import { randomBytes } from 'node:crypto';
 import { loadConfig } from '@bloom/config';
 import { silentLog } from '@bloom/log';

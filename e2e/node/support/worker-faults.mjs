@@ -1,6 +1,6 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- a BroadcastChannel of threads has none */
-// Preloaded into every thread of a node. The first SIGUSR2 kills its first media worker, the second makes its last one hang,
-// and the third makes its last one wait in native code, where it cannot be interrupted.
+// Preloaded into every thread of a node. The first SIGUSR2 kills its first media worker, the second makes its last one
+// hang, and the third makes its last one wait in native code, where it cannot be interrupted.
 import { spawnSync } from 'node:child_process';
 import { BroadcastChannel, isMainThread, threadId, workerData } from 'node:worker_threads';
 

@@ -1,5 +1,6 @@
-// `npm run generate:api [folder]`: documents every export of the published packages in docs/api, with TypeDoc. Fails when an export has no
-// comment. TypeDoc needs the compiler as a library, which TypeScript 7 does not offer, so this workspace has an older compiler.
+// `npm run generate:api [folder]`: documents every export of the published packages in docs/api, with TypeDoc. Fails
+// when an export has no comment. TypeDoc needs the compiler as a library, which TypeScript 7 does not offer, so this
+// workspace has an older compiler.
 import { join, resolve } from 'node:path';
 import { Application, LogLevel } from 'typedoc';
 

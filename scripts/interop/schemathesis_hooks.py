@@ -1,4 +1,4 @@
-"""Gives each room id that schemathesis sends a number, because sending an id twice is no fault of the API."""
+"""Adds a unique number to each room id: schemathesis sends some ids twice, which is no fault of the API."""
 
 import itertools
 import re

@@ -49,7 +49,7 @@ export const bitrates: readonly Attack[] = [
     },
   },
   {
-    title: 'bitrates at the edges of what a number can be, on several tracks at once',
+    title: 'bitrates at the limits of numbers, on several tracks at once',
     async run(ground) {
       const intruder = await ground.intruder();
       const lines = RATES.map(() => ({ kind: 'video', direction: 'sendonly' }) as const);

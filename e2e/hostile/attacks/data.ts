@@ -121,7 +121,7 @@ export const data: readonly Attack[] = [
     },
   },
   {
-    title: 'messages that open channels, in every packet, on every stream',
+    title: 'messages that open channels, in every packet and on every stream',
     async run(ground) {
       const forger = await associated(ground);
       let tsn = (forger.client.sctp as unknown as { localTsn: number }).localTsn;
@@ -136,7 +136,7 @@ export const data: readonly Attack[] = [
     },
   },
   {
-    title: 'a flood of messages that the backend listens to over a slow line',
+    title: 'a flood of messages to a backend on a slow link',
     async run(ground) {
       await ground.api('PATCH', `/room/${ground.room}`, { dataEvents: ['chat'] });
       const line = await slowReader(ground.host, BACKEND_BYTES_PER_S);
@@ -166,7 +166,7 @@ export const data: readonly Attack[] = [
     },
   },
   {
-    title: 'SCTP packets of chance with the right checksum',
+    title: 'random SCTP packets with the right checksum',
     weight: 2,
     async run(ground) {
       const { random } = ground;

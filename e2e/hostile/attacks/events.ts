@@ -57,7 +57,7 @@ const JSON_BOMBS: readonly (() => string)[] = [
 
 export const events: readonly Attack[] = [
   {
-    title: 'thousands of media events of all types, with and without sense',
+    title: 'thousands of media events of all types, meaningful and not',
     weight: 3,
     async run(ground) {
       const intruder = await ground.intruder();
@@ -89,7 +89,7 @@ export const events: readonly Attack[] = [
     },
   },
   {
-    title: 'encodings of a track that are switched on and off 20,000 times',
+    title: 'encodings of a track switched on and off 20,000 times',
     async run(ground) {
       const intruder = await ground.intruder();
       const trackId = intruder.trackId();
@@ -120,7 +120,7 @@ export const events: readonly Attack[] = [
     },
   },
   {
-    title: 'frames that are worse to decode than to send',
+    title: 'frames that cost more to decode than to send',
     weight: 2,
     async run(ground) {
       for (const bomb of PROTOBUF_BOMBS) {
@@ -131,7 +131,7 @@ export const events: readonly Attack[] = [
     },
   },
   {
-    title: 'JSON that is worse to read than to write',
+    title: 'JSON that costs more to read than to write',
     maxGrowthMb: 200,
     weight: 2,
     async run(ground) {

@@ -6,7 +6,7 @@ import { many, rawConnection } from '../harness/raw-socket.js';
 
 export const http: readonly Attack[] = [
   {
-    title: 'a thousand half requests',
+    title: 'a thousand incomplete requests',
     async run(ground) {
       const opened = await many(1_000, async (at) => {
         const socket = await rawConnection({ host: ground.host });
@@ -25,7 +25,7 @@ export const http: readonly Attack[] = [
     },
   },
   {
-    title: 'forty pipelined requests that offer h2c, each of which is answered',
+    title: 'forty pipelined requests that offer h2c and are all answered',
     async run(ground) {
       const socket = await rawConnection({ host: ground.host });
       ground.after(() => void socket.destroy());
@@ -42,7 +42,7 @@ export const http: readonly Attack[] = [
     },
   },
   {
-    title: 'connections that offer h2c, with and without a request before, and are reset',
+    title: 'connections that offer h2c, with or without an earlier request, and are reset',
     weight: 2,
     async run(ground) {
       const plain = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -58,7 +58,7 @@ export const http: readonly Attack[] = [
     },
   },
   {
-    title: 'thousands of pipelined requests whose answers nobody reads',
+    title: 'thousands of pipelined requests with unread responses',
     async run(ground) {
       const requests = Buffer.from('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
       const opened = await many(20, () => rawConnection({ host: ground.host }));
@@ -87,7 +87,7 @@ export const http: readonly Attack[] = [
     },
   },
   {
-    title: 'requests that are broken, huge or smuggled',
+    title: 'malformed, huge and smuggled requests',
     weight: 2,
     async run(ground) {
       const bearer = `Authorization: Bearer ${apiToken}\r\n`;

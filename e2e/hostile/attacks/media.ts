@@ -45,7 +45,7 @@ async function controlFlood({ wire }: Connected, next: () => Buffer, perGroup = 
 
 export const media: readonly Attack[] = [
   {
-    title: 'requests for every packet and for key frames, hundreds a second',
+    title: 'hundreds of requests per second for every packet and for key frames',
     weight: 2,
     async run(ground) {
       const client = await connected(ground);
@@ -60,7 +60,7 @@ export const media: readonly Attack[] = [
     },
   },
   {
-    title: 'the same packets asked for a thousand times',
+    title: 'a thousand requests for the same packets',
     async run(ground) {
       const client = await connected(ground);
       const [ssrc = 0] = client.sources;
@@ -74,7 +74,7 @@ export const media: readonly Attack[] = [
     },
   },
   {
-    title: 'reports on streams of others, byes in their names and estimates without sense',
+    title: 'reports on streams of others, BYEs in their names and absurd estimates',
     weight: 3,
     async run(ground) {
       const client = await connected(ground);
@@ -115,7 +115,7 @@ export const media: readonly Attack[] = [
     },
   },
   {
-    title: 'media that is replayed, changed, out of order or of streams that were never offered',
+    title: 'media that is replayed, modified, out of order or from streams never offered',
     weight: 3,
     async run(ground) {
       const { wire, sender } = await connected(ground);
@@ -139,7 +139,7 @@ export const media: readonly Attack[] = [
     },
   },
   {
-    title: 'ten voices that begin and end fifty times a second',
+    title: 'ten voices that start and stop fifty times a second',
     async run(ground) {
       const bystander = await ground.bystander();
       const intruder = await ground.intruder();
@@ -168,7 +168,7 @@ export const media: readonly Attack[] = [
     },
   },
   {
-    title: 'a video of 60 Mbit/s that nobody needs',
+    title: 'a video of 60 Mbit/s that no subscriber needs',
     maxGapMs: 4_000,
     async run(ground) {
       const { sender } = await connected(ground);

@@ -16,7 +16,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 export const metadata: readonly Attack[] = [
   {
-    title: 'metadata of 900,000 characters on each of six tracks, which newcomers would be sent',
+    title: 'metadata of 900,000 characters on each of six tracks, for every newcomer',
     async run(ground) {
       const intruder = await ground.intruder();
       const lines = Array.from({ length: TRACKS }, () => ({ kind: 'audio', direction: 'sendonly' }) as const);
@@ -35,7 +35,7 @@ export const metadata: readonly Attack[] = [
     },
   },
   {
-    title: 'metadata that the offer itself brings along for thousands of tracks',
+    title: 'metadata for thousands of tracks in the offer itself',
     async run(ground) {
       const intruder = await ground.intruder('p'.repeat(60_000));
       const trackId = intruder.trackId();
@@ -54,7 +54,7 @@ export const metadata: readonly Attack[] = [
     },
   },
   {
-    title: 'a flood of metadata, which goes to everybody, while others have a line of 20 Mbit/s',
+    title: 'a flood of metadata for everybody, while others have a link of 20 Mbit/s',
     async run(ground) {
       const bystander = await ground.bystander(NARROW_BYTES_PER_S);
       const proxy = await slowReader(ground.host, NARROW_BYTES_PER_S);
@@ -76,7 +76,7 @@ export const metadata: readonly Attack[] = [
     },
   },
   {
-    title: 'a flood of small changes of metadata, as fast as the socket takes them',
+    title: 'a flood of small metadata changes, as fast as the socket accepts them',
     async run(ground) {
       const bystander = await ground.bystander(NARROW_BYTES_PER_S);
       const intruder = await ground.intruder();

@@ -45,7 +45,7 @@ export const offers: readonly Attack[] = [
     },
   },
   {
-    title: 'tracks that are published ten at a time, again and again',
+    title: 'tracks published repeatedly, ten at a time',
     async run(ground) {
       const bystander = await ground.bystander();
       const intruder = await ground.intruder();
@@ -88,7 +88,7 @@ export const offers: readonly Attack[] = [
     },
   },
   {
-    title: 'offers that are broken in every way',
+    title: 'offers malformed in every way',
     weight: 3,
     async run(ground) {
       for (const edit of EDITS) {
@@ -115,7 +115,7 @@ export const offers: readonly Attack[] = [
     },
   },
   {
-    title: 'offers that nobody has asked for, one after another without an end',
+    title: 'endless unsolicited offers',
     async run(ground) {
       const intruder = await ground.intruder();
       const lines = [SENT_AUDIO, SENT_VIDEO];
@@ -129,7 +129,7 @@ export const offers: readonly Attack[] = [
     },
   },
   {
-    title: 'a track that is published and removed as often as the negotiation allows',
+    title: 'a track published and removed as often as negotiation allows',
     async run(ground) {
       const intruder = await ground.intruder();
       const until = performance.now() + 4_000;

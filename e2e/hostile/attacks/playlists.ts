@@ -61,7 +61,7 @@ export const playlists: readonly Attack[] = [
     },
   },
   {
-    title: 'reloads of parts that will never be, with numbers of every size',
+    title: 'reloads of parts that will never exist, with numbers of every size',
     async run(ground) {
       const path = await stream(ground);
       const numbers = ['-1', '0', '999999', '9'.repeat(30), '1e9', 'NaN', '', '%00', '4294967296', '2.5'];
@@ -77,7 +77,7 @@ export const playlists: readonly Attack[] = [
     },
   },
   {
-    title: 'strangers who order a recording twenty times over one connection, and leave',
+    title: 'strangers who request a recording twenty times over one connection and leave',
     async run(ground) {
       const request = `GET /recording/${RECORDING.id}/${RECORDING.fileName} HTTP/1.1\r\nHost: x\r\n\r\n`;
       for (let round = 0; round < 5; round += 1) {

@@ -101,7 +101,7 @@ export const relay: readonly Attack[] = [
     },
   },
   {
-    title: 'allocate requests of strangers with wrong credentials, as fast as they can',
+    title: 'allocate requests of strangers with wrong credentials, as fast as possible',
     weight: 2,
     async run(ground) {
       const participant = await credentials(ground);
@@ -122,7 +122,7 @@ export const relay: readonly Attack[] = [
     },
   },
   {
-    title: 'broken frames, half frames and frames of 64 KiB on the TCP port of the relay',
+    title: 'malformed, incomplete and 64 KiB frames on the TCP port of the relay',
     async run(ground) {
       const participant = await credentials(ground);
       const host = `127.0.0.1:${ground.relayTcpPort}`;

@@ -72,7 +72,7 @@ async function slowJoin(ground: Ground): Promise<string> {
 
 export const sockets: readonly Attack[] = [
   {
-    title: '150 websockets of a stranger that hold a frame of a mebibyte each',
+    title: '150 websockets of a stranger with a frame of 1 MiB each',
     maxGrowthMb: 60,
     async run(ground) {
       const opened = await many(150, () => rawWebsocket({ host: ground.host }));
@@ -141,7 +141,7 @@ export const sockets: readonly Attack[] = [
     },
   },
   {
-    title: 'half an upgrade, half a frame, half a close, and connections that are reset',
+    title: 'incomplete upgrades, frames and closes, and connections that are reset',
     weight: 2,
     async run(ground) {
       const halves = [
@@ -216,7 +216,7 @@ export const sockets: readonly Attack[] = [
     },
   },
   {
-    title: 'one token that 200 sockets present at the same time',
+    title: 'one token presented by 200 sockets at the same time',
     async run(ground) {
       const token = await ground.newToken();
       const outcomes = await many(
@@ -234,7 +234,7 @@ export const sockets: readonly Attack[] = [
     },
   },
   {
-    title: 'tokens that are wrong, long, empty or from elsewhere',
+    title: 'wrong, long, empty and foreign tokens',
     async run(ground) {
       const good = await ground.newToken();
       const tokens = ['', 'x', 'a.b.c', 't'.repeat(900_000), good.slice(0, -1), `${good}x`, good.toUpperCase(), '\0'];
@@ -248,7 +248,7 @@ export const sockets: readonly Attack[] = [
     },
   },
   {
-    title: 'a participant who reads nothing of what the room sends to it',
+    title: 'a participant who reads nothing from the room',
     async run(ground) {
       const socket = await rawWebsocket({ host: ground.host, from: '127.0.0.1' });
       ground.after(() => void socket.destroy());

@@ -137,7 +137,7 @@ export const transport: readonly Attack[] = [
     },
   },
   {
-    title: 'handshake fragments that ask for the flight of the server again and again',
+    title: 'handshake fragments that request the flight of the server repeatedly',
     async run(ground) {
       const { intruder, wire } = await negotiated(ground);
       await wire.check(intruder.ice);
@@ -154,7 +154,7 @@ export const transport: readonly Attack[] = [
     },
   },
   {
-    title: 'first hellos without an end, each of which would cost a key pair',
+    title: 'endless first hellos, each of which would cost a key pair',
     async run(ground) {
       const { intruder, wire } = await negotiated(ground);
       await wire.check(intruder.ice);
@@ -168,7 +168,7 @@ export const transport: readonly Attack[] = [
     },
   },
   {
-    title: 'fragments of handshake messages that never become whole, and records of every kind',
+    title: 'handshake fragments that never become complete, and records of every kind',
     weight: 2,
     async run(ground) {
       const { intruder, wire } = await negotiated(ground);
@@ -183,7 +183,7 @@ export const transport: readonly Attack[] = [
     },
   },
   {
-    title: 'a transport whose owner moves from port to port all the time',
+    title: 'a transport whose owner constantly changes ports',
     async run(ground) {
       const { intruder, wire } = await negotiated(ground);
       await wire.check(intruder.ice);

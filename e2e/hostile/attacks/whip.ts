@@ -99,7 +99,7 @@ export const whip: readonly Attack[] = [
     },
   },
   {
-    title: 'WHIP sessions that are opened and closed without a pause',
+    title: 'WHIP sessions opened and closed without a pause',
     async run(ground) {
       const until = performance.now() + DURATION_MS;
       await many(4, async () => {
@@ -113,7 +113,7 @@ export const whip: readonly Attack[] = [
     },
   },
   {
-    title: 'WHIP offers and fragments that are broken or huge',
+    title: 'malformed and huge WHIP offers and fragments',
     async run(ground) {
       const token = await ground.newToken();
       const path = await open(ground, token);
@@ -136,7 +136,7 @@ export const whip: readonly Attack[] = [
     },
   },
   {
-    title: 'a participant who begins hundreds of WHIP requests and keeps back the offers',
+    title: 'a participant who starts hundreds of WHIP requests and withholds the offers',
     async run(ground) {
       const token = await ground.newToken();
       let refused = 0;

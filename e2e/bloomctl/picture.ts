@@ -91,7 +91,7 @@ export class FullScreen {
     return this.#seen.includes(LEAVES_SCREEN);
   }
 
-  /** Exit code of the program. */
+  /** Resolves with the program's exit code. */
   async end(): Promise<number | null> {
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
     const [code] = await this.#ended;

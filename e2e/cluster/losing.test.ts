@@ -84,7 +84,7 @@ async function clusterFigures(node: LabNode): Promise<{ up: number; ups: number;
   };
 }
 
-/** Sent by a program on the same host, which needs no cable. */
+/** Sends a request from a program on the same host, which needs no cable. */
 async function onHost(node: LabNode, method: string, path: string, body?: unknown): Promise<Answer> {
   const script = `fetch('http://localhost:${node.service.port}${path}', {
     method: '${method}',

@@ -51,7 +51,7 @@ async function launchChromiumLaptop(place: LaptopPlace | undefined): Promise<Lap
   };
 }
 
-/** Playwright cannot start a program with a command in front of it. */
+/** Writes a script that starts the program, because Playwright cannot put a command in front of it. */
 function writeScript(folder: string, program: string, { commandOf, trusted }: LaptopPlace): string {
   const command = [...commandOf(program), `--unsafely-treat-insecure-origin-as-secure=${trusted.origin}`];
   const script = join(folder, 'chromium');

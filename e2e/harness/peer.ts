@@ -59,7 +59,7 @@ export class Peer {
     readonly page: Page,
   ) {}
 
-  /** Called by the harness with each event of the page. */
+  /** Takes an event of the page; called by the harness. */
   take(event: PageEvent): void {
     this.events.push(event);
     this.#mirror(event);
@@ -221,7 +221,7 @@ export class Peer {
     return this.call('addTrack', await this.picture(picture), options);
   }
 
-  /** Chromium encodes all three layers only from 960x540 up; below, it drops the top one. */
+  /** Publishes simulcast. Chromium encodes all three layers only from 960x540 up; below, it drops the top one. */
   addSimulcast(picture: Omit<PictureOptions, 'kind'>, options: AddTrackOptions = {}): Promise<string> {
     return this.addVideo({ width: 960, height: 540, ...picture }, { simulcast: ['l', 'm', 'h'], ...options });
   }
@@ -230,7 +230,7 @@ export class Peer {
     return this.call('addTrack', await this.tone(hz), options);
   }
 
-  /** Current remote tracks. */
+  /** Returns the current remote tracks. */
   present(): RemoteTrack[] {
     return [...this.tracks.values()].filter((t) => !t.removed);
   }
@@ -307,7 +307,7 @@ export class Peer {
     this.#expected = line;
   }
 
-  /** Console lines that no page may have: uncaught exceptions, and events that the SDK could not read. */
+  /** Returns console lines that no page may have: uncaught exceptions, and events that the SDK could not read. */
   complaints(): string[] {
     return this.console.filter(
       (line) =>

@@ -13,7 +13,7 @@ export interface TestDns {
   close(): Promise<void>;
 }
 
-/** A real name server on UDP port 53 of one address, which answers from a table. */
+/** Starts a real name server on UDP port 53 of one address, which answers from a table. */
 export async function startTestDns(address: string): Promise<TestDns> {
   const table = new Map<string, readonly string[]>();
   const asked = new Map<string, number>();

@@ -11,7 +11,7 @@ export interface Sources {
   tone(name: string, hz: number, seconds: number): Promise<void>;
 }
 
-/** Path below `file_component_sources` of a node's resources. */
+/** Returns functions that create files in `file_component_sources` of a node's resources. */
 export async function sourcesIn(resources: string): Promise<Sources> {
   const directory = join(resources, 'file_component_sources');
   await mkdir(directory, { recursive: true });

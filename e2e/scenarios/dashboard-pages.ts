@@ -2,7 +2,7 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Stage } from '../harness/stage.js';
 
-/** Grants camera and microphone without asking, and provides a screen to share. */
+/** Flags that grant a fake camera and microphone without asking, and a screen to share. */
 export const dashboardFlags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
 /** Every view by its address; the room `kitchen` must exist. */

@@ -131,7 +131,7 @@ export interface BaresipOptions {
   codec?: 'opus';
 }
 
-/** A phone that answers every call and writes what it hears to WAV files in its folder. */
+/** Starts a phone that answers every call and writes what it hears to WAV files in its folder. */
 export async function startBaresip(host: Host, folder: string, options: BaresipOptions): Promise<Program> {
   mkdirSync(folder, { recursive: true });
   const modules = readdirSync('/usr/lib/baresip/modules').length > 0 ? '/usr/lib/baresip/modules' : '';
@@ -169,7 +169,7 @@ export async function startBaresip(host: Host, folder: string, options: BaresipO
   return program;
 }
 
-/** A phone that plays a scenario for `calls` calls and exits with 0 if all went as written. */
+/** Starts a phone that plays a scenario for `calls` calls and exits with 0 if all went as written. */
 export async function startSipp(
   host: Host,
   folder: string,

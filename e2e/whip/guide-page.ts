@@ -131,7 +131,7 @@ export class GuidePage {
     return this.page.evaluate('window.frames');
   }
 
-  /** Time of the POST, in milliseconds since the epoch. */
+  /** Returns the time of the POST, in ms since the epoch. */
   posted(): Promise<number> {
     return this.page.evaluate(
       `performance.timeOrigin + performance.getEntriesByType('resource').find(({ name }) => /wh[ie]p/.test(name)).startTime`,

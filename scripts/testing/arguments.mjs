@@ -41,7 +41,7 @@ function integer(text) {
   return Number(text);
 }
 
-/** A commit always draws the same inputs, and each commit explores new ones. */
+/** Returns a seed, so that a commit always draws the same inputs and each commit explores new ones. */
 export function seedOfCommit(commit) {
   return /^[0-9a-f]{7}/.test(commit) ? parseInt(commit.slice(0, 7), 16) : 1;
 }

@@ -58,7 +58,7 @@ console.log(
 );
 process.exit(tally.wrong.length === 0 && tally.killed >= MUST_DIE * counted ? 0 : 1);
 
-/** The sources without build output; packages are found where they are installed. */
+/** Copies the sources without build output; packages are found where they are installed. */
 function copyTree(tree) {
   mkdirSync(tree);
   const filter = (path) => !/\/(dist|node_modules)$/.test(path);

@@ -13,7 +13,7 @@ const FLOOD_MS = 2_000;
 const BACKEND_BYTES_PER_S = 256 * 1024;
 const [DATA, SACK, HEARTBEAT, ERROR, RECONFIG, FORWARD_TSN] = [0, 3, 4, 9, 130, 192];
 
-/** Forges packets of a participant with data channels, beside those of its honest association. */
+/** A participant with data channels that forges packets beside those of its honest association. */
 interface Forger {
   readonly client: DataClient;
   /** Sends chunks in one packet with the right tag and checksum. */
@@ -46,7 +46,7 @@ function withDataChannels(sdp: string): string {
   return `${sdp.replace('BUNDLE 0', 'BUNDLE 0 9')}${[...lines, 'a=sctp-port:5000', 'a=max-message-size:262144', ''].join('\r\n')}`;
 }
 
-/** A participant with an association and one open channel. */
+/** Adds a participant with an association and one open channel. */
 async function associated(ground: Ground): Promise<Forger> {
   const intruder = await ground.intruder();
   await intruder.negotiate({

@@ -14,7 +14,7 @@ const HELLO_RANDOM_AT = 13 + 12 + 2;
 /** Bytes that may come back per byte of DTLS from an admitted client. */
 const MAX_AMPLIFICATION = 3;
 
-/** A participant whose transport waits for ICE and DTLS. */
+/** Adds a participant whose transport waits for ICE and DTLS. */
 async function negotiated(ground: Ground): Promise<{ intruder: Intruder; wire: TestClient }> {
   const intruder = await ground.intruder();
   await intruder.negotiate({
@@ -48,7 +48,7 @@ function record(type: number, fragment: Buffer, epoch = 0, sequence = 0): Buffer
   return Buffer.concat([header, fragment]);
 }
 
-/** A handshake fragment of a message of `total` bytes. */
+/** Returns a handshake fragment of a message of `total` bytes. */
 function fragment(
   type: number,
   total: number,

@@ -24,7 +24,7 @@ export interface Ground {
   api(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
 }
 
-/** Runs the attack of one client. Throws if the node answers in a forbidden way. */
+/** An attack by one client, which throws if the node answers in a forbidden way. */
 export interface Attack {
   /** Completes "survives ...". */
   readonly title: string;

@@ -35,7 +35,7 @@ export function fir(ssrc: number, sequence: number): Buffer {
   return rtcp(Rtcp.payloadFeedback, 4, words(1, 0, ssrc, (sequence & 255) << 24));
 }
 
-/** Receiver estimated maximum bitrate with any exponent and mantissa. */
+/** Returns a receiver estimated maximum bitrate with any exponent and mantissa. */
 export function remb(ssrcs: readonly number[], exponent: number, mantissa: number): Buffer {
   const rate = ((ssrcs.length & 255) << 24) | ((exponent & 63) << 18) | (mantissa & 0x3ffff);
   return rtcp(Rtcp.payloadFeedback, 15, words(1, 0, 0x52454d42, rate, ...ssrcs));

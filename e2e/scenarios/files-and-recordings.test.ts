@@ -34,28 +34,24 @@ const distance = (pixel: readonly number[], colour: Colour): number =>
 browserSuite('Files and recordings', { node: { env } }, (stage) => {
   let part = '';
 
-  testWith(
-    ['ffmpeg'],
-    'all peers see and hear a file played into a room, even latecomers',
-    async () => {
-      const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
-      const trackIdOf = async (component: string): Promise<string> =>
-        (await stage.api.room(room)).components.find(({ id }: { id: string }) => id === component).tracks[0].id;
-      const film = await addComponent(stage.api, room, 'file', { filePath: 'red.h264' });
-      const tone = await addComponent(stage.api, room, 'file', { filePath: 'a440.ogg' });
-      const [red, a440] = [await trackIdOf(film), await trackIdOf(tone)];
-      await Promise.all([ann.plays(red, 'red'), ann.sounds(a440, 440)]);
+  testWith(['ffmpeg'], 'all peers see and hear a file played into a room, even latecomers', async () => {
+    const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
+    const trackIdOf = async (component: string): Promise<string> =>
+      (await stage.api.room(room)).components.find(({ id }: { id: string }) => id === component).tracks[0].id;
+    const film = await addComponent(stage.api, room, 'file', { filePath: 'red.h264' });
+    const tone = await addComponent(stage.api, room, 'file', { filePath: 'a440.ogg' });
+    const [red, a440] = [await trackIdOf(film), await trackIdOf(tone)];
+    await Promise.all([ann.plays(red, 'red'), ann.sounds(a440, 440)]);
 
-      const bob = await stage.peer(room, 'bob');
-      await bob.join();
-      await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);
-      expect((await bob.call('awaitFrames', red, 30)).width).toBe(320);
+    const bob = await stage.peer(room, 'bob');
+    await bob.join();
+    await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);
+    expect((await bob.call('awaitFrames', red, 30)).width).toBe(320);
 
-      const { status } = await stage.api.request('DELETE', `/room/${room}/component/${film}`);
-      expect(status).toBe(204);
-      await Promise.all([ann.removed(red), bob.removed(red)]);
-    },
-  );
+    const { status } = await stage.api.request('DELETE', `/room/${room}/component/${film}`);
+    expect(status).toBe(204);
+    await Promise.all([ann.removed(red), bob.removed(red)]);
+  });
 
   testWith(['ffmpeg'], 'the media of two peers is recorded in files that a browser plays', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });

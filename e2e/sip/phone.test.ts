@@ -139,31 +139,34 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     expect(registration.at(-1)).toEqual({ type: 'registered', expiresSeconds: 10 });
   });
 
-  test.each(['UDP', 'TCP'] as const)('calls baresip over %s, and both hear the tone of the other', async (transport) => {
-    const wav = join(folder, 'tone-1000.wav');
-    const next = toneFrames(1000);
-    writeWav(wav, concat(Array.from({ length: 1000 }, next)));
-    runs += 1;
-    const home = join(folder, `baresip-${runs}`);
-    const bob = await startBaresip(desk, home, { user: '4930', registrar: proxy.address, play: wav });
-    programs.push(bob);
+  test.each(['UDP', 'TCP'] as const)(
+    'calls baresip over %s, and both hear the tone of the other',
+    async (transport) => {
+      const wav = join(folder, 'tone-1000.wav');
+      const next = toneFrames(1000);
+      writeWav(wav, concat(Array.from({ length: 1000 }, next)));
+      runs += 1;
+      const home = join(folder, `baresip-${runs}`);
+      const bob = await startBaresip(desk, home, { user: '4930', registrar: proxy.address, play: wav });
+      programs.push(bob);
 
-    const { phone } = await startPhone({ transport });
-    const { call, events, heard } = await dial(phone, '4930');
-    await until('two seconds of sound', () => heard.length > 100);
-    expect(events).toContainEqual({ type: 'answered' });
-    call.hangUp();
-    expect(await call.ended).toMatchObject({ reason: 'hung_up' });
-    await until('the phone to hang up', () => bob.output.includes('terminated'));
-    await bob.stop();
+      const { phone } = await startPhone({ transport });
+      const { call, events, heard } = await dial(phone, '4930');
+      await until('two seconds of sound', () => heard.length > 100);
+      expect(events).toContainEqual({ type: 'answered' });
+      call.hangUp();
+      expect(await call.ended).toMatchObject({ reason: 'hung_up' });
+      await until('the phone to hang up', () => bob.output.includes('terminated'));
+      await bob.stop();
 
-    const atRoom = frequencyOf(concat(heard.slice(25)));
-    const dump = readdirSync(home).find((name) => name.endsWith('-dec.wav'));
-    const atDesk = frequencyOf(readWav(join(home, dump ?? 'no dump of what was heard')).subarray(4000));
-    console.info(`tones over ${transport}: 1000 Hz heard as ${atRoom.toFixed(1)}, 440 Hz as ${atDesk.toFixed(1)}`);
-    expect(Math.abs(atRoom - 1000)).toBeLessThan(20);
-    expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
-  });
+      const atRoom = frequencyOf(concat(heard.slice(25)));
+      const dump = readdirSync(home).find((name) => name.endsWith('-dec.wav'));
+      const atDesk = frequencyOf(readWav(join(home, dump ?? 'no dump of what was heard')).subarray(4000));
+      console.info(`tones over ${transport}: 1000 Hz heard as ${atRoom.toFixed(1)}, 440 Hz as ${atDesk.toFixed(1)}`);
+      expect(Math.abs(atRoom - 1000)).toBeLessThan(20);
+      expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
+    },
+  );
 
   test('calls sipp, hears its own tone come back, and hangs up', async () => {
     const { phone } = await startPhone();

@@ -140,31 +140,28 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
   test.each([
     ['G.711', 8000, 1, undefined],
     ['Opus', 48_000, 2, 'opus'],
-  ] as const)(
-    'the browser and baresip with %s hear the tone of each other',
-    async (name, rate, channels, codec) => {
-      const wav = join(phones.folder, `tone-${rate}.wav`);
-      const next = toneFrames(1000, 8000, rate);
-      writeWav(wav, concat(Array.from({ length: 1500 }, next)), { rate, channels });
-      const bob = await phones.baresip('4930', wav, codec);
-      const { ann, room, component, track } = await call('4930');
-      await ann.addTone(440);
-      const inRoom = await heard(ann, track, 1000);
-      await sleep(2500);
-      await rooms.sdk.hangUp(room, component);
-      await ann.removed(track);
-      await until('the phone to hang up', () => bob.program.output.includes('terminated'));
-      await bob.program.stop();
-      const recording = readWav(bob.recording());
-      // The last two seconds, because the browser started to speak part-way.
-      const atDesk = frequencyOf(recording.slice(-2 * rate), rate);
-      console.info(
-        `${name}: 1000 Hz heard in the browser as ${inRoom.toFixed(1)}, 440 Hz at the phone as ${atDesk.toFixed(1)}`,
-      );
-      expect(Math.abs(inRoom - 1000)).toBeLessThan(20);
-      expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
-    },
-  );
+  ] as const)('the browser and baresip with %s hear the tone of each other', async (name, rate, channels, codec) => {
+    const wav = join(phones.folder, `tone-${rate}.wav`);
+    const next = toneFrames(1000, 8000, rate);
+    writeWav(wav, concat(Array.from({ length: 1500 }, next)), { rate, channels });
+    const bob = await phones.baresip('4930', wav, codec);
+    const { ann, room, component, track } = await call('4930');
+    await ann.addTone(440);
+    const inRoom = await heard(ann, track, 1000);
+    await sleep(2500);
+    await rooms.sdk.hangUp(room, component);
+    await ann.removed(track);
+    await until('the phone to hang up', () => bob.program.output.includes('terminated'));
+    await bob.program.stop();
+    const recording = readWav(bob.recording());
+    // The last two seconds, because the browser started to speak part-way.
+    const atDesk = frequencyOf(recording.slice(-2 * rate), rate);
+    console.info(
+      `${name}: 1000 Hz heard in the browser as ${inRoom.toFixed(1)}, 440 Hz at the phone as ${atDesk.toFixed(1)}`,
+    );
+    expect(Math.abs(inRoom - 1000)).toBeLessThan(20);
+    expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
+  });
 
   test('the phone hears everything in the room but itself', async () => {
     await phones.sipp(answers);

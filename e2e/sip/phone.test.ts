@@ -14,7 +14,7 @@ import { pcmAudio, systemNames } from '@bloom/sip/testing';
 import { describeWith } from '../harness/needs.js';
 import { type Host, Lab } from '../hosts/lab.js';
 import { password, type Program, startBaresip, startKamailio, startSipp } from './programs.js';
-import { answers, challengesForEver, hangsUp, holds, redirects, refuses, ringsUntilCancelled } from './scenarios.js';
+import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
 
 // Real programs on a busy machine.
@@ -245,16 +245,6 @@ describeWith(['network namespaces', 'phones'], 'the phone and real peers', () =>
     const other = await sipp(refuses(status, more));
     const { call } = await dial(phone, '200');
     expect(await call.ended).toMatchObject({ reason: expected });
-    expect(await other.exit()).toBe(0);
-  });
-
-  test('follows a 302 to the phone that its Contact names', async () => {
-    const { phone } = await startPhone();
-    const other = await sipp(redirects);
-    const { call, types } = await dial(phone, '200');
-    await until('the answer', () => types().includes('answered'));
-    call.hangUp();
-    expect(await call.ended).toMatchObject({ reason: 'hung_up' });
     expect(await other.exit()).toBe(0);
   });
 

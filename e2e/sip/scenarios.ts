@@ -70,9 +70,6 @@ export const answers = `${header}${receiveInvite}${answer('180 Ringing')}${wait(
 export const answersAt = (address: string, port: number) =>
   answers.replace('[media_ip]', address).replace('[media_port]', String(port));
 
-/** Sends the caller from the provider to itself, and answers there. */
-export const redirects = `${header}${receiveInvite}${answer('302 Moved Temporarily')}${receive('ACK')}${receiveInvite}${answer('180 Ringing')}${withSdp('200 OK')}${receive('ACK')}${receive('BYE')}${plain('200 OK')}${end}`;
-
 /** Refuses the call. */
 export const refuses = (status: string, more = '') =>
   `${header}${receiveInvite}${answer('180 Ringing')}${answer(status, more)}${receive('ACK')}${end}`;

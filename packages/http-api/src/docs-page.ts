@@ -54,7 +54,7 @@ const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { backgr
 .swagger-ui .btn.execute { background: #1f5fa8; border-color: #1f5fa8; }
 .swagger-ui .download-contents { background: #3b4151; }
 .swagger-ui .json-schema-2020-12-expand-deep-button { color: #3b4151; }
-.swagger-ui .schemes-server-container { display: none; }
+.swagger-ui .scheme-container .schemes .schemes-server-container { display: none; }
 .swagger-ui .microlight span[style*='rgb(211, 99, 99)'] { color: #ff9c9c !important; }
 `;
 

@@ -93,20 +93,22 @@ export class DialogRequests {
       transaction.respond(answerTo(request, 500, 'Request Pending', { headers: [['Retry-After', '2']] }));
       return;
     }
-    const body = this.#answerOffer(request, transaction);
+    const description = sessionDescription(request);
+    const body = this.#answerOffer(request, transaction, description);
     if (body === undefined) return;
     this.#options.onTarget(request);
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
-    this.#invite = { transaction, sequence, offered: sessionDescription(request)?.length === 0 };
+    this.#invite = { transaction, sequence, offered: description?.length === 0 };
     transaction.respond(
       answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', ALLOW]] }),
     );
-    this.#announce(request);
+    this.#announce(description);
   }
 
   #answerUpdate(request: SipRequest, transaction: ServerTransaction): void {
+    const description = sessionDescription(request);
     // Without an offer it only refreshes the target or a session timer (RFC 4028).
-    if (sessionDescription(request)?.length === 0) {
+    if (description?.length === 0) {
       this.#options.onTarget(request);
       transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact() }));
       return;
@@ -115,16 +117,15 @@ export class DialogRequests {
       transaction.respond(answerTo(request, 491, 'Request Pending'));
       return;
     }
-    const body = this.#answerOffer(request, transaction);
+    const body = this.#answerOffer(request, transaction, description);
     if (body === undefined) return;
     this.#options.onTarget(request);
     transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact(), body }));
-    this.#announce(request);
+    this.#announce(description);
   }
 
   /** Returns the SDP for the 2xx: an answer, or our own offer if the request had none. Rejects an unusable offer. */
-  #answerOffer(request: SipRequest, transaction: ServerTransaction): Buffer | undefined {
-    const offer = sessionDescription(request);
+  #answerOffer(request: SipRequest, transaction: ServerTransaction, offer: Buffer | undefined): Buffer | undefined {
     if (offer === undefined) {
       transaction.respond(answerTo(request, 415, 'Unsupported Media Type', { headers: [['Accept', ACCEPT]] }));
       return undefined;
@@ -139,9 +140,9 @@ export class DialogRequests {
     }
   }
 
-  #announce(request: SipRequest): void {
+  #announce(description: Buffer | undefined): void {
     const { agreed } = this.#options.negotiator;
-    if (agreed !== undefined && sessionDescription(request)?.length !== 0) this.#options.onChange(agreed);
+    if (agreed !== undefined && description?.length !== 0) this.#options.onChange(agreed);
   }
 }
 

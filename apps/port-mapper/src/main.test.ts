@@ -33,31 +33,31 @@ afterEach(async () => {
   });
 });
 
-describe('port mapper as a program', () => {
+describe('the port mapper as a program', () => {
   test('exits with 0 if a mapper is already running, and with 1 if another program has the port', async () => {
     start();
     await until(async () => (await list()) !== undefined);
     const { stdout } = await run(process.execPath, [program], { env: { ERL_EPMD_PORT: String(port) } });
-    expect(stdout).toContain(`a port mapper is running on port ${port} already`);
+    expect(stdout).toContain(`a port mapper is already running on port ${port}`);
 
     const other = createServer((socket) => socket.resume().end('no mapper'));
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port: taken } = other.address() as { port: number };
     await expect(run(process.execPath, [program], { env: { ERL_EPMD_PORT: String(taken) } })).rejects.toMatchObject({
       code: 1,
-      stderr: expect.stringContaining(`port ${taken} is taken by a program that is no port mapper`),
+      stderr: expect.stringContaining(`port ${taken} is taken by a program that is not a port mapper`),
     });
     await new Promise((resolve) => other.close(resolve));
   });
 
-  test('is started once by several nodes on a machine, and outlives them', async () => {
+  test('starts once for several nodes on a machine, and outlives them', async () => {
     const started = await Promise.all([1, 2, 3].map(() => ensureMapper({ program, port })));
     expect(started).toContain('started');
     expect(await ensureMapper({ program, port })).toBe('running');
     expect(await list()).toEqual({ mapperPort: port, nodes: [] });
   });
 
-  test('is restarted within 2.5 s by a node on the machine after it was killed', async () => {
+  test('restarts within 2.5 s through a node on the machine after it was killed', async () => {
     const mapper = start();
     await until(async () => (await list()) !== undefined);
     for (const name of ['one', 'two']) {

@@ -12,13 +12,13 @@ const addresses = (addressText ?? '')
   .filter((address) => address !== '');
 
 if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-  console.error(`ERL_EPMD_PORT is no port: ${portText}`);
+  console.error(`ERL_EPMD_PORT is not a port: ${portText}`);
   process.exit(1);
 }
 
 try {
   const log = createLogger();
-  const server = await PortMapperServer.start({ port, addresses, log });
+  const server = await PortMapperServer.open({ port, addresses, log });
   log.info('port_mapper.listening', { port: server.port, addresses: ['loopback', ...addresses].join(' ') });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void server.close());
   await server.closed;

@@ -3,18 +3,22 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { originAllowed, originRule } from './check-origin.js';
 
-function allowed(rule: string, origin: string | undefined, host = 'media.example:5002', secure = false): boolean {
+function allowed(
+  rule: string,
+  origin: string | undefined,
+  { host = 'media.example:5002', secure = false } = {},
+): boolean {
   const parsed = originRule.parse(rule);
   if (parsed === undefined) throw new Error(`no rule: ${rule}`);
 
   return originAllowed(parsed, { origin, host, secure, publicHost: 'example.com:4000/media' });
 }
 
-test('every rule allows a request without an Origin', () => {
+test('allows a request without an Origin under every rule', () => {
   for (const rule of ['true', 'false', ':conn', '//nobody.example']) expect(allowed(rule, undefined)).toBe(true);
 });
 
-test('false allows every page', () => {
+test('allows every page with the rule false', () => {
   expect(allowed('false', 'https://evil.example')).toBe(true);
 });
 
@@ -28,22 +32,22 @@ describe('the rule true, which compares the host with JF_HOST', () => {
     ['null', false],
     ['', false],
     ['example.com', false],
-  ])('%s is allowed: %s', (origin, expected) => {
+  ])('allows %s: %s', (origin, expected) => {
     expect(allowed('true', origin)).toBe(expected);
   });
 });
 
 describe('the rule :conn, which compares scheme, host and port of the request', () => {
   test.each([
-    ['http://media.example:5002', 'media.example:5002', false, true],
-    ['https://media.example:5002', 'media.example:5002', false, false],
-    ['http://media.example', 'media.example:5002', false, false],
-    ['http://media.example', 'media.example', false, true],
-    ['https://media.example:443', 'media.example', true, true],
-    ['https://[::1]:5002', '[::1]:5002', true, true],
-    ['http://other.example:5002', 'media.example:5002', false, false],
-  ])('a page of %s may connect to %s (secure: %s): %s', (origin, host, secure, expected) => {
-    expect(allowed(':conn', origin, host, secure)).toBe(expected);
+    { origin: 'http://media.example:5002', host: 'media.example:5002', secure: false, expected: true },
+    { origin: 'https://media.example:5002', host: 'media.example:5002', secure: false, expected: false },
+    { origin: 'http://media.example', host: 'media.example:5002', secure: false, expected: false },
+    { origin: 'http://media.example', host: 'media.example', secure: false, expected: true },
+    { origin: 'https://media.example:443', host: 'media.example', secure: true, expected: true },
+    { origin: 'https://[::1]:5002', host: '[::1]:5002', secure: true, expected: true },
+    { origin: 'http://other.example:5002', host: 'media.example:5002', secure: false, expected: false },
+  ])('lets a page of $origin connect to $host (secure: $secure): $expected', ({ origin, host, secure, expected }) => {
+    expect(allowed(':conn', origin, { host, secure })).toBe(expected);
   });
 });
 
@@ -63,7 +67,7 @@ describe('a list of hosts', () => {
     ['app.example:81', 'https://app.example:81', true],
     ['//a //b', 'https://b', true],
     ['//a //b', 'https://c', false],
-  ])('the list %s allows %s: %s', (rule, origin, expected) => {
+  ])('allows with the list %s the origin %s: %s', (rule, origin, expected) => {
     expect(allowed(rule, origin)).toBe(expected);
   });
 });
@@ -71,7 +75,7 @@ describe('a list of hosts', () => {
 test('never throws, whatever the rule and the header', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string(), (rule, origin, host) => {
-      expect(typeof allowed(rule, origin, host)).toBe('boolean');
+      expect(typeof allowed(rule, origin, { host })).toBe('boolean');
     }),
     { numRuns: fuzzRuns(3_000) },
   );

@@ -12,7 +12,7 @@ export type OriginRule =
   | { kind: 'list'; origins: readonly string[] };
 
 export interface OriginRequest {
-  /** The `Origin` header. Without it the client is no browser, and the upgrade always passes. */
+  /** The `Origin` header. Without it the client is not a browser, and the upgrade always passes. */
   origin: string | undefined;
   /** The `Host` header. */
   host: string | undefined;

@@ -26,7 +26,7 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
     );
   }
 
-  const nodeName = loadNodeName(reader, mode, strategy, hostname);
+  const nodeName = loadNodeName(reader, { mode, strategy, hostname });
   const discovery =
     strategy === 'DNS' ? loadDns(reader, nodeName) : { strategy, nodes: loadNodes(reader, nodeName, warnings) };
   const cookie = reader.get('distCookie');
@@ -57,7 +57,10 @@ function loadEnabled(reader: Reader, warnings: ConfigWarning[]): boolean {
   return word === 'true';
 }
 
-function loadNodeName(reader: Reader, mode: 'sname' | 'name', strategy: string, hostname: string): string {
+function loadNodeName(
+  reader: Reader,
+  { mode, strategy, hostname }: { mode: 'sname' | 'name'; strategy: string; hostname: string },
+): string {
   let name = reader.read('distNodeName');
   if (name === undefined) {
     name = `bloom@${mode === 'sname' ? (hostname.split('.')[0] ?? hostname) : hostname}`;

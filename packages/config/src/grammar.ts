@@ -37,6 +37,18 @@ export const bool: Grammar<boolean> = {
   },
 };
 
+/** A boolean, or one of these words. */
+export function boolOr<const T extends string>(...words: readonly T[]): Grammar<boolean | T> {
+  const listed = words.map((word) => `\`${word}\``).join(', ');
+
+  return {
+    ...bool,
+    name: `boolean, ${listed}`,
+    expected: `\`true\`, \`false\` or ${listed}`,
+    parse: (value) => bool.parse(value) ?? words.find((word) => word === value),
+  };
+}
+
 export const ip: Grammar<string> = {
   name: 'ip',
   expected: 'a literal IPv4 or IPv6 address',
@@ -118,6 +130,28 @@ export const portRange: Grammar<PortRange> = {
     const max = Number(match[2]);
 
     return min <= max && max <= 65_535 ? { min, max } : undefined;
+  },
+};
+
+/** Pairs of a worker's port and the one that clients reach, or the distance between all of them. */
+export type PortMapping = number | readonly (readonly [worker: number, advertised: number])[];
+
+export const portMapping: Grammar<PortMapping> = {
+  name: 'port mapping',
+  expected: 'pairs `worker port=advertised port`, separated by spaces, or one offset `+N`',
+  trims: true,
+  emptyIsUnset: true,
+  parse: (value) => {
+    if (value.startsWith('+')) return port.parse(value.slice(1));
+    const pairs: [number, number][] = [];
+    for (const part of value.split(' ')) {
+      if (part === '') continue;
+      const [worker, advertised, ...rest] = part.split('=').map((digits) => port.parse(digits));
+      if (worker === undefined || advertised === undefined || rest.length > 0) return undefined;
+      pairs.push([worker, advertised]);
+    }
+
+    return pairs.length === 0 ? undefined : pairs;
   },
 };
 

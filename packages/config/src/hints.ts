@@ -46,7 +46,8 @@ export function nameHints(env: Environment): ConfigWarning[] {
       continue;
     }
 
-    const near = nearest(canonical);
+    // Up to a third of the name after the prefix may be wrong, but no more than three letters.
+    const near = nearest(canonical, KNOWN, Math.min(3, Math.floor((canonical.length - 3) / 3)));
     if (near !== undefined) {
       warnings.push({ variable: name, message: `${name} is not known and has no effect; did you mean ${near}?` });
     }
@@ -61,12 +62,11 @@ function aliasMessage(alias: string, canonical: string, env: Environment): strin
     : `${alias} has no effect because ${canonical} is set`;
 }
 
-function nearest(name: string): string | undefined {
-  // Up to a third of the name after the prefix may be wrong, but no more than three letters.
-  const limit = Math.min(3, Math.floor((name.length - 3) / 3));
+/** Returns the known name closest to `name`; undefined if all differ in more than `limit` letters. */
+export function nearest(name: string, names: Iterable<string>, limit: number): string | undefined {
   let best: { name: string; distance: number } | undefined;
 
-  for (const known of KNOWN) {
+  for (const known of names) {
     const distance = editDistance(name, known, limit);
     if (distance > limit) continue;
     // At equal distance, a truncated name is more likely than a wrong letter.

@@ -21,7 +21,7 @@ describe('quotes around a value and line breaks after it', () => {
     for (const soiled of soils(value)) expect(settings({ [name]: soiled })).toEqual(settings({ [name]: value }));
   });
 
-  test('quotes and line breaks switch neither a cluster off nor production to development', () => {
+  test('lets quotes and line breaks neither switch a cluster off nor production to development', () => {
     for (const value of soils('true')) {
       expect(load({ JF_DIST_ENABLED: value, JF_DIST_NODES: '"a@b c@d"' }).settings.cluster).not.toBeNull();
     }

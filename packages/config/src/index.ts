@@ -1,7 +1,8 @@
 export { originAllowed, type OriginRequest, type OriginRule } from './check-origin.js';
 export { ConfigError } from './errors.js';
 export type { PortRange } from './grammar.js';
-export { loadConfig, secretValues, wantsStructuredLogging, type LoadedConfig, type World } from './load-config.js';
+export { nearest } from './hints.js';
+export { loadConfig, secretValues, wantsStructuredLogging, type LoadedConfig, type Machine } from './load-config.js';
 export { printConfig } from './print-config.js';
 export type { EffectiveValue, Environment } from './reader.js';
 export type {

@@ -1,26 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv6 } from 'node:net';
 import { resolve } from 'node:path';
+import { loadAdvertisedPorts } from './advertised-ports.js';
 import { DEFAULT_COOKIE, loadCluster } from './cluster.js';
 import { ConfigError } from './errors.js';
 import { nameHints } from './hints.js';
-import { isSecret, Reader, trimmed, type EffectiveValue, type Environment } from './reader.js';
+import { parseLivekitKeys } from './livekit.js';
+import { Reader, trimmed, type EffectiveValue, type Environment } from './reader.js';
 import type {
   ConfigWarning,
   HttpSettings,
+  LivekitSettings,
   RecordingSettings,
   S3Credentials,
   Settings,
   WebrtcSettings,
 } from './settings.js';
 import { loadTls } from './tls.js';
-import { PUBLIC_API_TOKEN, VARIABLES, type Profile, type VariableKey } from './variables.js';
-import { deploymentWarnings, hostOf, isLocal } from './warnings.js';
+import { PUBLIC_API_TOKEN, VARIABLES, type Profile } from './variables.js';
+import { deploymentWarnings, hostOf, isAny, isLocal, portOf } from './warnings.js';
 
+const HTTPS_PORT = 443;
 const TURN_ADDRESSES = ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'] as const;
 
 /** Properties of the machine that affect loading. */
-export interface World {
+export interface Machine {
   /** Working directory, absolute. */
   cwd: string;
   hostname: string;
@@ -59,20 +63,20 @@ export function wantsStructuredLogging(env: Environment): boolean {
  *
  * @throws ConfigError for the first invalid value
  */
-export function loadConfig(env: Environment, world: World): LoadedConfig {
+export function loadConfig(env: Environment, machine: Machine): LoadedConfig {
   const profile = profileOf(env);
   const reader = new Reader(env, profile);
   const warnings = nameHints(env);
 
-  const http = loadHttp(reader, world);
+  const http = loadHttp(reader, machine);
   const settings: Settings = {
     profile,
     gitCommit: reader.get('gitCommit'),
-    resourcesPath: resolve(world.cwd, reader.get('resourcesBasePath')),
+    resourcesPath: resolve(machine.cwd, reader.get('resourcesBasePath')),
     http,
     logging: { structured: reader.get('structuredLogging'), level: loadLevel(reader, warnings) },
-    webrtc: reader.get('webrtcUsed') ? loadWebrtc(reader, http) : null,
-    mediaWorkers: loadWorkers(reader, world),
+    webrtc: reader.get('webrtcUsed') ? loadWebrtc(reader, http, profile) : null,
+    mediaWorkers: loadWorkers(reader, machine),
     sip: reader.get('sipUsed') ? loadSip(reader) : null,
     recording: loadRecording(reader),
     metrics: {
@@ -83,7 +87,8 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
       compat: reader.get('metricsCompat'),
     },
     webhooks: { retries: reader.get('webhookRetries'), secret: reader.read('webhookSecret') ?? null },
-    cluster: loadCluster({ reader, hostname: world.hostname, warnings }),
+    livekit: loadLivekit(reader),
+    cluster: loadCluster({ reader, hostname: machine.hostname, warnings }),
     drainTimeout: reader.get('drainTimeout'),
     inspection: reader.get('inspection'),
     dashboard: reader.get('dashboard'),
@@ -93,7 +98,21 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
   return { settings, warnings: [...warnings, ...deploymentWarnings(settings, reader)], values: reader.values() };
 }
 
-function loadHttp(reader: Reader, world: World): HttpSettings {
+function loadLivekit(reader: Reader): LivekitSettings | null {
+  const keys = reader.read('livekitKeys');
+  if (keys === undefined) return null;
+
+  return {
+    keys: parseLivekitKeys(keys),
+    autoCreate: reader.get('livekitAutoCreate'),
+    emptyTimeout: reader.get('livekitEmptyTimeout'),
+    departureTimeout: reader.get('livekitDepartureTimeout'),
+    maxParticipants: reader.get('livekitMaxParticipants'),
+    remoteUnmute: reader.get('livekitRemoteUnmute'),
+  };
+}
+
+function loadHttp(reader: Reader, machine: Machine): HttpSettings {
   const ip = reader.get('ip');
   const port = reader.get('port');
   let host = reader.read('host');
@@ -105,12 +124,12 @@ function loadHttp(reader: Reader, world: World): HttpSettings {
   const apiToken = loadApiToken(reader, ip);
   let secretKeyBase = reader.read('secretKeyBase');
   if (secretKeyBase === undefined) {
-    secretKeyBase = world.randomBytes(48).toString('base64');
+    secretKeyBase = machine.randomBytes(48).toString('base64');
     reader.computed('secretKeyBase', secretKeyBase);
   }
 
-  const readFile = world.readFile ?? ((path: string) => readFileSync(path));
-  const inCwd = (path: string | undefined) => (path === undefined ? undefined : resolve(world.cwd, path));
+  const readFile = machine.readFile ?? ((path: string) => readFileSync(path));
+  const inCwd = (path: string | undefined) => (path === undefined ? undefined : resolve(machine.cwd, path));
 
   return {
     ip,
@@ -167,9 +186,10 @@ function loadLevel(reader: Reader, warnings: ConfigWarning[]): Settings['logging
   return 'info';
 }
 
-function loadWebrtc(reader: Reader, http: HttpSettings): WebrtcSettings {
+function loadWebrtc(reader: Reader, http: HttpSettings, profile: Profile): WebrtcSettings {
   const { first, second } = loadMediaAddresses(reader.get('turnIp'), reader.get('turnListenIp'));
   const { turnIp } = first;
+  const isTried = profile === 'development' && !reader.isSet('turnIp') && !reader.isSet('turnListenIp');
   const stunServer = reader.read('stunServer') ?? null;
   if (turnIp === 'auto' && stunServer === null) {
     throw new ConfigError(
@@ -185,15 +205,27 @@ function loadWebrtc(reader: Reader, http: HttpSettings): WebrtcSettings {
     );
   }
 
+  const turnPortRange = reader.get('turnPortRange');
+  const listenIps = [first.turnListenIp, second?.turnListenIp ?? first.turnListenIp];
+  const isShared = turnTlsPort === http.port && listenIps.some((ip) => overlap(ip, http.ip));
+
   return {
     ...first,
     second,
-    turnTlsHost: turnIp === 'auto' || isIP(turnIp) !== 0 ? hostOf(http.host) : turnIp,
+    more: isTried ? 'machine' : [],
+    turnTlsHost: isShared || turnIp === 'auto' || isIP(turnIp) !== 0 ? hostOf(http.host) : turnIp,
+    turnTlsOnHttp: isShared ? (portOf(http.host) ?? HTTPS_PORT) : null,
     stunServer,
     turnTlsPort,
-    turnPortRange: reader.get('turnPortRange'),
+    turnPortRange,
+    advertisedPorts: loadAdvertisedPorts(reader, turnPortRange),
     turnTcpPort: reader.read('turnTcpPort') ?? null,
   };
+}
+
+/** Returns whether listeners on both addresses would claim the same port. */
+function overlap(one: string, other: string): boolean {
+  return one === other || isAny(one) || isAny(other);
 }
 
 interface MediaAddresses {
@@ -222,11 +254,11 @@ function loadMediaAddresses(announced: readonly string[], listen: readonly strin
   };
 }
 
-function loadWorkers(reader: Reader, world: World): number {
+function loadWorkers(reader: Reader, machine: Machine): number {
   const workers = reader.read('mediaWorkers');
   if (workers !== undefined) return workers;
 
-  const cores = Math.max(1, world.cores);
+  const cores = Math.max(1, machine.cores);
   reader.computed('mediaWorkers', String(cores));
 
   return cores;
@@ -273,15 +305,18 @@ function loadS3(reader: Reader): S3Credentials | null {
 /** Documented defaults. Masking them would only black out ordinary words such as "development". */
 const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, PUBLIC_API_TOKEN];
 
-/** Returns the configured secrets for the log to mask, without public defaults. */
-export function secretValues(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string[] {
-  const secretNames = new Set(
-    (Object.keys(VARIABLES) as VariableKey[]).filter(isSecret).map((key) => VARIABLES[key].name as string),
-  );
-  const secrets = loaded.values.filter((value) => secretNames.has(value.name) && value.origin !== 'default');
-  const found = secrets.flatMap((value) => (value.value === undefined ? [] : [value.value]));
+/** Returns the configured secrets, to be masked wherever they would be shown, without public defaults. */
+export function secretValues({ http, cluster, recording, webhooks, livekit }: Settings): string[] {
+  const { s3 } = recording;
+  const values = [
+    http.apiToken,
+    http.secretKeyBase,
+    cluster?.cookie,
+    s3?.accessKeyId,
+    s3?.secretAccessKey,
+    webhooks.secret,
+    ...(livekit?.keys ?? []).map(({ secret }) => secret),
+  ];
 
-  return [...new Set([...found, loaded.settings.http.secretKeyBase])].filter(
-    (value) => !PUBLIC_DEFAULTS.includes(value),
-  );
+  return values.filter((value): value is string => typeof value === 'string' && !PUBLIC_DEFAULTS.includes(value));
 }

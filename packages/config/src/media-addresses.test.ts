@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { failure, rejects, settings } from './testing/loading.js';
 
-test('JF_WEBRTC_TURN_IP is an address, a host name, or auto with a STUN server', () => {
+test('accepts for JF_WEBRTC_TURN_IP an address, a host name, or auto with a STUN server', () => {
   const webrtc = (env: Record<string, string>) => settings(env).webrtc;
   expect(webrtc({ JF_WEBRTC_TURN_IP: '2001:db8::1' })?.turnIp).toBe('2001:db8::1');
   expect(webrtc({ JF_WEBRTC_TURN_IP: 'media.example.com', JF_HOST: 'example.com' })).toMatchObject({
@@ -23,7 +23,7 @@ test('JF_WEBRTC_TURN_IP is an address, a host name, or auto with a STUN server',
   rejects('JF_STUN_SERVER', ['a:0', 'a:65536', 'a:', ':1', '[a]:1', '1.2.3:1', 'stun:a:1', 'a/b']);
 });
 
-test('media uses IPv4 and IPv6 when both variables have an address of each, in any order', () => {
+test('uses IPv4 and IPv6 for media when both variables have an address of each, in any order', () => {
   expect(
     settings({ JF_WEBRTC_TURN_IP: '192.0.2.1 2001:db8::1', JF_WEBRTC_TURN_LISTEN_IP: ':: 0.0.0.0' }).webrtc,
   ).toMatchObject({

@@ -9,7 +9,7 @@ import { printConfig } from './print-config.js';
 import { renderReference } from './reference-page.js';
 import { VARIABLES } from './variables.js';
 
-const world = { cwd: '/srv', hostname: 'host', cores: 2, randomBytes: (n: number) => Buffer.alloc(n, 1) };
+const machine = { cwd: '/srv', hostname: 'host', cores: 2, randomBytes: (n: number) => Buffer.alloc(n, 1) };
 const NAMES = Object.values(VARIABLES).map((variable) => variable.name as string);
 
 function line(printed: string, name: string): string[] {
@@ -19,7 +19,7 @@ function line(printed: string, name: string): string[] {
 describe('the printed configuration', () => {
   test('prints one line per variable with its value and origin', () => {
     const given = { JF_PORT: '6000', FJ_IP: '10.0.0.1', JF_S3_PATH_PREFIX: 'a\nb', JF_SERVER_API_TOKEN: 'token' };
-    const printed = printConfig(loadConfig(given, world));
+    const printed = printConfig(loadConfig(given, machine));
 
     expect(printed.split('\n')[0]).toBe('profile: development (NODE_ENV)');
     expect(printed.split('\n')).toHaveLength(NAMES.length + 1);
@@ -41,7 +41,7 @@ describe('the printed configuration', () => {
       JF_S3_ACCESS_KEY_ID: 'hidden-4',
       JF_S3_SECRET_ACCESS_KEY: 'hidden-5',
     };
-    const printed = printConfig(loadConfig(env, world));
+    const printed = printConfig(loadConfig(env, machine));
 
     expect(printed).not.toContain('hidden');
     expect(printed).not.toContain(Buffer.alloc(48, 1).toString('base64'));
@@ -55,7 +55,7 @@ test('docs/reference/configuration.md matches the table (npm run generate:config
   expect(readFileSync(file, 'utf8')).toBe(renderReference());
 });
 
-test('for any environment, the settings load or a ConfigError names a known variable', () => {
+test('loads the settings of any environment or throws a ConfigError that names a known variable', () => {
   const value = fc.oneof(
     fc.string({ maxLength: 40 }),
     fc.constantFrom('', 'true', 'false', '1', '80', 'a@b', '127.0.0.1', '::1', '1-2', 'name', 'DNS', 'https://x/y'),
@@ -66,7 +66,7 @@ test('for any environment, the settings load or a ConfigError names a known vari
   fc.assert(
     fc.property(env, (given) => {
       try {
-        const loaded = loadConfig(given, { ...world, readFile: () => Buffer.from('garbage') });
+        const loaded = loadConfig(given, { ...machine, readFile: () => Buffer.from('garbage') });
         printConfig(loaded);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
@@ -86,7 +86,7 @@ describe('the edit distance', () => {
     ['kitten', 'sitting', 3],
     ['abc', 'xyz', 3],
     ['a', 'abcdef', 4],
-  ])('the edit distance from %j to %j is %i', (a, b, distance) => {
+  ])('computes the edit distance from %j to %j as %i', (a, b, distance) => {
     expect(editDistance(a, b, 3)).toBe(distance);
   });
 });

@@ -116,7 +116,7 @@ export class Reader {
   }
 }
 
-export function isSecret(key: VariableKey): boolean {
+function isSecret(key: VariableKey): boolean {
   return 'secret' in VARIABLES[key];
 }
 

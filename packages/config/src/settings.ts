@@ -1,5 +1,6 @@
 import type { OriginRule } from './check-origin.js';
 import type { PortRange } from './grammar.js';
+import type { LivekitKey } from './livekit.js';
 import type { TlsSettings } from './tls.js';
 import type { Profile } from './variables.js';
 
@@ -19,12 +20,15 @@ export interface Settings {
   recording: RecordingSettings;
   metrics: { ip: string; port: number; webrtcIntervalMs: number; roomIntervalMs: number; compat: boolean };
   webhooks: { retries: number; secret: string | null };
+  /** null without `JF_LIVEKIT_KEYS`. */
+  livekit: LivekitSettings | null;
   /** null if `JF_DIST_ENABLED=false`. */
   cluster: ClusterSettings | null;
   /** In seconds. */
   drainTimeout: number;
   inspection: 'full' | 'read' | 'off';
-  dashboard: boolean;
+  /** `guests`: the page for guests alone. */
+  dashboard: boolean | 'guests';
   /** `XDG_RUNTIME_DIR`. */
   runtimePath: string | null;
 }
@@ -53,11 +57,44 @@ export interface WebrtcSettings {
   turnListenIp: string;
   /** Addresses of the other IP family, if both variables have one. */
   second: { turnIp: string; turnListenIp: string } | null;
+  /**
+   * Further addresses to bind and announce. `machine` is replaced by those of this machine before the node starts, so
+   * that browsers without access to loopback get media.
+   */
+  more: 'machine' | readonly string[];
   turnPortRange: PortRange;
+  /** null if clients reach the workers' own ports. */
+  advertisedPorts: AdvertisedPorts | null;
   turnTcpPort: number | null;
   turnTlsPort: number | null;
+  /**
+   * Port announced for TURN over TLS if its clients arrive at the HTTP listener: that of `JF_HOST`. null if TURN over
+   * TLS is off or has its own listener.
+   */
+  turnTlsOnHttp: number | null;
   /** `JF_STUN_SERVER` */
   stunServer: { host: string; port: number } | null;
+}
+
+/** Plain data; `advertisedPort` of @bloom/webrtc looks a port up. */
+export interface AdvertisedPorts {
+  /** Distance from a worker's port to the advertised one, unless it is listed. */
+  offset: number;
+  /** Advertised ports by worker port. */
+  listed: ReadonlyMap<number, number>;
+}
+
+export interface LivekitSettings {
+  /** The first one signs. */
+  keys: readonly LivekitKey[];
+  autoCreate: boolean;
+  /** In seconds. */
+  emptyTimeout: number;
+  /** In seconds. */
+  departureTimeout: number;
+  /** 0 = no limit. */
+  maxParticipants: number;
+  remoteUnmute: boolean;
 }
 
 export interface S3Credentials {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ConfigError } from './errors.js';
+import { loadConfig } from './load-config.js';
+import type { WebrtcSettings } from './settings.js';
 import { loadTls } from './tls.js';
 
 // Made for this test and used nowhere else: a self-signed localhost certificate, its key, and an unrelated key.
@@ -79,5 +81,57 @@ describe('invalid TLS files', () => {
 
   test('fails with the key of another certificate', () => {
     expect(failure('/other', '/cert').message).toContain('does not belong to the certificate');
+  });
+});
+
+describe('TURN over TLS on the port of HTTPS', () => {
+  function load(env: Record<string, string>) {
+    const tls = {
+      JF_SSL_KEY_PATH: '/key',
+      JF_SSL_CERT_PATH: '/cert',
+      JF_PORT: '8443',
+      JF_WEBRTC_TURN_TLS_PORT: '8443',
+    };
+    return loadConfig(
+      { NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'a-token-of-length', ...tls, ...env },
+      {
+        cwd: '/',
+        hostname: 'a',
+        cores: 1,
+        randomBytes: (n) => Buffer.alloc(n),
+        readFile: (path) => Buffer.from(files[path] ?? ''),
+      },
+    );
+  }
+  const webrtc = (env: Record<string, string>): Partial<WebrtcSettings> => load(env).settings.webrtc ?? {};
+
+  test('causes a warning if it is announced at an address, which Firefox does not accept', () => {
+    const warned = (env: Record<string, string>) =>
+      load({ JF_WEBRTC_TURN_IP: '203.0.113.10', ...env }).warnings.map(({ message }) => message);
+    expect(warned({ JF_HOST: 'media.example.com' })).toEqual([]);
+    expect(warned({ JF_HOST: '203.0.113.10' })).toEqual([expect.stringMatching(/Firefox.*host name/)]);
+  });
+
+  test.each([
+    ['media.example.com', 'media.example.com', 443],
+    ['media.example.com:8443/api', 'media.example.com', 8443],
+    ['[2001:db8::1]:444', '2001:db8::1', 444],
+    ['[2001:db8::1]', '2001:db8::1', 443],
+  ])('announces TURN over TLS as JF_HOST=%s says', (host, turnTlsHost, turnTlsOnHttp) => {
+    const env = { JF_HOST: host, JF_WEBRTC_TURN_IP: 'another.example.com' };
+    expect(webrtc(env)).toMatchObject({ turnTlsHost, turnTlsOnHttp });
+  });
+
+  test.each([
+    ['0.0.0.0', '192.0.2.1'],
+    ['192.0.2.1', '0.0.0.0'],
+    ['192.0.2.1', '192.0.2.1'],
+  ])('shares the listener of JF_IP=%s where the media address is %s', (ip, listenIp) => {
+    expect(webrtc({ JF_IP: ip, JF_WEBRTC_TURN_LISTEN_IP: listenIp }).turnTlsOnHttp).not.toBeNull();
+  });
+
+  test('has its own listener on another port or another address', () => {
+    expect(webrtc({ JF_WEBRTC_TURN_TLS_PORT: '443' }).turnTlsOnHttp).toBeNull();
+    expect(webrtc({ JF_IP: '192.0.2.1', JF_WEBRTC_TURN_LISTEN_IP: '192.0.2.2' }).turnTlsOnHttp).toBeNull();
   });
 });

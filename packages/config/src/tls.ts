@@ -29,8 +29,10 @@ export function loadTls({ keyPath, certPath, readFile }: TlsFiles): TlsSettings 
 
   const key = readPem('JF_SSL_KEY_PATH', keyPath, readFile);
   const cert = readPem('JF_SSL_CERT_PATH', certPath, readFile);
-  const privateKey = checked('JF_SSL_KEY_PATH', keyPath, 'a private key', () => createPrivateKey(key));
-  const certificate = checked('JF_SSL_CERT_PATH', certPath, 'a certificate', () => new X509Certificate(cert));
+  const keyFile = { variable: 'JF_SSL_KEY_PATH', path: keyPath, what: 'a private key' };
+  const privateKey = checked(keyFile, () => createPrivateKey(key));
+  const certFile = { variable: 'JF_SSL_CERT_PATH', path: certPath, what: 'a certificate' };
+  const certificate = checked(certFile, () => new X509Certificate(cert));
 
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new ConfigError(
@@ -42,6 +44,12 @@ export function loadTls({ keyPath, certPath, readFile }: TlsFiles): TlsSettings 
   return { key, cert, keyPath, certPath };
 }
 
+interface PemFile {
+  variable: string;
+  path: string;
+  what: string;
+}
+
 function readPem(variable: string, path: string, readFile: (path: string) => Buffer): Buffer {
   try {
     return readFile(path);
@@ -51,7 +59,7 @@ function readPem(variable: string, path: string, readFile: (path: string) => Buf
   }
 }
 
-function checked<T>(variable: string, path: string, what: string, parse: () => T): T {
+function checked<T>({ variable, path, what }: PemFile, parse: () => T): T {
   try {
     return parse();
   } catch (cause) {

@@ -1,6 +1,7 @@
 import { originRule } from './check-origin.js';
 import {
   bool,
+  boolOr,
   hostAndPort,
   httpUrl,
   integer,
@@ -15,44 +16,19 @@ import {
   nonEmptyText,
   oneOf,
   port,
+  portMapping,
   portRange,
   publicHost,
   text,
-  type Grammar,
   word,
 } from './grammar.js';
+import { LIVEKIT_VARIABLES } from './livekit.js';
+import { variable, type Variable } from './variable.js';
 
-export type Profile = 'production' | 'development' | 'test';
+export type { Profile, Section, Variable } from './variable.js';
 
 /** The default API token, which is public knowledge. */
 export const PUBLIC_API_TOKEN = 'development';
-
-export interface Variable<T> {
-  readonly name: string;
-  readonly section: Section;
-  readonly grammar: Grammar<T>;
-  /** Text used when the variable is unset; null if it stays unset or the loader computes it. */
-  readonly fallback: string | null | Readonly<Record<Profile, string | null>>;
-  /** Description of the default on the reference page, where `fallback` is not enough. */
-  readonly fallbackDoc?: string;
-  /** True if the value must never be printed. */
-  readonly secret?: true;
-  /** Effect of the variable, and when it is read at all. */
-  readonly doc: string;
-}
-
-export type Section =
-  | 'HTTP, identity, security'
-  | 'Storage and logging'
-  | 'Media'
-  | 'Object storage'
-  | 'Metrics and webhooks'
-  | 'Cluster'
-  | 'Operation';
-
-function variable<T>(declaration: Variable<T>): Variable<T> {
-  return declaration;
-}
 
 const milliseconds = integer(1, MAX_DELAY_MS, ' milliseconds');
 
@@ -186,14 +162,14 @@ export const VARIABLES = {
     section: 'Media',
     grammar: mediaAddress,
     fallback: '127.0.0.1',
-    doc: 'Media address, as given to clients; one of each family, separated by a space, for media on IPv4 and IPv6. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees.',
+    doc: 'Media address, as given to clients; one of each family, separated by a space, for media on IPv4 and IPv6. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees. In the development profile without this and `JF_WEBRTC_TURN_LISTEN_IP`, also the address of each family on the route to the default gateway, since Firefox and some others do not use loopback.',
   }),
   stunServer: variable({
     name: 'JF_STUN_SERVER',
     section: 'Media',
     grammar: hostAndPort(3478),
     fallback: null,
-    doc: 'STUN server that is asked for the public address of this node with `JF_WEBRTC_TURN_IP=auto`, and for nothing else.',
+    doc: 'STUN server queried for the public address of this node with `JF_WEBRTC_TURN_IP=auto`, and for nothing else.',
   }),
   turnListenIp: variable({
     name: 'JF_WEBRTC_TURN_LISTEN_IP',
@@ -209,6 +185,14 @@ export const VARIABLES = {
     fallback: '50000-59999',
     doc: 'UDP ports of the media workers; each worker binds the first free one or more of them, so several nodes of a machine share a range.',
   }),
+  advertisedPorts: variable({
+    name: 'JF_WEBRTC_ADVERTISED_PORTS',
+    section: 'Media',
+    grammar: portMapping,
+    fallback: null,
+    fallbackDoc: 'the ports of the workers',
+    doc: 'UDP ports that clients reach, where a port mapping such as a NodePort of Kubernetes is in front of the media workers: `50000=31000 50001=31001`, or `+10000` for all. A worker port without an entry is advertised as it is.',
+  }),
   turnTcpPort: variable({
     name: 'JF_WEBRTC_TURN_TCP_PORT',
     section: 'Media',
@@ -221,7 +205,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: port,
     fallback: null,
-    doc: 'TLS port for media of clients behind a firewall that passes nothing else, best 443; unset: off. Uses `JF_SSL_KEY_PATH` and `JF_SSL_CERT_PATH`. Clients check the certificate against `JF_WEBRTC_TURN_IP` when that is a host name, else against the host of `JF_HOST`.',
+    doc: 'TLS port for media of clients behind a firewall that passes nothing else, best 443; unset: off. Uses `JF_SSL_KEY_PATH` and `JF_SSL_CERT_PATH`. Equal to `JF_PORT`: HTTPS and media share the port, and clients are sent to host and port (443 unless given) of `JF_HOST`. Otherwise they check the certificate against `JF_WEBRTC_TURN_IP` when that is a host name, else against the host of `JF_HOST`.',
   }),
   mediaWorkers: variable({
     name: 'JF_MEDIA_WORKERS',
@@ -448,6 +432,8 @@ export const VARIABLES = {
     doc: 'Last port for the listener between nodes.',
   }),
 
+  ...LIVEKIT_VARIABLES,
+
   drainTimeout: variable({
     name: 'JF_DRAIN_TIMEOUT',
     section: 'Operation',
@@ -465,9 +451,9 @@ export const VARIABLES = {
   dashboard: variable({
     name: 'JF_DASHBOARD',
     section: 'Operation',
-    grammar: bool,
+    grammar: boolOr('guests'),
     fallback: { production: 'false', development: 'true', test: 'false' },
-    doc: 'Serves the dashboard at `/` (guide/dashboard.md), and the description of the API at `/docs`. Who opens them signs in with `JF_SERVER_API_TOKEN`.',
+    doc: 'Serves the dashboard at `/` (guide/dashboard.md), the description of the API at `/docs`, and at `/book` the book that `npm run book` writes. Who opens them signs in with `JF_SERVER_API_TOKEN`. Guests with an invitation get their page there too (guide/people.md#guests). `guests`: serves only the page for guests, which asks for no token. Both have the check of devices and network at `/#/check`.',
   }),
   runtimePath: variable({
     name: 'XDG_RUNTIME_DIR',

@@ -1,13 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
-import { loadConfig, type World } from './load-config.js';
+import { loadConfig, type Machine } from './load-config.js';
 import type { Environment } from './reader.js';
 
-const world: World = { cwd: '/srv/app', hostname: 'media1', cores: 6, randomBytes: (size) => Buffer.alloc(size, 7) };
+const machine: Machine = {
+  cwd: '/srv/app',
+  hostname: 'media1',
+  cores: 6,
+  randomBytes: (size) => Buffer.alloc(size, 7),
+};
 const production = { NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'token-of-the-api' };
 const distributed = { JF_DIST_ENABLED: 'true', JF_DIST_NODES: 'bloom@other' };
 
 function load(env: Environment) {
-  return loadConfig(env, world);
+  return loadConfig(env, machine);
 }
 
 describe('warnings about defaults that cannot work in production', () => {
@@ -29,6 +34,15 @@ describe('warnings about defaults that cannot work in production', () => {
     expect(names({ JF_HOST: 'media.example.com' })).toEqual(['JF_WEBRTC_TURN_IP']);
     expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '127.0.0.1', JF_WEBRTC_USED: 'false' })).toEqual([]);
     expect(load({ JF_IP: '0.0.0.0', JF_SERVER_API_TOKEN: 'token' }).warnings).toEqual([]);
+  });
+
+  test('warns about media ports that Chromium silently refuses', () => {
+    const of = (range: string, JF_WEBRTC_TURN_IP = '203.0.113.7'): string[] =>
+      names({ ...reachable, JF_WEBRTC_TURN_PORT_RANGE: range, JF_WEBRTC_TURN_IP });
+    for (const range of ['443-443', '80-80', '1024-2000', '0-0']) expect(of(range)).toEqual([]);
+    for (const range of ['443-444', '500-600', '1023-1023']) expect(of(range)).toEqual(['JF_WEBRTC_TURN_PORT_RANGE']);
+    expect(of('443-443', '192.168.1.7')).toEqual(['JF_WEBRTC_TURN_PORT_RANGE']);
+    expect(of('443-443', 'media.example.com')).toEqual([]);
   });
 
   test('warns about the default secrets of a cluster', () => {

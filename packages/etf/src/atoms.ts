@@ -1,4 +1,5 @@
 import { notEncodable } from './errors.js';
+import { Tag } from './tags.js';
 
 /** Maximum number of characters in an atom (Erlang reference manual, "Atom"). */
 export const MAX_ATOM_CHARACTERS = 255;
@@ -44,7 +45,7 @@ function wireOf(text: string): Uint8Array {
   const body = Buffer.from(text, 'utf8');
   const small = body.length <= 255;
   const wire = new Uint8Array(body.length + (small ? 2 : 3));
-  wire[0] = small ? 119 : 118;
+  wire[0] = small ? Tag.smallAtomUtf8 : Tag.atomUtf8;
   if (small) wire[1] = body.length;
   else {
     wire[1] = body.length >> 8;
@@ -90,7 +91,7 @@ export function internedAtomCount(): number {
 }
 
 function intern(fresh: Atom): Atom {
-  if (byName.size >= MAX_INTERNED_ATOMS || fresh.wire[0] !== 119) return fresh;
+  if (byName.size >= MAX_INTERNED_ATOMS || fresh.wire[0] !== Tag.smallAtomUtf8) return fresh;
   byName.set(fresh.name, fresh);
   if (byName.size * 2 > slots.length) rehash();
   else place(fresh);

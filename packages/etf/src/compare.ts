@@ -22,7 +22,7 @@ export function structuralKey(term: Term): string {
   }
 }
 
-/** Returns whether two terms are the same term (`=:=` in Erlang), whatever form they were decoded to. */
+/** Returns whether two terms are the same term (`=:=` in Erlang), regardless of how they were decoded. */
 export function sameTerm(a: Term, b: Term): boolean {
   return a === b || structuralKey(a) === structuralKey(b);
 }

@@ -276,7 +276,7 @@ describe('limits and garbage', () => {
     expect(decode(encode(new Map([[late, 5]])))).toEqual(new Map([[late, 5]]));
   });
 
-  test('random bytes yield a term or a documented error', () => {
+  test('decodes random bytes to a term or a documented error', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 120 }), (bytes) => {
         attempt(Buffer.concat([from('83'), bytes]));
@@ -285,7 +285,7 @@ describe('limits and garbage', () => {
     );
   });
 
-  test('encoded terms with some bytes changed yield a term or a documented error', () => {
+  test('decodes encoded terms with some bytes changed to a term or a documented error', () => {
     fc.assert(
       fc.property(
         anyTerm,
@@ -313,7 +313,7 @@ function attempt(bytes: Buffer): void {
 }
 
 describe('round trips', () => {
-  test('every term returns unchanged from a round trip', () => {
+  test('returns every term unchanged from a round trip', () => {
     fc.assert(
       fc.property(anyTerm, (term) => {
         expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
@@ -322,7 +322,7 @@ describe('round trips', () => {
     );
   });
 
-  test('a term alone reads the same as within a larger range of bytes', () => {
+  test('reads a term alone as it does within a larger range of bytes', () => {
     fc.assert(
       fc.property(anyTerm, anyTerm, (a, b) => {
         const both = Buffer.concat([from('0000'), encode(a), encode(b), from('ffff')]);
@@ -347,7 +347,7 @@ describe('round trips', () => {
     }
   });
 
-  test('a part of a term is never a term, whatever follows it', () => {
+  test('never accepts a part of a term as a term, whatever follows it', () => {
     fc.assert(
       fc.property(anyTerm, fc.nat(), (term, cut) => {
         const bytes = encode(term);
@@ -358,7 +358,7 @@ describe('round trips', () => {
     );
   });
 
-  test('different terms have different structural keys', () => {
+  test('gives different terms different structural keys', () => {
     const all: Term[] = [
       1,
       new Float(1),

@@ -172,7 +172,7 @@ describe('pass-through', () => {
 });
 
 describe('accessors for decoded terms', () => {
-  test('mapGet finds text and atom keys in either form', () => {
+  test('finds text and atom keys in either form with mapGet', () => {
     expect(mapGet({ a: 1 }, 'a')).toBe(1);
     expect(mapGet(decode(encode({ a: 1 }), { maps: 'map' }), 'a')).toBe(1);
     expect(mapGet(atomMap({ node: 2 }), atom('node'))).toBe(2);
@@ -181,7 +181,7 @@ describe('accessors for decoded terms', () => {
     expect(mapGet(5, 'a')).toBeUndefined();
   });
 
-  test('asBytes returns the bytes of a binary that became text', () => {
+  test('returns the bytes of a binary that became text with asBytes', () => {
     expect(asBytes('é')).toEqual(from('c3a9'));
     expect(asBytes(new Uint8Array([1, 2]))).toEqual(from('0102'));
     expect(asBytes(5)).toBeUndefined();

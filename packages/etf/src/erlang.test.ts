@@ -55,7 +55,7 @@ function size(bytes: Buffer): Buffer {
 }
 
 (hasErlang ? describe : describe.skip)('with a real Erlang [needs erlang]', () => {
-  test('Erlang receives our terms exactly as sent', async () => {
+  test('sends terms that Erlang receives exactly as sent', async () => {
     const cases: [Term, string][] = [
       [1, '1'],
       [1.5, '1.5'],
@@ -82,7 +82,7 @@ function size(bytes: Buffer): Buffer {
     expect(answers.map(String)).toEqual(cases.map(() => 'true'));
   });
 
-  test('random terms survive binary_to_term and term_to_binary', async () => {
+  test('returns random terms through binary_to_term and term_to_binary', async () => {
     const terms = fc.sample(anyTerm, { numRuns: fuzzRuns(2_000), seed: 20 });
     const answers = await erlang('fun(B) -> term_to_binary(binary_to_term(B)) end', terms.map(encode));
     expect(answers).toHaveLength(terms.length);
@@ -91,7 +91,7 @@ function size(bytes: Buffer): Buffer {
     });
   });
 
-  test('random terms survive in the older and compressed forms', async () => {
+  test('returns random terms in the older and compressed forms', async () => {
     const terms = fc.sample(anyTerm, { numRuns: fuzzRuns(500), seed: 21 });
     const options = { floats: 'wrap', maxInflatedBytes: 1_000_000 } as const;
     for (const form of ['[{minor_version, 0}]', '[{minor_version, 1}]', '[compressed]', '[deterministic]']) {
@@ -103,7 +103,7 @@ function size(bytes: Buffer): Buffer {
     }
   }, 30_000);
 
-  test('pids, references, ports, funs and maps from Erlang are read and returned unchanged', async () => {
+  test('reads pids, references, ports, funs and maps from Erlang and returns them unchanged', async () => {
     const [bytes] = await erlang(
       `fun(_) -> X = 1, term_to_binary(#{pid => self(), ref => make_ref(), port => hd(erlang:ports()),
          'fun' => fun(A) -> A + X end, export => fun lists:map/2, bits => <<5:3>>, big => maps:from_list([{I, I} || I <- lists:seq(1, 100)]),

@@ -1,5 +1,6 @@
 import { atom } from './atoms.js';
 import { notEncodable } from './errors.js';
+import { Tag } from './tags.js';
 
 /** A process of some node. `creation` distinguishes one lifetime of a node from the next. */
 export class Pid {
@@ -54,7 +55,7 @@ export class Ref {
 function pidWire(pid: Pid): Uint8Array {
   const node = atom(pid.node).wire;
   const wire = Buffer.allocUnsafe(node.length + 13);
-  wire[0] = 88;
+  wire[0] = Tag.newPid;
   wire.set(node, 1);
   const at = wire.writeUInt32BE(pid.id >>> 0, node.length + 1);
   wire.writeUInt32BE(pid.creation >>> 0, wire.writeUInt32BE(pid.serial >>> 0, at));
@@ -65,7 +66,7 @@ function refWire(ref: Ref): Uint8Array {
   const node = atom(ref.node).wire;
   if (ref.words.length < 1 || ref.words.length > 5) throw notEncodable(`a reference of ${ref.words.length} words`);
   const wire = Buffer.allocUnsafe(node.length + 7 + ref.words.length * 4);
-  wire[0] = 90;
+  wire[0] = Tag.newerReference;
   wire.writeUInt16BE(ref.words.length, 1);
   wire.set(node, 3);
   let at = wire.writeUInt32BE(ref.creation >>> 0, node.length + 3);

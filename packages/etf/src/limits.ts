@@ -1,4 +1,4 @@
-import { MAX_DEPTH, MAX_TERMS } from './writer.js';
+import { MAX_TERMS } from './writer.js';
 
 export interface DecodeOptions {
   /**
@@ -10,8 +10,6 @@ export interface DecodeOptions {
   readonly maps?: 'object' | 'map';
   /** Which binaries become strings if they are UTF-8: `all` (default), only map `keys`, or `none`. */
   readonly text?: 'all' | 'keys' | 'none';
-  /** Maximum nesting depth, default 512. */
-  readonly maxDepth?: number;
   /** Maximum number of terms in one call of `decode`, or between two calls of `TermReader.open`; default 4,000,000. */
   readonly maxTerms?: number;
   /** Accepts COMPRESSED (80) if it inflates to at most this number of bytes; default 0 = never. */
@@ -24,7 +22,6 @@ export interface DecodeRules {
   readonly records: boolean;
   readonly textValues: boolean;
   readonly textKeys: boolean;
-  readonly maxDepth: number;
   readonly maxTerms: number;
   readonly maxInflatedBytes: number;
 }
@@ -36,7 +33,6 @@ export function rulesOf(options: DecodeOptions = {}): DecodeRules {
     records: options.maps !== 'map',
     textValues: text === 'all',
     textKeys: text !== 'none',
-    maxDepth: options.maxDepth ?? MAX_DEPTH,
     maxTerms: options.maxTerms ?? MAX_TERMS,
     maxInflatedBytes: options.maxInflatedBytes ?? 0,
   };

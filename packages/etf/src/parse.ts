@@ -6,8 +6,9 @@ import { type DecodeRules, rulesOf } from './limits.js';
 import { bucketOf, keyMatches, learnShape, MAX_SHAPE_KEYS, type Shape, shapesIn, similarShape } from './shapes.js';
 import { BitString, ExportFun, Float, ImproperList, OpaqueFun, type Term, TermRecord, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
+import { Tag } from './tags.js';
 import { readText, releaseText } from './text.js';
-import type { RawBuffer } from './writer.js';
+import { MAX_DEPTH, type RawBuffer } from './writer.js';
 
 /** An empty input. */
 export const EMPTY = Buffer.alloc(0) as Buffer as RawBuffer;
@@ -105,7 +106,7 @@ function count(each: number): number {
 }
 
 function deeper(depth: number): number {
-  if (depth >= rules.maxDepth) throw termLimitExceeded('levels of nesting', rules.maxDepth, pos);
+  if (depth >= MAX_DEPTH) throw termLimitExceeded('levels of nesting', MAX_DEPTH, pos);
   return depth + 1;
 }
 
@@ -113,27 +114,27 @@ function get(depth: number): Term {
   if (pos >= end) throw malformed('the term ends early');
   if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
   switch (src[pos++]) {
-    case 97:
+    case Tag.smallInteger:
       return u8();
-    case 98:
+    case Tag.integer:
       return u32() | 0;
-    case 109:
+    case Tag.binary:
       return getBinary(rules.textValues);
-    case 119:
+    case Tag.smallAtomUtf8:
       return getAtomValue();
-    case 104:
+    case Tag.smallTuple:
       return getTuple(u8(), depth);
-    case 108:
+    case Tag.list:
       return getList(depth);
-    case 106:
+    case Tag.nil:
       return [];
-    case 116:
+    case Tag.map:
       return getMap(depth);
-    case 70:
+    case Tag.newFloat:
       return getFloat();
-    case 88:
+    case Tag.newPid:
       return getPid(true);
-    case 90:
+    case Tag.newerReference:
       return getRef(true);
     default:
       pos -= 1;
@@ -144,35 +145,35 @@ function get(depth: number): Term {
 function getRare(depth: number): Term {
   const tag = src[pos++] as number;
   switch (tag) {
-    case 110:
+    case Tag.smallBig:
       return getBig(u8());
-    case 111:
+    case Tag.largeBig:
       return getBig(u32());
-    case 99:
+    case Tag.float:
       return getTextFloat();
-    case 118:
-    case 115:
-    case 100:
+    case Tag.atomUtf8:
+    case Tag.smallAtom:
+    case Tag.atom:
       return atomValue(getAtomOf(tag));
-    case 105:
+    case Tag.largeTuple:
       return new Tuple(getElements(count(1), deeper(depth)));
-    case 107:
+    case Tag.string:
       return getByteList();
-    case 77:
+    case Tag.bitBinary:
       return getBits();
-    case 103:
+    case Tag.pid:
       return getPid(false);
-    case 89:
-    case 120:
-    case 102:
+    case Tag.newPort:
+    case Tag.v4Port:
+    case Tag.port:
       return getPort(tag);
-    case 114:
+    case Tag.newReference:
       return getRef(false);
-    case 101:
+    case Tag.reference:
       return getOldRef();
-    case 112:
+    case Tag.newFun:
       return getFun();
-    case 113:
+    case Tag.export:
       return new ExportFun(getAtom(), getAtom(), getArity());
     default:
       pos -= 1;
@@ -204,7 +205,7 @@ function getElements(length: number, inner: number): Term[] {
 function getList(depth: number): Term {
   const inner = deeper(depth);
   const elements = getElements(count(1), inner);
-  if (pos < end && src[pos] === 106) {
+  if (pos < end && src[pos] === Tag.nil) {
     pos += 1;
     return elements;
   }
@@ -216,7 +217,7 @@ function getList(depth: number): Term {
  * array in a loop, because copying the rest at each level would take quadratic time.
  */
 function getTail(elements: Term[], inner: number): Term {
-  while (pos < end && src[pos] === 108) {
+  while (pos < end && src[pos] === Tag.list) {
     if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
     pos += 1;
     const length = count(1);
@@ -276,7 +277,7 @@ function getFloat(): Term {
   want(8);
   for (let i = 0; i < 8; i++) floatBytes[7 - i] = src[pos + i] as number;
   const value = floats[0] as number;
-  if (!Number.isFinite(value)) throw malformed('a float that is no number');
+  if (!Number.isFinite(value)) throw malformed('a float that is not a number');
   pos += 8;
   return keepFloats ? new Float(value) : value;
 }
@@ -285,7 +286,7 @@ function getTextFloat(): Term {
   want(31);
   const text = src.latin1Slice(pos, pos + 31).replace(/\0+$/, '');
   const value = /^ *[+-]?\d+\.\d+(e[+-]?\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isFinite(value)) throw malformed('a float that is no number');
+  if (!Number.isFinite(value)) throw malformed('a float that is not a number');
   pos += 31;
   return keepFloats ? new Float(value) : value;
 }
@@ -327,14 +328,14 @@ function atomValue(found: Atom): Term {
 
 function getAtom(): Atom {
   const tag = u8();
-  if (tag === 119) return getAtomBody(u8(), false);
+  if (tag === Tag.smallAtomUtf8) return getAtomBody(u8(), false);
   return getAtomOf(tag);
 }
 
 function getAtomOf(tag: number): Atom {
-  if (tag === 118) return getAtomBody(u16(), false);
-  if (tag === 115) return getAtomBody(u8(), true);
-  if (tag === 100) return getAtomBody(u16(), true);
+  if (tag === Tag.atomUtf8) return getAtomBody(u16(), false);
+  if (tag === Tag.smallAtom) return getAtomBody(u8(), true);
+  if (tag === Tag.atom) return getAtomBody(u16(), true);
   pos -= 1;
   throw malformed(`tag ${tag} where an atom belongs`);
 }
@@ -373,8 +374,8 @@ function getPid(wide: boolean): Pid {
 function getPort(tag: number): Port {
   const node = getAtom().name;
   let id = BigInt(u32());
-  if (tag === 120) id = (id << 32n) | BigInt(u32());
-  return new Port(node, id, tag === 102 ? u8() : u32());
+  if (tag === Tag.v4Port) id = (id << 32n) | BigInt(u32());
+  return new Port(node, id, tag === Tag.port ? u8() : u32());
 }
 
 function getRef(wide: boolean): Ref {
@@ -403,7 +404,7 @@ function getFun(): OpaqueFun {
 }
 
 function getArity(): number {
-  if (u8() !== 97) throw malformed('a fun without arity');
+  if (u8() !== Tag.smallInteger) throw malformed('a fun without arity');
   return u8();
 }
 
@@ -411,7 +412,7 @@ function getMap(depth: number): Term {
   const inner = deeper(depth);
   const size = count(2);
   if (size === 0) return rules.records ? new TermRecord() : new Map<Term, Term>();
-  if (!rules.records || !rules.textKeys || size > MAX_SHAPE_KEYS || pos + 6 > end || src[pos] !== 109) {
+  if (!rules.records || !rules.textKeys || size > MAX_SHAPE_KEYS || pos + 6 > end || src[pos] !== Tag.binary) {
     return getPlainMap(new Map(), size, inner, -1);
   }
   const bucket = bucketOf(src, pos, size);
@@ -470,7 +471,7 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
 }
 
 function getKey(depth: number): Term {
-  if (pos < end && src[pos] === 109) {
+  if (pos < end && src[pos] === Tag.binary) {
     if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
     pos += 1;
     return getBinary(rules.textKeys);

@@ -4,6 +4,7 @@ import { type DecodeOptions, type DecodeRules, rulesOf } from './limits.js';
 import { EMPTY, type Input, parse } from './parse.js';
 import { Opaque, type Term } from './terms.js';
 import type { RawBuffer } from './writer.js';
+import { Tag, VERSION } from './tags.js';
 
 /**
  * Reads consecutive terms from a range of bytes. Counts are checked against the remaining bytes before anything is
@@ -41,7 +42,8 @@ export class TermReader {
 
   /** Reads the version byte (131). */
   version(): void {
-    if (this.peek() !== 131) throw malformedTerm(`version byte ${this.peek()} instead of 131`, this.#input.at);
+    if (this.peek() !== VERSION)
+      throw malformedTerm(`version byte ${this.peek()} instead of ${VERSION}`, this.#input.at);
     this.#input.at += 1;
   }
 
@@ -65,7 +67,7 @@ export class TermReader {
 
   /** Reads the header of a tuple and returns the arity; undefined when the next term is not a tuple. */
   tupleHeader(): number | undefined {
-    if (this.peek() === 104 && this.remaining >= 2) {
+    if (this.peek() === Tag.smallTuple && this.remaining >= 2) {
       this.#input.at += 2;
       return this.#input.bytes[this.#input.at - 1];
     }

@@ -3,6 +3,7 @@ import { bigBytes, MAX_BIG_BYTES } from './bigs.js';
 import { notEncodable } from './errors.js';
 import { BitString, ExportFun, Float, ImproperList, isRecord, Opaque, OpaqueFun, type Term, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
+import { Tag, VERSION } from './tags.js';
 
 /** Maximum nesting depth: a peer of ours would refuse more, and a value that contains itself ends here. */
 export const MAX_DEPTH = 512;
@@ -110,7 +111,7 @@ export class TermWriter {
     try {
       if (version) {
         need(1);
-        out[pos++] = 131;
+        out[pos++] = VERSION;
       }
       put(term, 0);
       this.bytes = out;
@@ -132,7 +133,7 @@ export class TermWriter {
 const shared = new TermWriter(16_384);
 
 /**
- * Returns the term with its version byte (131) in a separate buffer.
+ * Returns the term with its version byte in a separate buffer.
  * @throws EtfError NOT_ENCODABLE
  */
 export function encode(term: Term): Buffer {
@@ -236,7 +237,7 @@ function putText(text: string): void {
   const length = text.length;
   if (pos + 5 + length * 3 > capacity) grow(5 + length * 3);
   const start = pos + 5;
-  out[pos] = 109;
+  out[pos] = Tag.binary;
   if (length <= 40) {
     let i = 0;
     for (; i < length; i++) {
@@ -263,11 +264,11 @@ function putNumber(value: number): void {
   if ((value | 0) === value) {
     if (pos + 5 > capacity) grow(5);
     if (value >= 0 && value < 256) {
-      out[pos] = 97;
+      out[pos] = Tag.smallInteger;
       out[pos + 1] = value;
       pos += 2;
     } else {
-      out[pos++] = 98;
+      out[pos++] = Tag.integer;
       putU32(value);
     }
   } else if (Number.isSafeInteger(value)) {
@@ -283,7 +284,7 @@ function putSafeInteger(value: number): void {
   need(10);
   let rest = Math.abs(value);
   const start = pos;
-  out[start] = 110;
+  out[start] = Tag.smallBig;
   out[start + 2] = value < 0 ? 1 : 0;
   pos += 3;
   while (rest > 0) {
@@ -304,11 +305,11 @@ function putBigint(value: bigint): void {
   if (length > MAX_BIG_BYTES) throw notEncodable(`an integer of ${length} bytes is longer than ${MAX_BIG_BYTES} bytes`);
   need(6 + length);
   if (length < 256) {
-    out[pos] = 110;
+    out[pos] = Tag.smallBig;
     out[pos + 1] = length;
     pos += 2;
   } else {
-    out[pos++] = 111;
+    out[pos++] = Tag.largeBig;
     putU32(length);
   }
   out[pos++] = value < 0n ? 1 : 0;
@@ -319,7 +320,7 @@ function putFloat(value: number): void {
   if (!Number.isFinite(value)) throw notEncodable(`${value} has no form in the external term format`);
   need(9);
   floats[0] = value;
-  out[pos] = 70;
+  out[pos] = Tag.newFloat;
   for (let i = 0; i < 8; i++) out[pos + 1 + i] = floatBytes[7 - i] as number;
   pos += 9;
 }
@@ -334,12 +335,12 @@ function putList(list: readonly Term[], depth: number): void {
   if (pos + 6 > capacity) grow(6);
   if (length > 0) {
     const inner = nested(depth);
-    out[pos++] = 108;
+    out[pos++] = Tag.list;
     putU32(length);
     for (let i = 0; i < length; i++) put(list[i], inner);
     need(1);
   }
-  out[pos++] = 106;
+  out[pos++] = Tag.nil;
 }
 
 function putObject(term: object, depth: number): void {
@@ -372,11 +373,11 @@ function putTuple(term: Tuple, depth: number): void {
   const inner = nested(depth);
   if (pos + 5 > capacity) grow(5);
   if (length < 256) {
-    out[pos] = 104;
+    out[pos] = Tag.smallTuple;
     out[pos + 1] = length;
     pos += 2;
   } else {
-    out[pos++] = 105;
+    out[pos++] = Tag.largeTuple;
     putU32(length);
   }
   for (let i = 0; i < length; i++) put(elements[i], inner);
@@ -394,7 +395,7 @@ function putRecord(term: { readonly [key: string]: Term }, depth: number): void 
     put(term[key], inner);
     count++;
   }
-  out[start] = 116;
+  out[start] = Tag.map;
   out[start + 1] = count >>> 24;
   out[start + 2] = count >>> 16;
   out[start + 3] = count >>> 8;
@@ -404,7 +405,7 @@ function putRecord(term: { readonly [key: string]: Term }, depth: number): void 
 function putMap(term: ReadonlyMap<Term, Term>, depth: number): void {
   const inner = nested(depth);
   need(5);
-  out[pos++] = 116;
+  out[pos++] = Tag.map;
   putU32(term.size);
   for (const [key, value] of term) {
     put(key, inner);
@@ -420,7 +421,7 @@ function putRare(term: object, depth: number): void {
   else if (term instanceof BitString) putBits(term);
   else if (term instanceof ExportFun) {
     need(1);
-    out[pos++] = 113;
+    out[pos++] = Tag.export;
     putBytes(term.module.wire);
     putBytes(term.fun.wire);
     putNumber(term.arity);
@@ -430,7 +431,7 @@ function putRare(term: object, depth: number): void {
 
 function putBinary(bytes: Uint8Array): void {
   need(5 + bytes.length);
-  out[pos++] = 109;
+  out[pos++] = Tag.binary;
   putU32(bytes.length);
   out.set(bytes, pos);
   pos += bytes.length;
@@ -441,7 +442,7 @@ function putBits(term: BitString): void {
     throw notEncodable(`a bit string of ${term.bytes.length} bytes with ${term.bits} bits in the last one`);
   }
   need(6 + term.bytes.length);
-  out[pos++] = 77;
+  out[pos++] = Tag.bitBinary;
   putU32(term.bytes.length);
   out[pos++] = term.bits;
   out.set(term.bytes, pos);
@@ -452,7 +453,7 @@ function putImproper(term: ImproperList, depth: number): void {
   const inner = nested(depth);
   if (term.elements.length === 0) throw notEncodable('an improper list needs at least one element before its tail');
   need(5);
-  out[pos++] = 108;
+  out[pos++] = Tag.list;
   putU32(term.elements.length);
   for (const element of term.elements) put(element, inner);
   put(term.tail, inner);
@@ -460,7 +461,7 @@ function putImproper(term: ImproperList, depth: number): void {
 
 function putPort(term: Port): void {
   need(1);
-  out[pos++] = 120;
+  out[pos++] = Tag.v4Port;
   putBytes(atom(term.node).wire);
   need(12);
   putU32(Number(term.id >> 32n));

@@ -23,7 +23,7 @@ describe('text lines', () => {
     expect(lines).toEqual(['2030-01-02T12:00:00.007Z room_id=r1 [info] room.created node=bloom@a max_peers=null']);
   });
 
-  test('a child adds its fields, and a call may override them', () => {
+  test('adds the fields of a child, which a call may override', () => {
     const { log, lines } = capture();
 
     log.child({ requestId: 'q', roomId: 'r1' }).child({ peerId: 'p' }).warn('peer.slow', { roomId: 'r2' });
@@ -31,7 +31,7 @@ describe('text lines', () => {
     expect(lines[0]).toContain('request_id=q room_id=r2 peer_id=p [warning] peer.slow');
   });
 
-  test('a value with line breaks cannot pass for another line', () => {
+  test('keeps a value with line breaks from passing for another line', () => {
     const { log, lines } = capture();
 
     log.info('x\n2030-01-02 [error] forged', { name: 'a\nb', error: new Error('two\nlines') });
@@ -52,7 +52,7 @@ describe('text lines', () => {
   });
 });
 
-test('a structured line is one JSON object with time, severity, message and metadata', () => {
+test('writes a structured line as one JSON object with time, severity, message and metadata', () => {
   const { log, lines } = capture({ structured: true });
 
   log.child({ roomId: 'r1' }).error('room.crashed', { error: new TypeError('boom'), peers: [1, 2] });
@@ -82,7 +82,7 @@ test('drops lines below the level until the level is changed', () => {
   expect(log.recent.last()).toHaveLength(1);
 });
 
-test('a failing sink breaks neither the caller nor later lines', () => {
+test('breaks neither the caller nor later lines when a sink fails', () => {
   const lines: string[] = [];
   const log = createLogger({
     sink: (line) => {
@@ -139,7 +139,7 @@ describe('the ring buffer of recent lines', () => {
     expect(ring.last(0)).toEqual([]);
   });
 
-  test('a subscriber sees lines until it unsubscribes, and a listener that throws is removed', () => {
+  test('shows a subscriber lines until it unsubscribes, and removes a listener that throws', () => {
     const { log } = capture();
     const seen: string[] = [];
     let broken = 0;

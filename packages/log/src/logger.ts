@@ -7,6 +7,9 @@ import { createMasker } from './mask.js';
 import { standardOutput, type Output } from './output.js';
 import { RecentLines } from './recent-lines.js';
 
+/** Number of lines kept for inspection. */
+const RECENT_LINES = 1_000;
+
 export interface LoggerOptions {
   /** True for JSON lines instead of text lines. */
   structured?: boolean;
@@ -16,8 +19,6 @@ export interface LoggerOptions {
   sink?: (line: string) => void;
   /** Values to mask wherever they occur in a line (`secretValues` of the configuration). */
   secrets?: readonly string[];
-  /** Number of lines kept for inspection. Default 1,000. */
-  recentLines?: number;
   /** Returns Unix milliseconds. */
   now?: () => number;
 }
@@ -68,7 +69,7 @@ function lineStream(sink: (line: string) => void): Writable {
 
 /** Creates a node's log on winston; children share its level, sink and ring buffer. */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  const recent = new RecentLines(options.recentLines ?? 1_000);
+  const recent = new RecentLines(RECENT_LINES);
   const mask = createMasker(options.secrets ?? []);
   const now = options.now ?? Date.now;
   const line = options.structured === true ? jsonLine : textLine;
@@ -84,21 +85,21 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     ],
   });
 
-  function write(level: LogLevel, event: string, bound: LogFields, fields: LogFields | undefined): void {
-    if (LEVELS[level] > LEVELS[writer.level as LogLevel]) return;
-
-    const merged = fields === undefined ? bound : { ...bound, ...fields };
-    const record: LogRecord = { time: now(), level, event: mask(event), fields: plainFields(merged, mask) };
-    recent.push(record);
-    writer.log({ level, message: record.event, record });
-  }
-
   function logWith(bound: LogFields): Log {
+    const writing = (level: LogLevel) => (event: string, fields?: LogFields) => {
+      if (LEVELS[level] > LEVELS[writer.level as LogLevel]) return;
+
+      const merged = fields === undefined ? bound : { ...bound, ...fields };
+      const record: LogRecord = { time: now(), level, event: mask(event), fields: plainFields(merged, mask) };
+      recent.push(record);
+      writer.log({ level, message: record.event, record });
+    };
+
     return {
-      debug: (event, fields) => write('debug', event, bound, fields),
-      info: (event, fields) => write('info', event, bound, fields),
-      warn: (event, fields) => write('warning', event, bound, fields),
-      error: (event, fields) => write('error', event, bound, fields),
+      debug: writing('debug'),
+      info: writing('info'),
+      warn: writing('warning'),
+      error: writing('error'),
       child: (fields) => logWith({ ...bound, ...fields }),
     };
   }
@@ -123,3 +124,10 @@ export const silentLog: Log = {
   error: () => undefined,
   child: () => silentLog,
 };
+
+/** Logs this thread's Node.js warnings instead of printing them, so that every line has the same format. */
+export function logWarnings(log: Log): void {
+  // Removes Node's own listener, which prints them.
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
+}

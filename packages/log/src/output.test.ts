@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Output } from './output.js';
 
-/** A pipe whose reader takes `room` bytes before it stalls. */
+/** A pipe that accepts `room` bytes before its reader stalls. */
 class Pipe {
   room = Number.POSITIVE_INFINITY;
   text = '';
@@ -38,7 +38,7 @@ test('writes a line at once, and its rest when the reader continues', () => {
   expect(pipe.text).toBe('one\ntwo\nthree\n');
 });
 
-test('writes queued lines in batches that a pipe takes atomically', () => {
+test('writes queued lines in batches that a pipe accepts atomically', () => {
   const pipe = new Pipe();
   pipe.room = 0;
   const lines = Array.from({ length: 10_000 }, (_, i) => (i === 5_000 ? 'long '.repeat(2_000) : `line ${i}`));
@@ -59,7 +59,7 @@ test('waits for a slow reader at exit, but not forever', () => {
   expect(pipe.pausedMs).toBe(2_000);
 });
 
-test('a stalled reader costs lines, and their number is logged', () => {
+test('drops lines for a stalled reader, and logs their number', () => {
   const pipe = new Pipe();
   pipe.room = 0;
   const line = 'x'.repeat(999_999);
@@ -70,7 +70,7 @@ test('a stalled reader costs lines, and their number is logged', () => {
   expect(pipe.text.endsWith('x\ndropped 2\n')).toBe(true);
 });
 
-test('a closed output costs lines and nothing else', () => {
+test('loses only lines when the output is closed', () => {
   const output = new Output({
     write: () => {
       throw Object.assign(new Error('broken pipe'), { code: 'EPIPE' });

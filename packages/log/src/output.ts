@@ -3,7 +3,9 @@ import { writeSync } from 'node:fs';
 /** Bytes that may be queued for a slow reader; newer lines are dropped. */
 const MAX_WAITING_BYTES = 8_000_000;
 const RETRY_MS = 10;
-/** Bytes that a pipe takes atomically (Linux's `PIPE_BUF`), so that lines of other processes do not get in between. */
+/**
+ * Bytes that a pipe accepts atomically (Linux's `PIPE_BUF`), so that lines of other processes do not get in between.
+ */
 const PIPE_BYTES = 4_096;
 /** Maximum wait for a reader when the process exits. */
 const LAST_FLUSH_MS = 2_000;

@@ -8,7 +8,7 @@ export class RecentLines {
 
   constructor(readonly capacity: number) {
     if (!Number.isSafeInteger(capacity) || capacity < 1) {
-      throw new RangeError(`a ring of ${capacity} lines is not possible, at least 1 is needed`);
+      throw new RangeError(`a ring needs at least 1 line, got ${capacity}`);
     }
     this.#ring = [];
   }

@@ -21,6 +21,7 @@ async function servedNames(): Promise<Set<string>> {
   metrics.quality.peer({ lossIn: 0, lossOut: 0 });
   metrics.quality.dataMessages('in', 1);
   metrics.quality.mediaDropped('malformed', 1);
+  metrics.quality.packetsCrossed(1);
   metrics.quality.figures({
     workersBusy: [0],
     workerRestarts: 0,
@@ -35,7 +36,7 @@ async function servedNames(): Promise<Set<string>> {
 
 const NAMES = /\b(?:bloom|process|nodejs)_[a-z0-9_]+/g;
 const DASHBOARDS = ['overview', 'room', 'node'];
-const HISTOGRAM_PARTS = /(?<=^bloom_(?:peer|http|join).*)_(?:bucket|count|sum)$/;
+const HISTOGRAM_PARTS = /(?<=^bloom_(?:peer|http|join|media).*)_(?:bucket|count|sum)$/;
 
 /** Maps `bloom_join_seconds_bucket` and `bloom_join_seconds_count` to the same series. */
 function nameOf(series: string): string {
@@ -50,7 +51,7 @@ function expressionsOf(dashboard: string): string[] {
   return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 }
 
-test('the Grafana dashboards use only series that are served, and all of ours', async () => {
+test('uses in the Grafana dashboards only series that are served, and all of ours', async () => {
   const served = await servedNames();
   const used = new Set(DASHBOARDS.flatMap(expressionsOf).flatMap((expr) => (expr.match(NAMES) ?? []).map(nameOf)));
 
@@ -58,7 +59,7 @@ test('the Grafana dashboards use only series that are served, and all of ours', 
   expect([...served].filter((name) => name.startsWith('bloom_') && !used.has(name))).toEqual([]);
 });
 
-test('the alerts use only series that are served, and each has its runbook page', async () => {
+test('uses in the alerts only series that are served, each with its runbook page', async () => {
   const served = await servedNames();
   const rules = read('deploy/prometheus/alerts.yml');
   const pages = [...rules.matchAll(/runbook: (\S+)/g)].map(([, page = '']) => page);
@@ -86,7 +87,7 @@ const promtool = spawnSync('promtool', ['--version']).status === 0;
   }
 });
 
-test('docs/reference/metrics.md lists all of our served series and no other', async () => {
+test('lists all of our served series and no other in docs/reference/metrics.md', async () => {
   const rows = read('docs/reference/metrics.md').matchAll(/^\| `(bloom_\w+)` \| (\w+) \|/gm);
   const documented = [...rows].map(([, name, type]) => `${name} ${type}`);
   const text = await new Metrics({ tickSeconds: 10, processMetrics: false }).expose();

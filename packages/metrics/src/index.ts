@@ -1,6 +1,6 @@
 export {
   MetricsListenError,
-  startMetricsServer,
+  openMetricsServer,
   type MetricsServer,
   type MetricsServerOptions,
 } from './metrics-server.js';

@@ -4,9 +4,14 @@ import { ConnectionShares } from '@bloom/net';
 import type { Metrics } from './metrics.js';
 import { Scrapes } from './scrapes.js';
 
-/** Prometheus needs one connection. Beyond this bound the oldest is closed, because a scrape takes milliseconds. */
-const MAX_CONNECTIONS = 64;
-const MAX_PER_NETWORK = 32;
+/** Prometheus needs one connection; idle ones cost little. */
+const MAX_CONNECTIONS = 1_024;
+const MAX_PER_NETWORK = 512;
+/**
+ * Age from which a newer connection may replace one: a scrape takes milliseconds and a few round trips. Even a flood of
+ * 512 connections per second from the same network locks no scraper out.
+ */
+const GRACE_MS = 1_000;
 /** Time limit for a whole request. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Time limit for a client that stops reading its response; longer than any scrape has to wait for its turn. */
@@ -17,6 +22,8 @@ export interface MetricsServerOptions {
   ip: string;
   /** 0 for any free port. */
   port: number;
+  /** Monotonic milliseconds. */
+  now?: () => number;
 }
 
 export interface MetricsServer {
@@ -43,11 +50,11 @@ export class MetricsListenError extends Error {
  * Serves `GET /metrics` over plain HTTP without authorization, and nothing else.
  * @throws MetricsListenError when the address or port is not available
  */
-export async function startMetricsServer({ metrics, ip, port }: MetricsServerOptions): Promise<MetricsServer> {
+export async function openMetricsServer({ metrics, ip, port, now }: MetricsServerOptions): Promise<MetricsServer> {
   const scrapes = new Scrapes(() => metrics.expose());
   const server = createServer({ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS });
   server.timeout = STALLED_MS;
-  boundConnections(server);
+  boundConnections(server, now);
   const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -81,14 +88,19 @@ export async function startMetricsServer({ metrics, ip, port }: MetricsServerOpt
   };
 }
 
-function boundConnections(server: Server): void {
+function boundConnections(server: Server, now: (() => number) | undefined): void {
   const shares = new ConnectionShares<Socket>({
     max: MAX_CONNECTIONS,
     maxPerNetwork: MAX_PER_NETWORK,
+    graceMs: GRACE_MS,
+    now,
     drop: (socket) => socket.destroy(),
   });
   server.on('connection', (socket: Socket) => {
-    shares.add(socket, socket.remoteAddress ?? '');
+    if (!shares.add(socket, socket.remoteAddress ?? '')) {
+      socket.destroy();
+      return;
+    }
     socket.once('close', () => shares.delete(socket));
   });
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { startMetricsServer, type MetricsServer } from './metrics-server.js';
+import { openMetricsServer, type MetricsServer } from './metrics-server.js';
 import { Metrics } from './metrics.js';
 
 function start(tickSeconds = 10) {
@@ -87,7 +87,7 @@ describe('rooms', () => {
     expect(Object.keys(await seriesOf(metrics, 'r2'))).toHaveLength(6);
   });
 
-  test('a late event for a removed room does not bring its values back', async () => {
+  test('does not restore the values of a removed room on a late event', async () => {
     const { metrics } = start();
     metrics.roomCreated('r1');
     metrics.roomRemoved('r1');
@@ -102,7 +102,7 @@ describe('rooms', () => {
     expect(await value(metrics, 'bloom_rooms')).toBe('0');
   });
 
-  test('a room that reuses the id of a removed one starts at 0 and stays', async () => {
+  test('starts a room that reuses the id of a removed one at 0 and keeps it', async () => {
     const { metrics, clock } = start();
     metrics.roomCreated('r1');
     metrics.roomRemoved('r1');
@@ -115,7 +115,7 @@ describe('rooms', () => {
     expect((await seriesOf(metrics, 'r1'))['bloom_room_peers']).toBe('1');
   });
 
-  test('a thousand created and removed rooms leave nothing behind', async () => {
+  test('leaves nothing behind of a thousand created and removed rooms', async () => {
     const { metrics, clock } = start();
     const before = (await metrics.expose()).length;
 
@@ -189,7 +189,7 @@ describe('the listener', () => {
 
   test('serves GET and HEAD /metrics and nothing else', async () => {
     const { metrics } = start();
-    server = await startMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
+    server = await openMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
 
     const answer = await fetch(`${server.url}/metrics`);
     expect(answer.status).toBe(200);
@@ -207,7 +207,7 @@ describe('the listener', () => {
     const { metrics } = start();
     let scrapes = 0;
     metrics.beforeScrape(() => Promise.resolve(void (scrapes += 1)));
-    server = await startMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
+    server = await openMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
     const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
     const received: Buffer[] = [];
     socket.on('data', (bytes) => received.push(bytes)).write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_000));
@@ -218,13 +218,19 @@ describe('the listener', () => {
     expect(scrapes).toBe(2);
   });
 
-  test('closes the oldest connection of a network with more connections than a scraper needs', async () => {
-    server = await startMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port: 0 });
+  test('replaces the oldest connection of a full network once it is a second old', async () => {
+    let nowMs = 0;
+    server = await openMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port: 0, now: () => nowMs });
     const { port, url } = server;
-    const sockets = Array.from({ length: 32 }, () => connect(port, '127.0.0.1'));
+    const sockets = Array.from({ length: 512 }, () => connect(port, '127.0.0.1'));
     await Promise.all(sockets.map((socket) => once(socket.resume(), 'connect')));
     const closed = sockets.map((socket) => once(socket, 'close'));
 
+    const early = connect(port, '127.0.0.1').on('error', () => {});
+    await once(early.resume(), 'close');
+    expect(sockets.filter((socket) => socket.closed)).toEqual([]);
+
+    nowMs += 1_000;
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     await closed[0];
     expect(sockets.filter((socket) => socket.closed)).toHaveLength(1);
@@ -237,7 +243,7 @@ describe('the listener', () => {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', () => resolve()));
     const { port } = taken.address() as AddressInfo;
 
-    const failed = startMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port });
+    const failed = openMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port });
     await expect(failed).rejects.toMatchObject({
       code: 'METRICS_LISTEN_FAILED',
       message: expect.stringContaining(`127.0.0.1:${port}`),
@@ -284,7 +290,7 @@ test('serves the old names on demand, with the same values', async () => {
   expect(await new Metrics({ tickSeconds: 10 }).expose()).not.toMatch(/jellyfish_|bloom_\w+_total_(?:bytes|seconds)/);
 });
 
-test('every counter ends in _total', async () => {
+test('ends the name of every counter in _total', async () => {
   const counters = (await new Metrics({ tickSeconds: 10 }).expose()).match(/^# TYPE bloom_\w+ counter$/gm) ?? [];
   expect(counters.length).toBeGreaterThan(20);
   expect(counters.filter((line) => !line.endsWith('_total counter'))).toEqual([]);

@@ -43,6 +43,8 @@ export class QualitySeries {
   readonly #joins: Counter<'outcome'>;
   readonly #timeToMedia: Histogram;
   readonly #connectFailures: Counter<'cause'>;
+  readonly #mediaConnections: Counter<'outcome' | 'path'>;
+  readonly #mediaSeconds: Histogram;
   readonly #componentCrashes: Counter<'kind'>;
   readonly #loss: Histogram<'direction'>;
   readonly #roundTrip: Histogram;
@@ -54,6 +56,7 @@ export class QualitySeries {
   readonly #workerRestarts: Counter;
   readonly #dataMessages: Counter<'direction'>;
   readonly #mediaDrops: Counter<'reason'>;
+  readonly #packetsCrossed: Counter;
   readonly #webhookBacklog: Gauge;
   readonly #longestMailbox: Gauge;
   readonly #diskFree: Gauge;
@@ -66,33 +69,61 @@ export class QualitySeries {
     const { counter, gauge, histogram } = seriesOf(registry);
 
     this.#joins = counter('bloom_joins_total', 'Connections of peers by outcome', 'outcome');
-    this.#timeToMedia = histogram('bloom_join_seconds', 'Time from the websocket until media could flow', SECONDS);
+    this.#timeToMedia = histogram('bloom_join_seconds', {
+      help: 'Time from the websocket until media could flow',
+      buckets: SECONDS,
+    });
     this.#connectFailures = counter('bloom_ice_failures_total', 'Media paths that failed, by cause', 'cause');
+    const outcomes = 'Media connections of clients that were established or failed';
+    this.#mediaConnections = counter('bloom_media_connections_total', outcomes, 'outcome', 'path');
+    const mediaTime = { help: 'Time from the answer until packets could pass', buckets: SECONDS };
+    this.#mediaSeconds = histogram('bloom_media_connect_seconds', mediaTime);
     this.#componentCrashes = counter('bloom_component_crashes_total', 'Components that crashed', 'kind');
     const lossBuckets = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
-    this.#loss = histogram('bloom_peer_loss_ratio', 'Share of packets lost between scrapes', lossBuckets, 'direction');
+    this.#loss = histogram(
+      'bloom_peer_loss_ratio',
+      { help: 'Share of packets lost between scrapes', buckets: lossBuckets },
+      'direction',
+    );
     const trips = [0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
-    this.#roundTrip = histogram('bloom_peer_round_trip_seconds', 'Round trip to each peer at a scrape', trips);
+    this.#roundTrip = histogram('bloom_peer_round_trip_seconds', {
+      help: 'Round trip to each peer at a scrape',
+      buckets: trips,
+    });
     const jitters = [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
-    this.#jitter = histogram('bloom_peer_jitter_seconds', 'Highest jitter of each publisher at a scrape', jitters);
+    this.#jitter = histogram('bloom_peer_jitter_seconds', {
+      help: 'Highest jitter of each publisher at a scrape',
+      buckets: jitters,
+    });
     const rates = [100e3, 250e3, 500e3, 1e6, 2e6, 4e6, 8e6, 16e6];
-    this.#estimate = histogram('bloom_peer_estimate_bps', 'Estimated bandwidth to each peer at a scrape', rates);
+    this.#estimate = histogram('bloom_peer_estimate_bps', {
+      help: 'Estimated bandwidth to each peer at a scrape',
+      buckets: rates,
+    });
     this.#nacks = counter('bloom_nacks_total', 'Requests to send lost packets again', 'direction');
     this.#plis = counter('bloom_plis_total', 'Requests for a key frame', 'direction');
     this.#workerBusy = gauge('bloom_media_worker_busy_ratio', 'Share of time that a media worker works', 'worker');
     this.#workerRestarts = counter('bloom_media_worker_restarts_total', 'Media workers that were replaced');
     this.#dataMessages = counter('bloom_data_messages_total', 'Messages on data channels', 'direction');
     this.#mediaDrops = counter('bloom_media_drops_total', 'Packets and messages dropped by media workers', 'reason');
+    const crossed = 'Packets that one media worker passed to another';
+    this.#packetsCrossed = counter('bloom_media_packets_crossed_total', crossed);
     this.#webhookBacklog = gauge('bloom_webhook_backlog', 'Webhook events that wait or are being sent');
     this.#longestMailbox = gauge('bloom_longest_mailbox', 'Messages in the fullest mailbox of an actor');
     this.#diskFree = gauge('bloom_disk_free_bytes', 'Free bytes of the file system below the resources');
     this.#diskSize = gauge('bloom_disk_size_bytes', 'Size of the file system below the resources');
     const httpBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
-    this.#httpDuration = histogram('bloom_http_request_seconds', 'Duration of HTTP requests', httpBuckets, 'route');
+    this.#httpDuration = histogram(
+      'bloom_http_request_seconds',
+      { help: 'Duration of HTTP requests', buckets: httpBuckets },
+      'route',
+    );
     this.#build = gauge('bloom_build_info', '1; its labels name the build', 'version', 'commit', 'node');
 
     for (const outcome of ['media', 'left', 'failed']) this.#joins.inc({ outcome }, 0);
     for (const cause of ['no_checks', 'not_nominated', 'dtls', 'silent']) this.#connectFailures.inc({ cause }, 0);
+    this.#mediaConnections.inc({ outcome: 'connected', path: 'udp' }, 0);
+    this.#mediaConnections.inc({ outcome: 'failed', path: 'none' }, 0);
     for (const direction of ['in', 'out']) {
       this.#nacks.inc({ direction }, 0);
       this.#plis.inc({ direction }, 0);
@@ -110,6 +141,12 @@ export class QualitySeries {
 
   connectFailed(cause: string): void {
     this.#connectFailures.inc({ cause });
+  }
+
+  /** `path`: how packets reach the client, or `none`. */
+  mediaConnection(outcome: 'connected' | 'failed', path: string, seconds?: number): void {
+    this.#mediaConnections.inc({ outcome, path });
+    if (seconds !== undefined) this.#mediaSeconds.observe(seconds);
   }
 
   componentCrashed(kind: string): void {
@@ -140,6 +177,11 @@ export class QualitySeries {
   /** Counts packets and messages that media workers dropped. */
   mediaDropped(reason: string, count: number): void {
     this.#mediaDrops.inc({ reason }, count);
+  }
+
+  /** Counts packets that one media worker passed to another, for rooms that span both. */
+  packetsCrossed(count: number): void {
+    this.#packetsCrossed.inc(count);
   }
 
   figures({ workersBusy, workerRestarts, webhookBacklog, longestMailbox, disk }: NodeFigures): void {

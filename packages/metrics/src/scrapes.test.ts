@@ -20,7 +20,7 @@ function start(costMs: number) {
   return { begun, scrapes, pass };
 }
 
-test('callers that ask during a scrape share the next one, which starts after nine times its duration', async () => {
+test('lets callers that ask during a scrape share the next one, which starts after nine times its duration', async () => {
   const { scrapes, begun, pass } = start(100);
   const first = scrapes.take();
   await pass(50);
@@ -48,7 +48,7 @@ test('starts a text at once after the pause, which is 5 s at most', async () => 
   expect(begun).toEqual([0, 7_000, 69_000]);
 });
 
-test('a failing text fails for all who share it, and the next one is generated', async () => {
+test('fails for all who share a failing text, and generates the next one', async () => {
   let fails = true;
   const scrapes = new Scrapes(() => (fails ? Promise.reject(new Error('broken')) : Promise.resolve('text')));
   await expect(Promise.all([scrapes.take(), scrapes.take()])).rejects.toThrow('broken');

@@ -9,7 +9,10 @@ export function seriesOf(registry: Registry) {
       new Counter<L>({ name, help, registers, labelNames }),
     gauge: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
       new Gauge<L>({ name, help, registers, labelNames }),
-    histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-      new Histogram<L>({ name, help, buckets, registers, labelNames }),
+    histogram: <L extends string>(
+      name: string,
+      { help, buckets }: { help: string; buckets: number[] },
+      ...labelNames: L[]
+    ) => new Histogram<L>({ name, help, buckets, registers, labelNames }),
   };
 }

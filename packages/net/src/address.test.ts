@@ -19,7 +19,7 @@ describe('addresses', () => {
     expect(addressBytes('1.2.3')).toBeUndefined();
   });
 
-  test('every IPv6 address round-trips through text', () => {
+  test('round-trips every IPv6 address through text', () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {
         const bytes = addressBytes(text);
@@ -40,11 +40,11 @@ describe('networks', () => {
     ['2001:db8::6', '2001:db8:0:0:0:0:0:0'],
     ['fe80::1%eth0', 'fe80:0:0:0:0:0:0:0'],
     ['unknown', 'unknown'],
-  ])('%s belongs to network %s', (address, network) => {
+  ])('puts %s into network %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 
-  test('two IPv6 addresses share a network exactly if their first 64 bits match', () => {
+  test('puts two IPv6 addresses into one network exactly if their first 64 bits match', () => {
     const half = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 4, maxLength: 4 });
     fc.assert(
       fc.property(fc.tuple(half, half, half, half), ([a, b, c, d]) => {
@@ -57,7 +57,7 @@ describe('networks', () => {
     );
   });
 
-  test('any text has a network', () => {
+  test('returns a network for any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9a-f:.%]{0,48}$/)), (text) => {
         expect(typeof networkOf(text)).toBe('string');

@@ -18,7 +18,7 @@ test('drops the oldest connection of a full network', () => {
   expect(shares.size).toBe(3);
 });
 
-test('all addresses of an IPv6 /64 share one limit', () => {
+test('shares one limit among all addresses of an IPv6 /64', () => {
   const { shares, dropped } = open(10, 2);
   for (let i = 1; i <= 4; i++) shares.add(`${i}`, `2001:db8::${i}`);
   shares.add('neighbour', '2001:db8:0:1::1');
@@ -64,7 +64,22 @@ test('refuses a newcomer rather than drop a connection younger than the grace pe
   expect(dropped).toEqual(['a']);
 });
 
-test('at the total limit, drops the oldest connection of the largest network, however young', () => {
+test('replaces a finished connection first, however young', () => {
+  const dropped: string[] = [];
+  const drop = (connection: string) => void dropped.push(connection);
+  const shares = new ConnectionShares<string>({ max: 3, maxPerNetwork: 2, graceMs: 1_000, now: () => 0, drop });
+  shares.add('other', '192.0.2.2');
+  shares.add('a', '192.0.2.1');
+  shares.add('b', '192.0.2.1');
+  shares.finish('b');
+  expect(shares.add('c', '192.0.2.1')).toBe(true);
+  expect(shares.add('d', '192.0.2.1')).toBe(false);
+  shares.finish('other');
+  expect(shares.add('e', '192.0.2.3')).toBe(true);
+  expect(dropped).toEqual(['b', 'other']);
+});
+
+test('drops the oldest connection of the largest network at the total limit, however young', () => {
   const dropped: string[] = [];
   const drop = (connection: string, limit: string) => void dropped.push(`${connection} ${limit}`);
   const shares = new ConnectionShares<string>({ max: 5, graceMs: 100, now: () => 0, drop });
@@ -76,7 +91,7 @@ test('at the total limit, drops the oldest connection of the largest network, ho
   expect(shares.add('no fairer', '192.0.2.9')).toBe(false);
 });
 
-test('kept connections with their own limits take no places from newcomers', () => {
+test('takes no places from newcomers for kept connections with their own limits', () => {
   const kept = { max: 3, maxPerNetwork: 2 };
   const shares = new ConnectionShares<string>({ max: 2, kept, drop: () => undefined });
   for (const name of ['a', 'b']) {

@@ -34,6 +34,8 @@ export class ConnectionShares<T> {
   /** Connections that may be replaced, oldest first. */
   readonly #droppable = new Map<T, { network: string; since: number }>();
   readonly #kept = new Map<T, string>();
+  /** Connections that await nothing, and that are replaced first. */
+  readonly #finished = new Set<T>();
 
   constructor(options: ConnectionSharesOptions<T>) {
     this.#options = options;
@@ -66,10 +68,16 @@ export class ConnectionShares<T> {
     const { kept } = this.#options;
     if (kept !== undefined && (this.#kept.size >= kept.max || network.kept >= kept.maxPerNetwork)) return false;
     this.#droppable.delete(connection);
+    this.#finished.delete(connection);
     network.droppable.delete(connection);
     this.#kept.set(connection, found.network);
     network.kept += 1;
     return true;
+  }
+
+  /** Gives up the grace period of a connection that has its answer and only has to close. */
+  finish(connection: T): void {
+    if (this.#droppable.has(connection)) this.#finished.add(connection);
   }
 
   /** Removes a connection. Returns false if it was not counted. */
@@ -79,6 +87,7 @@ export class ConnectionShares<T> {
     const network = this.#network(name);
     if (this.#kept.delete(connection)) network.kept -= 1;
     this.#droppable.delete(connection);
+    this.#finished.delete(connection);
     network.droppable.delete(connection);
     if (network.kept === 0 && network.droppable.size === 0) this.#networks.delete(name);
     return true;
@@ -90,11 +99,23 @@ export class ConnectionShares<T> {
     const ofNetwork = own === undefined ? 0 : own.droppable.size + (kept === undefined ? own.kept : 0);
     const isNetworkFull = ofNetwork >= maxPerNetwork;
     if (!isNetworkFull && this.#droppable.size + (kept === undefined ? this.#kept.size : 0) < max) return true;
-    const oldest = isNetworkFull && own !== undefined ? this.#aged(own.droppable) : this.#oldestOfAll(ofNetwork);
+    const among = isNetworkFull ? network : undefined;
+    const oldest = this.#firstFinished(among) ?? this.#oldestUnfinished(isNetworkFull ? own : undefined, ofNetwork);
     if (oldest === undefined) return false;
     this.delete(oldest);
     drop(oldest, isNetworkFull ? 'network' : 'total');
     return true;
+  }
+
+  #firstFinished(network: string | undefined): T | undefined {
+    for (const connection of this.#finished) {
+      if (network === undefined || this.#droppable.get(connection)?.network === network) return connection;
+    }
+    return undefined;
+  }
+
+  #oldestUnfinished(own: Network<T> | undefined, ofNetwork: number): T | undefined {
+    return own === undefined ? this.#oldestOfAll(ofNetwork) : this.#aged(own.droppable);
   }
 
   /** Returns the oldest connection, of any age, of the network with the most, if that is more than the newcomer's. */

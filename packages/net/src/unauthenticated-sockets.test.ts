@@ -22,7 +22,7 @@ function open() {
   return { sockets, dropped, time };
 }
 
-test('a socket may receive 16 KiB before it authenticates, and any number of bytes afterwards', () => {
+test('allows a socket 16 KiB before it authenticates, and any number of bytes afterwards', () => {
   const { sockets, dropped } = open();
   const connection = new PassThrough();
   const release = sockets.add(connection, { address: 'a', isOpen })!;

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ConnectionShares } from './connection-shares.js';
 
@@ -14,6 +15,15 @@ export const MAX_UNAUTHENTICATED = 2_048;
  * a slower flood leaves more time.
  */
 export const UNAUTHENTICATED_GRACE_MS = 1_000;
+
+/** A request to change to the websocket protocol, as Node's `upgrade` event carries it. */
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  /** The client's, which a proxy may have announced. */
+  readonly address: string;
+}
 
 export interface UnauthenticatedSocketsOptions {
   /** Called for each socket destroyed because of a limit. */

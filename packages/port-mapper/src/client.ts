@@ -19,6 +19,8 @@ export interface MapperAddress {
   readonly port: number;
   /** Default 10 s. */
   readonly timeoutMs?: number;
+  /** Gives up once it is aborted. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -55,7 +57,7 @@ export async function registerOnce(mapper: MapperAddress, entry: NodeEntry): Pro
   const { socket, value } = await ask(mapper, alive2Request(entry), parseAlive2Reply);
   if (value.result !== 0) {
     socket.destroy();
-    const message = `a node called ${entry.name} is registered on this machine already`;
+    const message = `a node called ${entry.name} is already registered on this machine`;
     throw new PortMapperError('NAME_IN_USE', message);
   }
   socket.setKeepAlive(true, 30_000);
@@ -66,7 +68,7 @@ type Parse<T> = (reply: Buffer, ended: boolean) => T | 'incomplete' | undefined;
 
 function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promise<{ socket: Socket; value: T }> {
   return new Promise((resolve, reject) => {
-    const { host, port } = mapper;
+    const { host, port, signal } = mapper;
     const socket = connect({ host, port, noDelay: true });
     const pieces: Buffer[] = [];
     let size = 0;
@@ -74,22 +76,31 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
 
     function fail(error: Error): void {
       if (settled) return;
-      settled = true;
-      clearTimeout(timer);
+      settle();
       socket.destroy();
       reject(error);
+    }
+
+    function settle(): void {
+      settled = true;
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
+    }
+
+    function abort(): void {
+      fail(protocolError(`the question to ${host}:${port} was aborted`));
     }
 
     function look(ended: boolean): void {
       if (settled) return;
       const value = parse(Buffer.concat(pieces), ended);
       if (value === 'incomplete') {
-        if (ended) fail(protocolError(`the port mapper on ${host}:${port} closed after ${size} bytes of an answer`));
+        if (ended)
+          fail(protocolError(`the port mapper on ${host}:${port} closed the connection ${size} bytes into its answer`));
       } else if (value === undefined) {
         fail(protocolError(`the program on ${host}:${port} does not answer like a port mapper`));
       } else {
-        settled = true;
-        clearTimeout(timer);
+        settle();
         socket.off('data', receive).off('end', finish).off('close', finish);
         resolve({ socket, value });
       }
@@ -110,6 +121,7 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
       () => fail(protocolError(`the port mapper on ${host}:${port} did not answer in time`)),
       mapper.timeoutMs ?? 10_000,
     );
+    signal?.addEventListener('abort', abort);
     socket.on('connect', () => socket.write(request));
     socket.on('data', receive).on('end', finish).on('close', finish);
     // Stays on the socket of a lease, whose end is noticed through 'close'.

@@ -5,6 +5,10 @@ interface Made extends Client {
   dropped: boolean;
 }
 
+/** A clock on which a second passes between any two connections. */
+let nowMs = 0;
+const later = (): number => (nowMs += 1_000);
+
 function made(address: string | undefined): Made {
   const client: Made = {
     address,
@@ -24,8 +28,8 @@ function fill(clients: Clients, count: number, address: (i: number) => string | 
   });
 }
 
-test('a full mapper drops the oldest connection that registered nothing', () => {
-  const clients = new Clients(4);
+test('drops the oldest connection that registered nothing when full', () => {
+  const clients = new Clients(4, later);
   const [registered, oldest] = [made(undefined), made(undefined)];
   clients.add(1, registered);
   clients.keep(1);
@@ -37,34 +41,53 @@ test('a full mapper drops the oldest connection that registered nothing', () => 
   expect(oldest.dropped).toBe(true);
 });
 
-test('connections that all have a registered name are never dropped', () => {
-  const clients = new Clients(4);
+test('never drops connections that all have a registered name', () => {
+  const clients = new Clients(4, later);
   fill(clients, 4, () => undefined);
   for (let i = 0; i < 4; i++) clients.keep(i);
   expect(clients.add(9, made(undefined))).toBe(false);
 });
 
-test('names leave room for connections that register nothing', () => {
+test('leaves room for connections that register nothing', () => {
   expect(new Clients(1_024).maxNames).toBe(896);
 });
 
-test('another machine keeps at most its 64 newest connections', () => {
-  const clients = new Clients(1_024);
-  const held = fill(clients, 64, () => '192.0.2.1');
-  expect(clients.add(100, made('192.0.2.1'))).toBe(true);
+test('keeps at most the 256 newest connections of another machine', () => {
+  const clients = new Clients(1_024, later);
+  const held = fill(clients, 256, () => '192.0.2.1');
+  expect(clients.add(300, made('192.0.2.1'))).toBe(true);
   expect(held.filter(({ dropped }) => dropped)).toEqual([held[0]]);
-  expect(clients.add(101, made('192.0.2.2'))).toBe(true);
+  expect(clients.add(301, made('192.0.2.2'))).toBe(true);
   expect(held.filter(({ dropped }) => dropped)).toHaveLength(1);
 });
 
-test('all addresses of an IPv6 /64 count as one machine', () => {
-  const clients = new Clients(1_024);
-  const held = fill(clients, 65, (i) => `2001:db8::${(i + 1).toString(16)}`);
+test('drops no connection in a flood before it had the time for a look-up', () => {
+  const clients = new Clients(1_024, () => nowMs);
+  const [honest] = fill(clients, 256, () => '192.0.2.1') as [Made];
+  expect(clients.add(300, made('192.0.2.1'))).toBe(false);
+  expect(honest.dropped).toBe(false);
+  nowMs += 250;
+  expect(clients.add(301, made('192.0.2.1'))).toBe(true);
+  expect(honest.dropped).toBe(true);
+});
+
+test('frees the place of an answered connection at once', () => {
+  const clients = new Clients(4, () => nowMs);
+  const [, , answered] = fill(clients, 4, () => undefined) as [Made, Made, Made];
+  expect(clients.add(5, made(undefined))).toBe(false);
+  clients.finish(2);
+  expect(clients.add(6, made(undefined))).toBe(true);
+  expect(answered.dropped).toBe(true);
+});
+
+test('counts all addresses of an IPv6 /64 as one machine', () => {
+  const clients = new Clients(1_024, later);
+  const held = fill(clients, 257, (i) => `2001:db8::${(i + 1).toString(16)}`);
   expect(held.filter(({ dropped }) => dropped)).toEqual([held[0]]);
 });
 
-test('other machines together leave half of the room to this one', () => {
-  const clients = new Clients(100);
+test('reserves half of the room for this machine against all others together', () => {
+  const clients = new Clients(100, later);
   const remote = fill(clients, 50, (i) => `192.0.2.${i}`);
   for (let i = 100; i < 200; i++) clients.add(i, made(`198.51.100.${i}`));
   expect(remote.every(({ dropped }) => dropped)).toBe(true);

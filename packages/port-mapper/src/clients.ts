@@ -1,6 +1,11 @@
 import { ConnectionShares } from '@bloom/net';
 
-const MAX_PER_NETWORK = 64;
+const MAX_PER_NETWORK = 256;
+/**
+ * Age from which a newer connection may replace one: a look-up takes one round trip. Even a flood of 1,024 connections
+ * per second from one network locks no node out.
+ */
+const GRACE_MS = 250;
 
 /** One connection to the mapper. */
 export interface Client {
@@ -11,7 +16,7 @@ export interface Client {
 
 /**
  * The connections of a mapper, limited so that no caller displaces others: at most half of them come from other
- * machines, at most 64 of those from one network, and an eighth is reserved for connections that register nothing.
+ * machines, at most 256 of those from one network, and an eighth is reserved for connections that register nothing.
  */
 export class Clients {
   /** Maximum number of registered names. */
@@ -21,14 +26,20 @@ export class Clients {
   readonly #all: ConnectionShares<number>;
   readonly #remote: ConnectionShares<number>;
 
-  constructor(max: number) {
+  constructor(max: number, now?: () => number) {
     const drop = (connection: number): void => {
       this.drop(connection);
       this.remove(connection);
     };
     this.maxNames = Math.ceil((max * 7) / 8);
-    this.#all = new ConnectionShares({ max, drop });
-    this.#remote = new ConnectionShares({ max: Math.floor(max / 2), maxPerNetwork: MAX_PER_NETWORK, drop });
+    this.#all = new ConnectionShares({ max, graceMs: GRACE_MS, now, drop });
+    this.#remote = new ConnectionShares({
+      max: Math.floor(max / 2),
+      maxPerNetwork: MAX_PER_NETWORK,
+      graceMs: GRACE_MS,
+      now,
+      drop,
+    });
   }
 
   /**
@@ -49,6 +60,12 @@ export class Clients {
   keep(connection: number): void {
     this.#all.keep(connection);
     this.#remote.keep(connection);
+  }
+
+  /** Lets a newer connection replace one that has its answer at once. */
+  finish(connection: number): void {
+    this.#all.finish(connection);
+    this.#remote.finish(connection);
   }
 
   remove(connection: number): void {

@@ -3,6 +3,12 @@ import { sleep } from '@bloom/time';
 import { names } from './client.js';
 import { unreachable } from './errors.js';
 
+/**
+ * Writable memory of a mapper, in MiB. With every connection and name in use, and readers that do not read, it takes
+ * 200; a node starts another one if it ends.
+ */
+const MEMORY_MIB = 512;
+
 export interface DetachedMapper {
   /** Path of the program `apps/port-mapper`, which runs on this Node. */
   readonly program: string;
@@ -40,5 +46,5 @@ function startDetached({ program, port, addresses }: DetachedMapper): void {
   // Our environment contains secrets and the mapper lives long, so it gets only what it needs.
   const env: NodeJS.ProcessEnv = { ERL_EPMD_PORT: String(port) };
   if (addresses !== undefined && addresses.length > 0) env['ERL_EPMD_ADDRESS'] = addresses.join(',');
-  launchDetached(program, env);
+  launchDetached(program, env, MEMORY_MIB);
 }

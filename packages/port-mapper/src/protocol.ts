@@ -121,20 +121,23 @@ function framed(body: Buffer): Buffer {
   return request;
 }
 
-export function alive2Request(entry: NodeEntry): Buffer {
+/** Returns a message about a node: its first bytes, then the entry as in ALIVE2_REQ and PORT2_RESP. */
+function entryMessage(start: readonly number[], entry: NodeEntry): Buffer {
   const name = Buffer.from(entry.name, 'utf8');
-  const body = Buffer.alloc(13 + name.length + entry.extra.length);
-  body[0] = TAG.alive2;
-  body.writeUInt16BE(entry.port, 1);
-  body[3] = entry.nodeType;
-  body[4] = entry.protocol;
-  body.writeUInt16BE(entry.highest, 5);
-  body.writeUInt16BE(entry.lowest, 7);
-  body.writeUInt16BE(name.length, 9);
-  name.copy(body, 11);
-  body.writeUInt16BE(entry.extra.length, 11 + name.length);
-  entry.extra.copy(body, 13 + name.length);
-  return framed(body);
+  const fields = Buffer.alloc(10);
+  fields.writeUInt16BE(entry.port, 0);
+  fields[2] = entry.nodeType;
+  fields[3] = entry.protocol;
+  fields.writeUInt16BE(entry.highest, 4);
+  fields.writeUInt16BE(entry.lowest, 6);
+  fields.writeUInt16BE(name.length, 8);
+  const extraLength = Buffer.alloc(2);
+  extraLength.writeUInt16BE(entry.extra.length);
+  return Buffer.concat([Buffer.from(start), fields, name, extraLength, entry.extra]);
+}
+
+export function alive2Request(entry: NodeEntry): Buffer {
+  return framed(entryMessage([TAG.alive2], entry));
 }
 
 export function portPlease2Request(name: string): Buffer {
@@ -160,20 +163,7 @@ export function alive2Reply(highest: number, result: number, creation: number): 
 }
 
 export function port2Reply(entry: NodeEntry | undefined): Buffer {
-  if (entry === undefined) return Buffer.from([TAG.port2, 1]);
-  const name = Buffer.from(entry.name, 'utf8');
-  const reply = Buffer.alloc(14 + name.length + entry.extra.length);
-  reply[0] = TAG.port2;
-  reply.writeUInt16BE(entry.port, 2);
-  reply[4] = entry.nodeType;
-  reply[5] = entry.protocol;
-  reply.writeUInt16BE(entry.highest, 6);
-  reply.writeUInt16BE(entry.lowest, 8);
-  reply.writeUInt16BE(name.length, 10);
-  name.copy(reply, 12);
-  reply.writeUInt16BE(entry.extra.length, 12 + name.length);
-  entry.extra.copy(reply, 14 + name.length);
-  return reply;
+  return entry === undefined ? Buffer.from([TAG.port2, 1]) : entryMessage([TAG.port2, 0], entry);
 }
 
 /** Returns the reply to NAMES or DUMP: the port of the mapper, then text. */

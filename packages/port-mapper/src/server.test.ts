@@ -37,8 +37,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close();
 });
 
-async function start(changes: Partial<Parameters<typeof PortMapperServer.start>[0]> = {}): Promise<PortMapperServer> {
-  const server = await PortMapperServer.start({ ...options, ...changes });
+async function start(changes: Partial<Parameters<typeof PortMapperServer.open>[0]> = {}): Promise<PortMapperServer> {
+  const server = await PortMapperServer.open({ ...options, ...changes });
   closers.push(() => server.close());
   return server;
 }
@@ -124,7 +124,7 @@ describe('the server', () => {
     expect(registry.size).toBe(0);
   });
 
-  test('refuses a registration whose extra bytes are shorter than their length says', () => {
+  test('refuses a registration with fewer extra bytes than its length field declares', () => {
     const registry = new Registry(1_000, () => 0.5);
     const request = alive2Request({ ...entry('x'), extra: Buffer.alloc(0) });
     request.writeUInt16BE(5, request.length - 2);
@@ -135,10 +135,10 @@ describe('the server', () => {
 
   test('distinguishes a running mapper from another program on its port', async () => {
     const { port } = await start();
-    await expect(PortMapperServer.start({ ...options, port })).rejects.toMatchObject({ code: 'PORT_MAPPER_RUNNING' });
+    await expect(PortMapperServer.open({ ...options, port })).rejects.toMatchObject({ code: 'PORT_MAPPER_RUNNING' });
     const other = createServer((socket) => socket.resume().end('HTTP/1.1 400 Bad Request'));
     const taken = await listening(other);
-    await expect(PortMapperServer.start({ ...options, port: taken })).rejects.toMatchObject({ code: 'PORT_TAKEN' });
+    await expect(PortMapperServer.open({ ...options, port: taken })).rejects.toMatchObject({ code: 'PORT_TAKEN' });
   });
 
   test('keeps answering lookups when every name is taken', async () => {
@@ -162,7 +162,7 @@ describe('the server', () => {
     },
   );
 
-  test('any bytes in any pieces are answered or end the connection, and leave no name behind', () => {
+  test('answers any bytes in any pieces or ends the connection, and leaves no name behind', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.uint8Array({ maxLength: 60 }), goodRequest, halfGood), { maxLength: 5 }),
@@ -287,7 +287,7 @@ describe('the client', () => {
     expect(await lookUp({ host: '127.0.0.1', port: first.port }, 'phoenix')).toBeDefined();
   });
 
-  test('random replies are an answer, incomplete, or invalid', () => {
+  test('reads random replies as an answer, incomplete, or invalid', () => {
     const reply = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),
       fc.uint8Array({ maxLength: 60 }).map((rest) => new Uint8Array([119, 0, ...rest])),

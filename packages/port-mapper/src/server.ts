@@ -17,7 +17,6 @@ export interface ServerOptions {
   readonly idleMs?: number;
   /** Maximum number of simultaneous connections. Default 1,024. */
   readonly maxConnections?: number;
-  readonly random?: () => number;
   readonly log: Log;
 }
 
@@ -41,18 +40,18 @@ export class PortMapperServer {
   private constructor(options: ServerOptions) {
     this.#options = options;
     this.#clients = new Clients(options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
-    this.#registry = new Registry(this.#clients.maxNames, options.random ?? Math.random);
+    this.#registry = new Registry(this.#clients.maxNames, Math.random);
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
   }
 
   /**
-   * Starts listening.
+   * Opens the listeners.
    * @throws PortMapperError PORT_MAPPER_RUNNING when a port mapper already has the port, PORT_TAKEN when another
    *   program has it; otherwise the error of the system
    */
-  static async start(options: ServerOptions): Promise<PortMapperServer> {
+  static async open(options: ServerOptions): Promise<PortMapperServer> {
     const server = new PortMapperServer(options);
     try {
       await server.#listen();
@@ -131,20 +130,21 @@ export class PortMapperServer {
       if (!conversation.registered) socket.destroy();
     });
     socket.on('data', (bytes) => {
-      this.#carryOut(socket, conversation.data(bytes));
+      this.#perform(socket, connection, conversation.data(bytes));
       if (conversation.registered) this.#clients.keep(connection);
     });
-    socket.on('end', () => this.#carryOut(socket, conversation.end()));
+    socket.on('end', () => this.#perform(socket, connection, conversation.end()));
     socket.on('close', () => {
       conversation.end();
       this.#clients.remove(connection);
     });
   }
 
-  #carryOut(socket: Socket, answer: Answer): void {
+  #perform(socket: Socket, connection: number, answer: Answer): void {
     if (answer.reply !== undefined) socket.write(answer.reply);
     if (answer.drop !== undefined) this.#clients.drop(answer.drop);
     if (!answer.close) return;
+    this.#clients.finish(connection);
     // OTP's client waits indefinitely for our end of the connection, and a client that does not close its own end must
     // not keep the socket.
     socket.end(() => {
@@ -180,8 +180,8 @@ function plainAddress(address: string): string {
 
 function portInUse(port: number, byMapper: boolean, cause: unknown): PortMapperError {
   return byMapper
-    ? new PortMapperError('PORT_MAPPER_RUNNING', `a port mapper is running on port ${port} already`)
-    : new PortMapperError('PORT_TAKEN', `port ${port} is taken by a program that is no port mapper`, { cause });
+    ? new PortMapperError('PORT_MAPPER_RUNNING', `a port mapper is already running on port ${port}`)
+    : new PortMapperError('PORT_TAKEN', `port ${port} is taken by a program that is not a port mapper`, { cause });
 }
 
 function codeOf(error: unknown): string {

@@ -39,7 +39,7 @@ const node = (name: string | Buffer, changes: Partial<NodeEntry> = {}): Buffer =
 const servers: [string, (port: number) => Promise<{ stop(): unknown }>][] = [
   [
     'ours',
-    async (port) => ({ stop: await PortMapperServer.start({ port, log: silentLog }).then((s) => () => s.close()) }),
+    async (port) => ({ stop: await PortMapperServer.open({ port, log: silentLog }).then((s) => () => s.close()) }),
   ],
   ['the original [needs epmd]', async (port) => startEpmd(port)],
 ];

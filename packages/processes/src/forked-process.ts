@@ -11,7 +11,7 @@ export interface ForkedProcessOptions<Received> {
   nodeFlags?: readonly string[];
   /** Resident memory beyond which the process is killed, in MiB. */
   memoryMib: number;
-  /** Writable memory that the process maps without using, in MiB. The kernel's limit allows it in addition. */
+  /** Memory in MiB that the process maps for writing without using it. The kernel's limit is raised by this much. */
   reservedMib?: number;
   /** A process that sends nothing for this long counts as hung and is killed. If omitted, it may stay silent. */
   hangMs?: number;
@@ -22,7 +22,10 @@ export interface ForkedProcessOptions<Received> {
   onCrash(reason: string, cause: EndCause): void;
 }
 
-/** Why a process ended: on request, by itself, by a signal, out of memory, silent for too long, or never started. */
+/**
+ * Why a process ended: `finish` or a kill, by itself, by a signal, out of memory, silent for too long, or never
+ * started.
+ */
 export type EndCause = 'asked' | 'exit' | 'signal' | 'memory' | 'hung' | 'not_started';
 
 export interface EndedProcess {
@@ -43,11 +46,11 @@ interface Surroundings {
 const ERROR_TEXT_LIMIT = 2_000;
 /** Checks for a sign of life per period of `hangMs`. */
 const LOOKS = 5;
-/** Interval of memory checks. The kernel's own limit holds in between. */
+/** Interval of memory checks. Between checks the kernel's own limit applies. */
 const MEMORY_LOOK_MS = 1_000;
-/** Words of libraries and of V8 at the kernel's limit. */
+/** Output of libraries and of V8 when they reach the kernel's limit. */
 const OUT_OF_MEMORY = /out of memory|bad_alloc|cannot allocate|allocation failed/i;
-/** Maximum number of messages that wait for the start. */
+/** Maximum number of messages queued until the start. */
 const MAX_EARLY = 1_000;
 
 /** A Node.js process for untrusted input or a native library: its faults do not reach the server. */
@@ -109,7 +112,7 @@ export class ForkedProcess<Sent extends object, Received> {
       onMessage(message as Received);
     });
     child.once('error', (error) => {
-      // Without a process, there is no `close` event.
+      // Without a process, no `close` event follows.
       if (child.pid === undefined) this.#end('not_started', error.message);
       else this.#crash(error.message, 'signal');
     });
@@ -146,7 +149,7 @@ export class ForkedProcess<Sent extends object, Received> {
     if (!this.#ending) {
       this.#ending = true;
       this.#cause ??= 'asked';
-      if (this.#child === undefined) this.#end('asked', 'it was not needed any more');
+      if (this.#child === undefined) this.#end('asked', 'it was no longer needed');
       else void this.send(request);
     }
     const overdue = setTimeout(() => this.kill(), limitMs);
@@ -160,7 +163,7 @@ export class ForkedProcess<Sent extends object, Received> {
     else this.#child.kill('SIGKILL');
   }
 
-  /** Counts checks, not time: after a pause of this process itself, a check still finds what arrived during it. */
+  /** Counts checks, not time, so that a pause of this process does not count as silence of the child. */
   #watch(hangMs: number): void {
     this.#watchdog.repeat(hangMs / LOOKS, () => {
       this.#silentLooks += 1;
@@ -209,4 +212,13 @@ export class ForkedProcess<Sent extends object, Received> {
     this.#ending = true;
     this.#options.onCrash(reason, cause);
   }
+}
+
+/** Terminals and service managers send these to every process of the server, which ends its forks in order. */
+const SERVER_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/** Called in a forked process: ignores signals meant for the server, and exits when the server is gone. */
+export function followServer(): void {
+  for (const signal of SERVER_SIGNALS) process.on(signal, () => undefined);
+  process.on('disconnect', () => process.exit(0));
 }

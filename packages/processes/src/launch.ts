@@ -11,11 +11,15 @@ const LOWEST_PRIORITY = 19;
 const SHELL = '/bin/sh';
 /**
  * Becomes the program after `$1`, the limit of its writable memory in KiB. The limit counts memory mapped for writing,
- * unlike the limit of the address space, of which V8 reserves gigabytes. `setpriv` of util-linux makes the kernel kill
- * the child when its parent dies, even if the child hangs; elsewhere the closed channel ends it.
+ * unlike the limit of the address space, of which V8 reserves gigabytes.
  */
-const WRAPPER = `ulimit -d "$1" 2>/dev/null
-ulimit -c 0 2>/dev/null
+const LIMITS = `ulimit -d "$1" 2>/dev/null
+ulimit -c 0 2>/dev/null`;
+/**
+ * `setpriv` of util-linux makes the kernel kill the child when its parent dies, even if the child hangs; elsewhere the
+ * closed channel ends it.
+ */
+const WRAPPER = `${LIMITS}
 echo ${OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj
 shift
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL -- "$@"; fi
@@ -55,9 +59,15 @@ function lowered(child: ChildProcess): ChildProcess {
   return child;
 }
 
-/** Starts a Node.js program that outlives this one, with only this environment. A failure to start goes unreported. */
-export function startDetached(program: string, env: NodeJS.ProcessEnv): void {
-  const child = spawn(process.execPath, [program], { detached: true, stdio: 'ignore', env, cwd: '/' });
+/**
+ * Starts a Node.js program that outlives this one, with only this environment and at most `memoryMib` of writable
+ * memory. A failure to start goes unreported.
+ */
+export function startDetached(program: string, env: NodeJS.ProcessEnv, memoryMib: number): void {
+  const command = existsSync(SHELL)
+    ? [SHELL, '-c', `${LIMITS}\nshift\nexec "$@"`, 'sh', `${memoryMib * 1024}`, process.execPath, program]
+    : [process.execPath, program];
+  const child = spawn(command[0]!, command.slice(1), { detached: true, stdio: 'ignore', env, cwd: '/' });
   child.on('error', () => {});
   child.unref();
 }

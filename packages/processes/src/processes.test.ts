@@ -8,6 +8,7 @@ import { silentLog } from '@bloom/log';
 import { type Clock, systemClock } from '@bloom/time';
 import { ManualClock, until } from '@bloom/time/testing';
 import type { ForkedProcess, ForkedProcessOptions } from './forked-process.js';
+import { startDetached } from './launch.js';
 import { Processes, type ProcessesOptions } from './processes.js';
 
 /** Node.js starts in a third of a second, slower beside other tests. */
@@ -115,7 +116,7 @@ describe('silent process', () => {
 });
 
 describe('limits of a process', () => {
-  test('runs below the priority of the node, and is the first that the kernel kills when memory runs out', async () => {
+  test("runs below the node's priority, as the first process that the kernel kills when memory runs out", async () => {
     world = new World();
     const { pid } = world.start('echo');
     await until(() => world.received.length === 1);
@@ -143,7 +144,7 @@ describe('limits of a process', () => {
     expect(world.logged[0]).toMatchObject(['child.ended', { cause: 'asked' }]);
   });
 
-  test('ends a process with growing memory at its limit, and logs what it used', async () => {
+  test('ends a process with growing memory at its limit, and logs how much it used', async () => {
     world = new World();
     await world.start('greedy', { memoryMib: 200, reservedMib: 2_000 }).closed;
     expect(world.crashes[0]).toMatch(/^it used \d+ MiB of memory, and may use 200$/);
@@ -153,7 +154,7 @@ describe('limits of a process', () => {
     expect(fields['cpuSeconds']).toBeGreaterThan(0);
   });
 
-  test("the kernel's limit stops a process that allocates all memory before the next check", async () => {
+  test("stops a process that allocates all memory before the next check by the kernel's limit", async () => {
     const clock: Clock = { ...systemClock, now: systemClock.now, setTimeout: () => 0, clearTimeout: () => undefined };
     world = new World({ clock });
     await world.start('sudden', { memoryMib: 300 }).closed;
@@ -181,7 +182,33 @@ describe('limits of a process', () => {
   });
 });
 
-describe('start of many processes', () => {
+describe('a program that outlives the node', () => {
+  /** Writes its process id, then how much memory it got, up to 600 MiB. */
+  const GREEDY = `import { appendFileSync } from 'node:fs';
+    const { OUT } = process.env;
+    appendFileSync(OUT, process.pid + '\\n');
+    const all = [];
+    setInterval(() => {
+      for (let i = 0; i < 25; i++) all.push(Buffer.alloc(1024 * 1024, 1));
+      appendFileSync(OUT, all.length + '\\n');
+      if (all.length >= 600) process.exit();
+    }, 1);`;
+
+  test('has its own memory limit', async () => {
+    const [program, out] = [join(folder, 'detached.mjs'), join(folder, 'detached.out')];
+    writeFileSync(program, GREEDY);
+    writeFileSync(out, '');
+    startDetached(program, { OUT: out }, 300);
+    const lines = (): number[] => readFileSync(out, 'utf8').trim().split('\n').map(Number);
+    await until(() => lines().length > 1);
+    const [pid = 0] = lines();
+    await until(() => !isAlive(pid));
+    const [, ...taken] = lines();
+    expect(Math.max(...taken)).toBeLessThan(300);
+  });
+});
+
+describe('the start of many processes', () => {
   test('starts a few at a time, and eventually all of them', async () => {
     world = new World({ mostStarting: 4 });
     let most = 0;
@@ -210,7 +237,7 @@ describe('start of many processes', () => {
     for (let i = 0; i < 9; i++) world.start('echo');
     expect(world.crashes).toEqual([]);
     await until(() => world.crashes.length === 6);
-    expect(world.crashes[0]).toBe('2 processes of this node wait for their start already');
+    expect(world.crashes[0]).toBe('2 processes of this node already wait for their start');
     expect(world.logged.map(([event, { refused }]) => [event, refused])).toEqual([
       ['child.refused', 1],
       ['child.refused', 2],
@@ -225,7 +252,7 @@ describe('start of many processes', () => {
     world.start('echo');
     world.start('echo');
     await until(() => world.crashes.length === 1);
-    expect(world.crashes[0]).toBe('1 processes run on this node already');
+    expect(world.crashes[0]).toBe('1 processes already run on this node');
   });
 
   test('logs a process that waited long for its turn', async () => {

@@ -16,7 +16,7 @@ export interface ProcessesOptions {
 
 const MOST = 256;
 const MOST_WAITING = 256;
-/** A process that has not sent a message by then no longer delays the start of the next one. */
+/** A process that has not sent a message after this time no longer delays the start of the next one. */
 const START_MS = 10_000;
 /** A longer wait for a start is logged. */
 const LONG_WAIT_MS = 5_000;
@@ -72,9 +72,9 @@ export class Processes {
     });
     const entry = child as unknown as AnyProcess;
     // The caller does not have the process yet, so refuse it later.
-    if (this.#running.size >= this.#most) this.#refuse(entry, `${this.#most} processes run on this node already`);
+    if (this.#running.size >= this.#most) this.#refuse(entry, `${this.#most} processes already run on this node`);
     else if (this.#waitingCount >= this.#mostWaiting)
-      this.#refuse(entry, `${this.#mostWaiting} processes of this node wait for their start already`);
+      this.#refuse(entry, `${this.#mostWaiting} processes of this node already wait for their start`);
     else {
       const line = this.#waiting.get(options.kind);
       if (line === undefined) this.#waiting.set(options.kind, [entry]);
@@ -143,7 +143,7 @@ export class Processes {
   }
 
   #logEnd(entry: AnyProcess, { cause, reason, usage }: EndedProcess, ranMs: number): void {
-    // A refusal has its own line, and a process that its owner ended before the start needs none.
+    // A refusal has its own log line, and a process that its owner ended before the start needs none.
     if (this.#refusals.delete(entry) || (entry.pid === undefined && cause === 'asked')) return;
     const { kind, pid: processId } = entry;
     const seconds = Math.round(ranMs / 1_000);

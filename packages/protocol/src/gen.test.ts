@@ -9,7 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..', '..');
 const bin = join(root, 'node_modules', '.bin');
 
-test('the committed sources match what the generator makes of the .proto files', () => {
+test('matches the committed sources to what the generator makes of the .proto files', () => {
   const out = mkdtempSync(join(tmpdir(), 'bloom-gen-'));
   try {
     const template = JSON.stringify({

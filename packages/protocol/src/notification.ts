@@ -31,7 +31,28 @@ export type Notification =
   | { type: 'hlsPlayable'; roomId: string; componentId: string }
   | { type: 'hlsUploaded'; roomId: string }
   | { type: 'hlsUploadCrashed'; roomId: string }
+  | RecordingEvent
   | DataMessage;
+
+/** What became of a recording whose component asked for it with `notify`. */
+export type RecordingEvent = RecordingUploaded | RecordingFailed;
+
+interface RecordingPart {
+  roomId: string;
+  componentId: string;
+  /** Object keys are the prefix, a slash and a file name. */
+  prefix: string;
+  files: string[];
+}
+
+export interface RecordingUploaded extends RecordingPart {
+  type: 'recordingUploaded';
+}
+
+export interface RecordingFailed extends RecordingPart {
+  type: 'recordingFailed';
+  reason: string;
+}
 
 /** A message that a client sent on a data channel whose label is in the room's `dataEvents`. */
 export interface DataMessage {

@@ -37,7 +37,7 @@ describe('PeerMessage', () => {
     expect(() => decodePeerMessage(frame)).toThrow(expect.objectContaining({ code: 'FRAME_TOO_LARGE' }));
   });
 
-  test('text with any characters survives the round trip', () => {
+  test('returns text with any characters from a round trip', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (data) => {
         expect(decodePeerMessage(encodePeerMessage({ type: 'mediaEvent', data }))).toEqual({
@@ -49,7 +49,7 @@ describe('PeerMessage', () => {
     );
   });
 
-  test('garbage decodes to a message or throws a ProtocolError, nothing else', () => {
+  test('decodes garbage to a message or throws a ProtocolError, nothing else', () => {
     const valid = encodePeerMessage({ type: 'mediaEvent', data: '{"type":"connect","data":{"metadata":null}}' });
     const damaged = fc
       .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 })

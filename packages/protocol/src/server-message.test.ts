@@ -37,6 +37,8 @@ const catalogue: [number, Notification][] = [
   [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: [], data: 'grüße' }],
   [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: ['q', 's'], data: Uint8Array.of(0, 255) }],
   [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: [], data: '' }],
+  [1001, { type: 'recordingUploaded', roomId, componentId, prefix: 'a/b', files: ['c.ogg'] }],
+  [1002, { type: 'recordingFailed', roomId, componentId, prefix: '', files: [], reason: 'down' }],
 ];
 const requests: [number, ServerMessage][] = [
   [6, { type: 'authenticated' }],
@@ -54,7 +56,7 @@ function fieldNumber(bytes: Uint8Array): number {
 }
 
 describe('ServerMessage', () => {
-  test.each([...catalogue, ...requests])('field %i survives the round trip under its number', (number, message) => {
+  test.each([...catalogue, ...requests])('returns field %i from a round trip under its number', (number, message) => {
     const bytes = encodeServerMessage(message);
     expect(fieldNumber(bytes)).toBe(number);
     expect(decodeServerMessage(bytes)).toEqual(message);
@@ -91,7 +93,7 @@ describe('ServerMessage', () => {
     );
   });
 
-  test('any metadata survives the round trip', () => {
+  test('returns any metadata from a round trip', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         const metadata: unknown = JSON.parse(JSON.stringify(value));
@@ -102,7 +104,7 @@ describe('ServerMessage', () => {
     );
   });
 
-  test('garbage decodes to a message or throws a ProtocolError, nothing else', () => {
+  test('decodes garbage to a message or throws a ProtocolError, nothing else', () => {
     const valid = [...catalogue, ...requests].map(([, message]) => encodeServerMessage(message));
     const damaged = fc
       .tuple(

@@ -16,7 +16,7 @@ import { ProtocolError } from './protocol-error.js';
 const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Subscriptions of the server websocket. */
-export type SubscriptionType = 'serverNotification' | 'metrics' | 'data';
+export type SubscriptionType = 'serverNotification' | 'metrics' | 'data' | 'recording';
 
 export type ServerMessage =
   | Notification
@@ -103,6 +103,14 @@ function toContent(message: ServerMessage): NonNullable<ContentInit> {
       return { case: 'hlsUploaded', value: { roomId: message.roomId } };
     case 'hlsUploadCrashed':
       return { case: 'hlsUploadCrashed', value: { roomId: message.roomId } };
+    case 'recordingUploaded': {
+      const { roomId, componentId, prefix, files } = message;
+      return { case: 'recordingUploaded', value: { roomId, componentId, prefix, files } };
+    }
+    case 'recordingFailed': {
+      const { roomId, componentId, prefix, files, reason } = message;
+      return { case: 'recordingFailed', value: { roomId, componentId, prefix, files, reason } };
+    }
     case 'dataMessage': {
       const { roomId, peerId, label, to, data } = message;
       const content =
@@ -155,6 +163,14 @@ function fromContent(content: WireMessage['content']): ServerMessage | UnknownCo
       const { roomId, endpointInfo, track } = content.value;
       return { type: content.case, roomId, owner: fromOwner(endpointInfo), track: fromTrack(track) };
     }
+    case 'recordingUploaded': {
+      const { roomId, componentId, prefix, files } = content.value;
+      return { type: 'recordingUploaded', roomId, componentId, prefix, files };
+    }
+    case 'recordingFailed': {
+      const { roomId, componentId, prefix, files, reason } = content.value;
+      return { type: 'recordingFailed', roomId, componentId, prefix, files, reason };
+    }
     case 'dataMessage': {
       const { roomId, peerId, label, to, data } = content.value;
       return { type: 'dataMessage', roomId, peerId, label, to, data: data.value ?? '' };
@@ -197,6 +213,7 @@ const EVENT_TYPES = {
   serverNotification: EventType.SERVER_NOTIFICATION,
   metrics: EventType.METRICS,
   data: EventType.DATA,
+  recording: EventType.RECORDING,
 } as const satisfies Record<SubscriptionType, EventType>;
 
 function toEventType(type: SubscriptionType | null): EventType {
@@ -206,6 +223,7 @@ function toEventType(type: SubscriptionType | null): EventType {
 function fromEventType(type: EventType): SubscriptionType | null {
   if (type === EventType.SERVER_NOTIFICATION) return 'serverNotification';
   if (type === EventType.DATA) return 'data';
+  if (type === EventType.RECORDING) return 'recording';
   return type === EventType.METRICS ? 'metrics' : null;
 }
 

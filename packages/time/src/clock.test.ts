@@ -10,7 +10,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test.each([1, 24, 30, 365])('a timer of %d days runs once, on time', (days) => {
+test.each([1, 24, 30, 365])('runs a timer of %d days once, on time', (days) => {
   const run = jest.fn();
   systemClock.setTimeout(run, days * DAY_MS);
   jest.advanceTimersByTime(days * DAY_MS - 1);
@@ -21,7 +21,7 @@ test.each([1, 24, 30, 365])('a timer of %d days runs once, on time', (days) => {
   expect(run).toHaveBeenCalledTimes(1);
 });
 
-test.each([1, 40])('a timer of %d days can be cleared at any time', (days) => {
+test.each([1, 40])('clears a timer of %d days at any time', (days) => {
   const run = jest.fn();
   for (const after of [0, days - 1]) {
     const timer = systemClock.setTimeout(run, days * DAY_MS);

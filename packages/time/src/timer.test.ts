@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { ManualClock } from './testing/index.js';
 import { Timer } from './timer.js';
 
-test('a timer runs once, and starting it again cancels the earlier run', () => {
+test('runs once, and cancels the earlier run when started again', () => {
   const clock = new ManualClock();
   const timer = new Timer(clock);
   const runs: string[] = [];
@@ -17,7 +17,7 @@ test('a timer runs once, and starting it again cancels the earlier run', () => {
   expect(runs).toEqual(['second']);
 });
 
-test('a repeating timer continues until it is stopped, even from its own callback', () => {
+test('repeats until it is stopped, even from its own callback', () => {
   const clock = new ManualClock();
   const timer = new Timer(clock);
   const at: number[] = [];

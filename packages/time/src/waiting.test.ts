@@ -8,7 +8,7 @@ const lateError = (): never => {
 };
 
 describe('sleep', () => {
-  test('sleep ends on time and leaves no timer', async () => {
+  test('ends on time and leaves no timer', async () => {
     const clock = new ManualClock();
     const slept = sleep(100, { clock });
     clock.advance(99);
@@ -18,7 +18,7 @@ describe('sleep', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('sleep ends early when aborted, before or while it waits', async () => {
+  test('ends early when aborted, before or while it waits', async () => {
     const clock = new ManualClock();
     await sleep(100, { clock, signal: AbortSignal.abort() });
     const abort = new AbortController();
@@ -30,7 +30,7 @@ describe('sleep', () => {
 });
 
 describe('work with a time limit', () => {
-  test('work that finishes in time keeps its outcome', async () => {
+  test('keeps the outcome of work that finishes in time', async () => {
     const clock = new ManualClock();
     await expect(inTime(Promise.resolve('done'), { timeoutMs: 5, late: lateError, clock })).resolves.toBe('done');
     const failure = Promise.reject(new Error('broken'));
@@ -38,7 +38,7 @@ describe('work with a time limit', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('late work gets the outcome of `late`', async () => {
+  test('gives late work the outcome of `late`', async () => {
     const clock = new ManualClock();
     const value = inTime(never, { timeoutMs: 5, late: () => 'late' as const, clock });
     const error = inTime(never, { timeoutMs: 5, late: lateError, clock });
@@ -48,7 +48,7 @@ describe('work with a time limit', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('late work may fail without an unhandled rejection', async () => {
+  test('lets late work fail without an unhandled rejection', async () => {
     const clock = new ManualClock();
     let fail: (reason: Error) => void = () => {};
     const work = new Promise<string>((_, reject) => {

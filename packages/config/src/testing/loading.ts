@@ -1,10 +1,10 @@
 // Loads settings from an environment on a machine with fixed properties.
 import { expect } from '@jest/globals';
 import { ConfigError } from '../errors.js';
-import { loadConfig, type World } from '../load-config.js';
+import { loadConfig, type Machine } from '../load-config.js';
 import type { Environment } from '../reader.js';
 
-const world: World = {
+const machine: Machine = {
   cwd: '/srv/app',
   hostname: 'media1.example.com',
   cores: 6,
@@ -15,7 +15,7 @@ const world: World = {
 };
 
 export function load(env: Environment = {}) {
-  return loadConfig(env, world);
+  return loadConfig(env, machine);
 }
 
 export function settings(env: Environment = {}) {

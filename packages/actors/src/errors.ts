@@ -76,7 +76,7 @@ export class RemoteFault extends ActorError {
 export class Exit extends ActorError {
   constructor(
     readonly reason: Term,
-    text = 'ended with a reason of its own',
+    text = 'ended with a custom reason',
   ) {
     super('EXIT', text);
   }
@@ -115,7 +115,7 @@ export function badMessage(target: Target, type: string, fault: string): ActorEr
 }
 
 export function badAnswer(target: Target, type: string, fault: string): ActorError {
-  return new ActorError('BAD_ANSWER', `${describe(target)} has answered ${type} with what it should not: ${fault}`);
+  return new ActorError('BAD_ANSWER', `${describe(target)} gave a malformed answer to ${type}: ${fault}`);
 }
 
 export function noShapes(target: Target): ActorError {

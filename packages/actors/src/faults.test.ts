@@ -1,8 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
-import { looseShapes } from './testing/loose-shapes.js';
-import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './testing/counter.js';
+import {
+  counter,
+  deferred,
+  type CounterProtocol,
+  type CounterState,
+  type Life,
+  looseShapes,
+} from './testing/counter.js';
 import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 type Fragile = { fail: (message: object) => void };
@@ -17,7 +23,7 @@ beforeEach(() => {
 afterEach(() => system.close());
 
 describe('faults', () => {
-  test('a fault ends the actor by default, its watchers get the reason, and the process survives', async () => {
+  test('ends the actor by default, gives its watchers the reason, and keeps the process alive', async () => {
     const life: Life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life));
     const downs: Down[] = [];
@@ -30,7 +36,7 @@ describe('faults', () => {
     expect(system.isAlive(ref)).toBe(false);
   });
 
-  test('an async handler that rejects is a fault like one that throws', async () => {
+  test('treats an async handler that rejects like one that throws', async () => {
     const ref = system.spawn(counter());
     const gate = deferred<void>();
     const answer = system.call(ref, { type: 'slow', until: gate.promise });
@@ -42,7 +48,7 @@ describe('faults', () => {
     expect(system.isAlive(ref)).toBe(false);
   });
 
-  test('a restarted actor starts over under the same ref, keeps its mailbox and loses its timers', async () => {
+  test('restarts an actor under the same ref with its mailbox and without its timers', async () => {
     const life: Life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life), { supervise: 'restart' });
     system.cast(ref, { type: 'add', by: 5 });
@@ -57,7 +63,7 @@ describe('faults', () => {
     expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1, timers: [] });
   });
 
-  test('too many restarts within the window end the actor', async () => {
+  test('ends the actor after too many restarts within the window', async () => {
     const ref = system.spawn(counter(), { supervise: 'restart', maxRestarts: 2, restartWindowMs: 1_000 });
     const fail = (): Promise<void> => {
       system.cast(ref, { type: 'fail', why: 'again' });
@@ -84,7 +90,7 @@ describe('faults', () => {
       return system.idle();
     };
 
-    test('a permanent actor pauses instead of ending, twice as long each time, and is reported', async () => {
+    test('pauses instead of ending, twice as long each time, and is reported', async () => {
       spawnService();
       await fail();
       expect(system.failedServices()).toEqual([]);
@@ -101,7 +107,7 @@ describe('faults', () => {
       expect(system.failedServices()).toEqual([]);
     });
 
-    test('a permanent actor handles after the pause what arrived during it', async () => {
+    test('handles after the pause what arrived during it', async () => {
       spawnService();
       await fail();
       await fail();
@@ -112,7 +118,7 @@ describe('faults', () => {
       expect(await system.call<CounterProtocol, 'read'>('service', { type: 'read' })).toBe(3);
     });
 
-    test('a permanent actor tries again when its first state cannot be created', async () => {
+    test('tries again when its first state cannot be created', async () => {
       let broken = false;
       const behaviour: Behaviour<Fragile, null> = {
         kind: 'fragile',
@@ -138,7 +144,7 @@ describe('faults', () => {
       expect(system.failedServices()).toEqual([]);
     });
 
-    test('a permanent actor ends when it is stopped during a pause, and is no longer reported', async () => {
+    test('ends when it is stopped during a pause, and is no longer reported', async () => {
       const ref = spawnService();
       await fail();
       await fail();

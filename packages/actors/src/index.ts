@@ -47,6 +47,7 @@ export {
   integer,
   json,
   jsonText,
+  limited,
   list,
   LOCAL,
   nullable,

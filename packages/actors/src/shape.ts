@@ -99,7 +99,7 @@ export function takes<F extends Fields, A = void>(
 /** The answer of a message that returns nothing. */
 const nothing: Shape<void> = () => undefined;
 
-/** Accepts any value: the receiver has schemas of its own. */
+/** Accepts any value: the receiver has its own schemas. */
 export function unchecked<T>(): Shape<T> {
   return (value) => value as T;
 }
@@ -253,6 +253,15 @@ export const sender: Shape<string> = (value, reading) =>
 
 /** Any JSON value, or undefined. */
 export const json: Shape<unknown> = (value, reading) => (isJson(value) ? value : reading.fail('a JSON value'));
+
+/** A value of this shape for which `holds` is true; `expected` describes it. */
+export function limited<T>(shape: Shape<T>, holds: (value: T) => boolean, expected: string): Shape<T> {
+  return (value, reading) => {
+    const read = shape(value, reading);
+
+    return read === FAILED || holds(read) ? read : reading.fail(expected);
+  };
+}
 
 /** The value of a JSON text, or the value itself, which earlier versions send. */
 export function jsonText<T>(shape: Shape<T>): Shape<T> {

@@ -1,9 +1,9 @@
 import type { Log } from '@bloom/log';
 import { systemClock, type Clock } from '@bloom/time';
-import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
+import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell } from './cell/cell.js';
-import { OUTSIDE, type Message } from './cell/envelope.js';
-import type { AskOptions, CellHost } from './cell/host.js';
+import { OUTSIDE, type Message, type Origin } from './envelope.js';
+import type { AskOptions, CellHost, NewActor } from './cell/host.js';
 import { detailsOf, infoOf, inspectedOf, messagesOf } from './cell/info.js';
 import { NactRoot } from './cell/nact-actor.js';
 import { ActorError, callTimeout, nameTaken, noConnection, noProcess, noShapes } from './errors.js';
@@ -12,6 +12,7 @@ import type {
   ActorInfo,
   Hop,
   Inspected,
+  Step,
   Trace,
   TraceEnd,
   TraceEvent,
@@ -63,7 +64,9 @@ export interface ActorSystem extends Sender {
    * `face`, such as `http`, is shown as their sender.
    */
   forRequest(requestId: string, face?: string): Sender;
-  /** Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch. */
+  /**
+   * Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch.
+   */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
   /**
    * @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended, NO_SHAPES when
@@ -98,8 +101,8 @@ export interface ActorSystem extends Sender {
   kill(ref: AnyRef, reason: string): boolean;
   /** Returns this request's steps among the last 10,000 of all requests, oldest first. */
   hops(requestId: string): Hop[];
-  /** Records a step of a request other than a message; `ranMs` if it has just ended. */
-  note(requestId: string, where: string, what: string, ranMs?: number): void;
+  /** Records a step of a request other than a message. */
+  note(requestId: string, step: Step): void;
   readonly size: number;
   /** Messages to actors that did not exist. */
   readonly deadLetters: number;
@@ -113,10 +116,15 @@ export function createActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 
+export interface RemoteCallOptions {
+  readonly timeoutMs: number;
+  readonly requestId: string | undefined;
+}
+
 /** Delivers messages to actors on other nodes. */
 export interface Router {
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean;
-  call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown>;
+  call(target: RemoteRef, message: Message, options: RemoteCallOptions): Promise<unknown>;
   /** Reports at most once. Returns the function that ends the watch. */
   monitor(target: RemoteRef, report: (down: Down) => void): () => void;
   isAlive(target: RemoteRef): boolean;
@@ -168,19 +176,19 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options: SpawnOptions<P> = {}): ActorRef<P> {
-    return this.#spawn(undefined, behaviour, options);
+    return this.#spawn(undefined, { behaviour, options });
   }
 
-  spawnChild(parent: AnyRef, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
+  spawnChild(parent: AnyRef, child: NewActor, requestId: string | undefined): AnyRef {
     const cell = this.find(parent);
     if (cell === undefined && this.#closed === undefined) throw noProcess(parent);
 
-    return this.#spawn(cell, behaviour, options, requestId);
+    return this.#spawn(cell, child, requestId);
   }
 
-  #spawn(parent: Cell | undefined, behaviour: AnyBehaviour, options: AnyOptions, requestId?: string): AnyRef {
+  #spawn(parent: Cell | undefined, { behaviour, options }: NewActor, requestId?: string): AnyRef {
     if (this.#closed !== undefined)
-      throw new ActorError('SYSTEM_STOPPED', 'the actor system has stopped and starts no actors');
+      throw new ActorError('SYSTEM_STOPPED', 'the actor system has stopped and cannot start actors');
 
     const serial = this.#serial++;
     const own = pathSegment(options.name ?? `${behaviour.kind}-${serial}`);
@@ -206,36 +214,38 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     return ref;
   }
 
-  forRequest(requestId: string, face = OUTSIDE): Sender {
+  forRequest(requestId: string, face = OUTSIDE.from): Sender {
+    const origin: Origin = { from: face, requestId };
+
     return {
-      cast: (target, message) => this.send(target, message as Message, face, requestId),
-      call: (target, message, timeoutMs) => this.ask(target, message as Message, { from: face, requestId, timeoutMs }),
+      cast: (target, message) => this.send(target, message as Message, origin),
+      call: (target, message, timeoutMs) => this.ask(target, message as Message, { ...origin, timeoutMs }),
     };
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    return this.send(target, message, OUTSIDE, undefined);
+    return this.send(target, message, OUTSIDE);
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<never> {
-    return this.ask(target, message, { from: OUTSIDE, requestId: undefined, timeoutMs });
+    return this.ask(target, message, { ...OUTSIDE, timeoutMs });
   }
 
-  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean {
-    if (target instanceof RemoteRef) return this.router.cast(target, message, requestId);
+  send(target: AnyRef | string, message: Message, origin: Origin): boolean {
+    if (target instanceof RemoteRef) return this.router.cast(target, message, origin.requestId);
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
       return false;
     }
 
-    return cell.inbox.receive(message, from, requestId);
+    return cell.inbox.receive(message, origin);
   }
 
   ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<never> {
-    const { from, requestId, timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = options;
+    const { timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = options;
     if (target instanceof RemoteRef) {
-      return this.router.call(target, message, timeoutMs, requestId) as Promise<never>;
+      return this.router.call(target, message, { timeoutMs, requestId: options.requestId }) as Promise<never>;
     }
     const cell = this.find(target);
     if (cell === undefined) {
@@ -245,7 +255,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
     return new Promise<never>((resolve, reject) => {
       const timer = this.clock.setTimeout(() => reject(callTimeout(target, message.type, timeoutMs)), timeoutMs);
-      cell.inbox.receive(message, from, requestId, {
+      cell.inbox.receive(message, options, {
         resolve: (value) => {
           this.clock.clearTimeout(timer);
           resolve(value as never);
@@ -259,7 +269,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   monitor(target: AnyRef, listener: (down: Down) => void): () => void {
-    return this.watch(target, listener, OUTSIDE);
+    return this.watch(target, listener, OUTSIDE.from);
   }
 
   watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void {
@@ -404,8 +414,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     return this.observer.hops.of(requestId);
   }
 
-  note(requestId: string, where: string, what: string, ranMs?: number): void {
-    this.observer.note(requestId, where, what, ranMs ?? null);
+  note(requestId: string, step: Step): void {
+    this.observer.note(requestId, step);
   }
 
   async idle(): Promise<void> {

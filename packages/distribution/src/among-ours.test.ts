@@ -47,7 +47,7 @@ function expectAlternating(nodes: readonly TestNode[]): void {
 }
 
 describe('nodes of ours', () => {
-  test('twenty nodes that join one seed at once form a full mesh without a superfluous connection', async () => {
+  test('forms a full mesh of twenty nodes that join one seed at once, without a superfluous connection', async () => {
     const port = await mapper();
     const all = await Promise.all(Array.from({ length: 20 }, (_, i) => start(`n${String(i).padStart(2, '0')}`, port)));
     for (const { node } of all.slice(1)) node.seed(['n00@127.0.0.1']);
@@ -56,7 +56,7 @@ describe('nodes of ours', () => {
     expect(all.map(({ events }) => events.length)).toEqual(all.map(() => 19));
   }, 20_000);
 
-  test('nodes that know each other from their configuration connect, whichever dials first', async () => {
+  test('connects nodes that know each other from their configuration, whichever dials first', async () => {
     const port = await mapper();
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((name) => start(name, port)));
     for (const { node } of all) node.seed(all.map((other) => other.node.name));
@@ -72,7 +72,7 @@ describe('nodes of ours', () => {
     expect(b.node.nodes('connected')).toEqual([a.node.name]);
   });
 
-  test('when no address of a host leads to a node, reports the failure of the first address', async () => {
+  test('reports the failure of the first address when no address of a host leads to a node', async () => {
     const port = await mapper();
     const b = await start('b', port, { resolve: async () => ['127.0.0.1', '::1'] });
     await expect(b.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_NOT_REGISTERED' });
@@ -80,7 +80,7 @@ describe('nodes of ours', () => {
     await expect(c.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
   });
 
-  test('a node lets in another one that it cannot find itself', async () => {
+  test('lets in another node that it cannot find itself', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const z = await start('z', port, { resolve: () => new Promise(() => {}) });
@@ -91,7 +91,7 @@ describe('nodes of ours', () => {
     await until(() => [a, z].every(({ node }) => node.nodes().length === 1));
   });
 
-  test('the mesh heals when every node is restarted in turn', async () => {
+  test('heals the mesh when every node is restarted in turn', async () => {
     const port = await mapper();
     const names = ['a', 'b', 'c', 'd'];
     const seeds = names.map((name) => `${name}@127.0.0.1`);
@@ -110,7 +110,7 @@ describe('nodes of ours', () => {
     }
   }, 30_000);
 
-  test('the mesh heals after a partition without a duplicate or missing event', async () => {
+  test('heals the mesh after a partition without a duplicate or missing event', async () => {
     const west = await mapper();
     const east = await mapper();
     const all = await Promise.all([start('a', west), start('b', west), start('c', east), start('d', east)]);
@@ -129,13 +129,13 @@ describe('nodes of ours', () => {
     for (const { events } of all) expect(events).toHaveLength(3 + 2 * 2 * 2);
   }, 60_000);
 
-  test('nodes never announce a tool to a member', async () => {
+  test('never announces a tool to a member', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     a.node.seed(['b@127.0.0.1']);
     await until(() => b.node.nodes().length === 1);
     const tool = await start('ctl', port, { tool: true, listen: false });
-    expect(await tool.call('a@127.0.0.1', 'calc', tuple(atom('add'), 2, 3))).toEqual({ reply: 5 });
+    expect(await tool.call({ node: 'a@127.0.0.1', name: 'calc' }, tuple(atom('add'), 2, 3))).toEqual({ reply: 5 });
     await until(() => a.node.kindOf('ctl@127.0.0.1') === 'tool');
     expect(a.node.nodes()).toEqual(['b@127.0.0.1']);
     expect(a.node.nodes('connected').toSorted()).toEqual(['b@127.0.0.1', 'ctl@127.0.0.1']);
@@ -145,7 +145,7 @@ describe('nodes of ours', () => {
     expect(a.events).toEqual([expect.objectContaining({ up: 'b@127.0.0.1' })]);
   });
 
-  test('nodes keep the order of messages, and call, monitor, link and spawn across nodes', async () => {
+  test('keeps the order of messages, and calls, monitors, links and spawns across nodes', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     await a.node.connect(b.node.name);
@@ -158,11 +158,11 @@ describe('nodes of ours', () => {
       Array.from({ length: 5_000 }, (_, i) => i),
     );
 
-    expect(await a.call(b.node.name, 'calc', tuple(atom('echo'), { deep: [1, { x: null }] }))).toEqual({
+    expect(await a.call({ node: b.node.name, name: 'calc' }, tuple(atom('echo'), { deep: [1, { x: null }] }))).toEqual({
       reply: { deep: [1, { x: null }] },
     });
-    expect(await a.call(b.node.name, 'nosuch', 1)).toEqual({ down: atom('noproc') });
-    expect(await a.erpcCall(b.node.name, 'calc', 'add', [1, 2])).toEqual(tuple(atom('return'), 3));
+    expect(await a.call({ node: b.node.name, name: 'nosuch' }, 1)).toEqual({ down: atom('noproc') });
+    expect(await a.erpcCall(b.node.name, ['calc', 'add'], [1, 2])).toEqual(tuple(atom('return'), 3));
     expect(await a.monitor({ name: 'nosuch', node: b.node.name })).toEqual({ down: atom('noproc') });
 
     a.node.link(own.pid, inbox.pid);
@@ -176,7 +176,7 @@ describe('nodes of ours', () => {
     expect(own.exits).toEqual([{ from: inbox.pid, reason: tuple(atom('shutdown'), 'done'), linked: true }]);
   });
 
-  test('monitors and links fire once when the connection is lost', async () => {
+  test('fires monitors and links once when the connection is lost', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     await a.node.connect(b.node.name);
@@ -200,7 +200,7 @@ describe('nodes of ours', () => {
     expect(there.exits).toHaveLength(1);
   });
 
-  test('nodes with different cookies do not connect, and the failure is counted', async () => {
+  test('does not connect nodes with different cookies, and counts the failure', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const b = await start('b', port, { cookie: 'another' });
@@ -209,7 +209,7 @@ describe('nodes of ours', () => {
     expect(b.node.nodes('connected')).toEqual([]);
   });
 
-  test('a node survives a handler that throws', async () => {
+  test('survives a handler that throws', async () => {
     const port = await mapper();
     const lines: string[] = [];
     const log = { ...silentLog, error: (event: string) => void lines.push(event) };
@@ -220,11 +220,11 @@ describe('nodes of ours', () => {
     };
     await b.node.connect(a.node.name);
     b.node.send({ node: a.node.name, name: 'clumsy' }, 1, { from: b.process().pid });
-    expect(await b.call(a.node.name, 'calc', tuple(atom('add'), 1, 1))).toEqual({ reply: 2 });
+    expect(await b.call({ node: a.node.name, name: 'calc' }, tuple(atom('add'), 1, 1))).toEqual({ reply: 2 });
     expect(lines).toEqual(['distribution.handler_failed']);
   });
 
-  test('a connection that replaces one of an earlier lifetime reports down before up', async () => {
+  test('reports down before up for a connection that replaces one of an earlier lifetime', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const first = await start('b', port);
@@ -289,7 +289,7 @@ describe('starting a node', () => {
     expect(lines).toEqual(['distribution.weak_cookie {"address":"0.0.0.0","atLeast":20}']);
   });
 
-  test('a node with a short name dials short names', async () => {
+  test('dials short names from a node with a short name', async () => {
     const port = await mapper();
     const resolve = async (): Promise<string[]> => ['127.0.0.1'];
     const nodes: TestNode[] = [];
@@ -315,7 +315,7 @@ describe('starting a node', () => {
 });
 
 describe('strangers without the cookie', () => {
-  test('silent strangers are dropped, the oldest first, and never keep a node out', async () => {
+  test('drops silent strangers, the oldest first, who never keep a node out', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxPending: 3, stepTimeoutMs: 1_500 } });
     const sockets: Socket[] = [];
@@ -328,7 +328,7 @@ describe('strangers without the cookie', () => {
     expect(a.node.counters.handshakes.timeout).toBeGreaterThan(0);
   });
 
-  test('strangers above the rate are dropped immediately', async () => {
+  test('drops strangers above the rate immediately', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxAcceptsPerSecond: 2 } });
     const sockets = await Promise.all(Array.from({ length: 10 }, () => dialTcp(a.node.port)));
@@ -336,7 +336,7 @@ describe('strangers without the cookie', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('strangers that send garbage are disconnected without harm to the node', async () => {
+  test('disconnects strangers that send garbage without harm to the node', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxAcceptsPerSecond: 1_000 } });
     for (let i = 0; i < 50; i++) {
@@ -352,10 +352,10 @@ describe('strangers without the cookie', () => {
 
 test('notices a lost port mapper, while calls keep working', async () => {
   const mapperPort = await freeTcpPort();
-  const first = await PortMapperServer.start({ port: mapperPort, log: silentLog });
+  const first = await PortMapperServer.open({ port: mapperPort, log: silentLog });
   const revived: PortMapperServer[] = [];
   const revive = async (): Promise<void> => {
-    await PortMapperServer.start({ port: mapperPort, log: silentLog }).then(
+    await PortMapperServer.open({ port: mapperPort, log: silentLog }).then(
       (server) => revived.push(server),
       () => {},
     );
@@ -368,7 +368,7 @@ test('notices a lost port mapper, while calls keep working', async () => {
   await a.node.connect(b.node.name);
   await first.close();
   await until(() => !a.node.registered && !b.node.registered);
-  expect(await a.call(b.node.name, 'calc', tuple(atom('add'), 1, 2))).toEqual({ reply: 3 });
+  expect(await a.call({ node: b.node.name, name: 'calc' }, tuple(atom('add'), 1, 2))).toEqual({ reply: 3 });
   const took = await until(() => a.node.registered && b.node.registered);
   expect(took).toBeLessThan(2_500);
   expect(revived).toHaveLength(1);

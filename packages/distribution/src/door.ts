@@ -1,15 +1,19 @@
-import type { Server, Socket } from 'node:net';
+import type { Server } from 'node:net';
 import type { Log } from '@bloom/log';
 import { networkOf } from '@bloom/net';
 import type { Clock, LogThrottle } from '@bloom/time';
 import { DistributionError, type HandshakeFailure } from './errors.js';
 import { Connector } from './handshake/connector.js';
-import type { Identity, Secrets } from './handshake/handshake.js';
+import type { Authenticated } from './handshake/dialer.js';
+import { hasGivenName } from './handshake/flags.js';
+import type { Decision, Identity, Secrets } from './handshake/handshake.js';
 import { Listener, type ListenerOptions } from './handshake/listener.js';
 import { isNodeName, type NodeName } from './handshake/names.js';
 import type { Connections } from './link/connections.js';
 import { Cuts } from './membership/cuts.js';
+import { anyCreation } from './identifiers.js';
 import type { NodeLimits } from './limits.js';
+import type { NodeNetwork } from './world.js';
 
 /** Handshakes that failed on our side, by reason. */
 export type HandshakeCounters = Partial<Record<HandshakeFailure | 'rate', number>>;
@@ -28,10 +32,13 @@ export interface DoorOptions {
   /** The Unix socket through which every node is dialled. */
   readonly via: string | undefined;
   readonly resolve: (host: string) => Promise<readonly string[]>;
+  /** Undefined: the network of the machine. */
+  readonly network: NodeNetwork | undefined;
   readonly limits: NodeLimits;
   readonly connections: Connections;
   /** Called when a node's cut has ended. */
   readonly cutEnded: (node: string) => void;
+  readonly random: () => number;
   readonly clock: Clock;
   readonly throttle: LogThrottle;
   readonly log: Log;
@@ -45,6 +52,8 @@ export class Door {
   readonly #connector: Connector;
   readonly #cuts: Cuts;
   #closed = false;
+  /** Names given so far to nodes without one. */
+  #named = 0;
 
   constructor(options: DoorOptions) {
     this.#options = options;
@@ -57,8 +66,9 @@ export class Door {
       clock,
       secrets,
       self,
-      decide: (remote, address) => this.#connector.decide(remote, address),
-      up: (socket, remote, rest, acknowledge) => this.#accepted(socket, remote, rest, acknowledge),
+      decide: (remote, address) =>
+        hasGivenName(remote.flags) ? this.#nameFor(remote) : this.#connector.decide(remote, address),
+      up: (accepted, acknowledge) => this.#accepted(accepted, acknowledge),
       failed: (why, address, node) => this.#refused(why, address, node),
     };
     this.#listeners = [
@@ -69,10 +79,10 @@ export class Door {
       ...options,
       secrets,
       stepTimeoutMs: limits.stepTimeoutMs,
-      isShaking: (node, address) => this.#listeners.some((listener) => listener.isShaking(node, address)),
+      isShaking: (node, address) => this.#isShaking(node, address),
       isConnected: (node) => connections.has(node),
       admits: (node) => this.#admits(node),
-      up: ({ socket, remote, rest }) => connections.adopt(socket, remote, rest, true),
+      up: (dialled) => connections.adopt(dialled, true),
       failed: (why) => this.#count(why),
     });
   }
@@ -99,7 +109,7 @@ export class Door {
   cut(node: string, ms: number): void {
     this.#cuts.begin(node, ms);
     this.#connector.abandon(node, linkCut(node));
-    this.#options.connections.close(node, 'cut', 'it was cut by an operator');
+    this.#options.connections.close(node, 'cut', 'an operator cut it');
   }
 
   /** Ends a cut early. Returns false when there was none. */
@@ -130,13 +140,29 @@ export class Door {
     await Promise.all([server, localServer].map(closeServer));
   }
 
+  #isShaking(node: string, address?: string): boolean {
+    return this.#listeners.some((listener) => listener.isShaking(node, address));
+  }
+
+  /** Names a node that has sent only its host. This node's creation keeps names of different members apart. */
+  #nameFor({ name: host }: Identity): Decision {
+    const { self, connections, random } = this.#options;
+    let name: string;
+    do {
+      this.#named += 1;
+      name = `${self.creation.toString(36)}_${this.#named.toString(36)}@${host}`;
+    } while (connections.has(name) || this.#isShaking(name));
+    return this.#admits(name) ? { name, creation: anyCreation(random) } : 'not_allowed';
+  }
+
   #admits(node: string): boolean {
     const { self, connections, limits } = this.#options;
     if (this.#closed || node === self.name || this.#cuts.has(node) || !isNodeName(node)) return false;
     return connections.has(node) || connections.size < limits.maxConnections;
   }
 
-  #accepted(socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void): void {
+  #accepted(accepted: Authenticated, acknowledge: () => void): void {
+    const { socket, remote } = accepted;
     const { connections } = this.#options;
     // Only now has the node proved its name. Earlier, anyone could have ended the old connection.
     connections.close(remote.name, 'replaced', 'it connected again');
@@ -146,7 +172,7 @@ export class Door {
       return;
     }
     acknowledge();
-    connections.adopt(socket, remote, rest, false);
+    connections.adopt(accepted, false);
   }
 
   #refused(reason: HandshakeFailure | 'rate', address: string, node = 'unknown'): void {
@@ -169,7 +195,7 @@ async function closeServer(server: Server | undefined): Promise<void> {
 }
 
 function linkCut(node: string): DistributionError {
-  return new DistributionError('LINK_CUT', `the connection to ${node} has been cut by an operator for a while`);
+  return new DistributionError('LINK_CUT', `the connection to ${node} was cut by an operator for a time`);
 }
 
 function stopped(): DistributionError {

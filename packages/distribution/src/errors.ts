@@ -49,25 +49,28 @@ export type HandshakeFailure =
   | 'aborted';
 
 const HANDSHAKE_TEXT: Record<HandshakeFailure, string> = {
-  bad_cookie: 'its cookie is not ours',
+  bad_cookie: 'its cookie differs from ours',
   closed: 'it closed the connection, as a node with another cookie does',
-  not_allowed: 'it does not allow us',
-  nok: 'it dials us at the same time',
+  not_allowed: 'it refused us',
+  nok: 'it is dialling us at the same time',
   name_mismatch: 'it calls itself differently',
   malformed: 'it does not speak this protocol',
-  missing_flags: 'it lacks capabilities we need',
+  missing_flags: 'it lacks required capabilities',
   timeout: 'it did not answer in time',
-  aborted: 'the attempt was given up for another connection',
+  aborted: 'the attempt was abandoned in favour of another connection',
 };
 
 export class HandshakeFailed extends DistributionError {
   override readonly name = 'HandshakeFailed';
+  /** Name of the node that answered, if it is another one. */
+  readonly answered: string | undefined;
 
   constructor(
     readonly node: string,
     readonly reason: HandshakeFailure,
-    detail?: string,
+    { detail = HANDSHAKE_TEXT[reason], answered }: { detail?: string; answered?: string | undefined } = {},
   ) {
-    super('HANDSHAKE_FAILED', `the handshake with ${node} failed: ${detail ?? HANDSHAKE_TEXT[reason]}`);
+    super('HANDSHAKE_FAILED', `the handshake with ${node} failed: ${detail}`);
+    this.answered = answered;
   }
 }

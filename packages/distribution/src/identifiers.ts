@@ -1,8 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import { Pid, Ref } from '@bloom/etf';
 
 const SYSTEM_ID = 1;
 const FIRST_ID = 100;
+
+/** Returns a creation for a node that no port mapper has registered. */
+export function anyCreation(random: () => number): number {
+  return 4 + Math.floor(random() * 0xffff_fff0);
+}
 
 /** Creates the unique pids and references of one lifetime of a node. */
 export class Identifiers {
@@ -11,12 +15,15 @@ export class Identifiers {
   #lastId = FIRST_ID;
   #serial = 0;
   #refs = 0;
-  readonly #salt = randomBytes(4).readUInt32BE();
+  readonly #salt: number;
 
   constructor(
     readonly node: string,
     readonly creation: number,
+    /** 32 bits that other nodes cannot guess; part of every reference. */
+    salt: number,
   ) {
+    this.#salt = salt;
     this.system = new Pid(node, SYSTEM_ID, 0, creation);
   }
 

@@ -1,6 +1,5 @@
 /** Erlang distribution: nodes, the links between them, and membership. */
 export { LOCAL_COOKIE } from './door.js';
-export type { SpawnRequest, Target } from './link/control.js';
 export { DistributionError, type DistributionErrorCode, HandshakeFailed, type HandshakeFailure } from './errors.js';
 export { missingFlags, ownFlags } from './handshake/flags.js';
 export { asGenCall, type GenCall } from './link/gen-call.js';
@@ -27,5 +26,14 @@ export {
 } from './handshake/names.js';
 export type { NodeLimits } from './limits.js';
 export { DistributionNode, type NodeCounters, type NodeFilter, type NodeOptions } from './node.js';
-export type { ProcessTable, SpawnAnswer } from './processes.js';
-export type { Watched } from './link/signals.js';
+export type {
+  Envelope,
+  ExitSignal,
+  Monitor,
+  ProcessTable,
+  SpawnAnswer,
+  SpawnRequest,
+  Target,
+  Watched,
+} from './processes.js';
+export type { NodeNetwork, NodeWorld, Reachable } from './world.js';

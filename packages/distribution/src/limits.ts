@@ -1,5 +1,15 @@
-import { MAX_FRAME_BYTES } from './link/frames.js';
-import type { LinkLimits } from './link/link.js';
+/**
+ * Default maximum frame size. OTP sends each message as one frame, whatever its size, because we negotiate no
+ * fragments.
+ */
+export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
+
+export interface LinkLimits {
+  readonly maxFrameBytes: number;
+  /** Unsent bytes above which queries fail and one-way messages follow `overflow`. */
+  readonly highWaterBytes: number;
+  readonly overflow: 'drop' | 'close';
+}
 
 export interface NodeLimits extends LinkLimits {
   /** Time limit for each step of a handshake. Default 7 s. */
@@ -7,8 +17,8 @@ export interface NodeLimits extends LinkLimits {
   /** Maximum number of connections that have not yet proved that they know the cookie. Default 64. */
   readonly maxPending: number;
   /**
-   * Connections accepted per second and address. Ten times as many for an address from which a node has connected, and
-   * four times as many for all other addresses together. Default 100.
+   * Connections accepted per second and address, and at once. Ten times as many for an address from which a node has
+   * connected, and four times as many for all other addresses together. Default 100.
    */
   readonly maxAcceptsPerSecond: number;
   /** Maximum number of established connections; further nodes that dial us are refused. Default 2,048. */

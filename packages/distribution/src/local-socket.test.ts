@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
 });
 
-test('a tool reaches a node through its Unix socket, without port mapper or cookie, and is not a member', async () => {
+test('lets a tool reach a node through its Unix socket, without port mapper or cookie and without becoming a member', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'socket-'));
   cleanUps.push(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 's');

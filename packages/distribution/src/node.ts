@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { Server, Socket } from 'node:net';
 import { atom, type Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import type { Log } from '@bloom/log';
-import { type Clock, LogThrottle, systemClock } from '@bloom/time';
+import { LogThrottle } from '@bloom/time';
 import { Door, type HandshakeCounters } from './door.js';
 import { DistributionError } from './errors.js';
 import { Faults } from './faults.js';
@@ -11,13 +10,13 @@ import { resolveHost } from './handshake/dialer.js';
 import { FLAG, hasOwnFlags, ownFlags } from './handshake/flags.js';
 import { bindServer, type ListenAddress, portOf, warnOfOpenDoor } from './handshake/listener.js';
 import { checkKind, isLong, isNodeName, type NameMode, parseNodeName, parseOwnName } from './handshake/names.js';
-import { Identifiers } from './identifiers.js';
+import { anyCreation, Identifiers } from './identifiers.js';
 import { DEFAULT_LIMITS, type NodeLimits } from './limits.js';
 import { type Connection, Connections } from './link/connections.js';
-import { type Control, type SpawnRequest, write } from './link/control.js';
+import { type Control, write } from './link/control.js';
 import { aliasOf, type GenCall } from './link/gen-call.js';
-import type { CloseReason, LinkCounters, SendKind, SendResult, Wire } from './link/link.js';
-import { type Watched, wireTarget } from './link/signals.js';
+import type { CloseReason, LinkCounters, SendOptions, SendResult, Wire } from './link/link.js';
+import { wireTarget } from './link/signals.js';
 import { socketWire } from './link/socket-wire.js';
 import { Ticker } from './link/ticker.js';
 import { TurnFlush } from './link/turn-flush.js';
@@ -27,8 +26,9 @@ import type { LinkState, NodeKind, NodeListener } from './membership/link-state.
 import { Membership } from './membership/membership.js';
 import { MESH_NAME } from './membership/mesh.js';
 import { Pings } from './membership/pings.js';
-import type { ProcessTable } from './processes.js';
+import type { ProcessTable, SpawnRequest, Watched } from './processes.js';
 import { SystemTable } from './system-process.js';
+import { MACHINE, type NodeWorld, type Reachable } from './world.js';
 
 export interface NodeOptions {
   /** Full name, `name@host`. */
@@ -57,12 +57,12 @@ export interface NodeOptions {
   /** Reports Erlang nodes to listeners too. Default false. */
   readonly announceForeign?: boolean;
   readonly limits?: Partial<NodeLimits>;
-  /** Returns the addresses of a host name in the order to try them. Default: the system's, one IPv4 and one IPv6. */
+  /** Returns the addresses of a host name in the order to try them. Default: as the system resolves names. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
   /** Creates the transport of a connection. Default: the socket itself. */
   readonly wire?: (socket: Socket) => Wire;
-  readonly clock?: Clock;
-  readonly random?: () => number;
+  /** Default: the clock, randomness and network of the machine. */
+  readonly world?: NodeWorld;
   readonly log: Log;
 }
 
@@ -72,12 +72,6 @@ export interface NodeCounters {
   readonly handshakes: HandshakeCounters;
   /** Ended connections by reason. */
   readonly closed: Partial<Record<CloseReason, number>>;
-}
-
-/** How others reach a node; empty for a node that only dials. */
-interface Reachable {
-  readonly server?: Server;
-  readonly registration?: Registration;
 }
 
 /** A node of the distribution: listens, dials, and carries messages between its processes and those of other nodes. */
@@ -102,14 +96,14 @@ export class DistributionNode {
   #stopping: Promise<void> | undefined;
 
   private constructor(options: NodeOptions, reachable: Reachable) {
-    const { log, cookie, processes, clock = systemClock, random = Math.random, visible = false } = options;
+    const { log, cookie, processes, visible = false } = options;
+    const { clock, random, secretWord, network } = options.world ?? MACHINE;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#options = options;
     this.#reachable = reachable;
     this.name = options.name;
-    // A node that is not registered uses a random creation.
-    this.creation = reachable.registration?.creation ?? 4 + Math.floor(random() * 0xffff_fff0);
-    this.#identifiers = new Identifiers(this.name, this.creation);
+    this.creation = reachable.registration?.creation ?? anyCreation(random);
+    this.#identifiers = new Identifiers(this.name, this.creation, secretWord());
     const self = { name: this.name, creation: this.creation, flags: ownFlags(visible) };
     this.#throttle = new LogThrottle(clock);
     this.#faults = new Faults(log);
@@ -132,13 +126,14 @@ export class DistributionNode {
       limits,
       clock,
       defer: new TurnFlush().defer,
-      wire: options.wire ?? socketWire,
+      wire: options.wire ?? ((socket) => socketWire(socket, clock)),
       table: this.#table,
       guard: this.#faults.guard,
       control: (connection, control, payload) => this.#control(connection, control, payload),
       up: (remote, dialled) => {
         const settle = this.#door.connected(remote.name, dialled);
-        this.#membership.connected(remote.name, remote.creation, dialled, hasOwnFlags(remote.flags));
+        const mayBeOurs = hasOwnFlags(remote.flags);
+        this.#membership.connected(remote.name, { creation: remote.creation, dialled, mayBeOurs });
         settle();
       },
       closed: (node, reason, detail) => this.#closed(node, reason, detail),
@@ -147,16 +142,18 @@ export class DistributionNode {
       self,
       secrets: {
         cookie: typeof cookie === 'string' ? () => cookie : cookie,
-        challenge: () => randomBytes(4).readUInt32BE(),
+        challenge: secretWord,
       },
       server: reachable.server,
       localServer: options.localServer,
       mapperPort: options.mapper.port,
       via: options.via,
       resolve: options.resolve ?? resolveHost,
+      network,
       limits,
       connections: this.#connections,
       cutEnded: (node) => this.#membership.retry(node),
+      random,
       clock,
       throttle: this.#throttle,
       log,
@@ -360,11 +357,11 @@ export class DistributionNode {
   send(
     to: Pid | Ref | { readonly node: string; readonly name: string },
     message: Term,
-    options: { readonly from: Pid; readonly kind?: SendKind },
+    options: SendOptions,
   ): SendResult {
     const link = this.#connections.get(to.node)?.link;
     if (link === undefined) return 'no_connection';
-    return link.send('name' in to ? to.name : to, message, options.from, options.kind ?? 'one-way');
+    return link.send('name' in to ? to.name : to, message, options);
   }
 
   /** Replies to a call from another node: to its alias when it has one, otherwise to its pid. */
@@ -386,11 +383,9 @@ export class DistributionNode {
    */
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
     const connection = this.#connections.get(target.node);
-    if (connection === undefined) {
-      queueMicrotask(() =>
-        this.#faults.guard('down', () => this.#table.down(watcher, ref, target, atom('noconnection'))),
-      );
-    } else connection.signals.monitor(watcher, wireTarget(target), ref);
+    if (connection !== undefined) return connection.signals.monitor(watcher, wireTarget(target), ref);
+    const monitor = { watcher, ref, target };
+    queueMicrotask(() => this.#faults.guard('down', () => this.#table.down(monitor, atom('noconnection'))));
   }
 
   /** Ends a monitor. Returns false when there was none. */
@@ -402,11 +397,9 @@ export class DistributionNode {
   /** Links a local process with a remote one; without a connection its exit signal is `noconnection`. */
   link(local: Pid, remote: Pid): void {
     const connection = this.#connections.get(remote.node);
-    if (connection !== undefined) connection.signals.linkTo(local, remote);
-    else
-      queueMicrotask(() =>
-        this.#faults.guard('exit', () => this.#table.exit(local, remote, atom('noconnection'), true)),
-      );
+    if (connection !== undefined) return connection.signals.linkTo(local, remote);
+    const broken = { to: local, from: remote, linked: true };
+    queueMicrotask(() => this.#faults.guard('exit', () => this.#table.exit(broken, atom('noconnection'))));
   }
 
   unlink(local: Pid, remote: Pid): void {
@@ -416,7 +409,8 @@ export class DistributionNode {
   /** Sends an exit signal without a link, as exit/2 does. */
   exit(from: Pid, to: Pid, reason: Term): SendResult {
     const link = this.#connections.get(to.node)?.link;
-    return link?.signal((writer, payload) => write.exit(writer, false, payload, from, to, reason)) ?? 'no_connection';
+    const exit = { linked: false, from, to };
+    return link?.signal((writer, payload) => write.exit(writer, exit, { term: reason, payload })) ?? 'no_connection';
   }
 
   /** Must be called when a local process has ended: notifies the nodes that monitor it or are linked to it. */
@@ -444,7 +438,7 @@ export class DistributionNode {
     // The target belongs to an earlier lifetime of this node.
     if (typeof to !== 'string' && (to.creation !== this.creation || to.node !== this.name)) return;
     try {
-      this.#table.deliver(to, payload, control.from, connection.link.remote.name);
+      this.#table.deliver(control, payload, connection.link.remote.name);
     } catch (error) {
       this.#faults.report('deliver', error);
     }
@@ -466,7 +460,7 @@ export class DistributionNode {
     this.#pings.stop();
     const bye = this.#membership.bye();
     for (const { link } of this.#connections.all()) {
-      link.send(MESH_NAME, bye, this.#identifiers.system, 'signal');
+      link.send(MESH_NAME, bye, { from: this.#identifiers.system, kind: 'signal' });
       link.close('leave', 'we stopped');
     }
     await this.#door.closeServer();
@@ -475,8 +469,9 @@ export class DistributionNode {
 
 /** Listens and registers the name, unless the node only dials. */
 async function openDoor(options: NodeOptions, alive: string): Promise<Reachable> {
-  const { listen = {}, mapper, log, cookie, visible = false, random } = options;
+  const { listen = {}, mapper, log, cookie, visible = false, world } = options;
   if (listen === false) return {};
+  if (world?.network !== undefined) return await world.network.open(alive);
 
   const server = await bindServer(listen);
   warnOfOpenDoor(listen.address, typeof cookie === 'string' ? cookie : cookie(''), log);
@@ -487,7 +482,6 @@ async function openDoor(options: NodeOptions, alive: string): Promise<Reachable>
       port: portOf(server),
       hidden: !visible,
       log,
-      ...(random === undefined ? {} : { random }),
       ...(mapper.revive === undefined ? {} : { revive: mapper.revive }),
     });
 

@@ -49,7 +49,7 @@ const TS = "'tsn@127.0.0.1'";
     );
   });
 
-  test('C6: reports to a monitor why a process ended', async () => {
+  test('C4: fails a call to an unknown name with noproc', async () => {
     expect(
       await erl.eval(`begin R6 = erlang:monitor(process, {calc, ${TS}}), {calc, ${TS}} ! {die, bye},
         receive {'DOWN', R6, process, W6, Y6} -> {W6, Y6} after 3000 -> timeout end end`),
@@ -72,7 +72,7 @@ const TS = "'tsn@127.0.0.1'";
     expect(await erl.eval(`net_adm:ping(${TS})`)).toBe('pong');
   });
 
-  test('C9: a node with short names cannot reach it, and our node refuses to dial one', async () => {
+  test('C7: ends a monitor of an unknown name with noproc', async () => {
     const args = [
       '-noshell',
       '-sname',
@@ -112,7 +112,7 @@ const TS = "'tsn@127.0.0.1'";
     200_000,
   );
 
-  test('C11: refuses to run unknown functions', async () => {
+  test('C8: refuses and counts a node with another cookie', async () => {
     expect(await erl.eval(`catch spawn_monitor(${TS}, calc, add, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
     expect(
       await erl.eval(`begin process_flag(trap_exit, true), P11 = spawn_link(${TS}, calc, add, [1, 2]),
@@ -120,7 +120,7 @@ const TS = "'tsn@127.0.0.1'";
     ).toBe('notsup');
   });
 
-  test('C12: its end is noticed immediately', async () => {
+  test('C9: cannot be reached by a node with short names, and refuses to dial one', async () => {
     const gone = await TestNode.start('gone@127.0.0.1', mapper.port);
     const name = "'gone@127.0.0.1'";
     expect(
@@ -159,6 +159,31 @@ const TS = "'tsn@127.0.0.1'";
     expect((await run('erl_call', args('wrong'), mapper.port)).out).toContain('failed to connect');
   });
 
+  test('gives a shell without a name one of its own', async () => {
+    const local = await TestNode.start('tsl@localhost', mapper.port, { mode: 'sname' });
+    more.push(local);
+    const ask = `{net_kernel:connect_node(N), net_adm:ping(N), node(), rpc:call(N, calc, add, [4, 5])}`;
+    const code = `N = 'tsl@localhost', io:format("~p~n", [${ask}]), halt().`;
+    const { out } = await run(
+      'erl',
+      ['-noshell', '-sname', 'undefined', '-setcookie', COOKIE, '-eval', code],
+      mapper.port,
+    );
+    expect(out).toMatch(/^\{true,pong,'?[0-9a-z]+_1@.+,9\}$/);
+    expect(local.node.nodes('members')).toEqual([]);
+  }, 30_000);
+
+  (hasErlCall ? test : test.skip)(
+    'a C node without a name of its own is given one [needs erl_call]',
+    async () => {
+      const local = await TestNode.start('tsl@localhost', mapper.port, { mode: 'sname' });
+      more.push(local);
+      const args = ['-R', '-c', COOKIE, '-n', 'tsl@localhost', '-timeout', '4', '-a', 'calc add [1,2]'];
+      expect((await run('erl_call', args, mapper.port)).out).toBe('3');
+    },
+    30_000,
+  );
+
   test('C15: receives 20 MiB in a call and returns them', async () => {
     expect(
       await erl.eval(`begin B15 = binary:copy(<<"0123456789abcdef">>, 1310720),
@@ -166,7 +191,7 @@ const TS = "'tsn@127.0.0.1'";
     ).toBe('true');
   }, 40_000);
 
-  test('C16: in visible mode it is listed, and global does not wait for it', async () => {
+  test('C12: notices its end immediately', async () => {
     const seen = await TestNode.start('seen@127.0.0.1', mapper.port, { visible: true });
     const fresh = await Erlang.start('c16@127.0.0.1', { port: mapper.port });
     more.push(seen, fresh);

@@ -49,39 +49,43 @@ const ECHO = `Echo = fun E(Last) ->
   };
 
   test('D1: calls a registered process', async () => {
-    expect(await us.call(X, 'echo', tuple(atom('swap'), 1, 'two'))).toEqual({ reply: tuple('two', 1) });
+    expect(await us.call({ node: X, name: 'echo' }, tuple(atom('swap'), 1, 'two'))).toEqual({ reply: tuple('two', 1) });
   });
 
   test('D2: calls net_kernel, and pings', async () => {
-    expect(await us.call(X, 'net_kernel', tuple(atom('is_auth'), atom(us.node.name)))).toEqual({ reply: atom('yes') });
+    expect(await us.call({ node: X, name: 'net_kernel' }, tuple(atom('is_auth'), atom(us.node.name)))).toEqual({
+      reply: atom('yes'),
+    });
     expect(await us.node.ping(X)).toBe(true);
     expect(await us.node.ping('nobody@127.0.0.1')).toBe(false);
   });
 
   test('D3: calls functions by erpc', async () => {
-    expect(await us.erpcCall(X, 'erlang', 'node', [])).toEqual(tuple(atom('return'), atom(X)));
-    expect(await us.erpcCall(X, 'lists', 'sum', [[1, 2, 3]])).toEqual(tuple(atom('return'), 6));
-    const failed = (await us.erpcCall(X, 'nomodule', 'nofun', [])) as unknown as { elements: Term[] };
+    expect(await us.erpcCall(X, ['erlang', 'node'], [])).toEqual(tuple(atom('return'), atom(X)));
+    expect(await us.erpcCall(X, ['lists', 'sum'], [[1, 2, 3]])).toEqual(tuple(atom('return'), 6));
+    const failed = (await us.erpcCall(X, ['nomodule', 'nofun'], [])) as unknown as { elements: Term[] };
     expect(failed.elements.slice(0, 2)).toEqual([atom('error'), atom('undef')]);
   });
 
-  test('D4: a call distinguishes an unknown name, a lost connection and a timeout', async () => {
-    expect(await us.call(X, 'nosuch', 1)).toEqual({ down: atom('noproc') });
+  test('D4: distinguishes an unknown name, a lost connection and a timeout of a call', async () => {
+    expect(await us.call({ node: X, name: 'nosuch' }, 1)).toEqual({ down: atom('noproc') });
     const y = await another('y');
     await y.eval(ECHO);
-    const lost = us.call(y.name, 'echo', atom('never'));
+    const lost = us.call({ node: y.name, name: 'echo' }, atom('never'));
     await until(() => us.node.isConnected(y.name));
     await new Promise((resolve) => setTimeout(resolve, 50));
     y.signal('SIGKILL');
     expect(await lost).toEqual({ down: atom('noconnection') });
-    expect(await us.call(X, 'echo', atom('never'), 50)).toEqual({ timeout: true });
-    await expect(us.call('nobody@127.0.0.1', 'x', 1)).rejects.toMatchObject({ code: 'NODE_NOT_REGISTERED' });
+    expect(await us.call({ node: X, name: 'echo' }, atom('never'), 50)).toEqual({ timeout: true });
+    await expect(us.call({ node: 'nobody@127.0.0.1', name: 'x' }, 1)).rejects.toMatchObject({
+      code: 'NODE_NOT_REGISTERED',
+    });
   });
 
   test('D5: monitors, links in both directions, exits and unlinks', async () => {
     const spawnOne = async (): Promise<Pid> => {
       await x.eval('(catch unregister(one)), register(one, spawn(fun() -> receive {die, R} -> exit(R) end end))');
-      return ((await us.erpcCall(X, 'erlang', 'whereis', [atom('one')])) as unknown as { elements: Term[] })
+      return ((await us.erpcCall(X, ['erlang', 'whereis'], [atom('one')])) as unknown as { elements: Term[] })
         .elements[1] as Pid;
     };
     const watched = await spawnOne();
@@ -100,9 +104,11 @@ const ECHO = `Echo = fun E(Last) ->
     us.process('ours');
     await x.eval("process_flag(trap_exit, true), {ours, 'us@127.0.0.1'} ! self()");
     const ours = us.whereIs('ours') as Pid;
-    const shell = (await us.erpcCall(X, 'erlang', 'list_to_pid', [
-      Array.from(String(await x.eval('pid_to_list(self())')).slice(1, -1)).map((c) => c.charCodeAt(0)),
-    ])) as unknown as { elements: Term[] };
+    const shell = (await us.erpcCall(
+      X,
+      ['erlang', 'list_to_pid'],
+      [Array.from(String(await x.eval('pid_to_list(self())')).slice(1, -1)).map((c) => c.charCodeAt(0))],
+    )) as unknown as { elements: Term[] };
     us.node.link(ours, shell.elements[1] as Pid);
     us.end(ours, tuple(atom('gone'), 1));
     expect(await x.eval("receive {'EXIT', P5, {gone, 1}} -> node(P5) after 2000 -> timeout end")).toBe(
@@ -123,7 +129,7 @@ const ECHO = `Echo = fun E(Last) ->
     expect(await x.eval("receive {'EXIT', _, please} -> ok after 2000 -> timeout end")).toBe('ok');
   }, 20_000);
 
-  test('D6: a frozen node is dropped after its tick time, and comes back', async () => {
+  test('D6: drops a frozen node after its tick time, and lets it come back', async () => {
     const tick = NIGHTLY ? 8 : 4;
     const ticking = await TestNode.start('ticking@127.0.0.1', mapper.port, { tickTimeMs: tick * 1_000 });
     more.push(ticking);
@@ -138,7 +144,7 @@ const ECHO = `Echo = fun E(Last) ->
     await until(() => ticking.node.ping(frozen.name), 10_000);
   }, 30_000);
 
-  test('D7: a second connection of the same name takes over, unless its cookie is wrong', async () => {
+  test('D7: takes over with a second connection of the same name, unless its cookie is wrong', async () => {
     const first = await TestNode.start('twin@127.0.0.1', mapper.port);
     const second = await TestNode.start('twin@127.0.0.1', mapper.port, { listen: false });
     const wrong = await TestNode.start('twin@127.0.0.1', mapper.port, { listen: false, cookie: 'wrong' });
@@ -151,7 +157,7 @@ const ECHO = `Echo = fun E(Last) ->
     expect(await second.node.ping(X)).toBe(true);
   });
 
-  test('D8: simultaneous attempts of both sides always end in one working connection', async () => {
+  test('D8: always ends simultaneous attempts of both sides in one working connection', async () => {
     const rounds = NIGHTLY ? 150 : 25;
     for (const name of ['aa@127.0.0.1', 'zz@127.0.0.1']) {
       const ours = await TestNode.start(name, mapper.port);
@@ -167,7 +173,7 @@ const ECHO = `Echo = fun E(Last) ->
     }
   }, 60_000);
 
-  test('D9: a malformed frame makes Erlang close, and we connect again', async () => {
+  test('D9: connects again after Erlang has closed because of a malformed frame', async () => {
     expect(await us.node.ping(X)).toBe(true);
     us.events.length = 0;
     // A control message of number 200.
@@ -177,11 +183,11 @@ const ECHO = `Echo = fun E(Last) ->
     expect(await us.node.ping(X)).toBe(true);
   });
 
-  test('D10: it receives our terms exactly as sent', async () => {
+  test('D10: sends terms that arrive exactly as sent', async () => {
     const terms: Term[] = [1, 1.5, new Float(2), -1, 1099511627776, 2n ** 70n, 'str', true, null, undefined, { a: 1 }];
     await us.node.connect(X);
     us.node.send({ node: X, name: 'echo' }, terms, { from: us.process().pid });
-    const back = await us.call(X, 'echo', atom('last'));
+    const back = await us.call({ node: X, name: 'echo' }, atom('last'));
     expect(
       'reply' in back &&
         sameTerm(back.reply, [1, 1.5, 2, -1, 1099511627776, 2n ** 70n, 'str', true, null, undefined, { a: 1 }]),
@@ -193,7 +199,7 @@ const ECHO = `Echo = fun E(Last) ->
     ).toBe('true');
   });
 
-  test('random terms return unchanged from a round trip', async () => {
+  test('returns random terms unchanged from a round trip', async () => {
     const { default: fc } = await import('fast-check');
     const value = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(
@@ -207,7 +213,7 @@ const ECHO = `Echo = fun E(Last) ->
       ),
     })).term;
     for (const term of fc.sample(value, { numRuns: 200, seed: 3 })) {
-      const answer = await us.call(X, 'echo', tuple(atom('swap'), term, 1));
+      const answer = await us.call({ node: X, name: 'echo' }, tuple(atom('swap'), term, 1));
       expect('reply' in answer && sameTerm(answer.reply, tuple(1, term))).toBe(true);
     }
   });

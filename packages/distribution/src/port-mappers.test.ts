@@ -59,7 +59,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
         const { child, said } = await startTsn(mapper.port);
         expect(said).toBe('ready');
         expect((await epmd(mapper.port, '-names')).out).toMatch(/^name tsn at port \d+$/m);
-        expect((await startTsn(mapper.port)).said).toBe('a node called tsn is registered on this machine already');
+        expect((await startTsn(mapper.port)).said).toBe('a node called tsn is already registered on this machine');
         const gone = new Promise((resolve) => child.once('exit', resolve));
         child.kill(signal);
         await gone;
@@ -97,7 +97,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
 
   describe('our port mapper with original programs', () => {
     const start = async (port = 0): Promise<PortMapperServer> => {
-      const server = await PortMapperServer.start({ port, log: silentLog });
+      const server = await PortMapperServer.open({ port, log: silentLog });
       cleanUps.push(() => server.close());
       return server;
     };
@@ -107,7 +107,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       return erl;
     };
 
-    test('B1, B2: epmd and net_adm list its names', async () => {
+    test('B1, B2: lists its names in epmd and net_adm', async () => {
       const { port } = await start();
       expect((await epmd(port, '-names')).out).toBe(`epmd: up and running on port ${port} with data:`);
       const erl = await erlang('b2', port);
@@ -126,7 +126,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       expect(code).toBe(1);
     });
 
-    test('B4: epmd -kill stops it only when no nodes are registered', async () => {
+    test('B4: stops on epmd -kill only when no nodes are registered', async () => {
       const server = await start();
       const erl = await erlang('b4', server.port);
       expect(await epmd(server.port, '-kill')).toEqual({
@@ -149,7 +149,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       expect(await until(() => server.size === 0)).toBeLessThan(200);
     });
 
-    test('B8: Erlang and our node register again after a restart, and calls between them continue', async () => {
+    test('B8: registers Erlang and our node again after a restart, and calls between them continue', async () => {
       const port = await freeTcpPort();
       const first = await start(port);
       const ours = await TestNode.start('ours@127.0.0.1', port);
@@ -161,7 +161,9 @@ const listed = async (port: number, name: string): Promise<boolean> =>
       const second = await start(port);
       const took = await until(() => second.size === 2);
       expect(took).toBeLessThan(3_000);
-      expect(await ours.call('b8@127.0.0.1', 'net_kernel', tuple(atom('is_auth'), atom('x@y')))).toEqual({
+      expect(
+        await ours.call({ node: 'b8@127.0.0.1', name: 'net_kernel' }, tuple(atom('is_auth'), atom('x@y'))),
+      ).toEqual({
         reply: atom('yes'),
       });
     });

@@ -1,10 +1,11 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { atom, encode, Pid, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer, Registration } from '@bloom/port-mapper';
 import { ManualClock, until } from '@bloom/time/testing';
-import { ownFlags } from './handshake/flags.js';
-import { Acceptor, framed, type Identity, nameMessage } from './handshake/handshake.js';
+import { FLAG, ownFlags } from './handshake/flags.js';
+import { Acceptor, digest, framed, type Identity, nameMessage } from './handshake/handshake.js';
 import { bindServer, Listener, portOf } from './handshake/listener.js';
 import { COOKIE, TestNode } from './testing/test-node.js';
 
@@ -14,7 +15,7 @@ afterEach(async () => {
 });
 
 async function mapper(): Promise<number> {
-  const server = await PortMapperServer.start({ port: 0, log: silentLog });
+  const server = await PortMapperServer.open({ port: 0, log: silentLog });
   cleanUps.push(() => server.close());
   return server.port;
 }
@@ -48,8 +49,101 @@ async function claim(
   return claimed;
 }
 
+const nameless = (host: string): Identity => ({ name: host, creation: 0, flags: ownFlags(false) | FLAG.nameMe });
+
+/** Asks for a name as `erl -sname undefined` does, and proves the cookie. Resolves with the name given. */
+async function askName(port: number, identity = nameless('127.0.0.1')): Promise<{ socket: Socket; name: string }> {
+  const socket = connect({ host: '127.0.0.1', port }).on('error', () => {});
+  cleanUps.push(() => socket.destroy());
+  let heard = Buffer.alloc(0);
+  socket.on('data', (bytes) => {
+    heard = Buffer.concat([heard, bytes]);
+  });
+  socket.write(framed(nameMessage(identity)));
+  const messages = (): Buffer[] => {
+    const found: Buffer[] = [];
+    for (let at = 0; at + 2 <= heard.length; at += 2 + heard.readUInt16BE(at)) {
+      const message = heard.subarray(at + 2, at + 2 + heard.readUInt16BE(at));
+      if (message.length === heard.readUInt16BE(at)) found.push(message);
+    }
+    return found;
+  };
+  await until(() => messages().length >= 2 || socket.destroyed);
+  const [status, challenge] = messages() as [Buffer, Buffer];
+  const prefix = 'snamed:'.length;
+  const name = status.toString('utf8', prefix + 2, prefix + 2 + status.readUInt16BE(prefix));
+  const reply = Buffer.alloc(21, 7);
+  reply[0] = 114;
+  digest(COOKIE, challenge.readUInt32BE(9)).copy(reply, 5);
+  socket.write(framed(reply));
+  await until(() => messages().length >= 3);
+  return { socket, name };
+}
+
+describe('nodes that ask for a name', () => {
+  test('gives each a separate name of at most 23 characters, and makes none a member', async () => {
+    const node = (await start('a', await mapper())).node;
+    const { name: first, socket } = await askName(node.port);
+    const { name: second } = await askName(node.port);
+    expect(first).toMatch(/^[0-9A-Za-z_-]{1,23}@127\.0\.0\.1$/);
+    expect(second).not.toBe(first);
+    await until(() => node.nodes('hidden').length === 2);
+    expect(node.kindOf(first)).toBe('foreign');
+
+    const hello = tuple(atom('hello'), 1, atom(first), new Map(), [atom('evil@127.0.0.1')]);
+    const control = tuple(6, new Pid(first, 1, 0, 4), atom(''), atom('bloom_mesh'));
+    const before = node.linkCounters(first)?.framesIn ?? 0;
+    const body = Buffer.concat([Buffer.of(112), encode(control), encode(hello)]);
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(body.length);
+    socket.write(Buffer.concat([length, body]));
+    await until(() => (node.linkCounters(first)?.framesIn ?? 0) > before);
+    expect(node.nodes('members')).toEqual([]);
+    expect(node.links().map((link) => link.node)).not.toContain('evil@127.0.0.1');
+  });
+
+  test('does not give a name that another node has taken', async () => {
+    const port = await mapper();
+    const { node } = await start('a', port);
+    const { name: first } = await askName(node.port);
+    const [creation] = first.split('_');
+    await start(`${creation}_2`, port).then((other) => other.node.connect(node.name));
+    expect((await askName(node.port)).name).toBe(`${creation}_3@127.0.0.1`);
+  });
+
+  test.each([
+    ['a host with a name in it', nameless('x@127.0.0.1')],
+    ['a host with a line break', nameless('h\nh')],
+    ['an empty host', nameless('')],
+    ['a host that makes the name too long', nameless('h'.repeat(250))],
+    ['a visible node', { ...nameless('h'), flags: ownFlags(true) | FLAG.nameMe }],
+  ])('gives %s no name', async (_, identity) => {
+    const { node } = await start('a', await mapper());
+    const socket = connect({ host: '127.0.0.1', port: node.port }).on('error', () => {});
+    cleanUps.push(() => socket.destroy());
+    const heard: Buffer[] = [];
+    socket.on('data', (bytes) => heard.push(bytes)).write(framed(nameMessage(identity)));
+    await until(() => socket.destroyed);
+    expect(Buffer.concat(heard).toString('latin1', 2)).toBe('snot_allowed');
+  });
+
+  test('keeps no node out, and holds none of them, for a stranger that asks for a thousand names', async () => {
+    const port = await mapper();
+    const { node } = await start('a', port, { limits: { maxAcceptsPerSecond: 10_000 } });
+    for (let i = 0; i < 1_000; i += 1) {
+      const socket = connect({ host: '127.0.0.1', port: node.port, localAddress: '127.0.0.2' }).on('error', () => {});
+      cleanUps.push(() => socket.destroy());
+      socket.write(framed(nameMessage(nameless('h'))));
+    }
+    const b = await start('b', port);
+    await b.node.connect(node.name);
+    expect(node.nodes('connected')).toEqual([b.node.name]);
+    expect((await askName(node.port)).name.length).toBeLessThanOrEqual(23 + '@127.0.0.1'.length);
+  });
+});
+
 describe('strangers without the cookie', () => {
-  test('a stranger that claims the name of a node being dialled does not end the attempt', async () => {
+  test('does not end an attempt because a stranger claims the name of the node being dialled', async () => {
     const port = await mapper();
     const a = await start('a', port);
     // This name is the greater one, so its own attempt would win. It answers once the stranger has been served.
@@ -89,7 +183,7 @@ describe('strangers without the cookie', () => {
     expect(a.node.isConnected(Z)).toBe(true);
   });
 
-  test('a stranger that claims the name of a connected node does not keep that node from returning', async () => {
+  test('lets a connected node return although a stranger claims its name', async () => {
     const port = await mapper();
     const a = await start('a', port);
     const b = await start('b', port, { listen: false });
@@ -101,7 +195,7 @@ describe('strangers without the cookie', () => {
     expect(await again.node.ping(a.node.name)).toBe(true);
   });
 
-  test('a stranger that connects 300 times keeps no node out', async () => {
+  test('keeps no node out for a stranger that connects 300 times', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxPending: 16 } });
     for (let i = 0; i < 300; i++) {
@@ -134,7 +228,7 @@ describe('strangers without the cookie', () => {
     expect(strangers[1]?.closed).toBe(false);
   });
 
-  test('a stranger that sends a byte now and then gets no more than the time of one step', async () => {
+  test('gives a stranger that sends a byte now and then no more than the time of one step', async () => {
     const clock = new ManualClock();
     const server = await bindServer({});
     cleanUps.push(() => server.close());
@@ -147,7 +241,7 @@ describe('strangers without the cookie', () => {
       maxPending: 4,
       maxAcceptsPerSecond: 100,
       decide: () => 'ok',
-      up: (socket) => socket.destroy(),
+      up: ({ socket }) => socket.destroy(),
       failed: (why) => failures.push(why),
     });
     cleanUps.push(() => listener.stop());

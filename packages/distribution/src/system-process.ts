@@ -1,8 +1,7 @@
 import { type Atom, atom, isAtom, Pid, Ref, type Term, Tuple, tuple } from '@bloom/etf';
-import type { SpawnRequest, Target } from './link/control.js';
 import { asGenCall, type GenCall } from './link/gen-call.js';
 import { MESH_NAME } from './membership/mesh.js';
-import type { ProcessTable, SpawnAnswer } from './processes.js';
+import type { Envelope, ExitSignal, Monitor, ProcessTable, SpawnAnswer, SpawnRequest, Target } from './processes.js';
 
 const NET_KERNEL = 'net_kernel';
 
@@ -38,20 +37,21 @@ export class SystemTable implements ProcessTable {
     return this.#processes?.whereIs(target);
   }
 
-  deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined, node: string): void {
+  deliver(envelope: Envelope, message: Term, node: string): void {
+    const { to } = envelope;
     if (to === MESH_NAME) this.#services.mesh(node, message);
     else if (to === NET_KERNEL) this.#netKernel(message);
     else if (to === 'global_name_server' && this.#services.visible) this.#global(message, node);
     else if (to instanceof Pid && this.#isOwn(to)) this.#reply(message);
-    else this.#processes?.deliver(to, message, from, node);
+    else this.#processes?.deliver(envelope, message, node);
   }
 
-  down(watcher: Pid, ref: Ref, target: Pid | { readonly name: string; readonly node: string }, reason: Term): void {
-    this.#processes?.down(watcher, ref, target, reason);
+  down(monitor: Monitor, reason: Term): void {
+    this.#processes?.down(monitor, reason);
   }
 
-  exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
-    if (!this.#isOwn(to)) this.#processes?.exit(to, from, reason, linked);
+  exit(signal: ExitSignal, reason: Term): void {
+    if (!this.#isOwn(signal.to)) this.#processes?.exit(signal, reason);
   }
 
   spawn(request: SpawnRequest, args: readonly Term[], node: string): SpawnAnswer | Atom {

@@ -13,7 +13,7 @@ import { Activity } from '../observation/activity.js';
 import { RequestLog } from '../observation/request.js';
 import type { ActorRef } from '../ref.js';
 import { Context, Incarnation } from './context.js';
-import { TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import { TermEnvelope, type Envelope, type Message, type Origin, type Reply } from '../envelope.js';
 import type { CellHost } from './host.js';
 import { Inbox } from './inbox.js';
 import { NactActor, type NactRoot, type Supervised } from './nact-actor.js';
@@ -132,8 +132,8 @@ export class Cell implements Supervised {
     return this.#handler(type) !== undefined;
   }
 
-  receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
-    return this.inbox.receive(message, from, requestId, reply);
+  receive(message: Message, origin: Origin, reply?: Reply): boolean {
+    return this.inbox.receive(message, origin, reply);
   }
 
   // --- the current message
@@ -282,11 +282,11 @@ export class Cell implements Supervised {
   }
 
   restart(): void {
-    if (this.ending === undefined && !this.isPausing) this.#beginAnew();
+    if (this.ending === undefined && !this.isPausing) this.#startIncarnation();
   }
 
   /** Starts a new incarnation. Returns false if its `init` threw. */
-  #beginAnew(): boolean {
+  #startIncarnation(): boolean {
     const fault = this.#fault;
     this.#fault = undefined;
     this.#life = new Incarnation(this.#life.parts);
@@ -309,7 +309,7 @@ export class Cell implements Supervised {
     this.turns.suspend();
     this.#pause = this.#host.clock.setTimeout(() => {
       this.#pause = undefined;
-      if (this.#beginAnew()) this.turns.resume();
+      if (this.#startIncarnation()) this.turns.resume();
     }, pauseMs);
   }
 

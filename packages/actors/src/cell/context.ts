@@ -3,7 +3,7 @@ import type { AnyBehaviour, AnyContext, AnyOptions, Down } from '../behaviour.js
 import type { Activity } from '../observation/activity.js';
 import type { RequestLog } from '../observation/request.js';
 import type { ActorRef, AnyRef } from '../ref.js';
-import type { Message } from './envelope.js';
+import type { Message, Origin } from '../envelope.js';
 import type { CellHost } from './host.js';
 import type { Inbox } from './inbox.js';
 import { Timers } from './timers.js';
@@ -28,6 +28,8 @@ export class Incarnation {
   readonly watches = new Set<() => void>();
   /** The context of `init`, and of messages outside any request. */
   readonly context: Context;
+  /** Origin of what the actor sends outside any request. */
+  readonly origin: Origin;
   state: unknown;
   /** Id of the request that the actor's code is currently running for. */
   requestId: string | undefined;
@@ -37,6 +39,7 @@ export class Incarnation {
     this.parts = parts;
     this.timers = new Timers(parts.host.clock);
     this.context = new Context(this);
+    this.origin = { from: parts.ref.path, requestId: undefined };
   }
 
   get isOver(): boolean {
@@ -104,11 +107,11 @@ export class Context implements AnyContext {
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    const { parts } = this.#life;
+    const { parts, origin } = this.#life;
     const requestId = this.#requestId ?? this.#life.requestId;
     parts.activity.sent(target, message, requestId);
 
-    return parts.host.send(target, message, parts.ref.path, requestId);
+    return parts.host.send(target, message, requestId === undefined ? origin : { from: origin.from, requestId });
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): never {
@@ -122,7 +125,7 @@ export class Context implements AnyContext {
   spawn(behaviour: AnyBehaviour, options: AnyOptions = {}): never {
     const { host, ref } = this.#life.parts;
 
-    return host.spawnChild(ref, behaviour, options, this.requestId) as never;
+    return host.spawnChild(ref, { behaviour, options }, this.requestId) as never;
   }
 
   monitor(target: AnyRef, toMessage: (down: Down) => Message): () => void {

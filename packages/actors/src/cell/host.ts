@@ -3,14 +3,16 @@ import type { Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyOptions, Down } from '../behaviour.js';
 import type { Observer } from '../observation/observer.js';
 import type { AnyRef } from '../ref.js';
-import type { Message } from './envelope.js';
+import type { Message, Origin } from '../envelope.js';
 
-export interface AskOptions {
-  /** Path of the asking actor, or name of the asking face. */
-  readonly from: string;
-  readonly requestId: string | undefined;
+export interface AskOptions extends Origin {
   /** Default 5 s. */
   readonly timeoutMs?: number | undefined;
+}
+
+export interface NewActor {
+  readonly behaviour: AnyBehaviour;
+  readonly options: AnyOptions;
 }
 
 /** What an actor needs from its system. */
@@ -20,11 +22,11 @@ export interface CellHost {
   readonly observer: Observer;
   /** Counts actors with work in hand, for `idle`. */
   active(change: 1 | -1): void;
-  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean;
+  send(target: AnyRef | string, message: Message, origin: Origin): boolean;
   ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<unknown>;
   /** `by` is the path of the watcher. */
   watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void;
-  spawnChild(parent: AnyRef, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
+  spawnChild(parent: AnyRef, child: NewActor, requestId: string | undefined): AnyRef;
   stop(target: AnyRef): Promise<void>;
   /** Called when the actor has ended. */
   gone(ref: AnyRef): void;

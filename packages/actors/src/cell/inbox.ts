@@ -6,8 +6,7 @@ import type { Activity } from '../observation/activity.js';
 import type { Counters } from '../observation/inspection.js';
 import type { Observer } from '../observation/observer.js';
 import type { ActorRef } from '../ref.js';
-import { AT_ONCE, OUTSIDE, type Message, type Reply } from './envelope.js';
-import type { TimerState } from './timers.js';
+import { AT_ONCE, OUTSIDE, type Message, type Origin, type Reply, type TimerState } from '../envelope.js';
 import type { Turns } from './turn.js';
 
 const DEFAULT_LIMIT = 10_000;
@@ -42,7 +41,7 @@ export class Inbox {
   }
 
   /** Accepts a message from another actor. Returns false if the mailbox is full. */
-  receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
+  receive(message: Message, { from, requestId }: Origin, reply?: Reply): boolean {
     const turns = this.#turns;
     this.#counters.received++;
     if (turns.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
@@ -65,10 +64,9 @@ export class Inbox {
   /** Handles an escalated fault of a child: this actor fails with the same error. */
   escalate(error: unknown): void {
     const message = { type: 'escalated' };
-    const from = OUTSIDE;
     const at = this.#observer.turn.stamp();
     const escalated = { error };
-    this.#turns.push({ message, reply: undefined, timer: undefined, escalated, from, requestId: undefined, at });
+    this.#turns.push({ ...OUTSIDE, message, reply: undefined, timer: undefined, escalated, at });
   }
 
   /** Arrival time: not read if an idle actor takes the message immediately, exact if it belongs to a request. */

@@ -1,7 +1,7 @@
 import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from '../observation/inspection.js';
 import type { Observer } from '../observation/observer.js';
 import type { Cell } from './cell.js';
-import { AT_ONCE } from './envelope.js';
+import { AT_ONCE } from '../envelope.js';
 import type { Turns } from './turn.js';
 
 /** Maximum length of a list. */

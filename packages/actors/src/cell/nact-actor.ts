@@ -51,8 +51,8 @@ class MessageContext {
  * - A message does not copy the children: with 10,000 of them nact handled 700 messages per second, with none 550,000.
  * - `stop` asks the cell, which ends after its children. nact's own ends the actor immediately and leaves its children.
  *
- * A simulation that decides which actor runs next hooks in here: every turn begins with `wake`, for which nact's
- * `handleMessage` calls `setImmediate`.
+ * Every turn begins with `wake`, for which nact's `handleMessage` calls `setImmediate`: a simulation that replaces it
+ * decides which actor runs next.
  */
 export class NactActor<Cell extends Supervised> extends Actor {
   readonly cell: Cell;

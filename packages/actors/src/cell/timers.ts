@@ -1,11 +1,5 @@
 import type { Clock } from '@bloom/time';
-
-export interface TimerState {
-  readonly name: string;
-  /** Unix milliseconds. */
-  readonly dueAt: number;
-  handle: unknown;
-}
+import type { TimerState } from '../envelope.js';
 
 /** The named timers of one actor. */
 export class Timers {

@@ -1,5 +1,5 @@
 import { Durations } from '../observation/durations.js';
-import type { Envelope } from './envelope.js';
+import type { Envelope } from '../envelope.js';
 import type { CellHost } from './host.js';
 import { Mailbox } from './mailbox.js';
 

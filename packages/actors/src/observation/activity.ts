@@ -1,4 +1,4 @@
-import type { Envelope, Message } from '../cell/envelope.js';
+import type { Envelope, Message } from '../envelope.js';
 import type { AnyRef } from '../ref.js';
 import type { Counters, LastError } from './inspection.js';
 import type { Observer } from './observer.js';
@@ -28,7 +28,9 @@ export class Activity {
   sent(target: AnyRef | string, message: Message, requestId: string | undefined): void {
     this.counters.sent++;
     const { tracer } = this;
-    if (tracer?.wants(message.type) === true) this.#observer.sent(tracer, this.#path, target, message, requestId);
+    if (tracer?.wants(message.type) !== true) return;
+    const to = typeof target === 'string' ? target : target.path;
+    this.#observer.sent(tracer, { from: this.#path, to, message, requestId });
   }
 
   /** Called when the handler of the message begins. */

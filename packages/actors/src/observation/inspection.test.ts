@@ -26,7 +26,7 @@ function waiting(): { promise: Promise<void>; resolve: () => void } {
 }
 
 describe('inspection of an actor', () => {
-  test('shows the current message, since when it is handled, and what waits behind it', async () => {
+  test('shows the current message, when its handling began, and what waits behind it', async () => {
     const idleSince = clock.wall();
     await clock.advanceAsync(1_000);
     expect(system.info(ref)).toMatchObject({ status: 'idle', statusAt: idleSince, current: null, oldestMs: null });
@@ -222,7 +222,7 @@ describe('a killed actor', () => {
 });
 
 describe('durations', () => {
-  test('quantiles are interpolated within their bucket', () => {
+  test('interpolates quantiles within their bucket', () => {
     const durations = new Durations();
     expect(durations.quantile(0.5)).toBeNull();
     durations.record(0.02, 98);

@@ -145,6 +145,16 @@ export interface Trace {
   stop(): void;
 }
 
+/** What a face did for a request. */
+export interface Step {
+  /** Name of the face, such as `http` or `notifications`. */
+  readonly where: string;
+  /** Action of the face. */
+  readonly what: string;
+  /** Set if the step has just ended. */
+  readonly ranMs?: number | null;
+}
+
 /** One step of a request, as seen by this node. Clocks differ between nodes: only steps on one node compare exactly. */
 export interface Hop {
   requestId: string;

@@ -1,7 +1,6 @@
 import type { Clock } from '@bloom/time';
-import type { Envelope, Message } from '../cell/envelope.js';
-import type { Hop, LastError } from './inspection.js';
-import type { AnyRef } from '../ref.js';
+import type { Envelope, Message } from '../envelope.js';
+import type { Hop, LastError, Step } from './inspection.js';
 import { HopRing } from './request.js';
 import { Tracing, type Tracer } from './tracing.js';
 import { TurnClock } from './turn-clock.js';
@@ -16,6 +15,14 @@ export interface Run {
   readonly failed: boolean;
   /** Set if a trace wants the message. */
   readonly traced: Tracer | undefined;
+}
+
+/** A message that an actor sends. */
+interface Sent {
+  readonly from: string;
+  readonly to: string;
+  readonly message: Message;
+  readonly requestId: string | undefined;
 }
 
 /** Records what operators look at: traces and the steps of requests. */
@@ -65,12 +72,12 @@ export class Observer {
   }
 
   /** Records a sent message that the tracer wants. */
-  sent(tracer: Tracer, from: string, target: AnyRef | string, message: Message, requestId: string | undefined): void {
+  sent(tracer: Tracer, { from, to, message, requestId }: Sent): void {
     tracer.event({
       at: this.wallAt(this.clock.now()),
       actor: from,
       direction: 'out',
-      other: typeof target === 'string' ? target : target.path,
+      other: to,
       type: message.type,
       message,
       ranMs: null,
@@ -80,7 +87,7 @@ export class Observer {
   }
 
   /** Records what a face did for a request. */
-  note(requestId: string, where: string, what: string, ranMs: number | null): void {
+  note(requestId: string, { where, what, ranMs = null }: Step): void {
     const at = this.wallAt(this.clock.now()) - (ranMs ?? 0);
     const hop: Hop = { requestId, at, where, what, from: null, waitedMs: null, ranMs, failed: false };
     this.hops.push(hop);

@@ -37,12 +37,12 @@ function requestsLogged(event: string): unknown[] {
     .map(({ fields }) => fields['request_id']);
 }
 
-describe('request id', () => {
-  test('begins with a letter or digit, so that no program takes it for an option', () => {
+describe('a request id', () => {
+  test('begins with a letter or digit, so that no program takes it as an option', () => {
     expect(newRequestId()).toMatch(/^[\da-f]{18}-[\da-z]{8}$/);
   });
 
-  test('is passed on with what is sent while its message is handled, and with nothing else', async () => {
+  test('passes the request id on with what is sent while its message is handled, and with nothing else', async () => {
     system.cast(first, { type: 'pass', to: second, what: 'before' });
     expect(await system.forRequest('r1').call(first, { type: 'pass', to: second, what: 'during' })).toBe('r1');
     system.cast(first, { type: 'pass', to: second, what: 'after' });
@@ -56,7 +56,7 @@ describe('request id', () => {
     expect(requestsLogged('noted')).toEqual([undefined, 'r1', undefined]);
   });
 
-  test('is still that of the message after an await, whatever ran in between', async () => {
+  test("keeps the message's request id after an await, whatever ran in between", async () => {
     const gate = deferred();
     system.forRequest('r1').cast(first, { type: 'passLater', to: second, what: 'late', after: gate.promise });
     system.forRequest('r2').cast(first, { type: 'pass', to: second, what: 'next' });
@@ -94,7 +94,7 @@ describe('request id', () => {
     expect(requestsLogged('slow.done')).toEqual(['r1']);
   });
 
-  test('is known to the context of `init` while a handler runs, and after an await through `inRequest`', async () => {
+  test('gives the context of `init` the request id while a handler runs, and after an await through `inRequest`', async () => {
     type Keeper = { go: (message: object) => void; goLater: (message: { after: Promise<void> }) => void };
     let tellOutside = (): void => {};
     const keeper: Behaviour<Keeper, { tell: () => void }> = {
@@ -130,7 +130,7 @@ describe('request id', () => {
     ]);
   });
 
-  test('is that of the creating request when an actor starts; its timers and ends belong to no request', async () => {
+  test('starts an actor under the creating request; its timers and ends belong to no request', async () => {
     const child = await system.forRequest('r1').call(first, { type: 'hatch', name: 'child' });
     await system.forRequest('r2').call(second, { type: 'watch', target: child });
     await system.forRequest('r3').call(child, { type: 'tickIn', ms: 10 });
@@ -141,22 +141,22 @@ describe('request id', () => {
     expect((await seenBy(second)).at(-1)).toBe('/first/child normal in undefined');
   });
 
-  test('is part of the log line about a fault', async () => {
+  test('includes the request id in the log line about a fault', async () => {
     await expect(system.forRequest('r1').call(first, { type: 'fail', why: 'no' })).rejects.toThrow('no');
     expect(requestsLogged('actor.fault')).toEqual(['r1']);
   });
 });
 
-describe('path of a request', () => {
-  test('is reported hop by hop, in order, and separate from others', async () => {
-    system.note('r1', 'http', 'DELETE /room/x');
+describe('the path of a request', () => {
+  test('reports a request hop by hop, in order, and separately from others', async () => {
+    system.note('r1', { where: 'http', what: 'DELETE /room/x' });
     await clock.advanceAsync(5);
     await system.forRequest('r1', 'http').call(first, { type: 'pass', to: second, what: 'x' });
     await system.forRequest('r2').call(first, { type: 'pass', to: second, what: 'y' });
     await expect(system.forRequest('r1').call(first, { type: 'fail', why: 'no' })).rejects.toThrow('no');
     await system.idle();
     await clock.advanceAsync(3);
-    system.note('r1', 'http', '204', 2);
+    system.note('r1', { where: 'http', what: '204', ranMs: 2 });
     expect(system.hops('r1')).toEqual([
       expect.objectContaining({ where: 'http', what: 'DELETE /room/x', from: null, waitedMs: null, ranMs: null }),
       expect.objectContaining({ where: '/first', what: 'pass', from: 'http', waitedMs: 0, ranMs: 0, failed: false }),
@@ -184,7 +184,8 @@ describe('path of a request', () => {
   });
 
   test('forgets the oldest hops beyond 10,000', () => {
-    for (let i = 0; i < 10_001; i++) system.note(i === 0 ? 'old' : i < 3 ? 'less old' : 'new', 'http', 'x');
+    for (let i = 0; i < 10_001; i++)
+      system.note(i === 0 ? 'old' : i < 3 ? 'less old' : 'new', { where: 'http', what: 'x' });
     expect(system.hops('old')).toEqual([]);
     expect(system.hops('less old')).toHaveLength(2);
     expect(system.hops('new')).toHaveLength(9_998);

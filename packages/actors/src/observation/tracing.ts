@@ -34,10 +34,15 @@ export class Tracing {
   }
 
   start(options: TraceOptions, listener: (event: TraceEvent) => void, onEnd?: (end: TraceEnd) => void): Trace {
-    const trace: RunningTrace = new RunningTrace(this.#options, options, listener, (end) => {
-      this.#traces.delete(trace);
-      this.#options.changed();
-      onEnd?.(end);
+    const trace: RunningTrace = new RunningTrace({
+      clock: this.#options.clock,
+      options,
+      listener,
+      ended: (end) => {
+        this.#traces.delete(trace);
+        this.#options.changed();
+        onEnd?.(end);
+      },
     });
     this.#traces.add(trace);
     this.#options.changed();
@@ -64,6 +69,13 @@ export class Tracing {
   }
 }
 
+interface RunningTraceOptions {
+  clock: Clock;
+  options: TraceOptions;
+  listener: (event: TraceEvent) => void;
+  ended: (end: TraceEnd) => void;
+}
+
 class RunningTrace implements Trace, Tracer {
   events = 0;
   dropped = 0;
@@ -79,12 +91,7 @@ class RunningTrace implements Trace, Tracer {
   #allowed: number;
   #over = false;
 
-  constructor(
-    { clock }: TracingOptions,
-    options: TraceOptions,
-    listener: (event: TraceEvent) => void,
-    ended: (end: TraceEnd) => void,
-  ) {
+  constructor({ clock, options, listener, ended }: RunningTraceOptions) {
     this.#clock = clock;
     this.#options = options;
     this.#listener = listener;

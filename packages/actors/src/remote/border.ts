@@ -2,7 +2,7 @@ import { type ActorError, badAnswer, badMessage, unknownMessage } from '../error
 import type { Log } from '@bloom/log';
 import { LogThrottle } from '@bloom/time';
 import type { Cell } from '../cell/cell.js';
-import type { Message } from '../cell/envelope.js';
+import type { Message } from '../envelope.js';
 import { isActorRef, RemoteRef } from '../ref.js';
 import { type AnyShapes, FAILED, LOCAL, Reading } from '../shape.js';
 import type { LocalActorSystem } from '../system.js';
@@ -35,7 +35,7 @@ export class Border {
     const { type } = value;
     const shape = shapeOf(cell.behaviour.shapes as AnyShapes | undefined, type);
     if (shape === undefined) {
-      this.refuse(cell, from, `it takes no ${type.slice(0, 100)}`);
+      this.refuse(cell, from, `it does not handle ${type.slice(0, 100)}`);
       return unknownMessage(cell.ref, type);
     }
     const reading = this.#reading(from);

@@ -14,7 +14,7 @@ import {
   type TermMessage,
 } from '../index.js';
 import { RemoteRef } from '../ref.js';
-import { looseShapes } from '../testing/loose-shapes.js';
+import { looseShapes } from '../testing/counter.js';
 import { COOKIE, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 
 type CalcProtocol = {
@@ -71,17 +71,17 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     mapper = await startMapper();
     tsn = await startNode('tsn', mapper);
     const { remote } = tsn;
-    remote.registerFunction('calc', 'add', 2, (a, b) => (a as number) + (b as number));
-    remote.registerFunction('calc', 'slowly', 1, (value) => Promise.resolve(value));
-    remote.registerFunction('calc', 'never', 0, () => new Promise<Term>(() => {}), { timeoutMs: 30 });
-    remote.registerFunction('calc', 'fail', 0, () => {
+    remote.registerFunction(['calc', 'add', 2], (a, b) => (a as number) + (b as number));
+    remote.registerFunction(['calc', 'slowly', 1], (value) => Promise.resolve(value));
+    remote.registerFunction(['calc', 'never', 0], () => new Promise<Term>(() => {}), { timeoutMs: 30 });
+    remote.registerFunction(['calc', 'fail', 0], () => {
       throw new Error('no luck');
     });
-    remote.registerFunction('calc', 'exit', 1, (reason) => {
+    remote.registerFunction(['calc', 'exit', 1], (reason) => {
       throw new Exit(reason);
     });
-    remote.registerFunction('calc', 'nothing', 0, () => {});
-    remote.registerFunction('calc', 'wrong', 0, () => (() => 1) as unknown as Term);
+    remote.registerFunction(['calc', 'nothing', 0], () => {});
+    remote.registerFunction(['calc', 'wrong', 0], () => (() => 1) as unknown as Term);
     erl = await Erlang.start('e1@127.0.0.1', mapper);
     expect(await erl.eval(`net_adm:ping(${TS})`)).toBe('pong');
   });
@@ -101,26 +101,26 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
   const seen = () => tsn.system.call(ref, { type: 'seen' });
 
   describe('requests from Erlang', () => {
-    test('gen_server:call reaches a registered actor', async () => {
+    test('reaches a registered actor by gen_server:call', async () => {
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3})`)).toBe('5');
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3}, infinity)`)).toBe('5');
       expect(await erl.eval(`gen_server:call({calc, ${TS}}, {later, [a]})`)).toBe('{done,[a]}');
       expect(await erl.eval(`gen_server:multi_call([${TS}], calc, {add, 4, 4}, 2000)`)).toBe(`{[{${TS},8}],[]}`);
     });
 
-    test('a call to an unknown name fails with noproc', async () => {
+    test('fails a call to an unknown name with noproc', async () => {
       expect(await erl.eval(`catch gen_server:call({nosuch, ${TS}}, x)`)).toBe(
         `{'EXIT',{noproc,{gen_server,call,[{nosuch,${TS}},x]}}}`,
       );
     });
 
-    test('messages of the protocol are maps with text keys', async () => {
+    test('exchanges messages of the protocol as maps with text keys', async () => {
       expect(
         await erl.eval(`gen_server:call({calc, ${TS}}, #{<<"type">> => <<"sum">>, <<"of">> => [1, 2, 3.5]})`),
       ).toBe('{ok,6.5}');
     });
 
-    test('an actor without onTerm refuses terms', async () => {
+    test('refuses terms for an actor without onTerm', async () => {
       tsn.system.register('deaf', tsn.system.spawn({ kind: 'deaf', shapes: {}, init: () => null, handlers: {} }));
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, hello)`)).toMatch(/^\{error,unknown_message,/);
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, #{<<"type">> => <<"x">>})`)).toMatch(
@@ -128,7 +128,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       );
     });
 
-    test('casts and plain messages arrive as such, by name and by pid', async () => {
+    test('delivers casts and plain messages as such, by name and by pid', async () => {
       expect(await erl.eval(`gen_server:cast({calc, ${TS}}, {note, 1}), {calc, ${TS}} ! {note, 2}, ok`)).toBe('ok');
       await until(async () => (await seen()).length === 2);
       expect((await seen()).map(({ kind, term }) => [kind, (term as Tuple).elements[1]])).toEqual([
@@ -138,7 +138,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`P1 = ${pidOf('calc')}, gen_server:call(P1, {add, 1, 1})`)).toBe('2');
     });
 
-    test('monitors by name and by pid get the reason', async () => {
+    test('reports the reason to monitors by name and by pid', async () => {
       expect(
         await erl.eval(`begin P6 = ${pidOf('calc')}, R6 = erlang:monitor(process, {calc, ${TS}}),
           Q6 = erlang:monitor(process, P6), {calc, ${TS}} ! {die, bye},
@@ -147,7 +147,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       ).toBe(`{{{calc,${TS}},bye},bye}`);
     });
 
-    test('a fault is reported with its message, an orderly end as normal', async () => {
+    test('reports a fault with its message, and a clean end as normal', async () => {
       expect(
         await erl.eval(`begin R8 = erlang:monitor(process, {calc, ${TS}}),
           A8 = gen_server:call({calc, ${TS}}, {break, "it"}),
@@ -162,14 +162,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await down).toBe('normal');
     });
 
-    test('a monitor of an unknown name ends with noproc', async () => {
+    test('ends a monitor of an unknown name with noproc', async () => {
       expect(
         await erl.eval(`begin R7 = erlang:monitor(process, {nosuch, ${TS}}),
           receive {'DOWN', R7, process, W7, Y7} -> {W7, Y7} after 3000 -> timeout end end`),
       ).toBe(`{{nosuch,${TS}},noproc}`);
     });
 
-    test('20 MiB travel there and back', async () => {
+    test('carries 20 MiB there and back', async () => {
       expect(
         await erl.eval(`begin B15 = binary:copy(<<"0123456789abcdef">>, 1310720),
           B15 =:= gen_server:call({calc, ${TS}}, {echo, B15}, 30000) end`),
@@ -178,7 +178,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
   });
 
   describe('function calls from Erlang', () => {
-    test('rpc and erpc reach only registered functions', async () => {
+    test('reaches only registered functions through rpc and erpc', async () => {
       expect(await erl.eval(`{rpc:call(${TS}, calc, add, [4, 5]), erpc:call(${TS}, calc, add, [4, 6])}`)).toBe(
         '{9,10}',
       );
@@ -190,17 +190,17 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`erpc:call(${TS}, calc, nothing, [])`)).toBe('undefined');
     });
 
-    test('errors of a function reach the caller', async () => {
+    test("passes a function's error to its caller", async () => {
       expect(await erl.eval(`catch erpc:call(${TS}, calc, fail, [])`)).toContain('{crashed,<<"no luck">>}');
       expect(await erl.eval(`catch erpc:call(${TS}, calc, exit, [{my, reason}])`)).toContain('{my,reason}');
       expect(await erl.eval(`catch erpc:call(${TS}, calc, never, [])`)).toContain('timeout');
-      expect(await erl.eval(`catch erpc:call(${TS}, calc, wrong, [])`)).toContain('is no term');
+      expect(await erl.eval(`catch erpc:call(${TS}, calc, wrong, [])`)).toContain('is not a term');
       expect(await erl.eval(`erpc:call(${TS}, calc, add, [1, 1])`)).toBe('2');
     });
 
-    test('multicall gets answers, and erpc and rex casts run without one', async () => {
+    test('answers multicall, and runs erpc and rex casts without an answer', async () => {
       const calls: Term[] = [];
-      tsn.remote.registerFunction('calc', 'note', 1, (value) => void calls.push(value));
+      tsn.remote.registerFunction(['calc', 'note', 1], (value) => void calls.push(value));
       expect(
         await erl.eval(`erpc:cast(${TS}, calc, note, [1]), rpc:cast(${TS}, calc, note, [2]),
         gen_server:cast({rex, ${TS}}, {cast, calc, note, [3], group_leader()}), ok`),
@@ -210,14 +210,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`erpc:multicall([${TS}], calc, add, [1, 2])`)).toBe('[{ok,3}]');
     });
 
-    test('older callers call through rex', async () => {
+    test('serves older callers through rex', async () => {
       const ask = (mfa: string) => erl.eval(`gen_server:call({rex, ${TS}}, {call, ${mfa}, group_leader()})`);
       expect(await ask('calc, add, [4, 5]')).toBe('9');
       expect(await ask('calc, nope, []')).toBe("{badrpc,{'EXIT',{undef,[{calc,nope,[],[]}]}}}");
       expect(await ask('calc, fail, []')).toBe(`{badrpc,{'EXIT',{{crashed,<<"no luck">>},[]}}}`);
     });
 
-    test('nothing else can be spawned', async () => {
+    test('spawns nothing else', async () => {
       expect(await erl.eval(`catch spawn_monitor(${TS}, calc, add, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
       expect(await erl.eval(`catch spawn_monitor(${TS}, erpc, execute_call, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
     });
@@ -227,10 +227,10 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await run('erl_call', args, mapper.port)).toEqual({ out: '3', code: 0 });
     });
 
-    test('no more functions run at once than the limit', async () => {
+    test('runs no more functions at once than the limit', async () => {
       const small = await startNode('small', mapper, { maxRunningFunctions: 1 });
       let open: (value: Term) => void = () => {};
-      small.remote.registerFunction('m', 'wait', 0, () => new Promise<Term>((resolve) => (open = resolve)));
+      small.remote.registerFunction(['m', 'wait', 0], () => new Promise<Term>((resolve) => (open = resolve)));
       expect(await erl.eval("K = erpc:send_request('small@127.0.0.1', m, wait, []), ok")).toBe('ok');
       await until(() => small.remote.counters.functionCalls === 1);
       expect(await erl.eval("catch erpc:call('small@127.0.0.1', m, wait, [])")).toContain('system_limit');
@@ -244,7 +244,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
   });
 
   describe('links', () => {
-    test('an actor ends with a linked Erlang process', async () => {
+    test('ends an actor with a linked Erlang process', async () => {
       const ended = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
       await erl.eval(`L1 = ${pidOf('calc')}, spawn(fun() -> link(L1), exit(boom) end)`);
       const down = await ended;
@@ -252,14 +252,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(isAtom((down.error as Exit).reason, 'boom')).toBe(true);
     });
 
-    test('an Erlang process ends with the actor it is linked to, and gets its reason', async () => {
+    test('ends an Erlang process with the actor it is linked to, and gives it the reason', async () => {
       expect(
         await erl.eval(`begin process_flag(trap_exit, true), L2 = ${pidOf('calc')}, link(L2),
           L2 ! {die, {bad, day}}, receive {'EXIT', L2, E2} -> E2 after 3000 -> timeout end end`),
       ).toBe('{bad,day}');
     });
 
-    test('an actor that traps exits survives and gets a message', async () => {
+    test('delivers a message to an actor that traps exits, which survives', async () => {
       const tough = tsn.system.spawn(calc(true));
       tsn.system.register('tough', tough);
       await erl.eval(`L3 = ${pidOf('tough')}, spawn(fun() -> link(L3), exit(why) end)`);
@@ -272,7 +272,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       await until(() => !tsn.system.isAlive(tough));
     });
 
-    test('an exit signal `normal` does nothing, `shutdown` ends in order, and unlink removes the link', async () => {
+    test('ignores the exit signal `normal`, ends cleanly on `shutdown`, and removes the link on unlink', async () => {
       const down = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
       const script = `begin L4 = ${pidOf('calc')}, exit(L4, normal), link(L4), unlink(L4),
         gen_server:call(L4, {add, 1, 2}) end`;
@@ -283,7 +283,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect((await down).reason).toBe('normal');
     });
 
-    test('one of our actors ends an Erlang process', async () => {
+    test('ends an Erlang process from one of our actors', async () => {
       const script = `X5 = spawn(fun() -> receive never -> ok end end), gen_server:cast({calc, ${TS}}, X5), is_process_alive(X5)`;
       expect(await erl.eval(script)).toBe('true');
       await until(async () => (await seen()).length === 1);
@@ -316,11 +316,11 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     const ECHO = looseShapes<Echo>('double', 'echo', 'die', 'quiet', 'tell');
     const echo = (): ActorRef<Echo> => tsn.remote.remote(erl.name, 'echo', ECHO);
 
-    test('a call is answered, and messages are maps', async () => {
+    test('answers a call, and sends messages as maps', async () => {
       expect(await tsn.system.call(echo(), { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
     });
 
-    test('failures are distinguished', async () => {
+    test('distinguishes failures', async () => {
       const nosuch = tsn.remote.remote(erl.name, 'nosuch', ECHO);
       await expect(tsn.system.call(nosuch, { type: 'quiet' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
       await expect(tsn.system.call(echo(), { type: 'quiet' }, 30)).rejects.toMatchObject({ code: 'TIMEOUT' });
@@ -337,14 +337,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(tsn.remote.gauges.calls).toBe(0);
     });
 
-    test('casts arrive, with refs in them as pids', async () => {
+    test('delivers casts, with refs in them as pids', async () => {
       expect(tsn.system.cast(echo(), { type: 'tell', whom: ref })).toBe(true);
       await until(async () => (await seen()).length === 1);
       const [message] = await seen();
       expect(((message as TermMessage & { term: Tuple }).term.elements[1] as Pid).node).toBe(erl.name);
     });
 
-    test('a monitor gets the reason', async () => {
+    test('gives a monitor the reason', async () => {
       const heard = new Promise<Down>((resolve) => tsn.system.monitor(echo(), resolve));
       // Messages stay in order: once this one is answered, the monitor is active.
       await tsn.system.call(echo(), { type: 'echo', value: 1 });
@@ -352,17 +352,17 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect((await heard).reason).toBe('normal');
     });
 
-    test('bytes that are not text come back as bytes', async () => {
+    test('returns bytes that are not text as bytes', async () => {
       const bytes = Buffer.from([0xff, 0xfe, 0]);
       const back = await tsn.system.call(echo(), { type: 'echo', value: bytes });
       expect(Buffer.from(back as Uint8Array).equals(bytes)).toBe(true);
     });
   });
 
-  test('a result too large for a frame fails only its caller', async () => {
+  test('fails only the caller of a result too large for a frame', async () => {
     const limits = { maxFrameBytes: 100_000 };
     const d = await startNode('d', mapper, { limits });
-    d.remote.registerFunction('m', 'large', 0, () => Buffer.alloc(limits.maxFrameBytes));
+    d.remote.registerFunction(['m', 'large', 0], () => Buffer.alloc(limits.maxFrameBytes));
     expect(await erl.eval("catch erpc:call('d@127.0.0.1', m, large, [])")).toContain('system_limit');
     expect(await erl.eval("gen_server:call({rex, 'd@127.0.0.1'}, {call, m, large, [], group_leader()})")).toBe(
       "{badrpc,{'EXIT',{system_limit,[]}}}",

@@ -9,6 +9,9 @@ import { faultText, isEncodable } from './reasons.js';
 /** A function that Erlang may call by `rpc` and `erpc`. Thrown errors reach the caller, an `Exit` with its reason. */
 export type NodeFunction = (...args: Term[]) => Term | void | Promise<Term | void>;
 
+/** Identifies a function of this node. */
+export type FunctionName = readonly [module: string, name: string, arity: number];
+
 export interface FunctionOptions {
   /** Time after which the caller gets the error `timeout`. Default 5 s. */
   timeoutMs?: number;
@@ -61,12 +64,7 @@ export class Functions {
   }
 
   /** Replaces any function of the same name and arity. */
-  register(
-    fun: readonly [module: string, name: string, arity: number],
-    run: NodeFunction,
-    options: FunctionOptions,
-  ): void {
-    const [module, name, arity] = fun;
+  register([module, name, arity]: FunctionName, run: NodeFunction, options: FunctionOptions): void {
     this.#table.set(`${module}:${name}/${arity}`, { run, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS });
   }
 
@@ -154,7 +152,7 @@ export class Functions {
     this.#active++;
     try {
       const value = await this.#runInTime(entry, args as Term[]);
-      if (!isEncodable(value)) throw notSendable('the result of a function is no term');
+      if (!isEncodable(value)) throw notSendable('the result of a function is not a term');
       return { value };
     } catch (error) {
       counters.functionFailures++;

@@ -2,16 +2,18 @@ import { type Atom, atom, isAtom, isRecord, Pid, Ref, type Term, Tuple, tuple } 
 import {
   asGenCall,
   type DistributionNode,
+  type Envelope,
+  type ExitSignal,
   type GenCall,
+  type Monitor,
   type ProcessTable,
   type SpawnAnswer,
   type SpawnRequest,
   type Target,
-  type Watched,
 } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import type { Cell } from '../cell/cell.js';
-import { TermEnvelope, type Message, type Reply } from '../cell/envelope.js';
+import { TermEnvelope, type Message, type Reply } from '../envelope.js';
 import { ActorError, Exit, MailboxFull } from '../errors.js';
 import type { LocalActorSystem } from '../system.js';
 import type { Border } from './border.js';
@@ -39,6 +41,12 @@ export interface IncomingOptions {
   readonly log: Log;
 }
 
+/** A call from another node, and the type of its message. */
+interface Asked {
+  readonly call: GenCall;
+  readonly type: string;
+}
+
 /** Delivers messages from other nodes to the actors on this one. */
 export class Incoming implements ProcessTable {
   readonly #options: IncomingOptions;
@@ -58,7 +66,7 @@ export class Incoming implements ProcessTable {
     return functions.process(target);
   }
 
-  deliver(to: Pid | string | Ref, message: Term, _from: Pid | undefined, node: string): void {
+  deliver({ to }: Envelope, message: Term, node: string): void {
     const { waiting, functions, counters } = this.#options;
     if (to instanceof Ref || (to instanceof Pid && isSame(to, waiting.pid))) {
       if (!waiting.answered(message, node)) counters.lateReplies++;
@@ -73,7 +81,7 @@ export class Incoming implements ProcessTable {
     else this.#message(cell, message, node);
   }
 
-  down(_watcher: Pid, ref: Ref, _target: Watched, reason: Term): void {
+  down({ ref }: Monitor, reason: Term): void {
     this.#options.waiting.down(ref, reason);
   }
 
@@ -81,14 +89,15 @@ export class Incoming implements ProcessTable {
    * Ends the actor unless the reason is `normal`, or delivers a message if the actor traps exits, as in Erlang. Only
    * `endable` actors end: pids can be guessed, and no other node may end a room or a service.
    */
-  exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
+  exit({ to, from, linked }: ExitSignal, reason: Term): void {
     const { border, counters, log } = this.#options;
     const cell = this.#cell(to);
     if (cell === undefined) return;
 
     const kill = !linked && isAtom(reason, 'kill');
     if (cell.behaviour.trapsExits === true && cell.behaviour.onTerm !== undefined && !kill) {
-      cell.receive(new TermEnvelope({ kind: 'exit', term: reason, from, node: from.node }), from.node, undefined);
+      const exit = new TermEnvelope({ kind: 'exit', term: reason, from, node: from.node });
+      cell.receive(exit, { from: from.node, requestId: undefined });
       return;
     }
     if (isAtom(reason, 'normal')) return;
@@ -130,11 +139,14 @@ export class Incoming implements ProcessTable {
     if (isMessage(cell, term)) {
       const requestId = takeRequestId(term);
       const read = border.message(cell, data.toValue(term) as Message, node);
-      if (!(read instanceof Error)) cell.receive(read, node, requestId);
+      if (!(read instanceof Error)) cell.receive(read, { from: node, requestId });
     } else if (cell.behaviour.onTerm === undefined) {
       counters.deadLetters++;
-      border.refuse(cell, node, 'it takes no terms');
-    } else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }), node, undefined);
+      border.refuse(cell, node, 'it does not accept terms');
+    } else {
+      const envelope = new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node });
+      cell.receive(envelope, { from: node, requestId: undefined });
+    }
   }
 
   #call(cell: Cell, call: GenCall, node: string): void {
@@ -147,24 +159,20 @@ export class Incoming implements ProcessTable {
         this.#send(cell, call, errorTerm(read));
         return;
       }
-      const reply = this.#reply(cell, call, read.type, (value) => tuple(OK, data.toTerm(value)));
-      cell.receive(read, node, requestId, reply);
+      const reply = this.#reply(cell, { call, type: read.type }, (value) => tuple(OK, data.toTerm(value)));
+      cell.receive(read, { from: node, requestId }, reply);
     } else if (cell.behaviour.onTerm === undefined) {
       counters.deadLetters++;
-      border.refuse(cell, node, 'it takes no terms');
-      this.#send(cell, call, tuple(ERROR, atom('unknown_message'), `${cell.ref.path} takes no terms`));
+      border.refuse(cell, node, 'it does not accept terms');
+      this.#send(cell, call, tuple(ERROR, atom('unknown_message'), `${cell.ref.path} does not accept terms`));
     } else {
       const envelope = new TermEnvelope({ kind: 'call', term: request, from: call.from, node });
-      cell.receive(
-        envelope,
-        node,
-        undefined,
-        this.#reply(cell, call, envelope.type, (value) => value as Term),
-      );
+      const reply = this.#reply(cell, { call, type: envelope.type }, (value) => value as Term);
+      cell.receive(envelope, { from: node, requestId: undefined }, reply);
     }
   }
 
-  #reply(cell: Cell, call: GenCall, type: string, toTerm: (value: unknown) => Term): Reply {
+  #reply(cell: Cell, { call, type }: Asked, toTerm: (value: unknown) => Term): Reply {
     return {
       resolve: (value) => {
         try {
@@ -188,7 +196,7 @@ export class Incoming implements ProcessTable {
   }
 }
 
-/** True for one of our own messages: a map with a `type` that the actor knows, or any type if it takes no terms. */
+/** True for one of our own messages: a map with a `type` that the actor knows, or any type if it accepts no terms. */
 function isMessage(cell: Cell, term: Term): term is { [key: string]: Term } {
   if (!isRecord(term) || !Object.hasOwn(term, 'type')) return false;
   const { type } = term;

@@ -2,7 +2,7 @@ import { DistributionError, type DistributionNode, type SendKind } from '@bloom/
 import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
-import { OUTSIDE, type Message } from '../cell/envelope.js';
+import { OUTSIDE, type Message } from '../envelope.js';
 import {
   ActorError,
   callCrashed,
@@ -16,7 +16,7 @@ import {
   unknownMessage,
 } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
-import type { LocalActorSystem, Router } from '../system.js';
+import type { LocalActorSystem, RemoteCallOptions, Router } from '../system.js';
 import type { Border } from './border.js';
 import type { RemoteCounters } from './counters.js';
 import type { PlainData } from './plain-data.js';
@@ -63,7 +63,7 @@ export class Outgoing implements Router {
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean {
     const { system, counters, log } = this.#options;
     if (this.#isHere(target)) {
-      return typeof target.to === 'string' && system.send(target.to, message, OUTSIDE, requestId);
+      return typeof target.to === 'string' && system.send(target.to, message, { ...OUTSIDE, requestId });
     }
 
     counters.castsOut++;
@@ -76,11 +76,11 @@ export class Outgoing implements Router {
     }
   }
 
-  async call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown> {
+  async call(target: RemoteRef, message: Message, { timeoutMs, requestId }: RemoteCallOptions): Promise<unknown> {
     const { system, counters } = this.#options;
     if (this.#isHere(target)) {
       if (typeof target.to !== 'string') throw noProcess(target);
-      return await system.ask(target.to, message, { from: OUTSIDE, requestId, timeoutMs });
+      return await system.ask(target.to, message, { ...OUTSIDE, requestId, timeoutMs });
     }
     if (target.shapes === undefined) throw noShapes(target);
     let request: Term;
@@ -91,7 +91,9 @@ export class Outgoing implements Router {
       throw error;
     }
 
-    return this.#result(target, message.type, await this.#request(target, request, timeoutMs, message.type));
+    const asked = { target, timeoutMs, what: message.type };
+
+    return this.#result(target, message.type, await this.#request(asked, request));
   }
 
   /** Adds the request id if the target is a Bloom node of any version. Other nodes would not expect it. */
@@ -104,7 +106,7 @@ export class Outgoing implements Router {
 
   monitor(target: RemoteRef, report: (down: Down) => void): () => void {
     const { system, node, waiting } = this.#options;
-    if (this.#isHere(target)) return system.monitor(system.find(String(target.to))?.ref ?? NOBODY, report);
+    if (this.#isHere(target)) return system.monitor(system.find(String(target.to))?.ref ?? NO_ACTOR, report);
 
     // If the connection cannot take the request, it ends immediately: report only after this function has returned.
     let asking = true;
@@ -149,10 +151,11 @@ export class Outgoing implements Router {
    * Makes a `gen_server:call`.
    * @throws ActorError NO_PROCESS, NO_CONNECTION, TIMEOUT, CRASHED, LINK_FULL, NOT_SENDABLE, TOO_MANY_CALLS
    */
-  #request(target: RemoteRef, request: Term, timeoutMs: number, what: string): Promise<Term> {
+  #request(asked: Asked, request: Term): Promise<Term> {
     const { node, waiting } = this.#options;
+    const { target, what } = asked;
 
-    return this.#ask({ target, what, timeoutMs }, ({ resolve, reject }) => ({
+    return this.#ask(asked, ({ resolve, reject }) => ({
       answered: resolve,
       down: (reason) => reject(this.#downError(target, what, reason)),
       // One reference serves as monitor, alias and tag, as in gen.erl.
@@ -250,7 +253,7 @@ export class Outgoing implements Router {
 }
 
 /** A ref that belongs to no actor. */
-const NOBODY = { path: '', key: '' };
+const NO_ACTOR = { path: '', key: '' };
 
 function watched({ node, to }: RemoteRef): Pid | { name: string; node: string } {
   return typeof to === 'string' ? { name: to, node } : to;
@@ -268,7 +271,7 @@ function refused(error: unknown): unknown {
 }
 
 function linkFull(target: RemoteRef): ActorError {
-  const message = `the connection to ${target.node} takes no more requests at the moment, such as one to ${target.path}`;
+  const message = `the connection to ${target.node} cannot take more requests now, such as one to ${target.path}`;
 
   return new ActorError('LINK_FULL', message);
 }

@@ -17,7 +17,7 @@ function travel(value: unknown): unknown {
   return data.toValue(decode(encode(data.toTerm(value))));
 }
 
-/** Compares what travelled with what was sent, ignoring prototypes: field by field, byte by byte. */
+/** Compares the received value with the sent one, ignoring prototypes: field by field, byte by byte. */
 function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
@@ -55,7 +55,7 @@ const plain = fc.letrec<{ value: unknown }>((tie) => ({
 })).value;
 
 describe('messages as terms', () => {
-  test('any plain data arrives as it was sent', () => {
+  test('delivers any plain data as it was sent', () => {
     fc.assert(
       fc.property(plain, (value) => {
         const before = JSON.stringify(value, describeValue);
@@ -67,13 +67,13 @@ describe('messages as terms', () => {
     );
   });
 
-  test('text stays text and bytes stay bytes, even if both look the same', () => {
+  test('keeps text as text and bytes as bytes, even if both look the same', () => {
     const back = travel({ text: 'abc', bytes: Buffer.from('abc') }) as { text: unknown; bytes: unknown };
     expect(back.text).toBe('abc');
     expect(Buffer.isBuffer(back.bytes) && back.bytes.toString()).toBe('abc');
   });
 
-  test('numbers stay numbers beyond the exact integers', () => {
+  test('keeps numbers as numbers beyond the exact integers', () => {
     expect(travel([2 ** 60, Number.NaN, Number.POSITIVE_INFINITY, -0, 3, 0.5])).toEqual([
       2 ** 60,
       Number.NaN,
@@ -85,13 +85,13 @@ describe('messages as terms', () => {
     expect(travel(3n)).toBe(3n);
   });
 
-  test('undefined fields are left out, and positions in a list are kept', () => {
+  test('omits undefined fields, and keeps positions in a list', () => {
     const back = travel({ a: 1, gone: undefined, list: [undefined, 2] }) as object;
     expect(Object.keys(back)).toEqual(['a', 'list']);
     expect((back as { list: unknown[] }).list).toEqual([undefined, 2]);
   });
 
-  test('keys from another node never reach a prototype', () => {
+  test('lets no key from another node reach a prototype', () => {
     const back = travel(JSON.parse('{"__proto__":{"polluted":true},"constructor":1}')) as { [key: string]: unknown };
     expect(Object.getPrototypeOf(back)).toBe(null);
     expect(Object.keys(back).toSorted()).toEqual(['__proto__', 'constructor']);
@@ -99,26 +99,26 @@ describe('messages as terms', () => {
     expect(Object.getPrototypeOf({ ...back })).toBe(Object.prototype);
   });
 
-  test("an actor's ref that returns is the same actor", () => {
+  test("recognises an actor's ref that returns as the same actor", () => {
     expect(travel({ type: 'bind', peer: local })).toEqual({ type: 'bind', peer: local });
     expect((travel(local) as AnyRef).key).toBe(local.key);
   });
 
-  test('Erlang reads a message as a map with text keys', () => {
+  test('sends a message that Erlang reads as a map with text keys', () => {
     expect(data.toTerm({ type: 'load', seen: { rooms: 1 } })).toEqual({ type: 'load', seen: { rooms: 1 } });
   });
 
   test.each([
-    ['a function', { type: 'x', run: () => 1 }, 'a function is no plain data'],
-    ['an instance of a class', [new Date()], 'a Date is no plain data'],
-    ['a symbol', Symbol('s'), 'a symbol is no plain data'],
-    ['a term', { a: tuple(1) }, 'a Tuple is no plain data'],
-  ])('%s does not travel', (_, value, why) => {
+    ['a function', { type: 'x', run: () => 1 }, 'a function is not plain data'],
+    ['an instance of a class', [new Date()], 'a Date is not plain data'],
+    ['a symbol', Symbol('s'), 'a symbol is not plain data'],
+    ['a term', { a: tuple(1) }, 'a Tuple is not plain data'],
+  ])('refuses to send %s', (_, value, why) => {
     expect(() => travel(value)).toThrow(expect.objectContaining({ code: 'NOT_SENDABLE' }));
     expect(() => travel(value)).toThrow(why);
   });
 
-  test('values that contain themselves or are nested too deeply are refused', () => {
+  test('refuses values that contain themselves or are nested too deeply', () => {
     const loop: unknown[] = [];
     loop.push(loop);
     expect(() => travel(loop)).toThrow('nested deeper');
@@ -127,12 +127,12 @@ describe('messages as terms', () => {
     );
   });
 
-  test.each([1, 239, 240, 241, 242, 513, 1_000])('%i levels of metadata travel', (levels) => {
+  test.each([1, 239, 240, 241, 242, 513, 1_000])('sends %i levels of metadata', (levels) => {
     const text = '{"a":['.repeat(levels / 2) + '[]'.repeat(levels % 2) + ']}'.repeat(levels / 2);
     expect(JSON.stringify(travel(JSON.parse(text)))).toBe(text);
   });
 
-  test('any term from another node becomes some value', () => {
+  test('turns any term from another node into some value', () => {
     const tags = ['$bytes', '$bigint', '$number', '$map', '$set', '$object', '$utf16', '$actor', '$deep', 'x'];
     const term = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(

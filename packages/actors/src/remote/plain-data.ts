@@ -29,7 +29,7 @@ const ACTOR = atom('$actor'); // name and node of a registered actor
 
 const DEEP = atom('$deep'); // bytes of a separate term that continues the nesting
 
-/** Nesting levels of one term. Clients may nest metadata as deep as a term, and a message nests it deeper. */
+/** Nesting levels of one term. Clients may nest metadata as deeply as a term, and a message adds further levels. */
 const MAX_LEVELS = 240;
 /** Maximum depth of terms within terms. */
 const MAX_DEEP = 4;
@@ -82,7 +82,7 @@ export class PlainData {
       case 'object':
         return value === null ? null : this.#objectTerm(value, depth + 1);
       default:
-        throw notSendable(`a ${typeof value} is no plain data`);
+        throw notSendable(`a ${typeof value} is not plain data`);
     }
   }
 
@@ -97,7 +97,7 @@ export class PlainData {
     if (value instanceof Uint8Array) return tuple(BYTES, value);
     if (value instanceof Map) return tuple(MAP, this.#pairs(value, depth + 2));
     if (value instanceof Set) return tuple(SET, this.#listTerm([...value], depth + 1));
-    throw notSendable(`a ${value.constructor?.name ?? 'foreign object'} is no plain data`);
+    throw notSendable(`a ${value.constructor?.name ?? 'foreign object'} is not plain data`);
   }
 
   #deeper<T>(run: () => T): T {

@@ -17,7 +17,7 @@ import {
 } from '../index.js';
 import type { RemoteFault } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
-import { looseShapes } from '../testing/loose-shapes.js';
+import { looseShapes } from '../testing/counter.js';
 import { cut, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 
 const RUNS = fuzzRuns(1_000);
@@ -232,7 +232,7 @@ describe('actors of several nodes', () => {
         code: 'NOT_SENDABLE',
       });
       expect(a.system.cast(there, { type: 'note', value: new Date() })).toBe(false);
-      await expect(a.system.call(there, { type: 'unsendable' })).rejects.toThrow('a Date is no plain data');
+      await expect(a.system.call(there, { type: 'unsendable' })).rejects.toThrow('a Date is not plain data');
     });
 
     test('a full mailbox refuses messages from other nodes too', async () => {

@@ -8,7 +8,7 @@ import type { ActorSystem, LocalActorSystem } from '../system.js';
 import type { AnyShapes, Shapes } from '../shape.js';
 import { Border } from './border.js';
 import { newCounters, type RemoteCounters } from './counters.js';
-import { Functions, type FunctionOptions, type NodeFunction } from './functions.js';
+import { Functions, type FunctionName, type FunctionOptions, type NodeFunction } from './functions.js';
 import { Incoming } from './incoming.js';
 import { Outgoing } from './outgoing.js';
 import { PidTable } from './pid-table.js';
@@ -35,7 +35,7 @@ export interface RemoteActors {
   /** Returns the actor of this name on a node that need not be connected yet. `shapes` describes its answers. */
   remote<P extends Protocol>(node: string, name: string, shapes: Shapes<P>): ActorRef<P>;
   /** Adds a function for `rpc:call(Node, Module, Name, Args)` and `erpc`, which reach nothing else. */
-  registerFunction(module: string, name: string, arity: number, run: NodeFunction, options?: FunctionOptions): void;
+  registerFunction(name: FunctionName, run: NodeFunction, options?: FunctionOptions): void;
 
   readonly counters: Readonly<RemoteCounters>;
   /** Number of living actors that other nodes know, and of open calls and monitors. */
@@ -116,14 +116,8 @@ class ConnectedActors implements RemoteActors {
     return new RemoteRef(node, name, shapes);
   }
 
-  registerFunction(
-    module: string,
-    name: string,
-    arity: number,
-    run: NodeFunction,
-    options: FunctionOptions = {},
-  ): void {
-    this.#functions.register([module, name, arity], run, options);
+  registerFunction(name: FunctionName, run: NodeFunction, options: FunctionOptions = {}): void {
+    this.#functions.register(name, run, options);
   }
 
   async close(): Promise<void> {

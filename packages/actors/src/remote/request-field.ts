@@ -1,5 +1,5 @@
 import type { Term } from '@bloom/etf';
-import type { Message } from '../cell/envelope.js';
+import type { Message } from '../envelope.js';
 import { MAX_REQUEST_ID } from '../observation/request.js';
 
 /**

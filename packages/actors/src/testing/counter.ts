@@ -1,5 +1,6 @@
-import { looseShapes } from './loose-shapes.js';
 import { later, type ActorRef, type Behaviour, type Down, type FaultDecision } from '../index.js';
+import { takes, unchecked, type Shapes } from '../shape.js';
+import type { Protocol } from '../protocol.js';
 
 export type CounterProtocol = {
   add: (message: { by: number }) => void;
@@ -78,4 +79,11 @@ export function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => voi
   });
 
   return { promise, resolve, reject };
+}
+
+/** Shapes of a protocol for tests that do not depend on the shape of messages: any fields, any answer. */
+export function looseShapes<P extends Protocol>(...types: readonly (keyof P & string)[]): Shapes<P> {
+  const any = { message: unchecked(), answer: takes({}, unchecked()).answer };
+
+  return Object.fromEntries(types.map((type) => [type, any])) as unknown as Shapes<P>;
 }

@@ -12,7 +12,7 @@ export interface TestMapper {
 }
 
 export function startMapper(): Promise<TestMapper> {
-  return PortMapperServer.start({ port: 0, log: silentLog });
+  return PortMapperServer.open({ port: 0, log: silentLog });
 }
 
 export interface TestNode {

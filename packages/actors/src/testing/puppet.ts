@@ -1,5 +1,5 @@
 import { actor, takes, text, unchecked, type ActorRef, type Behaviour, type Down, type Shapes } from '../index.js';
-import { looseShapes } from './loose-shapes.js';
+import { looseShapes } from './counter.js';
 
 /** A test actor that does what its messages say and records what it saw. */
 export type PuppetProtocol = {

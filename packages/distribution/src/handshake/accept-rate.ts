@@ -1,12 +1,14 @@
 import { networkOf } from '@bloom/net';
-import type { Clock } from '@bloom/time';
+import { Allowance, type Clock } from '@bloom/time';
 
 /** Maximum number of remembered addresses from which nodes have connected. */
 const MAX_KNOWN = 1_024;
-/** Connections per second from all unknown addresses, in multiples of the limit for one address. */
+/** Connections from all unknown addresses, in multiples of the limit for one address. */
 const STRANGERS = 4;
-/** Connections per second from one known address, in the same multiples. */
+/** Connections from one known address, in the same multiples. */
 const KNOWN = 10;
+/** A bucket holds what it regains in a second, so after a second it is full and can be forgotten. */
+const FULL_AGAIN_MS = 1_000;
 
 /**
  * Limits the accepted connections per second: for each address, and in total for all addresses from which no node has
@@ -16,33 +18,30 @@ export class AcceptRate {
   readonly #clock: Clock;
   readonly #maxPerSecond: number;
   /** Oldest first. */
-  readonly #known = new Set<string>();
-  readonly #accepted = new Map<string, number>();
-  #second = 0;
-  #strangers = 0;
+  readonly #known = new Map<string, Allowance>();
+  /** Unknown addresses, each of which has cost the strangers a token within the last two seconds. */
+  readonly #unknown = new Map<string, Allowance>();
+  readonly #strangers: Allowance;
+  #sweptAtMs = 0;
 
   constructor(clock: Clock, maxPerSecond: number) {
     this.#clock = clock;
     this.#maxPerSecond = maxPerSecond;
+    this.#strangers = this.#allowance(STRANGERS);
   }
 
   /** Counts a connection. Returns false when it exceeds the limit. */
   take(remoteAddress: string): boolean {
     const address = networkOf(remoteAddress);
-    const second = Math.floor(this.#clock.now() / 1_000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#strangers = 0;
-      this.#accepted.clear();
-    }
-    const known = this.#known.has(address);
-    if (!known && this.#strangers >= STRANGERS * this.#maxPerSecond) return false;
+    const now = this.#clock.now();
+    const known = this.#known.get(address);
+    if (known !== undefined) return known.take(now);
+    if (this.#strangers.left(now) < 1) return false;
 
-    const accepted = this.#accepted.get(address) ?? 0;
-    if (accepted >= (known ? KNOWN : 1) * this.#maxPerSecond) return false;
-    this.#accepted.set(address, accepted + 1);
-    if (!known) this.#strangers += 1;
-    return true;
+    this.#sweep(now);
+    const own = this.#unknown.get(address) ?? this.#allowance(1);
+    this.#unknown.set(address, own);
+    return own.take(now) && this.#strangers.take(now);
   }
 
   isKnown(remoteAddress: string): boolean {
@@ -52,10 +51,23 @@ export class AcceptRate {
   /** Remembers an address from which a node has authenticated. */
   know(remoteAddress: string): void {
     const address = networkOf(remoteAddress);
+    const allowance = this.#known.get(address) ?? this.#allowance(KNOWN);
     this.#known.delete(address);
-    this.#known.add(address);
+    this.#known.set(address, allowance);
     if (this.#known.size <= MAX_KNOWN) return;
-    const [oldest] = this.#known;
+    const [oldest] = this.#known.keys();
     this.#known.delete(oldest as string);
+  }
+
+  #allowance(multiple: number): Allowance {
+    return new Allowance({ burst: multiple * this.#maxPerSecond, perSecond: multiple * this.#maxPerSecond });
+  }
+
+  /** Forgets the addresses whose whole burst is available again. */
+  #sweep(now: number): void {
+    if (now - this.#sweptAtMs < FULL_AGAIN_MS) return;
+    this.#sweptAtMs = now;
+    for (const [address, allowance] of this.#unknown)
+      if (allowance.left(now) >= this.#maxPerSecond) this.#unknown.delete(address);
   }
 }

@@ -1,23 +1,16 @@
-import { Timer, type Clock } from '@bloom/time';
+import { Timer } from '@bloom/time';
 import { HandshakeFailed, type HandshakeFailure } from '../errors.js';
-import { Attempt, type Dialled } from './dialer.js';
-import type { Identity, Secrets, Status } from './handshake.js';
+import { Attempt, type Authenticated, type DialOptions } from './dialer.js';
+import type { Identity, Status } from './handshake.js';
 import { isLower, type NodeName } from './names.js';
 
-export interface ConnectorOptions {
-  readonly self: Identity;
-  readonly secrets: Secrets;
-  readonly mapperPort: number;
-  readonly via?: string | undefined;
-  readonly resolve: (host: string) => Promise<readonly string[]>;
-  readonly clock: Clock;
-  readonly stepTimeoutMs: number;
+export interface ConnectorOptions extends Omit<DialOptions, 'target' | 'mustWait'> {
   /** True while the node is in the middle of a handshake that it started; with `address`, one from there. */
   readonly isShaking: (node: string, address?: string) => boolean;
   readonly isConnected: (node: string) => boolean;
   /** False for a node that must not connect at all. */
   readonly admits: (node: string) => boolean;
-  readonly up: (dialled: Dialled) => void;
+  readonly up: (dialled: Authenticated) => void;
   readonly failed: (why: HandshakeFailure) => void;
 }
 
@@ -102,7 +95,7 @@ export class Connector {
     return connecting;
   }
 
-  #attemptUp(node: string, connecting: Connecting, dialled: Dialled): void {
+  #attemptUp(node: string, connecting: Connecting, dialled: Authenticated): void {
     if (this.#connecting.get(node) === connecting && !connecting.yielded) this.#options.up(dialled);
     else dialled.socket.destroy();
   }
@@ -118,7 +111,7 @@ export class Connector {
   /** Leaves our attempt to the other node's own attempt to reach us, which will settle it. */
   #awaitOther(node: string, connecting: Connecting): void {
     connecting.yielded = true;
-    const late = new HandshakeFailed(node, 'timeout', 'its own attempt to reach us did not arrive');
+    const late = new HandshakeFailed(node, 'timeout', { detail: 'its own attempt to reach us did not arrive' });
     connecting.timer.start(this.#options.stepTimeoutMs, () => this.#giveUp(node, connecting, late));
   }
 

@@ -1,14 +1,15 @@
-import { lookup } from 'node:dns/promises';
-import { connect, isIP, type NetConnectOpts, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { connectTcp, inRacingOrder, race, systemResolver } from '@bloom/discovery';
 import { lookUp } from '@bloom/port-mapper';
 import { Timer, type Clock } from '@bloom/time';
-import { DistributionError, HandshakeFailed } from '../errors.js';
+import { DistributionError, HandshakeFailed, type HandshakeFailure } from '../errors.js';
 import { type Identity, Initiator, type Secrets, type Step } from './handshake.js';
 import type { NodeName } from './names.js';
+import type { NodeNetwork } from '../world.js';
 
 /** How long an attempt gives precedence to a handshake that the other node has started. */
 const GO_FIRST_MS = 500;
-const TCP = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
+const KEEP_ALIVE_MS = 30_000;
 
 export interface DialOptions {
   readonly target: NodeName;
@@ -20,6 +21,8 @@ export interface DialOptions {
   readonly via?: string | undefined;
   /** Returns the addresses of a host name in the order in which to try them. */
   readonly resolve: (host: string) => Promise<readonly string[]>;
+  /** Undefined: the network of the machine. */
+  readonly network?: Pick<NodeNetwork, 'connect'> | undefined;
   readonly clock: Clock;
   /** Time limit for each step of the handshake. */
   readonly stepTimeoutMs: number;
@@ -27,7 +30,8 @@ export interface DialOptions {
   readonly mustWait: () => boolean;
 }
 
-export interface Dialled {
+/** The connection of a node that has proved its name. `rest` holds the bytes after the handshake. */
+export interface Authenticated {
   readonly socket: Socket;
   readonly remote: Identity;
   readonly rest: Buffer;
@@ -36,12 +40,12 @@ export interface Dialled {
 /** One attempt to connect: host, port mapper, TCP, handshake. */
 export class Attempt {
   /** Rejects with DistributionError NODE_UNREACHABLE or NODE_NOT_REGISTERED, or with HandshakeFailed. */
-  readonly result: Promise<Dialled>;
+  readonly result: Promise<Authenticated>;
   readonly #options: DialOptions;
   readonly #machine: Initiator;
   readonly #timer: Timer;
   #socket: Socket | undefined;
-  #aborted = false;
+  readonly #aborted = new AbortController();
   #begun = false;
   #fail: (error: Error) => void = () => {};
 
@@ -63,50 +67,62 @@ export class Attempt {
   }
 
   abort(): void {
-    this.#aborted = true;
+    const error = new HandshakeFailed(this.#options.target.full, 'aborted');
+    this.#aborted.abort(error);
     this.#socket?.destroy();
-    this.#fail(new HandshakeFailed(this.#options.target.full, 'aborted'));
+    this.#fail(error);
   }
 
-  async #run(): Promise<Dialled> {
-    const { target, resolve, via } = this.#options;
-    if (via !== undefined) return await this.#shakeHands({ path: via });
+  async #run(): Promise<Authenticated> {
+    const { target, resolve, via, network } = this.#options;
+    if (via !== undefined) return await this.#shakeHands(connect({ path: via }));
+    if (network !== undefined) return await this.#shakeHands(await network.connect(target, this.#aborted.signal));
     const noAddress = (error?: unknown): DistributionError =>
       unreachable(target, `the host ${target.host} has no address`, error);
     const addresses = await resolve(target.host).catch((error: unknown) => {
       throw noAddress(error);
     });
-    let failure: unknown;
-    for (const address of addresses) {
-      try {
-        return await this.#dial(address);
-      } catch (error) {
-        failure ??= error;
-        // Once the node knows of the attempt, it has been found: another address would not change its answer.
-        if (this.#begun || this.#aborted) throw error;
-      }
-    }
-    throw failure ?? noAddress();
+    if (addresses.length === 0) throw noAddress();
+    const socket = await race({
+      candidates: addresses,
+      attempt: (address, signal) => this.#dial(address, signal),
+      discard: (late) => late.destroy(),
+      signal: this.#aborted.signal,
+      clock: this.#options.clock,
+    });
+
+    return await this.#shakeHands(socket);
   }
 
-  async #dial(address: string): Promise<Dialled> {
-    const { target, mapperPort } = this.#options;
-    const entry = await lookUp({ host: address, port: mapperPort }, target.alive).catch((error: unknown) => {
+  /** Connects to the node at one address of its host. */
+  async #dial(address: string, signal: AbortSignal): Promise<Socket> {
+    const { target, mapperPort, stepTimeoutMs, clock } = this.#options;
+    const entry = await lookUp({ host: address, port: mapperPort, signal }, target.alive).catch((error: unknown) => {
       throw unreachable(target, (error as Error).message, error);
     });
     if (entry === undefined) {
-      const message = `the port mapper of its host knows no node ${target.full}`;
+      const message = `the port mapper of its host does not know ${target.full}`;
       throw new DistributionError('NODE_NOT_REGISTERED', message);
     }
-    if (this.#aborted) throw new HandshakeFailed(target.full, 'aborted');
-    return await this.#shakeHands({ host: address, port: entry.port, ...TCP });
+    const at = { host: address, port: entry.port, timeoutMs: stepTimeoutMs, signal, clock };
+    const socket = await connectTcp(at).catch((error: Error) => {
+      throw unreachable(target, error.message, error);
+    });
+
+    return socket.setKeepAlive(true, KEEP_ALIVE_MS);
   }
 
-  #shakeHands(where: NetConnectOpts): Promise<Dialled> {
+  #refused(why: HandshakeFailure): HandshakeFailed {
+    const answered = why === 'name_mismatch' ? this.#machine.answered?.name : undefined;
+    const detail = answered === undefined ? {} : { detail: `it calls itself ${answered}`, answered };
+
+    return new HandshakeFailed(this.#options.target.full, why, detail);
+  }
+
+  #shakeHands(socket: Socket): Promise<Authenticated> {
     const { target, stepTimeoutMs, mustWait } = this.#options;
     const timer = this.#timer;
     return new Promise((resolve, reject) => {
-      const socket = connect(where);
       this.#socket = socket;
 
       const leave = (): void => {
@@ -121,12 +137,12 @@ export class Attempt {
       const expect = (): void => {
         timer.start(stepTimeoutMs, () => fail(new HandshakeFailed(target.full, 'timeout')));
       };
-      const carryOut = (step: Step): void => {
+      const perform = (step: Step): void => {
         if (step.send.length > 0) {
           socket.write(Buffer.concat(step.send));
           expect();
         }
-        if (step.failed !== undefined) fail(new HandshakeFailed(target.full, step.failed));
+        if (step.failed !== undefined) fail(this.#refused(step.failed));
         else if (step.up !== undefined) {
           leave();
           // Data that arrives before the link listens must wait.
@@ -134,22 +150,24 @@ export class Attempt {
           resolve({ socket, ...step.up });
         }
       };
-      const data = (bytes: Buffer): void => carryOut(this.#machine.data(bytes));
+      const data = (bytes: Buffer): void => perform(this.#machine.data(bytes));
       const closed = (): void => fail(new HandshakeFailed(target.full, 'closed'));
       const begin = (): void => {
         this.#begun = true;
-        carryOut(this.#machine.start());
+        perform(this.#machine.start());
       };
 
       this.#fail = fail;
       expect();
-      socket.on('connect', () => {
+      socket.on('data', data).on('close', closed);
+      socket.on('error', (error) => fail(unreachable(target, error.message, error)));
+      const connected = (): void => {
         // Two simultaneous handshakes could each end the other.
         if (mustWait()) timer.start(GO_FIRST_MS, begin);
         else begin();
-      });
-      socket.on('data', data).on('close', closed);
-      socket.on('error', (error) => fail(unreachable(target, error.message, error)));
+      };
+      if (socket.connecting) socket.on('connect', connected);
+      else connected();
     });
   }
 }
@@ -159,12 +177,9 @@ function unreachable({ full }: NodeName, why: string, cause: unknown): Distribut
 }
 
 /**
- * Returns the first IPv4 and the first IPv6 address to which the system resolves a host name. Names such as `localhost`
- * have both, while a node listens on only one of them, usually IPv4 as Erlang does.
+ * Returns the addresses of a host, the families alternating. IPv4 comes first: names such as `localhost` have both,
+ * while a node listens on only one, usually IPv4 as Erlang does.
  */
 export async function resolveHost(host: string): Promise<string[]> {
-  if (isIP(host) !== 0) return [host];
-  const found = await lookup(host, { all: true, order: 'ipv4first' });
-
-  return [4, 6].flatMap((version) => found.find(({ family }) => family === version)?.address ?? []);
+  return inRacingOrder(await systemResolver().addresses(host), 4);
 }

@@ -51,9 +51,16 @@ export function ownFlags(visible: boolean): bigint {
   return visible ? HIDDEN | FLAG.published : HIDDEN;
 }
 
-/** True for nodes with all our flags: ours and those of Erlang. C nodes lack some. */
+/** True for nodes with all our flags and a name: ours and those of Erlang. C nodes lack some. */
 export function hasOwnFlags(flags: bigint): boolean {
-  return (flags & HIDDEN) === HIDDEN;
+  return (flags & HIDDEN) === HIDDEN && !hasGivenName(flags);
+}
+
+/**
+ * True for a node that was given its name, such as `erl -remsh`: no other node can dial it, so it is never a member.
+ */
+export function hasGivenName(flags: bigint): boolean {
+  return (flags & FLAG.nameMe) !== 0n;
 }
 
 /** Returns the flags including those that the sent ones imply. */

@@ -67,20 +67,20 @@ describe('the encoding', () => {
 });
 
 describe('handshakes between two nodes of ours', () => {
-  test.each([1, 2, 7, 1_000])('two nodes agree, however the bytes are split (%i at a time)', (cut) => {
+  test.each([1, 2, 7, 1_000])('agrees between two nodes, however the bytes are split (%i at a time)', (cut) => {
     const result = converse(new Initiator(a, 'b@h', secrets()), new Acceptor(b, () => 'ok', secrets('c', 99)), cut);
     expect(result.initiator?.up?.remote).toEqual(b);
     expect(result.acceptor?.up?.remote).toEqual(a);
   });
 
-  test('nodes with different cookies part, and only the checking side knows why', () => {
+  test('parts nodes with different cookies, of which only the checking side knows why', () => {
     const result = converse(new Initiator(a, 'b@h', secrets('wrong')), new Acceptor(b, () => 'ok', secrets()));
     expect(result.acceptor?.failed).toBe('bad_cookie');
     expect(result.acceptor?.send).toEqual([]);
     expect(result.initiator).toBeUndefined();
   });
 
-  test('the initiator detects an acceptor that does not know the cookie', () => {
+  test("detects on the initiator's side an acceptor that does not know the cookie", () => {
     const initiator = new Initiator(a, 'b@h', secrets());
     initiator.data(framed(Buffer.from('sok')));
     initiator.data(framed(challengeMessage(b, 1)));
@@ -177,8 +177,23 @@ describe('the acceptor', () => {
     expect(other.data(framed(Buffer.from('sfalse'))).failed).toBe('aborted');
   });
 
-  test('refuses dynamic names, missing flags and the old form of the first message', () => {
-    expect(text(accept('ok', nameMessage({ ...a, flags: a.flags | FLAG.nameMe })))).toEqual(['snot_allowed']);
+  test('gives a hidden node that asks for a name the one that was decided', () => {
+    const given = { name: 'x_1@h', creation: 0x01020304 };
+    const asking = { name: 'h', creation: 0, flags: a.flags | FLAG.nameMe };
+    const acceptor = new Acceptor(b, () => given, secrets());
+    const step = acceptor.data(framed(nameMessage(asking)));
+    expect(hex(step)[0]).toBe('0012736e616d65643a0005785f31406801020304');
+    expect((step.send[1] as Buffer).readBigUInt64BE(3)).toBe(b.flags | FLAG.nameMe);
+    expect(acceptor.remote).toEqual({ ...given, flags: asking.flags });
+  });
+
+  test('refuses to name a visible node', () => {
+    const acceptor = new Acceptor(b, () => ({ name: 'x_1@h', creation: 4 }), secrets());
+    const visible = { ...a, flags: a.flags | FLAG.nameMe | FLAG.published };
+    expect(text(acceptor.data(framed(nameMessage(visible))))).toEqual(['snot_allowed']);
+  });
+
+  test('refuses missing flags and the old form of the first message', () => {
     expect(text(accept('ok', nameMessage({ ...a, flags: a.flags & ~FLAG.v4Nc })))).toEqual(['snot_allowed']);
     expect(accept('ok', Buffer.from('6e000500000000614068', 'hex')).failed).toBe('malformed');
   });
@@ -222,7 +237,7 @@ test('handles any bytes in any state without an exception', () => {
   );
 }, 900_000);
 
-test('an incomplete message does not keep the large chunk in which it arrived', () => {
+test('does not keep the large chunk in which an incomplete message arrived', () => {
   const acceptor = new Acceptor(b, () => 'ok', secrets());
   acceptor.data(Buffer.concat([framed(nameMessage(a)), Buffer.from([0, 21, 114])]));
   const chunk = Buffer.alloc(64 * 1024);

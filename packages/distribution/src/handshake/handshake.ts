@@ -31,6 +31,15 @@ export interface Step {
 
 export type Status = 'ok' | 'ok_simultaneous' | 'nok' | 'alive' | 'not_allowed';
 
+/** A name for a node that has none and asks for one (flag NAME_ME). */
+export interface GivenName {
+  readonly name: string;
+  readonly creation: number;
+}
+
+/** Undefined closes without a status. */
+export type Decision = Status | GivenName | undefined;
+
 const NOTHING: Step = { send: [] };
 
 /** Returns the MD5 of the cookie and the challenge in decimal digits. */
@@ -202,18 +211,19 @@ export class Initiator extends Machine {
 }
 
 /**
- * The side that is dialled. `decide` chooses the status for a node by its name; undefined closes without one. After
- * `up` the owner must drop its earlier connection to the node before it sends anything.
+ * The side that is dialled. `decide` chooses the status for a node by its name, or a name for a node that asks for one
+ * and has sent only its host. After `up` the owner must drop its earlier connection to the node before it sends
+ * anything.
  */
 export class Acceptor extends Machine {
   readonly #self: Identity;
-  readonly #decide: (remote: Identity) => Status | undefined;
+  readonly #decide: (remote: Identity) => Decision;
   readonly #secrets: Secrets;
   #state: 'name' | 'confirm' | 'reply' = 'name';
   #ownChallenge = 0;
   remote: Identity | undefined;
 
-  constructor(self: Identity, decide: (remote: Identity) => Status | undefined, secrets: Secrets) {
+  constructor(self: Identity, decide: (remote: Identity) => Decision, secrets: Secrets) {
     super();
     this.#self = self;
     this.#decide = decide;
@@ -232,10 +242,16 @@ export class Acceptor extends Machine {
     if (nameEnd > message.length) return this.fail('malformed');
     const flags = expandFlags(message.readBigUInt64BE(1));
     const remote = { name: message.toString('utf8', 15, nameEnd), flags, creation: message.readUInt32BE(9) };
-    if ((flags & FLAG.nameMe) !== 0n) return this.fail('not_allowed', [status('not_allowed')]);
+    const asksForName = (flags & FLAG.nameMe) !== 0n;
+    // A visible node would be announced to others, which could not dial it: nobody has registered its name.
+    if (asksForName && (flags & FLAG.published) !== 0n) return this.fail('not_allowed', [status('not_allowed')]);
     if ((flags & DEMANDED) !== DEMANDED) return this.fail('missing_flags', [status('not_allowed')]);
     const decision = this.#decide(remote);
     if (decision === undefined) return this.fail('aborted');
+    if (typeof decision === 'object') {
+      this.remote = { ...decision, flags };
+      return { send: [namedStatus(decision), this.#ask()] };
+    }
     if (decision === 'nok' || decision === 'not_allowed') return this.fail(decision, [status(decision)]);
     this.remote = remote;
     if (decision === 'alive') {
@@ -254,7 +270,9 @@ export class Acceptor extends Machine {
   #ask(): Buffer {
     this.#state = 'reply';
     this.#ownChallenge = this.#secrets.challenge();
-    return framed(challengeMessage(this.#self, this.#ownChallenge));
+    // A node that asked for its name gives up on a server that does not set this flag too.
+    const flags = this.#self.flags | ((this.remote?.flags ?? 0n) & FLAG.nameMe);
+    return framed(challengeMessage({ ...this.#self, flags }, this.#ownChallenge));
   }
 
   #reply(message: Buffer): Step {
@@ -269,4 +287,14 @@ export class Acceptor extends Machine {
 
 function status(text: Status): Buffer {
   return framed(Buffer.from(`s${text}`));
+}
+
+/** Returns the status that gives a node its name: length (16 bits), name, creation (32 bits). */
+function namedStatus({ name, creation }: GivenName): Buffer {
+  const bytes = Buffer.from(name, 'utf8');
+  const body = Buffer.alloc(2 + bytes.length + 4);
+  body.writeUInt16BE(bytes.length);
+  bytes.copy(body, 2);
+  body.writeUInt32BE(creation, 2 + bytes.length);
+  return framed(Buffer.concat([Buffer.from('snamed:'), body]));
 }

@@ -4,7 +4,8 @@ import { networkOf } from '@bloom/net';
 import type { Clock } from '@bloom/time';
 import { DistributionError, type HandshakeFailure } from '../errors.js';
 import { AcceptRate } from './accept-rate.js';
-import { Acceptor, type Identity, type Secrets, type Status } from './handshake.js';
+import type { Authenticated } from './dialer.js';
+import { Acceptor, type Decision, type Identity, type Secrets } from './handshake.js';
 
 export interface ListenAddress {
   /** Default 127.0.0.1. */
@@ -23,13 +24,13 @@ export interface ListenerOptions {
   /** Maximum number of connections that have not yet proved that they know the cookie. */
   readonly maxPending: number;
   readonly maxAcceptsPerSecond: number;
-  /** Returns the status for a node that has sent its name; undefined closes without a status. */
-  readonly decide: (remote: Identity, address: string) => Status | undefined;
+  /** Returns the status for a node that has sent its name, or a name for one that asks for it. */
+  readonly decide: (remote: Identity, address: string) => Decision;
   /**
    * Called when a node has authenticated. The owner drops its earlier connection, calls `acknowledge` and takes the
    * socket.
    */
-  readonly up: (socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void) => void;
+  readonly up: (accepted: Authenticated, acknowledge: () => void) => void;
   readonly failed: (why: HandshakeFailure | 'rate', address: string, node: string | undefined) => void;
 }
 
@@ -152,7 +153,7 @@ export class Listener {
       this.#leave(pending);
       socket.off('data', pending.data).off('close', pending.leave);
       this.#rate.know(address);
-      this.#options.up(socket, step.up.remote, step.up.rest, () => socket.write(Buffer.concat(step.send)));
+      this.#options.up({ socket, ...step.up }, () => socket.write(Buffer.concat(step.send)));
       return;
     }
     if (step.send.length > 0) {

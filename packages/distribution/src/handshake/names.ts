@@ -70,5 +70,8 @@ export function isLower(a: string, b: string): boolean {
 }
 
 function badName(name: string, why: string): DistributionError {
-  return new DistributionError('BAD_NODE_NAME', `${JSON.stringify(name.slice(0, 300))} is no node name: ${why}`);
+  return new DistributionError(
+    'BAD_NODE_NAME',
+    `${JSON.stringify(name.slice(0, 300))} is not a valid node name: ${why}`,
+  );
 }

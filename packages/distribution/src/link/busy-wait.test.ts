@@ -5,7 +5,7 @@ function world(longestMs = 0.2) {
   const turns: (() => void)[] = [];
   const clock = { time: 5, now: () => clock.time };
   const wait = new BusyWait(clock, longestMs, (run) => turns.push(run));
-  /** Runs turns of 10 us each until there are none, and returns their number. */
+  /** Runs turns of 10 us each until none are left, and returns their number. */
   const run = (): number => {
     let count = 0;
     for (let next = turns.shift(); next !== undefined; next = turns.shift()) {

@@ -4,6 +4,7 @@ import { BusyWait } from './busy-wait.js';
 import type { Clock } from '@bloom/time';
 import type { Control } from './control.js';
 import { FrameBudget } from './frames.js';
+import type { Authenticated } from '../handshake/dialer.js';
 import type { Identity } from '../handshake/handshake.js';
 import { type CloseReason, Link, type Wire } from './link.js';
 import type { ProcessTable } from '../processes.js';
@@ -65,7 +66,7 @@ export class Connections {
   }
 
   /** Makes the socket of an authenticated node its connection, replacing an earlier one. */
-  adopt(socket: Socket, remote: Identity, rest: Buffer, dialled: boolean): void {
+  adopt({ socket, remote, rest }: Authenticated, dialled: boolean): void {
     const { self, limits, wire, clock, defer, table, guard, control, closed, up } = this.#options;
     const { name: node } = remote;
     this.close(node, 'replaced', 'it connected again');

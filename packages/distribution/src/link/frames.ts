@@ -1,8 +1,4 @@
-/**
- * Default maximum frame size. OTP sends each message as one frame, whatever its size, because we negotiate no
- * fragments.
- */
-export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
+import { MAX_FRAME_BYTES } from '../limits.js';
 
 /** Receives the bytes of one frame without its length; an empty frame is a tick. Returns false to stop reading. */
 export type OnFrame = (bytes: Buffer, start: number, end: number) => boolean;

@@ -6,7 +6,8 @@ import { type Control, write } from './control.js';
 import { ownFlags } from '../handshake/flags.js';
 import { FrameBudget, FrameDecoder } from './frames.js';
 import { asGenCall } from './gen-call.js';
-import { type CloseReason, Link, type LinkLimits, type Wire } from './link.js';
+import type { LinkLimits } from '../limits.js';
+import { type CloseReason, Link, type Wire } from './link.js';
 import { Ticker } from './ticker.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
@@ -270,23 +271,29 @@ describe('receiving', () => {
 describe('sending', () => {
   test('writes once per turn, and immediately when a batch is full', () => {
     const { link, written, turn, frames } = bench();
-    for (let i = 0; i < 10; i++) link.send(them, i, us, 'one-way');
+    for (let i = 0; i < 10; i++) link.send(them, i, { from: us });
     expect(written).toHaveLength(0);
     turn();
     expect(written).toHaveLength(1);
     expect(frames()).toHaveLength(10);
-    link.send(them, Buffer.alloc(70_000), us, 'one-way');
+    link.send(them, Buffer.alloc(70_000), { from: us });
     expect(written).toHaveLength(2);
   });
 
   test('uses the message forms that the remote node understands', () => {
     const ops = (flags: bigint): number[] => {
       const { link, turn, frames } = bench(flags);
-      link.send(them, 1, us, 'one-way');
-      link.send('name', 1, us, 'one-way');
-      link.signal((writer, payload) => write.exit(writer, true, payload, us, them, 'why'));
-      link.signal((writer, payload) => write.exit(writer, false, payload, us, them, 'why'));
-      link.signal((writer, payload) => write.down(writer, payload, 'calc', them, new Ref(PEER, 9, [1]), 'why'));
+      link.send(them, 1, { from: us });
+      link.send('name', 1, { from: us });
+      link.signal((writer, payload) =>
+        write.exit(writer, { linked: true, from: us, to: them }, { term: 'why', payload }),
+      );
+      link.signal((writer, payload) =>
+        write.exit(writer, { linked: false, from: us, to: them }, { term: 'why', payload }),
+      );
+      link.signal((writer, payload) =>
+        write.down(writer, { from: 'calc', to: them, ref: new Ref(PEER, 9, [1]) }, { term: 'why', payload }),
+      );
       turn();
       return frames().map((bytes) => Number.parseInt(bytes.slice(10, 12), 16));
     };
@@ -294,16 +301,16 @@ describe('sending', () => {
     expect(ops(0x407074f9cn)).toEqual([2, 6, 3, 8, 21]);
   });
 
-  test('a message that cannot be sent leaves nothing behind', () => {
+  test('leaves nothing behind of a message that cannot be sent', () => {
     const { link, turn, frames } = bench();
-    link.send(them, 'before', us, 'one-way');
-    expect(() => link.send(them, [1, Number.NaN], us, 'one-way')).toThrow(
+    link.send(them, 'before', { from: us });
+    expect(() => link.send(them, [1, Number.NaN], { from: us })).toThrow(
       expect.objectContaining({ code: 'NOT_ENCODABLE' }),
     );
-    expect(() => link.send(them, Buffer.alloc(1_000_001), us, 'one-way')).toThrow(
+    expect(() => link.send(them, Buffer.alloc(1_000_001), { from: us })).toThrow(
       expect.objectContaining({ code: 'FRAME_TOO_BIG' }),
     );
-    link.send(them, 'after', us, 'one-way');
+    link.send(them, 'after', { from: us });
     turn();
     expect(
       frames().map(
@@ -313,17 +320,17 @@ describe('sending', () => {
     ).toEqual([true, true]);
   });
 
-  test('a remote node that reads nothing costs a limited amount of memory', () => {
+  test('spends a limited amount of memory on a remote node that reads nothing', () => {
     const room = bench();
     room.stuck = true;
     const message = Buffer.alloc(1_000);
     for (let i = 0; i < 1_000; i++) {
-      room.link.send(them, message, us, 'one-way');
+      room.link.send(them, message, { from: us });
       room.turn();
     }
     expect(room.link.pendingBytes).toBeLessThan(12_000);
     expect(room.link.counters.dropped).toBeGreaterThan(980);
-    expect(room.link.send(them, 1, us, 'query')).toBe('overflow');
+    expect(room.link.send(them, 1, { from: us, kind: 'query' })).toBe('overflow');
     expect(room.closes).toEqual([]);
     // Messages on which others depend are still sent, up to twice that amount.
     for (let i = 0; i < 1_000; i++) room.link.signal((writer) => writer.raw(message));
@@ -331,27 +338,27 @@ describe('sending', () => {
     expect(room.link.pendingBytes).toBeLessThan(23_000);
   });
 
-  test('a large message in transit delays no other, and the limit applies to those that wait behind it', () => {
+  test('delays no other message for a large one in transit, and applies the limit to those that wait behind it', () => {
     const room = bench(ownFlags(false), { highWaterBytes: 100_000 });
     room.stuck = true;
-    room.link.send(them, Buffer.alloc(500_000), us, 'one-way');
+    room.link.send(them, Buffer.alloc(500_000), { from: us });
     room.turn();
-    expect(room.link.send(them, 1, us, 'one-way')).toBe('sent');
-    expect(room.link.send(them, 1, us, 'query')).toBe('sent');
+    expect(room.link.send(them, 1, { from: us })).toBe('sent');
+    expect(room.link.send(them, 1, { from: us, kind: 'query' })).toBe('sent');
     expect(room.link.signal((writer) => writer.raw(Buffer.alloc(100)))).toBe('sent');
-    expect(room.link.send(them, Buffer.alloc(500_000), us, 'one-way')).toBe('overflow');
-    for (let i = 0; i < 1_000; i++) room.link.send(them, Buffer.alloc(1_000), us, 'one-way');
-    expect(room.link.send(them, 1, us, 'query')).toBe('overflow');
+    expect(room.link.send(them, Buffer.alloc(500_000), { from: us })).toBe('overflow');
+    for (let i = 0; i < 1_000; i++) room.link.send(them, Buffer.alloc(1_000), { from: us });
+    expect(room.link.send(them, 1, { from: us, kind: 'query' })).toBe('overflow');
     expect(room.link.pendingBytes).toBeLessThan(602_000);
     expect(room.closes).toEqual([]);
   });
 
-  test('a remote node that reads nothing is disconnected if the policy says so', () => {
+  test('disconnects a remote node that reads nothing if the policy says so', () => {
     const { link, turn, closes, ...room } = bench(ownFlags(false), { overflow: 'close' });
     Object.assign(room, { stuck: true });
-    for (let i = 0; i < 20; i++) link.send(them, Buffer.alloc(1_000), us, 'one-way');
+    for (let i = 0; i < 20; i++) link.send(them, Buffer.alloc(1_000), { from: us });
     expect(closes).toMatchObject([{ reason: 'slow_peer' }]);
-    expect(link.send(them, 1, us, 'one-way')).toBe('overflow');
+    expect(link.send(them, 1, { from: us })).toBe('overflow');
     turn();
   });
 });
@@ -360,7 +367,7 @@ describe('ticks', () => {
   test('sends a tick only when nothing else was sent', () => {
     const { link, turn, frames } = bench();
     link.check(true);
-    link.send(them, 1, us, 'one-way');
+    link.send(them, 1, { from: us });
     turn();
     link.check(true);
     link.check(true);
@@ -410,7 +417,7 @@ describe('ticks', () => {
 });
 
 describe('frames', () => {
-  test('frames in tiny pieces cost little more memory than their bytes', () => {
+  test('takes little more memory than their bytes for frames in tiny pieces', () => {
     const decoder = new FrameDecoder();
     const frame = Buffer.concat([u32(300_000), Buffer.alloc(300_000, 7)]);
     const got: Buffer[] = [];
@@ -423,7 +430,7 @@ describe('frames', () => {
     expect(got).toEqual([frame.subarray(4)]);
   });
 
-  test('incomplete frames share one budget, which a closed connection gives back', () => {
+  test('shares one budget among incomplete frames, which a closed connection gives back', () => {
     const budget = new FrameBudget(100_000);
     const [one, two] = [new FrameDecoder(1_000_000, budget), new FrameDecoder(1_000_000, budget)];
     const half = Buffer.concat([u32(500_000), Buffer.alloc(60_000)]);
@@ -439,7 +446,7 @@ describe('frames', () => {
     expect(budget.used).toBe(0);
   });
 
-  test('large frames are assembled once', () => {
+  test('assembles large frames once', () => {
     const decoder = new FrameDecoder();
     const big = Buffer.alloc(30 * 1024 * 1024, 7);
     const all = Buffer.concat([u32(big.length), big]);

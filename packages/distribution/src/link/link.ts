@@ -2,6 +2,7 @@ import { Atom, isDecodeError, Pid, type Ref, type Term, TermReader, TermWriter, 
 import type { BusyWait } from './busy-wait.js';
 import { type Control, hasPayload, parseControl, reasonIsPayload, write } from './control.js';
 import { DistributionError } from '../errors.js';
+import type { LinkLimits } from '../limits.js';
 import { FLAG } from '../handshake/flags.js';
 import { type FrameBudget, FrameDecoder } from './frames.js';
 import { readPayload } from './gen-call.js';
@@ -31,17 +32,16 @@ export interface Wire {
   destroy(): void;
 }
 
-export interface LinkLimits {
-  readonly maxFrameBytes: number;
-  /** Unsent bytes above which queries fail and one-way messages follow `overflow`. */
-  readonly highWaterBytes: number;
-  readonly overflow: 'drop' | 'close';
-}
-
 /**
  * `query`: fails fast. `one-way`: follows the policy. `signal`: must arrive; a link that cannot accept it is closed.
  */
 export type SendKind = 'query' | 'one-way' | 'signal';
+
+export interface SendOptions {
+  readonly from: Pid;
+  /** Default `one-way`. */
+  readonly kind?: SendKind;
+}
 
 /** `overflow`: not queued, because the connection has too many unsent bytes. */
 export type SendResult = 'sent' | 'overflow' | 'no_connection';
@@ -182,9 +182,9 @@ export class Link {
         const op = tuple instanceof Tuple ? tuple.elements[0] : undefined;
         control = tuple instanceof Tuple ? parseControl(tuple.elements) : undefined;
         if (control === undefined) return this.#malformed(`control message ${String(op)}`);
-        if (hasPayload(op as number)) {
+        if (hasPayload(op)) {
           payload = control.op === 'send' ? readPayload(reader) : reader.term();
-          if (reasonIsPayload(op as number)) control = { ...control, reason: { term: payload } } as Control;
+          if (reasonIsPayload(op)) control = { ...control, reason: { term: payload } } as Control;
         }
       }
       if (reader.remaining > 0) return this.#malformed(`${reader.remaining} bytes after a message`);
@@ -234,7 +234,7 @@ export class Link {
   // --- sending
 
   /** @throws EtfError NOT_ENCODABLE, DistributionError FRAME_TOO_BIG; nothing was queued then */
-  send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
+  send(to: Pid | string | Ref, message: Term, { from, kind = 'one-way' }: SendOptions): SendResult {
     if (!this.#admit(kind)) return 'overflow';
     if (kind === 'query') this.#options.wait?.asked();
     return this.#frame(kind, (writer) => {
@@ -270,7 +270,7 @@ export class Link {
     if (kind === 'query') return;
     if (kind === 'one-way') this.counters.dropped += 1;
     if (kind === 'signal' || this.#limits.overflow === 'close')
-      this.close('slow_peer', `${this.pendingBytes} bytes it did not take`);
+      this.close('slow_peer', `${this.pendingBytes} bytes that it did not read`);
   }
 
   #frame(kind: SendKind, put: (writer: TermWriter) => void): SendResult {

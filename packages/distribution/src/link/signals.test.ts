@@ -29,7 +29,7 @@ function signalsTo(sent: number[], others = () => 0): Signals {
   return signals;
 }
 
-test('repeated requests for the same monitor create only one', () => {
+test('creates only one monitor for repeated requests', () => {
   const sent: number[] = [];
   const signals = signalsTo(sent);
   const ref = new Ref('b@h', 8, [1, 2, 3]);
@@ -39,7 +39,7 @@ test('repeated requests for the same monitor create only one', () => {
   expect(sent).toEqual([28]);
 });
 
-test('a connection has its share of the monitors, and more while others leave some', () => {
+test('gives a connection its share of the monitors, and more while others leave some', () => {
   const watch = (signals: Signals, count: number): number => {
     for (let i = 0; i < count; i++) {
       const ref = new Ref('b@h', 8, [1, 2, i]);

@@ -1,9 +1,9 @@
 import { type Atom, atom, EtfError, Pid, type Ref, type Term, type TermWriter } from '@bloom/etf';
-import { type Control, type SpawnRequest, type Target, write } from './control.js';
+import { type Control, type Ending, Operation, write } from './control.js';
 import { DistributionError } from '../errors.js';
 import type { Link } from './link.js';
 import { RefMap } from './ref-map.js';
-import type { ProcessTable, SpawnAnswer } from '../processes.js';
+import type { Monitor, ProcessTable, SpawnAnswer, SpawnRequest, Target, Watched } from '../processes.js';
 
 const NOPROC = atom('noproc');
 const NOCONNECTION = atom('noconnection');
@@ -12,8 +12,6 @@ const SYSTEM_LIMIT = atom('system_limit');
 /** Flags of a spawn reply. */
 const LINKED = 1;
 const MONITORED = 2;
-
-export type Watched = Pid | { readonly name: string; readonly node: string };
 
 type Entry =
   /** A remote process monitors a local one. */
@@ -64,7 +62,9 @@ export class Signals {
 
   monitor(watcher: Pid, target: Target, ref: Ref): void {
     this.#add({ kind: 'watching', local: watcher, target, ref });
-    this.#options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
+    this.#options.link.signal((writer) =>
+      write.monitor(writer, Operation.monitorP, { from: watcher, to: target, ref }),
+    );
   }
 
   /** Ends a monitor. Returns false when there was none. */
@@ -72,7 +72,9 @@ export class Signals {
     const entry = this.#watching.take(ref);
     if (entry === undefined) return false;
     this.#forget(entry);
-    this.#options.link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, ref));
+    this.#options.link.signal((writer) =>
+      write.monitor(writer, Operation.demonitorP, { from: entry.local, to: entry.target, ref }),
+    );
     return true;
   }
 
@@ -90,7 +92,7 @@ export class Signals {
     this.#unlinkId += 1;
     entry.unlinking = this.#unlinkId;
     const id = this.#unlinkId;
-    this.#options.link.signal((writer) => write.unlink(writer, 35, id, local, remote));
+    this.#options.link.signal((writer) => write.unlink(writer, Operation.unlinkId, { id, from: local, to: remote }));
   }
 
   spawn(request: SpawnRequest, args: readonly Term[]): void {
@@ -111,24 +113,24 @@ export class Signals {
 
   #signalExit(entry: Entry, reason: Term): void {
     const { link } = this.#options;
-    if (entry.kind === 'watched') this.#answerDown(entry.target, entry.watcher, entry.ref, reason);
+    if (entry.kind === 'watched') this.#answerDown(entry, reason);
     else if (entry.kind === 'watching') {
-      link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, entry.ref));
+      const { local: from, target: to, ref } = entry;
+      link.signal((writer) => write.monitor(writer, Operation.demonitorP, { from, to, ref }));
     } else if (entry.kind === 'link' && entry.unlinking === 0) {
-      this.#sendReason(reason, (writer, payload, sent) =>
-        write.exit(writer, true, payload, entry.local, entry.remote, sent),
-      );
+      const { local: from, remote: to } = entry;
+      this.#sendReason(reason, (writer, ending) => write.exit(writer, { linked: true, from, to }, ending));
     }
   }
 
   /** Sends a reason, or `system_limit` when no frame can hold it, such as a function's large result. */
-  #sendReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
+  #sendReason(reason: Term, put: (writer: TermWriter, ending: Ending) => void): void {
     const { link } = this.#options;
     try {
-      link.signal((writer, exitPayload) => put(writer, exitPayload, reason));
+      link.signal((writer, payload) => put(writer, { term: reason, payload }));
     } catch (error) {
       if (!(error instanceof DistributionError) && !(error instanceof EtfError)) throw error;
-      link.signal((writer, exitPayload) => put(writer, exitPayload, SYSTEM_LIMIT));
+      link.signal((writer, payload) => put(writer, { term: SYSTEM_LIMIT, payload }));
     }
   }
 
@@ -151,7 +153,9 @@ export class Signals {
         return;
       case 'unlink':
         this.#takeLink(linkKey(control.to, control.from));
-        link.signal((writer) => write.unlink(writer, 36, control.id, control.to, control.from));
+        link.signal((writer) =>
+          write.unlink(writer, Operation.unlinkIdAck, { id: control.id, from: control.to, to: control.from }),
+        );
         return;
       case 'unlink-ack':
         this.#unlinkDone(control.to, control.from, control.id);
@@ -159,13 +163,13 @@ export class Signals {
       case 'exit':
         if (control.linked && !this.#breakLink(control.to, control.from)) return;
         if (!this.#isOurs(control.to)) return;
-        this.#options.guard('exit', () => table.exit(control.to, control.from, control.reason?.term, control.linked));
+        this.#options.guard('exit', () => table.exit(control, control.reason?.term));
         return;
       case 'spawn':
         this.#spawnHere(control.request, payload);
         return;
       case 'spawned':
-        this.#spawned(control.ref, control.to, control.flags, control.result);
+        this.#spawned(control);
         return;
       default:
     }
@@ -178,10 +182,9 @@ export class Signals {
     for (const entries of [this.#watched, this.#watching, this.#spawning, this.#links, this.#byLocal]) entries.clear();
     for (const entry of all) {
       guard('lost', () => {
-        if (entry.kind === 'watching')
-          table.down(entry.local, entry.ref, withNode(entry.target, link.remote.name), NOCONNECTION);
+        if (entry.kind === 'watching') table.down(monitorOf(entry, link.remote.name), NOCONNECTION);
         else if (entry.kind === 'link' && entry.unlinking === 0)
-          table.exit(entry.local, entry.remote, NOCONNECTION, true);
+          table.exit({ to: entry.local, from: entry.remote, linked: true }, NOCONNECTION);
         else if (entry.kind === 'spawning') table.spawned?.(entry.local, entry.ref, NOCONNECTION);
       });
     }
@@ -198,8 +201,8 @@ export class Signals {
 
   #watch(target: Target, watcher: Pid, ref: Ref): void {
     const local = this.#whereIs(target);
-    if (local === undefined) this.#answerDown(target, watcher, ref, NOPROC);
-    else if (this.#full) this.#answerDown(target, watcher, ref, SYSTEM_LIMIT);
+    if (local === undefined) this.#answerDown({ target, watcher, ref }, NOPROC);
+    else if (this.#full) this.#answerDown({ target, watcher, ref }, SYSTEM_LIMIT);
     else {
       // Otherwise a reused reference would leave its first monitor behind, beyond every limit.
       this.#forget(this.#watched.take(ref));
@@ -207,8 +210,9 @@ export class Signals {
     }
   }
 
-  #answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
-    this.#sendReason(reason, (writer, payload, sent) => write.down(writer, payload, target, watcher, ref, sent));
+  #answerDown({ target, watcher, ref }: Pick<Of<'watched'>, 'target' | 'watcher' | 'ref'>, reason: Term): void {
+    const down = { from: target, to: watcher, ref };
+    this.#sendReason(reason, (writer, ending) => write.down(writer, down, ending));
   }
 
   #down(ref: Ref, reason: Term): void {
@@ -216,7 +220,7 @@ export class Signals {
     if (entry === undefined) return;
     this.#forget(entry);
     const { table, guard, link } = this.#options;
-    guard('down', () => table.down(entry.local, ref, withNode(entry.target, link.remote.name), reason));
+    guard('down', () => table.down(monitorOf(entry, link.remote.name), reason));
   }
 
   #linked(remote: Pid, to: Pid): void {
@@ -226,10 +230,11 @@ export class Signals {
     if (this.#links.has(key)) return;
     const local = this.#whereIs(to);
     if (local !== undefined && !this.#full) this.#add({ kind: 'link', local, remote, unlinking: 0 });
-    else
-      link.signal((writer, payload) =>
-        write.exit(writer, true, payload, to, remote, local === undefined ? NOPROC : SYSTEM_LIMIT),
-      );
+    else {
+      const exit = { linked: true, from: to, to: remote };
+      const term = local === undefined ? NOPROC : SYSTEM_LIMIT;
+      link.signal((writer, payload) => write.exit(writer, exit, { term, payload }));
+    }
   }
 
   #unlinkDone(local: Pid, remote: Pid, id: number | bigint): void {
@@ -252,11 +257,11 @@ export class Signals {
     });
     const made = answer as SpawnAnswer | Atom;
     if (!('pid' in made)) {
-      link.signal((writer) => write.spawned(writer, request.ref, request.from, 0, made));
+      link.signal((writer) => write.spawned(writer, { ref: request.ref, to: request.from, flags: 0, result: made }));
       return;
     }
     const flags = (request.link ? LINKED : 0) | (request.monitor ? MONITORED : 0);
-    link.signal((writer) => write.spawned(writer, request.ref, request.from, flags, made.pid));
+    link.signal((writer) => write.spawned(writer, { ref: request.ref, to: request.from, flags, result: made.pid }));
     if (request.monitor) {
       const { ref, from } = request;
       this.#add({ kind: 'watched', local: made.pid, target: made.pid, watcher: from, ref });
@@ -268,7 +273,7 @@ export class Signals {
     guard('spawn', made.run);
   }
 
-  #spawned(ref: Ref, to: Pid, flags: number, result: Pid | Atom): void {
+  #spawned({ ref, to, flags, result }: Control & { readonly op: 'spawned' }): void {
     const entry = this.#spawning.take(ref);
     if (entry === undefined) return;
     this.#forget(entry);
@@ -348,8 +353,8 @@ function linkKey(local: Pid, remote: Pid): string {
   return `link ${local.id}.${local.serial} ${remote.id}.${remote.serial}.${remote.creation}`;
 }
 
-function withNode(target: Target, node: string): Watched {
-  return typeof target === 'string' ? { name: target, node } : target;
+function monitorOf({ local, target, ref }: Of<'watching'>, node: string): Monitor {
+  return { watcher: local, ref, target: typeof target === 'string' ? { name: target, node } : target };
 }
 
 /** Returns the name or pid of the target on its own node. */

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
+import { systemClock, type Clock } from '@bloom/time';
 import type { Wire } from './link.js';
 
 /** A TCP socket as the transport of a link. */
-export function socketWire(socket: Socket): Wire {
+export function socketWire(socket: Socket, clock: Clock = systemClock): Wire {
   return {
     get pendingBytes() {
       return socket.writableLength;
@@ -11,8 +12,8 @@ export function socketWire(socket: Socket): Wire {
     end: () => {
       socket.end();
       // The other side must not keep the socket by never closing its end.
-      const timer = setTimeout(() => socket.destroy(), 1_000);
-      socket.once('close', () => clearTimeout(timer));
+      const timer = clock.setTimeout(() => socket.destroy(), 1_000);
+      socket.once('close', () => clock.clearTimeout(timer));
     },
     destroy: () => void socket.destroy(),
   };

@@ -4,19 +4,19 @@ import { fuzzRuns, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { startMapper } from '../testing/erlang.js';
 import { TestNode } from '../testing/test-node.js';
-import { announcementOf, capabilitiesOf, commonProtocol, type Protocols } from './announcement.js';
+import { announcementOf, capabilitiesOf, commonProtocol, type Protocols, type Spoken } from './announcement.js';
 import type { NodeRefused } from './link-state.js';
 import { Mesh, type MeshAction } from './mesh.js';
 
 const RELEASE = '1.2.0-rc.1+build';
 
 describe('announcements', () => {
-  test('an announcement is read as it was written', () => {
+  test('reads an announcement as it was written', () => {
     const caps = atomMap(capabilitiesOf({ release: RELEASE, protocols: { min: 2, max: 7 } }, 12.6));
     expect(announcementOf(caps)).toEqual({ release: RELEASE, protocols: { min: 2, max: 7 }, upMs: 13 });
   });
 
-  test('a missing announcement means protocol 1, whatever else the hello contains', () => {
+  test('reads a missing announcement as protocol 1, whatever else the hello contains', () => {
     for (const caps of [atomMap({}), atomMap({ hidden: true, colour: 'red' }), null, 5, []] satisfies Term[]) {
       expect(announcementOf(caps)).toEqual({
         release: null,
@@ -40,12 +40,12 @@ describe('announcements', () => {
     ['a release that would break a line of the log', { release: '1.0\nerror' }],
     ['a time below 0', { up: -1 }],
     ['no time', { up: 'long' }],
-  ])('an announcement with %s is invalid', (_what, wrong) => {
+  ])('treats an announcement with %s as invalid', (_what, wrong) => {
     const right = capabilitiesOf({ release: RELEASE, protocols: { min: 1, max: 1 } }, 0);
     expect(announcementOf(atomMap({ ...right, ...wrong }))).toBeUndefined();
   });
 
-  test('any terms yield either numbers in range or no announcement', () => {
+  test('reads any terms as numbers in range or as no announcement', () => {
     const part = fc.oneof(
       fc.integer(),
       fc.string(),
@@ -64,7 +64,7 @@ describe('announcements', () => {
   });
 });
 
-test('the common protocol is the highest that both nodes speak', () => {
+test('takes the highest protocol that both nodes speak as the common one', () => {
   const range = (min: number, max: number): Protocols => ({ min, max });
   expect(commonProtocol(range(1, 3), range(2, 9))).toBe(3);
   expect(commonProtocol(range(1, 1), range(1, 65_535))).toBe(1);
@@ -82,13 +82,14 @@ describe('the mesh', () => {
       spoken: { release, protocols, startedAt: 0 },
     });
   const helloOf = (mesh: Mesh, now: number): Term => {
-    const [hello] = mesh.connected('x@h', 1, true, true, now);
+    const [hello] = mesh.connected('x@h', { creation: 1, dialled: true, mayBeOurs: true }, now);
     return (hello as MeshAction & { do: 'send' }).message;
   };
   const hello = (node: string, caps: { [name: string]: Term }): Term =>
     tuple(atom('hello'), 1, atom(node), atomMap(caps), []);
   const old = (node: string): Mesh => new Mesh({ self: node, tool: false, acceptable: () => true, random: () => 0.5 });
-  const connect = (mesh: Mesh, node: string, now: number): unknown => mesh.connected(node, 1, true, true, now);
+  const connect = (mesh: Mesh, node: string, now: number): unknown =>
+    mesh.connected(node, { creation: 1, dialled: true, mayBeOurs: true }, now);
 
   test('treats a node that announces nothing as a member that speaks protocol 1', () => {
     const mesh = meshOf('a@h', '2.0.0', { min: 1, max: 4 });
@@ -97,7 +98,7 @@ describe('the mesh', () => {
     expect(mesh.announced('b@h')).toMatchObject({ release: null, protocols: { min: 1, max: 1 } });
   });
 
-  test('a node that knows no announcements understands a hello that contains one', () => {
+  test('lets a node that knows no announcements understand a hello that contains one', () => {
     const mesh = old('a@h');
     connect(mesh, 'b@h', 0);
     const news = helloOf(meshOf('b@h', '2.0.0', { min: 7, max: 9 }), 0);
@@ -161,19 +162,22 @@ describe('the mesh', () => {
       {
         do: 'refuse',
         joins: false,
-        why: 'b@h announces no protocol that can be read, and this node of release 1.0.0 speaks protocol 1',
+        why: 'b@h announces no readable protocol, and this node of release 1.0.0 speaks protocol 1',
       },
     ]);
   });
 });
+
+function speaking(release: string, max = 1, min = 1): Spoken {
+  return { release, protocols: { min, max } };
+}
 
 describe('nodes of different releases', () => {
   const cleanUps: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
   });
-  async function start(alive: string, mapperPort: number, release?: string, max = 1, min = 1): Promise<TestNode> {
-    const spoken = release === undefined ? undefined : { release, protocols: { min, max } };
+  async function start(alive: string, mapperPort: number, spoken?: Spoken): Promise<TestNode> {
     const started = await TestNode.start(`${alive}@127.0.0.1`, mapperPort, { announceForeign: false, spoken });
     cleanUps.push(() => started.stop());
     return started;
@@ -184,9 +188,13 @@ describe('nodes of different releases', () => {
     return started.port;
   }
 
-  test('nodes know what every member speaks, and use what both speak', async () => {
+  test("learns each member's protocol versions and uses those that both sides speak", async () => {
     const port = await mapper();
-    const [a, b, c] = [await start('a', port, '2.0.0', 3), await start('b', port, '1.0.0', 2), await start('c', port)];
+    const [a, b, c] = [
+      await start('a', port, speaking('2.0.0', 3)),
+      await start('b', port, speaking('1.0.0', 2)),
+      await start('c', port),
+    ];
     for (const { node } of [b, c]) node.seed(['a@127.0.0.1']);
     await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
     const speaks = (asked: TestNode, { node }: TestNode): boolean[] =>
@@ -200,18 +208,18 @@ describe('nodes of different releases', () => {
     expect(a.node.links().map(({ announced }) => announced?.release)).toEqual(expect.arrayContaining(['1.0.0', null]));
   });
 
-  test.each<[string, string, number, number]>([
-    ['protocols out of range', '1.0.0', 1_000_000_000, 0],
-    ['an invalid release', 'x\n'.repeat(100_000), 1, 1],
-    ['only protocols that no one speaks', '99.0.0', 99, 99],
-  ])('members stay connected and do not end when a node announces %s', async (_what, release, max, min) => {
+  test.each<[string, Spoken]>([
+    ['protocols out of range', speaking('1.0.0', 1_000_000_000, 0)],
+    ['an invalid release', speaking('x\n'.repeat(100_000))],
+    ['only protocols that no one speaks', speaking('99.0.0', 99, 99)],
+  ])('keeps members connected and running when a node announces %s', async (_what, spoken) => {
     const port = await mapper();
-    const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '1.0.0')];
+    const [a, b] = [await start('a', port, speaking('1.0.0')), await start('b', port, speaking('1.0.0'))];
     a.node.seed(['b@127.0.0.1']);
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
     const joins: boolean[] = [];
     for (const { node } of [a, b]) node.subscribe({ refused: (event) => joins.push(event.joins) });
-    const odd = await start('odd', port, release, max, min);
+    const odd = await start('odd', port, spoken);
     odd.node.seed(['a@127.0.0.1', 'b@127.0.0.1']);
     await until(() => joins.length >= 4);
     expect(joins).not.toContain(true);
@@ -221,9 +229,9 @@ describe('nodes of different releases', () => {
     expect(b.events).toHaveLength(1);
   });
 
-  test('nodes without a common protocol do not become members, and their link states say why', async () => {
+  test('makes nodes without a common protocol no members, and says why in their link states', async () => {
     const port = await mapper();
-    const [a, b] = [await start('a', port, '1.0.0'), await start('b', port, '9.0.0', 99, 99)];
+    const [a, b] = [await start('a', port, speaking('1.0.0')), await start('b', port, speaking('9.0.0', 99, 99))];
     const refused: NodeRefused[] = [];
     b.node.subscribe({ refused: (event) => refused.push(event) });
     b.node.seed(['a@127.0.0.1']);

@@ -25,7 +25,7 @@ export interface Announcement {
   readonly upMs: number;
 }
 
-/** What a member speaks that announces nothing. */
+/** What a member speaks if it announces nothing. */
 export const UNANNOUNCED: Announcement = {
   release: null,
   protocols: { min: 1, max: 1 },
@@ -72,7 +72,7 @@ export function commonProtocol(ours: Protocols, theirs: Protocols): number | und
 /** Returns why two nodes cannot be in one cluster. `theirs` undefined: the other node's announcement was invalid. */
 export function noCommonProtocol(node: string, ours: Spoken, theirs: Announcement | undefined): string {
   const own = `this node of release ${ours.release} speaks ${range(ours.protocols)}`;
-  if (theirs === undefined) return `${node} announces no protocol that can be read, and ${own}`;
+  if (theirs === undefined) return `${node} announces no readable protocol, and ${own}`;
   const release = theirs.release ?? '0.1.0 or earlier';
   return (
     `${node} of release ${release} speaks ${range(theirs.protocols)}, ${own}: they cannot be members of one cluster; ` +

@@ -43,7 +43,7 @@ function eventsOf({ node }: TestNode): [ClusterEvent['event'], string][] {
 }
 
 describe('cuts', () => {
-  test('a cut keeps two nodes apart, leaves the third alone, and ends by itself', async () => {
+  test('keeps two nodes apart during a cut, leaves the third alone, and ends it by itself', async () => {
     const [a, b, c] = await threeNodes();
     const before = eventsOf(a).length;
     a.node.cut(B, 600);
@@ -67,7 +67,7 @@ describe('cuts', () => {
     expect(eventsOf(c).filter(([event]) => event !== 'up')).toEqual([]);
   });
 
-  test('a cut can be ended early, which does not cause an unwanted node to be dialled', async () => {
+  test('ends a cut early on request, without dialling an unwanted node', async () => {
     const [a, b] = await threeNodes();
     a.node.cut(B, 60_000);
     await until(() => !b.node.nodes().includes(A));
@@ -82,13 +82,13 @@ describe('cuts', () => {
 });
 
 describe('link states', () => {
-  test('link states cover connected and missing nodes, the reasons, and the traffic', async () => {
+  test('covers connected and missing nodes, the reasons, and the traffic', async () => {
     const [a, b] = await threeNodes();
     const nobody = 'nobody@127.0.0.1';
     a.node.seed([nobody]);
     await until(() => linkOf(a, nobody).attempts > 0);
     expect(linkOf(a, nobody)).toMatchObject({ state: 'waiting', seed: true, kind: null, dialled: null });
-    expect(linkOf(a, nobody).lastFailure?.reason).toContain('knows no node');
+    expect(linkOf(a, nobody).lastFailure?.reason).toContain('does not know');
     expect(linkOf(a, nobody).nextAttemptInMs).toBeGreaterThan(0);
 
     const up = linkOf(b, A);
@@ -98,7 +98,7 @@ describe('link states', () => {
     expect(linkOf(a, B)).toMatchObject({ dialled: false, seed: false });
   });
 
-  test('link states include tools, which are not members', async () => {
+  test('includes tools, which are not members', async () => {
     const [a] = await threeNodes();
     const tool = await start('ctl@127.0.0.1', { tool: true, listen: false });
     await tool.node.connect(A);
@@ -109,7 +109,7 @@ describe('link states', () => {
 });
 
 describe('cluster events', () => {
-  test('cluster events distinguish a node that came back from one that was restarted', () => {
+  test('distinguishes a node that came back from one that was restarted', () => {
     let now = 0;
     const events = new ClusterEvents(() => now);
     const heard: ClusterEvent[] = [];

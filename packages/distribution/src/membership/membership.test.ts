@@ -38,13 +38,13 @@ async function attemptsWithin4s(failure: () => Error): Promise<number> {
 }
 
 test.each<HandshakeFailure>(['bad_cookie', 'closed', 'not_allowed', 'missing_flags', 'name_mismatch'])(
-  'a node that refuses us (%s) is not dialled again soon',
+  'does not soon dial a node that refuses us (%s) again',
   async (reason) => {
     expect(await attemptsWithin4s(() => new HandshakeFailed('b@127.0.0.1', reason))).toBe(1);
   },
 );
 
-test('an unreachable node is soon dialled again, at growing intervals', async () => {
+test('soon dials an unreachable node again, at growing intervals', async () => {
   const attempts = await attemptsWithin4s(() => new DistributionError('NODE_UNREACHABLE', 'no route'));
   expect(attempts).toBeGreaterThanOrEqual(3);
   expect(attempts).toBeLessThanOrEqual(5);

@@ -6,7 +6,8 @@ import { HandshakeFailed } from '../errors.js';
 import type { CloseReason } from '../link/link.js';
 import type { Announcement, Spoken } from './announcement.js';
 import type { NodeKind, NodeListener, NodeRefused } from './link-state.js';
-import { type LinkPlan, Mesh, type MeshAction } from './mesh.js';
+import type { LinkPlan } from './known-node.js';
+import { Mesh, type MeshAction, type NewConnection } from './mesh.js';
 import { checkKind, type NameMode, parseNodeName } from '../handshake/names.js';
 
 export interface MembershipOptions {
@@ -81,8 +82,8 @@ export class Membership {
     return this.#mesh.links(others, this.#now);
   }
 
-  connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean): void {
-    this.#act(this.#mesh.connected(node, creation, dialled, mayBeOurs, this.#now));
+  connected(node: string, connection: NewConnection): void {
+    this.#act(this.#mesh.connected(node, connection, this.#now));
   }
 
   lost(node: string, reason: CloseReason): void {
@@ -121,7 +122,7 @@ export class Membership {
   }
 
   #act(actions: readonly MeshAction[]): void {
-    for (const action of actions) this.#carryOut(action);
+    for (const action of actions) this.#perform(action);
     if (this.#stopped) return;
     const due = this.#mesh.nextDue();
     if (due === this.#timerDue) return;
@@ -135,7 +136,7 @@ export class Membership {
     this.#act(this.#mesh.poll(this.#now));
   };
 
-  #carryOut(action: MeshAction): void {
+  #perform(action: MeshAction): void {
     switch (action.do) {
       case 'dial':
         if (!this.#stopped) this.#dial(action.node);
@@ -178,7 +179,8 @@ export class Membership {
       () => this.#act(this.#mesh.dialDone(node, this.#now)),
       (error: Error) => {
         if (throttle.allows(`dial ${node}`)) log.warn(`unable to connect to :"${node}"`, { reason: error.message });
-        this.#act(this.#mesh.failed(node, !isFinal(error), this.#now, error.message));
+        const failure = { fast: !isFinal(error), reason: error.message, calledItself: answeredBy(error) };
+        this.#act(this.#mesh.failed(node, failure, this.#now));
       },
     );
   }
@@ -190,6 +192,11 @@ export class Membership {
 }
 
 const FINAL = new Set(['not_allowed', 'closed', 'bad_cookie', 'missing_flags', 'name_mismatch']);
+
+/** Returns the name of the node that answered in place of the dialled one. */
+function answeredBy(error: Error): string | undefined {
+  return error instanceof HandshakeFailed ? error.answered : undefined;
+}
 
 /** True for failures that a quick retry would not fix. */
 function isFinal(error: Error): boolean {

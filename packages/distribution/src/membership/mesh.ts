@@ -7,7 +7,8 @@ import {
   noCommonProtocol,
   type Spoken,
 } from './announcement.js';
-import type { LinkState, NodeKind } from './link-state.js';
+import { type Known, type LinkPlan, newlyKnown, planOf, unknownPlan } from './known-node.js';
+import type { NodeKind } from './link-state.js';
 import { isLower } from '../handshake/names.js';
 
 // Membership among our own nodes, without sockets or clock: events in, actions out. Every member knows every other one.
@@ -27,7 +28,8 @@ const MAX_KNOWN = 10_000;
 const HELLO_WITHIN_MS = 2_000;
 /** Head start of the node with the lower name. */
 const YIELD_MS = 500;
-const MAX_DIALS = 16;
+/** Maximum number of nodes dialled at the same time. Dead addresses of a DNS name must not keep living ones waiting. */
+const MAX_DIALS = 128;
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 15_000;
 const MAX_SEED_RETRY_MS = 5_000;
@@ -50,7 +52,8 @@ export type MeshAction =
       readonly dialled: boolean;
     }
   /**
-   * The node shares no protocol version with this one and is no member. `joins`: this node is the one that has to end.
+   * The node shares no protocol version with this one and is not a member. `joins`: this node is the one that has to
+   * end.
    */
   | { readonly do: 'refuse'; readonly node: string; readonly why: string; readonly joins: boolean }
   | { readonly do: 'down'; readonly node: string; readonly kind: NodeKind; readonly reason: string };
@@ -66,39 +69,22 @@ export interface MeshOptions {
   readonly spoken?: (Spoken & { readonly startedAt: number }) | undefined;
 }
 
-/** The state of a node and what is planned for it. */
-export type LinkPlan = Omit<LinkState, 'cutForMs' | 'traffic'>;
+interface DialFailure {
+  readonly fast: boolean;
+  readonly reason: string;
+  /** Name of the node that answered in place of the dialled one. */
+  readonly calledItself?: string | undefined;
+}
 
-interface Known {
-  readonly node: string;
-  seed: boolean;
-  /** Learned from discovery or a member, or a former member: dialled again when lost. */
-  wanted: boolean;
-  /** A member when last connected, and has not left since. */
-  member: boolean;
-  /** Time of the next dial; undefined when none is planned. */
-  dialAt: number | undefined;
-  dialling: boolean;
-  /** Number of consecutive failed attempts. */
-  failures: number;
-  /** Start of its absence, for deciding when to give up. */
-  missingSince: number;
-  connection:
-    | {
-        kind: NodeKind | undefined;
-        /** Announcement in its first hello. */
-        announced: Announcement | undefined;
-        readonly since: number;
-        readonly creation: number;
-        readonly dialled: boolean;
-      }
-    | undefined;
-  /** Why the node is not a member although it is one of ours. */
-  refusal: string | undefined;
-  /** True once the node has announced that it leaves. */
-  leaving: boolean;
-  /** Why the last attempt failed, or why the last connection ended. */
-  failure: { readonly at: number; readonly reason: string } | undefined;
+export interface NewConnection {
+  readonly creation: number;
+  /** True when we dialled. */
+  readonly dialled: boolean;
+  /**
+   * False if the node lacks something that every node of ours has: it is foreign and gets no hello, because a C node in
+   * a call takes any message for the answer; its own hellos are ignored.
+   */
+  readonly mayBeOurs: boolean;
 }
 
 export class Mesh {
@@ -150,20 +136,16 @@ export class Mesh {
     for (const node of nodes.slice(0, MAX_NAMES)) {
       this.#learnName(node, now);
       const known = this.#known.get(node);
-      if (known?.dialAt !== undefined && known.failures > 0)
+      if (known?.dialAt !== undefined && known.failures > 0 && !this.#isMemberByAlias(known))
         known.dialAt = Math.min(known.dialAt, now + this.#turn(node));
     }
     return this.poll(now);
   }
 
-  /**
-   * Records a connection. With `mayBeOurs` false the node lacks something that every node of ours has: it is foreign
-   * and gets no hello, because a C node in a call takes any message for the answer.
-   */
-  connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean, now: number): MeshAction[] {
+  connected(node: string, { creation, dialled, mayBeOurs }: NewConnection, now: number): MeshAction[] {
     const known = this.#remember(node, now, true) as Known;
     this.#dialled(known);
-    known.connection = { kind: undefined, announced: undefined, since: now, creation, dialled };
+    known.connection = { kind: undefined, announced: undefined, since: now, creation, dialled, mayBeOurs };
     known.refusal = undefined;
     known.dialAt = undefined;
     known.leaving = false;
@@ -192,14 +174,16 @@ export class Mesh {
   }
 
   /** Records that a `dial` failed. With `fast` false a quick retry would not help (wrong cookie, not allowed). */
-  failed(node: string, fast: boolean, now: number, reason = ''): MeshAction[] {
+  failed(node: string, { fast, reason, calledItself }: DialFailure, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known === undefined) return [];
     this.#dialled(known);
     known.failure = { at: now, reason };
+    known.alias = calledItself;
     if (known.connection !== undefined) return this.poll(now);
     known.failures = fast ? known.failures + 1 : Math.max(known.failures + 1, 8);
-    if (!known.seed && now - known.missingSince > GIVE_UP_MS) this.#known.delete(node);
+    if (!known.seed && this.#isMemberByAlias(known)) known.dialAt = undefined;
+    else if (!known.seed && now - known.missingSince > GIVE_UP_MS) this.#known.delete(node);
     else known.dialAt = now + this.#delay(known);
     return this.poll(now);
   }
@@ -230,11 +214,11 @@ export class Mesh {
   /** Handles a message to `bloom_mesh` from the node. Messages of other programs have no effect. */
   message(node: string, message: Term, now: number): MeshAction[] {
     const known = this.#known.get(node);
-    if (known?.connection === undefined || !(message instanceof Tuple)) return [];
+    if (known?.connection?.mayBeOurs !== true || !(message instanceof Tuple)) return [];
     const [tag, version, name] = message.elements;
     // The link has proved the name, so messages in another name are ignored.
     if (version !== VERSION || (tag instanceof Atom && tag.name !== 'peers' && nodeName(name) !== node)) return [];
-    if (isAtom(tag, 'hello')) return this.#onHello(known, message.elements[3], message.elements[4], now);
+    if (isAtom(tag, 'hello')) return this.#onHello(known, message.elements, now);
     if (isAtom(tag, 'peers')) return this.#onNames(name, now);
     if (isAtom(tag, 'bye')) known.leaving = true;
     return [];
@@ -296,7 +280,7 @@ export class Mesh {
     return [...members.slice(start), ...members.slice(0, start)].slice(0, MAX_NAMES).map((node) => atom(node));
   }
 
-  #onHello(known: Known, caps: Term, names: Term, now: number): MeshAction[] {
+  #onHello(known: Known, [, , , caps, names]: readonly Term[], now: number): MeshAction[] {
     const { connection } = known;
     const actions: MeshAction[] = [];
     if (connection !== undefined && (connection.kind === undefined || connection.kind === 'foreign')) {
@@ -387,10 +371,16 @@ export class Mesh {
     const before = this.#known.get(node);
     if (before !== undefined && (before.connection !== undefined || before.dialling || before.dialAt !== undefined))
       return;
+    if (before !== undefined && this.#isMemberByAlias(before)) return;
     const known = this.#remember(node, now);
     if (known === undefined) return;
     known.wanted = true;
     known.dialAt = now + this.#turn(node);
+  }
+
+  /** True for another name of a member, which need not be dialled while it is one. */
+  #isMemberByAlias({ alias }: Known): boolean {
+    return alias !== undefined && this.kindOf(alias) === 'member';
   }
 
   /** Returns the pause before dialling: none for the lower name, so that two attempts do not collide. */
@@ -402,20 +392,7 @@ export class Mesh {
     const before = this.#known.get(node);
     if (before !== undefined) return before;
     if (this.#known.size >= MAX_KNOWN && !always) return undefined;
-    const known: Known = {
-      node,
-      seed: false,
-      wanted: false,
-      member: false,
-      dialAt: undefined,
-      dialling: false,
-      failures: 0,
-      missingSince: now,
-      connection: undefined,
-      leaving: false,
-      failure: undefined,
-      refusal: undefined,
-    };
+    const known = newlyKnown(node, now);
     this.#known.set(node, known);
     return known;
   }
@@ -464,28 +441,4 @@ function nodeNames(term: Term): string[] {
     .slice(0, MAX_NAMES)
     .map(nodeName)
     .filter((name) => name !== undefined);
-}
-
-function planOf(known: Known, now: number): LinkPlan {
-  const { node, seed, member, connection, dialAt, dialling, failures, failure } = known;
-  const lost = member ? 'member' : null;
-  const announced = connection?.announced;
-  return {
-    node,
-    seed,
-    state: connection !== undefined ? 'up' : dialling ? 'dialling' : dialAt === undefined ? 'down' : 'waiting',
-    kind: connection === undefined ? lost : (connection.kind ?? null),
-    announced: announced === undefined ? null : { release: announced.release, protocols: announced.protocols },
-    sinceMs: now - (connection?.since ?? known.missingSince),
-    dialled: connection?.dialled ?? null,
-    attempts: failures,
-    nextAttemptInMs: dialAt === undefined ? null : Math.max(0, dialAt - now),
-    lastFailure: failure === undefined ? null : { agoMs: now - failure.at, reason: failure.reason },
-  };
-}
-
-/** Returns the state of a node that is unknown but cut off. */
-function unknownPlan(node: string): LinkPlan {
-  const nothing = { kind: null, announced: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
-  return { node, seed: false, state: 'down', sinceMs: 0, attempts: 0, ...nothing };
 }

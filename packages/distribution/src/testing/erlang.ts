@@ -48,7 +48,7 @@ export interface TestMapper {
 /** Starts our port mapper or the original. */
 export async function startMapper(which: 'ours' | 'original'): Promise<TestMapper> {
   if (which === 'ours') {
-    const server = await PortMapperServer.start({ port: 0, log: silentLog });
+    const server = await PortMapperServer.open({ port: 0, log: silentLog });
     return { port: server.port, stop: () => server.close() };
   }
   const port = await freeTcpPort();
@@ -70,14 +70,9 @@ export async function startMapper(which: 'ours' | 'original'): Promise<TestMappe
 }
 
 /** Runs a program to its end and returns its output, whatever its exit code. */
-export function run(
-  program: string,
-  args: readonly string[],
-  port: number,
-  timeout = 20_000,
-): Promise<{ out: string; code: number }> {
+export function run(program: string, args: readonly string[], port: number): Promise<{ out: string; code: number }> {
   return new Promise((resolve) => {
-    execFile(program, [...args], { env: environment(port), timeout }, (error, stdout, stderr) => {
+    execFile(program, [...args], { env: environment(port), timeout: 20_000 }, (error, stdout, stderr) => {
       resolve({
         out: `${stdout}${stderr}`.trim(),
         code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1,

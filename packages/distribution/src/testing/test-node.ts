@@ -3,6 +3,9 @@ import { silentLog } from '@bloom/log';
 import {
   asGenCall,
   DistributionNode,
+  type Envelope,
+  type ExitSignal,
+  type Monitor,
   type NodeDown,
   type NodeOptions,
   type NodeUp,
@@ -134,7 +137,7 @@ export class TestNode implements ProcessTable {
     return this.#processes.get(pidKey(target))?.pid;
   }
 
-  deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined): void {
+  deliver({ to, from }: Envelope, message: Term): void {
     if (to instanceof Ref) {
       this.#answered(message);
       return;
@@ -147,11 +150,11 @@ export class TestNode implements ProcessTable {
     else process.messages.push(message);
   }
 
-  down(_: Pid, ref: Ref, __: Watched, reason: Term): void {
+  down({ ref }: Monitor, reason: Term): void {
     this.#replies.get(refKey(ref))?.({ down: reason });
   }
 
-  exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
+  exit({ to, from, linked }: ExitSignal, reason: Term): void {
     const process = this.#processes.get(pidKey(to));
     process?.exits.push({ from, reason, linked });
   }
@@ -178,14 +181,14 @@ export class TestNode implements ProcessTable {
   // --- client
 
   /** Calls gen_server:call({Name, Node}, Request). */
-  async call(node: string, target: string, request: Term, timeoutMs = 5_000): Promise<CallResult> {
-    await this.node.connect(node);
+  async call(target: { node: string; name: string }, request: Term, timeoutMs = 5_000): Promise<CallResult> {
+    await this.node.connect(target.node);
     const ref = this.node.createRef();
     const tag = new ImproperList([atom('alias')], ref);
     return await this.#expect(ref, timeoutMs, () => {
-      this.node.monitorAs(ref, this.#client.pid, { name: target, node });
+      this.node.monitorAs(ref, this.#client.pid, target);
       const from = tuple(this.#client.pid, tag);
-      this.node.send({ node, name: target }, tuple(atom('$gen_call'), from, request), { from: this.#client.pid });
+      this.node.send(target, tuple(atom('$gen_call'), from, request), { from: this.#client.pid });
     });
   }
 
@@ -196,7 +199,7 @@ export class TestNode implements ProcessTable {
   }
 
   /** Calls erpc:call. The reason of its monitor is {Res, return, Value} or similar; `Res` is removed. */
-  async erpcCall(node: string, module: string, fun: string, args: readonly Term[]): Promise<Term> {
+  async erpcCall(node: string, [module, fun]: readonly [string, string], args: readonly Term[]): Promise<Term> {
     await this.node.connect(node);
     const ref = this.node.createRef();
     const result = await this.#expect(ref, 5_000, () =>

@@ -1,5 +1,4 @@
-import type { TermMessage } from '../behaviour.js';
-import type { TimerState } from './timers.js';
+import type { TermMessage } from './behaviour.js';
 
 export interface Message {
   readonly type: string;
@@ -19,16 +18,22 @@ export interface Reply {
   reject(error: Error): void;
 }
 
+/** One start of an actor's timer. */
+export interface TimerState {
+  readonly name: string;
+  /** Unix milliseconds. */
+  readonly dueAt: number;
+  handle: unknown;
+}
+
 /** A message in a mailbox. */
-export interface Envelope {
+export interface Envelope extends Origin {
   readonly message: Message;
   readonly reply: Reply | undefined;
   /** Set for a timer's message, which counts only until the timer is cleared or restarted. */
   readonly timer: TimerState | undefined;
   /** Set when a child escalated: the actor handles the message by failing with this error. */
   readonly escalated: { error: unknown } | undefined;
-  readonly from: string;
-  readonly requestId: string | undefined;
   /** Arrival time by the monotonic clock: exact for a request's message, otherwise that of the turn, or `AT_ONCE`. */
   readonly at: number;
 }
@@ -36,4 +41,11 @@ export interface Envelope {
 /** Marks an arrival time that was not read because an idle actor takes the message immediately. */
 export const AT_ONCE = -1;
 
-export const OUTSIDE = 'outside';
+/** Who sent a message, and for which request. */
+export interface Origin {
+  /** Path of the sending actor, or name of the sending face. */
+  readonly from: string;
+  readonly requestId: string | undefined;
+}
+
+export const OUTSIDE: Origin = { from: 'outside', requestId: undefined };

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto';
+import type { Server, Socket } from 'node:net';
+import type { Registration } from '@bloom/port-mapper';
+import { awakeClock, type Clock } from '@bloom/time';
+import type { NodeName } from './handshake/names.js';
+
+/** How others reach a node; empty for a node that only dials. */
+export interface Reachable {
+  readonly server?: Server;
+  readonly registration?: Pick<Registration, 'creation' | 'registered' | 'close'>;
+}
+
+/** Names and connections, in place of DNS, the port mapper and TCP. */
+export interface NodeNetwork {
+  /** Listens under the node's name. */
+  open(alive: string): Promise<Reachable>;
+  /**
+   * Connects to a node.
+   * @throws DistributionError NODE_UNREACHABLE, NODE_NOT_REGISTERED
+   */
+  connect(target: NodeName, signal: AbortSignal): Promise<Socket>;
+}
+
+/** Everything that a node needs from its machine. A simulated cluster passes its own. */
+export interface NodeWorld {
+  readonly clock: Clock;
+  /** Returns a number from 0 to 1, for delays and choices. */
+  readonly random: () => number;
+  /** Returns 32 unpredictable bits. */
+  readonly secretWord: () => number;
+  /** Undefined: the network of the machine. */
+  readonly network?: NodeNetwork | undefined;
+}
+
+export const MACHINE: NodeWorld = {
+  clock: awakeClock,
+  random: Math.random,
+  secretWord: () => randomBytes(4).readUInt32BE(),
+};

@@ -1,7 +1,7 @@
 type RtpErrorCode =
   /** A value does not fit its field on the wire. */
   | 'OUT_OF_RANGE'
-  /** The buffer is too small for what is to be written. */
+  /** The buffer is too small for the data to be written. */
   | 'NO_ROOM';
 
 /** A caller's mistake. Parsers never throw: on garbage they return `false`, `undefined` or `-1`. */

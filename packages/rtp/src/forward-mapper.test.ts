@@ -15,7 +15,7 @@ function mapped(mapper: ForwardMapper, sequence: number, timestamp = 1000, nowMs
 }
 
 describe('outbound sequence numbers', () => {
-  test('outbound numbers start at the given number and follow the source, including gaps of loss', () => {
+  test('starts at the given number and follows the source, including gaps of loss', () => {
     const mapper = start();
     expect(mapped(mapper, 70_000)).toBe(500);
     expect(mapped(mapper, 70_001)).toBe(501);
@@ -25,7 +25,7 @@ describe('outbound sequence numbers', () => {
     expect(mapper.newestSequence).toBe(505);
   });
 
-  test('late packets of the current source get their own numbers', () => {
+  test('gives late packets of the current source their own numbers', () => {
     const mapper = start();
     expect(mapped(mapper, 70_000)).toBe(500);
     expect(mapped(mapper, 70_003)).toBe(503);
@@ -33,7 +33,7 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 70_002)).toBe(502);
   });
 
-  test('numbers continue without a gap on a switch, and packets from before it are dropped', () => {
+  test('continues without a gap on a switch, and drops packets from before it', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapped(mapper, 70_001);
@@ -43,7 +43,7 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 90_011, 400_000, 41)).toBe(503);
   });
 
-  test('numbers close up behind dropped packets, even for late ones', () => {
+  test('closes up behind dropped packets, even for late ones', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapper.drop(70_001);
@@ -55,7 +55,7 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 70_004)).toBeNull();
   });
 
-  test('numbers do not move for padding that arrives after its successors', () => {
+  test('keeps numbers in place for padding that arrives after its successors', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapped(mapper, 70_002);
@@ -63,13 +63,13 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 70_003)).toBe(503);
   });
 
-  test('numbers never leap so far that a receiver misjudges the roll-over counter, whatever the source sends', () => {
+  test('never leaps so far that a receiver misjudges the roll-over counter, whatever the source sends', () => {
     const leap = 32_767;
     const mapper = start(100_000);
     let input = 100_000;
     let before = mapped(mapper, input)!;
     for (let i = 0; i < 1_000; i += 1) {
-      // Packets without media, or too large to be forwarded, take source numbers that nobody receives.
+      // Packets without media, or too large to be forwarded, use up source numbers that nobody receives.
       mapper.drop((input += leap));
       input += i % 2 === 0 ? leap : 0;
       const next = mapped(mapper, (input += leap))!;
@@ -77,12 +77,12 @@ describe('outbound sequence numbers', () => {
       expect(next - before).toBeLessThan(leap / 4);
       before = next;
     }
-    // Nor must many small leaps add up while a receiver gets nothing.
+    // Nor may many small leaps add up while a receiver gets nothing.
     for (let i = 0; i < 1_000; i += 1) mapped(mapper, (input += 900));
     expect(mapper.newestSequence - before).toBeLessThan(leap / 2);
   });
 
-  test('numbers are never reused when packets from before a leap arrive late', () => {
+  test('never reuses numbers when packets from before a leap arrive late', () => {
     const mapper = start(100_000);
     for (const sequence of [100_000, 100_001, 100_004]) mapped(mapper, sequence);
     expect(mapped(mapper, 120_000)).toBe(506);
@@ -93,7 +93,7 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 120_001)).toBe(507);
   });
 
-  test('numbers are unique, ascend with the source and have gaps only for loss, whatever is dropped', () => {
+  test('gives unique numbers that ascend with the source and have gaps only for loss, whatever is dropped', () => {
     const steps = fc.array(
       fc.record({ drop: fc.boolean(), delay: fc.nat(3), lost: fc.nat(9).map((dice) => dice === 0) }),
       { minLength: 1, maxLength: 400 },
@@ -122,7 +122,7 @@ describe('outbound sequence numbers', () => {
         const bySource = [...outputs].toSorted(([a], [b]) => a - b).map(([, output]) => output);
         expect(bySource).toEqual(bySource.toSorted((a, b) => a - b));
         expect(new Set(bySource).size).toBe(bySource.length);
-        // The only holes in the output are lost packets and padding that could no longer be closed up.
+        // Only lost packets, and padding that came too late to close up, leave gaps.
         const lost = plan.filter((step) => step.lost).length;
         const holes = mapper.newestSequence - 500 - bySource.length;
         expect(holes).toBeLessThanOrEqual(lost + latePadding);
@@ -132,7 +132,7 @@ describe('outbound sequence numbers', () => {
     );
   });
 
-  test('a very late packet from before the remembered drops gets no guessed number', () => {
+  test('guesses no number for a very late packet from before the remembered drops', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     for (let i = 1; i <= 300; i += 1) mapper.drop(70_001 + i);
@@ -142,7 +142,7 @@ describe('outbound sequence numbers', () => {
 });
 
 describe('outbound timestamps', () => {
-  test('timestamps continue by wall time on a switch', () => {
+  test('continues timestamps by wall time on a switch', () => {
     const mapper = start();
     mapper.map(70_000, 1000, 10_000);
     mapper.map(70_001, 4000, 10_033);
@@ -154,7 +154,7 @@ describe('outbound timestamps', () => {
     expect(mapper.mapTimestamp(123_456)).toBe(19_000);
   });
 
-  test('timestamps advance by at least 1 on a switch within the same millisecond', () => {
+  test('advances timestamps by at least 1 on a switch within the same millisecond', () => {
     const mapper = start();
     mapper.map(70_000, 1000, 10_000);
     mapper.switchTo(9, 5, 10_000);
@@ -162,7 +162,7 @@ describe('outbound timestamps', () => {
     expect(mapper.timestamp).toBe(7001);
   });
 
-  test('timestamps continue from the frame sent last, not from its last packet, and wrap', () => {
+  test('continues timestamps from the frame sent last, not from its last packet, and wraps', () => {
     const mapper = new ForwardMapper({ clockRate: 48_000, firstSequence: 1, firstTimestamp: 0xffffff00 });
     mapper.switchTo(100, 77, 0);
     mapper.map(100, 77, 1000);
@@ -172,7 +172,7 @@ describe('outbound timestamps', () => {
     expect(mapper.timestamp).toBe((0xffffff00 + 960) % 4_294_967_296);
   });
 
-  test('timestamps do not advance while nothing has been sent', () => {
+  test('does not advance timestamps while nothing has been sent', () => {
     const mapper = start();
     mapper.switchTo(9, 5, 60_000);
     mapper.map(9, 5, 60_000);

@@ -4,6 +4,7 @@ export { SequenceUnwrapper, sequenceDelta, TimestampUnwrapper, timestampDelta } 
 export { ForwardMapper } from './forward-mapper.js';
 export { SendHistory } from './send-history.js';
 export { PacketStore } from './packet-store.js';
+export { InsertedPackets } from './inserted-packets.js';
 export { LossTracker } from './loss-tracker.js';
 export { restoreRtx, writeRtxPrefix } from './rtx.js';
 export { VoiceActivity } from './voice-activity.js';
@@ -19,16 +20,23 @@ export { RtcpWriter } from './rtcp/writer.js';
 export { ReceiveStatistics } from './rtcp/receive-stats.js';
 export { RoundTripClock, SenderClock, toNtp } from './rtcp/sender-clock.js';
 export { TransportCcFeedback, TransportCcRecorder } from './rtcp/transport-cc.js';
-export { PART_BYTES } from './payload-formats/completed.js';
 export { findStartCode, splitAnnexB, toAnnexB } from './payload-formats/annex-b.js';
 export { NalType, nalType } from './payload-formats/h264.js';
 export { opusSamples } from './payload-formats/opus.js';
 export {
+  type AnnouncedParts,
   EntryPoint,
+  formatParameters,
   type FrameAssembler,
   type PayloadFormat,
   type PayloadNumbering,
   type PayloadReader,
 } from './payload-formats/payload-format.js';
-export { type CodecName, payloadFormat } from './payload-formats/payload-formats.js';
-export { type OrderedPacket, ReorderBuffer } from './reorder-buffer.js';
+export {
+  acceptedCodecs,
+  CODEC_NAMES,
+  type CodecName,
+  isCodecName,
+  payloadFormat,
+} from './payload-formats/payload-formats.js';
+export { type OrderedPacket, PART_BYTES, ReorderBuffer } from './reorder-buffer.js';

@@ -43,7 +43,7 @@ describe('missing packets', () => {
     expect(due(tracker, 25, 1)).toEqual([2]);
   });
 
-  test('waits for a packet after the last try, and gives it up once it is too old', () => {
+  test('waits for a packet after the last attempt, and gives it up once it is too old', () => {
     const tracker = new LossTracker({ maxRetries: 2, maxAgeMs: 1000 });
     tracker.received(1, 0);
     tracker.received(3, 0);
@@ -61,7 +61,7 @@ describe('missing packets', () => {
     expect(tracker.missing).toBe(0);
   });
 
-  test('gaps before every packet cost no more than the number of missing packets', () => {
+  test('spends no more on gaps before every packet than on the number of missing packets', () => {
     const tracker = new LossTracker({ maxMissing: 512 });
     tracker.received(0, 0);
     const effort = operations(() => {
@@ -73,7 +73,7 @@ describe('missing packets', () => {
     expect(due(tracker, 200)[0]).toBe(100_000 - 512);
   });
 
-  test('new missing packets push out the oldest above the limit', () => {
+  test('gives up the oldest missing packets for new ones above the limit', () => {
     const tracker = new LossTracker({ maxMissing: 4 });
     tracker.received(0, 0);
     tracker.received(7, 0);
@@ -103,7 +103,7 @@ describe('missing packets', () => {
     expect(due(tracker, 10).length).toBe(0);
   });
 
-  test('the missing packets are exactly those not received, whatever the order', () => {
+  test('tracks exactly the packets not received as missing, whatever the order', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.integer({ min: 1000, max: 1060 }), { minLength: 1, maxLength: 50 }), (arrivals) => {
         const tracker = new LossTracker();

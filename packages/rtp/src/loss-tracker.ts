@@ -1,3 +1,6 @@
+/** Delay before the first NACK, for packets that are only reordered. */
+const REORDER_MS = 5;
+
 export interface LossTrackerOptions {
   /** Limit on missing packets; beyond it the oldest are given up. */
   maxMissing?: number;
@@ -7,8 +10,6 @@ export interface LossTrackerOptions {
   maxRetries?: number;
   /** A packet that has been missing for longer is given up. */
   maxAgeMs?: number;
-  /** Delay before the first NACK, for packets that are only reordered. */
-  reorderMs?: number;
 }
 
 /** A gap wider than this is an outage or a restart of the sender, which NACKs cannot repair. */
@@ -28,7 +29,6 @@ export class LossTracker {
 
   readonly #maxRetries: number;
   readonly #maxAgeMs: number;
-  readonly #reorderMs: number;
   readonly #sequences: Float64Array;
   readonly #missingSinceMs: Float64Array;
   readonly #askedAtMs: Float64Array;
@@ -40,7 +40,6 @@ export class LossTracker {
     const size = options.maxMissing ?? 512;
     this.#maxRetries = options.maxRetries ?? 10;
     this.#maxAgeMs = options.maxAgeMs ?? 1000;
-    this.#reorderMs = options.reorderMs ?? 5;
     this.#sequences = new Float64Array(size);
     this.#missingSinceMs = new Float64Array(size);
     this.#askedAtMs = new Float64Array(size);
@@ -127,7 +126,7 @@ export class LossTracker {
     }
     const until = this.#count + (end - from);
     this.#missingSinceMs.fill(nowMs, this.#count, until);
-    this.#askedAtMs.fill(nowMs + this.#reorderMs, this.#count, until);
+    this.#askedAtMs.fill(nowMs + REORDER_MS, this.#count, until);
     this.#tries.fill(0, this.#count, until);
     for (let lost = from; lost < end; lost += 1) this.#sequences[this.#count++] = lost;
   }

@@ -6,7 +6,7 @@ import { OutboundHeader } from './outbound-header.js';
 import { RtpView } from './rtp-view.js';
 
 describe('outbound header', () => {
-  test('werift and our own view read the header back, whatever is negotiated', () => {
+  test('writes a header that werift and our own view read back, whatever is negotiated', () => {
     const view = new RtpView();
     const id = fc.option(fc.integer({ min: 1, max: 14 }), { nil: undefined });
     fc.assert(

@@ -62,10 +62,10 @@ export class PacketStore {
   }
 
   /** Returns whether the packet is stored. If so, it is `buffer[start, end)` until the next `put`. */
-  find(sequence: number, nowMs: number): boolean {
+  find(sequence: number, nowMs: number, maxAgeMs = this.#maxAgeMs): boolean {
     const entry = sequence & this.#mask;
     if (this.#sequences[entry] !== sequence) return false;
-    if (nowMs - this.#storedAtMs[entry]! > this.#maxAgeMs) return false;
+    if (nowMs - this.#storedAtMs[entry]! > maxAgeMs) return false;
     const position = this.#positions[entry]!;
     // The bytes are overwritten once the ring has wrapped past them.
     if (this.#written - position > this.buffer.length) return false;

@@ -1,4 +1,8 @@
-import { PART_BYTES } from './payload-formats/completed.js';
+/**
+ * Bytes that the objects of a stored packet or picture part take besides its payload. Without them, packets of a few
+ * bytes would count for almost nothing.
+ */
+export const PART_BYTES = 256;
 
 /** One packet to be ordered. Callers that reuse the buffer must copy the payload. */
 export interface OrderedPacket {

@@ -70,7 +70,7 @@ describe('RTP packet view', () => {
     );
   });
 
-  test('a view never throws on garbage, and stays within the packets it accepts', () => {
+  test('never throws on garbage, and stays within the packets it accepts', () => {
     let runs = 0;
     const view = new RtpView();
     const likely = fc

@@ -21,7 +21,7 @@ describe('retransmissions, RFC 4588', () => {
     expect(view.textExtension(4)).toBe('0');
   });
 
-  test('werift unwraps a packet with our prefix', () => {
+  test('writes a prefix with which werift unwraps the packet', () => {
     const header = Buffer.from('80610007 00001000 00000bbb'.replaceAll(' ', ''), 'hex');
     const packet = Buffer.concat([header, Buffer.alloc(RTX_PREFIX), Buffer.from('media')]);
     expect(writeRtxPrefix(packet, 12, 3 * 65_536 + 0x1234)).toBe(2);
@@ -31,7 +31,7 @@ describe('retransmissions, RFC 4588', () => {
     expect(restored.payload.toString()).toBe('media');
   });
 
-  test('a retransmission without an original is not a packet of the stream', () => {
+  test('does not treat a retransmission without an original as a packet of the stream', () => {
     const view = new RtpView();
     for (const payload of ['', '01', '00000004']) {
       const isPadding = payload.length > 2;
@@ -46,7 +46,7 @@ describe('retransmissions, RFC 4588', () => {
     }
   });
 
-  test('a retransmission is restored or refused, whatever it holds', () => {
+  test('restores or refuses a retransmission, whatever it holds', () => {
     let runs = 0;
     const view = new RtpView();
     let restored = 0;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { SequenceUnwrapper, sequenceDelta, TimestampUnwrapper, timestampDelta } from './unwrap.js';
 
 describe('unwrapping', () => {
-  test('unwrapping sequence numbers keeps every distance below half a circle', () => {
+  test('keeps every distance of sequence numbers below half a circle', () => {
     fc.assert(
       fc.property(
         fc.nat(65_535),
@@ -27,14 +27,14 @@ describe('unwrapping', () => {
     );
   });
 
-  test('unwrapping timestamps keeps every distance below half a circle', () => {
+  test('keeps every distance of timestamps below half a circle', () => {
     const unwrapper = new TimestampUnwrapper();
     const first = unwrapper.unwrap(4_294_967_290);
     expect(unwrapper.unwrap(10) - first).toBe(16);
     expect(unwrapper.unwrap(4_294_967_280) - first).toBe(-10);
   });
 
-  test('unwrapping never returns a negative number', () => {
+  test('never returns a negative number', () => {
     const unwrapper = new SequenceUnwrapper();
     unwrapper.unwrap(0);
     for (let i = 0; i < 10; i += 1) expect(unwrapper.peek((65_536 - i * 3000) % 65_536)).toBeGreaterThanOrEqual(0);

@@ -9,8 +9,8 @@ export function timestampDelta(from: number, to: number): number {
 }
 
 /**
- * Turns 16-bit sequence numbers into ones that never wrap, following the newest. The first keeps its value plus 65536, so
- * that late packets from before it stay positive.
+ * Turns 16-bit sequence numbers into ones that never wrap, following the newest. The first keeps its value plus 65536,
+ * so that late packets from before it stay positive.
  */
 export class SequenceUnwrapper {
   #newest = -1;

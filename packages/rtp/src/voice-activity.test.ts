@@ -14,7 +14,7 @@ function feed(machine: VoiceActivity, levels: [level: number, durationMs: number
 }
 
 describe('voice activity', () => {
-  test('speech starts after 100 ms of voice and ends 600 ms after the last', () => {
+  test('starts speech after 100 ms of voice and ends it 600 ms after the last', () => {
     expect(
       feed(new VoiceActivity(), [
         [127, 1000],
@@ -27,7 +27,7 @@ describe('voice activity', () => {
     ]);
   });
 
-  test('speech does not start for a click, nor for many with pauses', () => {
+  test('does not start speech for a click, nor for many with pauses', () => {
     const clicks = Array.from(
       { length: 20 },
       () =>
@@ -39,7 +39,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), clicks)).toEqual([]);
   });
 
-  test('speech does not end in the pauses between words', () => {
+  test('does not end speech in the pauses between words', () => {
     const words = Array.from(
       { length: 10 },
       () =>
@@ -51,7 +51,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), words).length).toBe(1);
   });
 
-  test('the status does not flap at a level between the two thresholds', () => {
+  test('keeps the status at a level between the two thresholds', () => {
     expect(feed(new VoiceActivity(), [[55, 3000]])).toEqual([]);
     expect(
       feed(new VoiceActivity(), [
@@ -66,7 +66,7 @@ describe('voice activity', () => {
     expect(feed(new VoiceActivity(), [[0x80 | 20, 200]]).length).toBe(1);
   });
 
-  test('speech ends when packets stop arriving', () => {
+  test('ends speech when packets stop arriving', () => {
     const machine = new VoiceActivity();
     feed(machine, [[20, 200]]);
     expect(machine.tick(700)).toBe(false);
@@ -75,7 +75,7 @@ describe('voice activity', () => {
     expect(machine.tick(2000)).toBe(false);
   });
 
-  test('a gap between packets does not count as voice', () => {
+  test('does not count a gap between packets as voice', () => {
     const machine = new VoiceActivity();
     expect(machine.level(20, 0)).toBe(false);
     expect(machine.level(20, 10_000)).toBe(false);

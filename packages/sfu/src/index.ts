@@ -1,8 +1,12 @@
 export type * from './media-engine.js';
+export type * from './media-state.js';
+export type { WorkerChoice, WorkerSample } from './worker-choice.js';
 export { emptyEngineStats } from './media-engine.js';
 export type { FeedFrame, MediaFeed, MediaTap, TapOptions, TappedFrame, TrackKind } from './media-frames.js';
 export { MediaError } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';
+export { explainChoice } from './engine/assignment.js';
 export { stuckThreads } from './engine/thread-worker.js';
-export { createMediaEngine } from './engine/create-media-engine.js';
+export { openMediaEngine, type RelayingEngine, type TurnTlsOptions } from './engine/open-media-engine.js';
+export { RingReader, RingWriter } from './crossing/shared-ring.js';
 export { readCapture } from './forwarding/packet-capture.js';

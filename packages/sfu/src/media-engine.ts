@@ -1,13 +1,15 @@
 /**
  * The seam between the control plane and the media plane.
  *
- * Everything here is plain data that survives a structured clone: the same interface is served in process and by a media
- * worker behind a message port. The control plane owns SDP (see `@bloom/webrtc`), ids, SSRCs of outbound slots and ICE
- * credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
+ * Everything here is plain data that survives a structured clone: the same interface is served in process and by a
+ * media worker behind a message port. The control plane owns SDP (see `@bloom/webrtc`), ids, SSRCs of outbound slots
+ * and ICE credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
  */
 
 import type { CodecName } from '@bloom/rtp';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
+import type { MediaReport } from './media-state.js';
+import type { WorkerChoice, WorkerSample } from './worker-choice.js';
 
 /** Wire names of a track's encodings. A track without simulcast has the single variant `h`. */
 export type Variant = 'l' | 'm' | 'h';
@@ -44,8 +46,22 @@ export interface InboundTrack {
   rtxSsrc?: number;
   /** Offered rids in offer order; empty for non-simulcast, where the only variant is `h`. */
   rids: readonly Variant[];
+  /**
+   * Names on the wire, one for each of `rids`; absent if they are the same. Without simulcast: the only encoding to
+   * accept from a client that may send several.
+   */
+  wireRids?: readonly string[];
+  /**
+   * True if no other m-line on which the client may send has these payload types. They then identify streams that name
+   * neither a known SSRC nor a mid (RFC 9143 section 9.2).
+   */
+  hasOwnPayloadTypes?: boolean;
   /** Highest expected bitrate of each variant, bits per second. */
   bitratesBps: Partial<Record<Variant, number>>;
+  /** Value of the client's `a=fmtp` for the codec. */
+  formatParameters?: string;
+  /** A shared screen, which sends nothing while it does not change. */
+  still?: true;
 }
 
 /**
@@ -59,7 +75,7 @@ export interface OutboundSlot {
   rtxSsrc: number;
   codec: NegotiatedCodec;
   extensions: ExtensionIds;
-  /** Track that flows here, from any transport or component of the same room. */
+  /** Track to send here, from any transport or component of the same room. */
   trackId: string;
   /** Name in the answer's `a=ssrc` lines, shared by one publisher's tracks. Default: the publisher's peer id. */
   cname?: string;
@@ -73,10 +89,13 @@ export interface TransportNegotiation {
   /** Certificate fingerprint of the client (`a=fingerprint`), upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
   inbound: readonly InboundTrack[];
-  /** Slots that are live in this answer. New ones start to flow once the cycle has ended (ICE nominated). */
+  /** Slots of this answer. New ones start to flow once the cycle has ended (ICE nominated). */
   outbound: readonly OutboundSlot[];
-  /** Present if the client has data channels. */
-  data?: true;
+  /**
+   * Present if the client has data channels. True: messages have a header and go to other clients. A list: the client
+   * has channels with these labels, whose messages are reported as `dataPacket`.
+   */
+  data?: true | readonly string[];
 }
 
 /** Why the server closed a data channel; the wire string of `dataChannelClosed.reason`. */
@@ -84,6 +103,26 @@ export type DataCloseReason = 'too_large' | 'too_many' | 'bad_label' | 'backlog'
 
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
+
+/** Why a client's RTP packet is dropped; also the name of its counter in `EngineStats.dropped`. */
+export type RtpDropCause =
+  /** Its payload type belongs to several m-lines, and neither its SSRC nor a mid tells which. */
+  | 'unknown_ssrc'
+  /** Its m-line publishes nothing. */
+  | 'unpublished'
+  /** It belongs to a removed track, or repairs a replaced source. */
+  | 'ended'
+  /** Its payload type is not in the answer. */
+  | 'unexpected_payload'
+  /** It names no encoding in the answer, or lacks the rid of a simulcast track. */
+  | 'unknown_rid'
+  /** Its SSRC is one of too many that take turns as the source of one encoding. */
+  | 'ssrc_changes'
+  | 'malformed_media'
+  | 'oversized';
+
+/** Also failures of SRTP: of the integrity check, and SSRCs beyond those that one client may use. */
+export type MediaDropCause = RtpDropCause | 'unauthenticated' | 'too_many_streams';
 
 /** Events of one client's media, which reach its session unchanged. */
 export type ClientMediaEvent =
@@ -100,35 +139,51 @@ export type ClientMediaEvent =
    * %.
    */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
-  /** The server closed one of this client's channels because of a limit. */
+  /** The client sent a message on a channel without headers. */
+  | { type: 'dataPacket'; peerId: string; label: string; data: Uint8Array }
+  /** The server closed one of the client's channels because of a limit. */
   | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason };
 
-/** Events that the room acts upon. */
+/** Events that the room acts on. */
 type RoomEvent =
   /**
    * Fatal only for this transport: fingerprint mismatch, DTLS alert, internal error. `reason` is fit for a close frame.
    */
   | { type: 'transportFailed'; peerId: string; reason: string }
-  /** No authenticated STUN check for 30 s, or media returned after that. */
+  /** The worker of this transport has ended while others of the room still run. The client may connect again. */
+  | { type: 'transportLost'; peerId: string; reason: string }
+  /** `false`: no authenticated STUN check for 30 s. `true`: media returned after that. */
   | { type: 'transportSilent'; peerId: string }
+  /** The track's pictures are missing, or have returned. Muted tracks and shared screens need not send any. */
+  | { type: 'trackStalled'; trackId: string; stalled: boolean }
+  /** The state of this client's media changed, or its problem did. */
+  | { type: 'mediaState'; peerId: string; media: MediaReport }
   /** The H.264 track has B-frames, which receivers show in the wrong order; reported once. */
   | { type: 'bFrames'; trackId: string }
-  /** The client can, or can no longer, receive the backend's messages on a data channel. */
+  /** The H.264 track's key pictures lack parameter sets, which its offer does not announce either; reported once. */
+  | { type: 'bareKeyframes'; trackId: string }
+  /** The client keeps sending packets that are dropped; reported once for each cause and track. */
+  | { type: 'mediaDropped'; peerId: string; cause: MediaDropCause; trackId: string | undefined; packets: number }
+  /** Whether the client can receive the backend's messages on a data channel has changed. */
   | { type: 'messageChannel'; peerId: string; open: boolean }
   /** The client sent a message on a label of `setDataEvents`. An empty `to` means everybody. */
   | { type: 'dataMessage'; peerId: string; label: string; to: string[]; data: string | Uint8Array }
-  /** The worker of the room has ended, and everything in the room is lost. */
+  /** The worker with all transports of the room has ended, and everything in the room is lost. */
   | { type: 'roomFailed'; reason: string };
 
 /** Events of a room's media plane. Events of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
 export type MediaRoomEvent = (ClientMediaEvent | RoomEvent) & { transport?: number };
 
-/** Where clients reach the room's worker: both the relay address announced for UDP and the host candidate. */
+/** Where a client reaches its transport: both the relay address announced for UDP and the host candidate. */
 export interface MediaEndpoint {
+  /** Number of the transport's media worker; 0 if media runs in the main thread. */
+  worker?: number;
   /** Advertised address (`JF_WEBRTC_TURN_IP`). */
   address: string;
   /** The address of the other family, if there is one. */
   secondAddress?: string;
+  /** Addresses of this machine, for clients on it. */
+  moreAddresses?: readonly string[];
   port: number;
   /** TURN over TCP port, if configured. */
   tcpPort?: number;
@@ -161,6 +216,11 @@ export type MediaCommand =
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
   /** Stops a track on its way to this subscriber, or resumes it; a picture returns with its next keyframe. */
   | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
+  /**
+   * Withholds a track from this subscriber with the next packet, on this and all later transports of the subscriber, or
+   * lets it flow again.
+   */
+  | { type: 'setTrackWithheld'; peerId: string; trackId: string; withheld: boolean }
   /** `peerId` is the publisher, here and below. */
   | { type: 'setTrackBitrates'; peerId: string; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
   | { type: 'setTrackMuted'; peerId: string; trackId: string; muted: boolean }
@@ -176,6 +236,8 @@ export type MediaCommand =
   | { type: 'removeTrack'; peerId: string; trackId: string }
   /** Sets the labels of data channels whose messages are reported as `dataMessage`; initially none. */
   | { type: 'setDataEvents'; labels: readonly string[] }
+  /** Sends a message to these clients, on their channels without headers; dropped for those that have none. */
+  | { type: 'sendPacket'; peerIds: readonly string[]; label: string; data: Uint8Array }
   /** Sends a message of the backend to a client that reported `messageChannel`; dropped if the channel is closed. */
   | { type: 'sendMessage'; peerId: string; text: string };
 
@@ -192,6 +254,7 @@ export interface StreamStats {
 }
 export interface InboundTrackStats extends StreamStats {
   trackId: string;
+  kind: TrackKind;
   variant: Variant;
   active: boolean;
   codec: string;
@@ -203,7 +266,7 @@ export interface OutboundTrackStats extends StreamStats {
   /** Variant that currently flows; absent before the first media. */
   variant?: Variant;
   target?: Variant;
-  /** Set while the subscriber has paused the track. */
+  /** Set while the subscriber has paused the track, or may not receive it. */
   paused?: true;
   reason: SwitchReason;
   paddingPackets: number;
@@ -227,6 +290,7 @@ export interface TransportStats {
   iceState: 'new' | 'connected' | 'silent';
   /** `closed`: by the client, after it was connected. */
   dtlsState: 'new' | 'connecting' | 'connected' | 'closed' | 'failed';
+  media: MediaReport;
   remoteAddress?: string;
   remotePort?: number;
   protocol: 'udp' | 'tcp';
@@ -239,6 +303,8 @@ export interface TransportStats {
   estimationBps?: number;
   inbound: readonly InboundTrackStats[];
   outbound: readonly OutboundTrackStats[];
+  /** Dropped packets of the client by cause and track, unless there are none; without a track, they belong to none. */
+  inboundDropped?: readonly { cause: MediaDropCause; trackId: string | undefined; packets: number }[];
   /** Present once the client has negotiated data channels. */
   data?: { waitingBytes: number; channels: readonly ChannelStats[] };
 }
@@ -250,7 +316,7 @@ export interface RoomMediaStats {
 /** RTP packets of one transport, in the form that `readCapture` reads. */
 export interface CapturedPackets {
   notes: Uint8Array;
-  /** Packets so far that did not fit between two readings. */
+  /** Number of packets so far that did not fit between two reads. */
   dropped: number;
 }
 
@@ -275,6 +341,8 @@ export interface EngineStats {
   packetsReceived: number;
   packetsSent: number;
   packetsForwarded: number;
+  /** Packets passed from one media worker to another. */
+  packetsCrossed: number;
   /** Client messages on data channels, and deliveries, which include messages of the backend. */
   dataMessagesReceived: number;
   dataMessagesSent: number;
@@ -294,6 +362,7 @@ export function emptyEngineStats(): EngineTotals {
     packetsReceived: 0,
     packetsSent: 0,
     packetsForwarded: 0,
+    packetsCrossed: 0,
     dataMessagesReceived: 0,
     dataMessagesSent: 0,
     dropped: {},
@@ -306,9 +375,15 @@ export function emptyEngineStats(): EngineTotals {
  */
 export interface MediaRoom {
   readonly roomId: string;
-  readonly endpoint: MediaEndpoint;
-  /** Opens the peer's transport; its relay credentials are accepted until `closeTransport`. */
-  openTransport(peerId: string, relay: RelayCredentials): void;
+  /**
+   * Opens the peer's transport and returns where its client reaches it. The relay credentials are accepted there until
+   * `closeTransport`. The peer's previous transport ends. `at`: an endpoint that the client has been told already.
+   */
+  openTransport(peerId: string, relay: RelayCredentials, options?: { at?: MediaEndpoint }): MediaEndpoint;
+  /** Returns where the peer's transport is reached; undefined if it has none. */
+  endpointOf(peerId: string): MediaEndpoint | undefined;
+  /** Returns why the peer's transport is on its media worker; undefined if it has none. */
+  choiceOf(peerId: string): WorkerChoice | undefined;
   /** Resolves once the media plane accepts packets for the new credentials; send the answer after that. */
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void>;
   /**
@@ -324,7 +399,7 @@ export interface MediaRoom {
   /** Publishes a track of a component. A taken id keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
   /** Delivers a track to a component. */
-  openTap(options: TapOptions): MediaTap;
+  openTap<C extends CodecName>(options: TapOptions<C>): MediaTap;
   stats(): Promise<RoomMediaStats>;
   /**
    * Resolves with the RTP headers of a peer's packets since the last call, for debugging, or undefined if the peer has
@@ -349,7 +424,9 @@ export interface MediaEngine {
    * threads.
    */
   workersBusy(): number[];
-  /** Opens a room on the least busy worker, where the whole room stays. */
+  /** Returns the loads by which workers are chosen at this moment, of those that can take transports. */
+  workerSamples(): WorkerSample[];
+  /** Opens a room on the least busy worker; its transports may go to others later. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;
   /**

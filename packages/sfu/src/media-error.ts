@@ -12,8 +12,8 @@ export type MediaErrorCode =
 export class MediaError extends Error {
   readonly code: MediaErrorCode;
 
-  constructor(code: MediaErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: MediaErrorCode, message: string) {
+    super(message);
     this.name = 'MediaError';
     this.code = code;
   }

@@ -5,6 +5,11 @@
 
 import type { CodecName } from '@bloom/rtp';
 
+/** Returns a view of the same memory. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 export type TrackKind = 'audio' | 'video';
 
 /** One frame that a component sends into a room. */
@@ -26,7 +31,7 @@ export interface FeedOptions {
   kind: TrackKind;
   codec: CodecName;
   /** Called when a subscriber waits for a key frame; at most every 250 ms, repeated until one arrives. */
-  onKeyFrameWanted?(): void;
+  onKeyframeWanted?(): void;
 }
 
 /** A track that a component publishes. */
@@ -39,14 +44,16 @@ export interface MediaFeed {
 }
 
 /** One frame of a track as its publisher encoded it. */
-export interface TappedFrame {
-  codec: CodecName;
+export interface TappedFrame<C extends CodecName = CodecName> {
+  codec: C;
   /** SSRC of the stream it arrived on. */
   ssrc: number;
   /** Ticks of the codec's clock since the tap's first frame; continuous across changes of variant or source. */
   timestamp: number;
   key: boolean;
-  /** One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets. */
+  /**
+   * One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets.
+   */
   data: Uint8Array;
   /** Arrival of its first packet, Unix milliseconds of `epochNow`. */
   arrivalMs: number;
@@ -54,14 +61,16 @@ export interface TappedFrame {
   senderMs?: number;
 }
 
-export interface TapOptions {
+export interface TapOptions<C extends CodecName = CodecName> {
   /** A track of any endpoint of the room; it may appear later, and more than once. */
   trackId: string;
+  /** Codecs that the component accepts. It receives nothing of a track in another codec, which is logged. */
+  codecs: readonly C[];
   /**
    * Takes whole frames in order. A frame counts as held until the returned promise resolves; above 256 frames or 8 MB,
    * frames are dropped up to the next key frame and reported as a gap.
    */
-  onFrame(frame: TappedFrame): void | Promise<void>;
+  onFrame(frame: TappedFrame<C>): void | Promise<void>;
   /**
    * Called when frames are missing before the next one: packets were lost, or frames dropped because too many were
    * held. Video resumes with a key frame.
@@ -80,7 +89,7 @@ export interface TapGap {
 export interface MediaTap {
   readonly trackId: string;
   /** Asks the publisher for a key frame. */
-  requestKeyFrame(): void;
+  requestKeyframe(): void;
   /** Resolves once every frame received so far has been delivered. Idempotent. */
   close(): Promise<void>;
 }

@@ -2,6 +2,7 @@
  * Messages between a `MediaRoom` and its `ForwardingRoom`, which may run in another thread. Plain data: everything here
  * survives a structured clone.
  */
+import type { CodecName } from '@bloom/rtp';
 import type {
   CapturedPackets,
   MediaCommand,
@@ -21,16 +22,19 @@ export type RoomCommand =
   | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials }
   | { type: 'negotiate'; peerId: string; negotiation: TransportNegotiation }
   | { type: 'closeTransport'; peerId: string }
-  | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
+  | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyframeWanted'> }
   | FeedFrameCommand
   | { type: 'closeFeed'; feed: number }
-  | { type: 'openTap'; tap: number; trackId: string }
+  | { type: 'openTap'; tap: number; trackId: string; codecs: readonly CodecName[] }
   /** The consumer has finished with this many frames. */
   | { type: 'tapConsumed'; tap: number; frames: number; bytes: number }
-  | { type: 'tapKeyFrame'; tap: number }
+  | { type: 'tapKeyframe'; tap: number }
   /** Answered once all frames have been reported. */
   | { type: 'closeTap'; tap: number }
   | { type: 'capturePackets'; peerId: string; end: boolean }
+  /** The room, which has the same number everywhere, has gained or lost a part on another worker. */
+  | { type: 'span'; room: number; worker: number }
+  | { type: 'unspan'; worker: number }
   | { type: 'stats' };
 
 export interface FeedFrameCommand {
@@ -54,5 +58,5 @@ export type MediaAnswer<C extends MediaCall = MediaCall> = MediaAnswers[C['type'
 /** What a `ForwardingRoom` reports back, in order. */
 export type RoomReport =
   | { type: 'event'; event: MediaRoomEvent }
-  | { type: 'keyFrameWanted'; feed: number }
+  | { type: 'keyframeWanted'; feed: number }
   | { type: 'tapEvent'; tap: number; event: TapEvent };

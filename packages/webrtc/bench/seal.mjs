@@ -12,7 +12,7 @@ function median(values) {
   return values.toSorted((a, b) => a - b)[values.length >> 1];
 }
 
-/** Runs `body`, which returns the number of packets it handled, three times after a warm-up. */
+/** Warms up, then runs `body` three times. `body` returns the number of packets it handled. */
 function measure(body) {
   const runs = [];
   for (let run = 0; run < 4; run += 1) {

@@ -2,12 +2,14 @@ export { DataLink } from './data/data-link.js';
 export { type ChannelKind, type ChannelName, isReliable } from './data/dcep.js';
 export { createPacketSealer } from './srtp/create-sealer.js';
 export { type PacketSealer, type SealStream } from './srtp/packet-sealer.js';
-export { SrtpReceiveSession } from './srtp/receive-session.js';
+export { type OpenFailureName, SrtpReceiveSession } from './srtp/receive-session.js';
 export { SrtpSendSession } from './srtp/send-session.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
 export { WebrtcError } from './errors.js';
 export type { RelayRoute, RelayStream, RelayStreamOptions } from './relay/relay-stream.js';
+export { RelayConnections } from './relay/relay-connections.js';
 export { TcpAcceptor } from './relay/tcp-acceptor.js';
+export { type AdvertisedPorts, advertisedPort } from './transport/bind-port.js';
 export {
   type MediaPort,
   type PathState,
@@ -18,10 +20,10 @@ export {
 } from './transport/api.js';
 export { openMediaPort } from './transport/open-media-port.js';
 export { type AnswerMedia, hostCandidates, writeAnswer } from './sdp/answer.js';
-export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec, formatParameters } from './sdp/codecs.js';
+export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './sdp/codecs.js';
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
 export type { OfferedMedia, SdpOffer } from './sdp/offer.js';
 export { parseOffer } from './sdp/parse-offer.js';
-export { asReceived } from './warm-up/as-received.js';
+export { asReceived } from './warm-up/warm-up-joins.js';
 export { bindingAddress, bindingRequest } from './stun/binding.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

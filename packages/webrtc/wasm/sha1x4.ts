@@ -2,7 +2,8 @@
  * The SHA-1 compression function (FIPS 180-4 section 6.1.2) on four messages at once, one per 32-bit lane.
  *
  * Written out in full: the five state words then change names instead of places, the sixteen schedule words stay in
- * registers, and the schedule of later rounds runs beside the arithmetic of earlier ones. As loops it takes nearly twice as long.
+ * registers, and the schedule of later rounds runs beside the arithmetic of earlier ones. As loops it takes nearly
+ * twice as long.
  */
 
 /** `state`: 5 vectors, changed only in the lanes of `mask`. `words`: 16 vectors, one block of each message. */

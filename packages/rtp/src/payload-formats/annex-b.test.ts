@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { splitAnnexB, toAnnexB } from '../index.js';
 import { MAX_UNITS } from './annex-b.js';
 
-test('start codes of three and four bytes separate the units, and zeros around them belong to none', () => {
+test('separates units at start codes of three and four bytes, without the zeros around them', () => {
   const stream = Buffer.from([9, 9, 0, 0, 1, 0x67, 5, 0, 0, 0, 1, 0x68, 0, 0, 0, 0, 1, 0, 0, 1, 0x65, 7]);
   expect(splitAnnexB(stream)).toEqual([Buffer.from([0x67, 5]), Buffer.from([0x68]), Buffer.from([0x65, 7])]);
   expect(splitAnnexB(Buffer.from([1, 2, 3]))).toEqual([]);
 });
 
-test('splitting restores the joined units', () => {
+test('restores joined units by splitting them', () => {
   // Encoders escape anything that looks like a start code, so no unit holds two consecutive zeros or ends in one.
   const nal = fc
     .uint8Array({ minLength: 1, maxLength: 40, min: 1 } as object)
@@ -23,7 +23,7 @@ test('splitting restores the joined units', () => {
   );
 });
 
-test('a stream full of start codes splits into no more units than a picture has', () => {
+test('splits a stream full of start codes into no more units than a picture has', () => {
   const stream = Buffer.alloc(100_000);
   for (let at = 0; at < stream.length; at += 4) stream.set([0, 0, 1, 0x61], at);
   const nals = splitAnnexB(stream);
@@ -34,7 +34,7 @@ test('a stream full of start codes splits into no more units than a picture has'
   expect(splitAnnexB(stream)).toHaveLength(1);
 });
 
-test('garbage splits without an error', () => {
+test('splits garbage without an error', () => {
   const bytes = fc.array(fc.constantFrom(0, 0, 0, 1, 0x65), { maxLength: 60 });
   fc.assert(
     fc.property(bytes, (list) => {

@@ -56,6 +56,67 @@ describe('H.264 packet', () => {
   });
 });
 
+describe('parameter sets announced in the SDP', () => {
+  const announced = (sets: string) =>
+    H264.createAnnouncedParts(`packetization-mode=1; sprop-parameter-sets=${sets};x=1`);
+  const base64 = (...sets: string[]): string => sets.map((set) => Buffer.from(set, 'hex').toString('base64')).join();
+  const read = (payload: string, timestamp: number): RtpView => {
+    const packet = Buffer.from(`806000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
+    packet.writeUInt32BE(timestamp, 4);
+    view.parse(packet);
+    return view;
+  };
+
+  test.each(['65 88', '7c 85 88', '78 0001 09 0002 6588'])('precede the key picture that starts with %s', (payload) => {
+    const parts = announced(base64('6742e01f', '68ce3c80'));
+    expect(parts?.missingBefore(read(payload, 1))?.toString('hex')).toBe('7800046742e01f000468ce3c80');
+    expect(parts?.missingBefore(read(payload, 1))).toBeUndefined();
+    expect(parts?.missingBefore(read(payload, 2))).toBeDefined();
+  });
+
+  test.each(['65 08', '41 88', '7c 05 88', '7c 85', '65', '67 42e01f', ''])('do not precede %s', (payload) => {
+    expect(announced(base64('6742e01f', '68ce3c80'))?.missingBefore(read(payload, 1))).toBeUndefined();
+  });
+
+  test.each([
+    ['67 42e01f', true],
+    ['78 0004 6742e01f 0002 68bb', true],
+    ['67 42e020', false],
+    ['78 0004 6742e020 0002 68bb', false],
+    ['7c 87 42', false],
+  ])('are superseded by other ones: after %s they are valid: %s', (payload, isValid) => {
+    const parts = announced(base64('6742e01f', '68ce3c80'));
+    parts?.missingBefore(read(payload, 1));
+    expect(parts?.isValid).toBe(isValid);
+    expect(parts?.missingBefore(read('65 88', 1))).toBeUndefined();
+    expect(parts?.missingBefore(read('65 88', 2)) !== undefined).toBe(isValid);
+  });
+
+  test.each([
+    '',
+    ',',
+    '!!',
+    base64('6742e01f'),
+    base64('68ce3c80'),
+    base64('6742e01f', `68${'00'.repeat(600)}`),
+    `${base64('6742e01f', '68ce3c80')}${',Zw=='.repeat(300)}`,
+  ])('count as missing when they are incomplete or too large: %s', (sets) => {
+    expect(announced(sets)).toBeUndefined();
+  });
+
+  test('are read from any attribute without throwing', () => {
+    const text = fc.string({ unit: fc.constantFrom(...'sprop-parameter-sets=Zw,/+; a'), maxLength: 60 });
+    fc.assert(
+      fc.property(text, fc.uint8Array({ maxLength: 20 }), (attribute, payload) => {
+        const packet = read(Buffer.from(payload).toString('hex'), 1);
+        announced(attribute)?.missingBefore(packet);
+        H264.createAnnouncedParts(attribute)?.missingBefore(packet);
+      }),
+      { numRuns: fuzzRuns(2_000) },
+    );
+  });
+});
+
 /** The first bit after the header is set, so a slice with it starts its picture. */
 const nal = (type: number, size: number, fill = 0x80 | type): Buffer =>
   Buffer.concat([Buffer.from([0x60 | type]), Buffer.alloc(size - 1, fill)]);
@@ -101,11 +162,11 @@ describe('H.264 assembler', () => {
     const assembler = H264.createAssembler();
     const run = (list: OrderedPacket[]) => list.flatMap((p) => assembler.push(p)).at(-1);
     expect(run(packets([nal(NalType.slice, 50)], 1, 0))).toBeUndefined();
-    expect(assembler.needsKeyFrame).toBe(true);
+    expect(assembler.needsKeyframe).toBe(true);
     expect(run(packets([nal(NalType.idr, 50)], 2, 1))).toBeUndefined();
     expect(run(packets([sps, pps], 3, 2))).toBeUndefined();
     expect(typesOf(run(packets([nal(NalType.idr, 250)], 4, 3)))).toEqual([7, 8, 5]);
-    expect(assembler.needsKeyFrame).toBe(false);
+    expect(assembler.needsKeyframe).toBe(false);
     expect(run(packets([nal(NalType.slice, 50)], 5, 9))).toMatchObject({ key: false, timestamp: 5 });
   });
 
@@ -126,7 +187,7 @@ describe('H.264 assembler', () => {
     assembler.gap();
     expect(assembler.push(broken[2] as OrderedPacket)).toEqual([]);
     expect(assembler.push(packets([nal(NalType.slice, 50)], 3, 20)[0] as OrderedPacket)).toEqual([]);
-    expect(assembler.needsKeyFrame).toBe(true);
+    expect(assembler.needsKeyframe).toBe(true);
     const healed = packets([nal(NalType.idr, 50)], 4, 21).flatMap((p) => assembler.push(p));
     expect(healed.at(-1)?.key).toBe(true);
   });
@@ -139,7 +200,7 @@ describe('H.264 assembler', () => {
     expect(typesOf(complete(1, [sps, pps, ...slices]).at(-1))).toHaveLength(5);
     assembler.gap();
     expect(complete(2, slices.slice(1))).toEqual([]);
-    expect(assembler.needsKeyFrame).toBe(true);
+    expect(assembler.needsKeyframe).toBe(true);
     expect(typesOf(complete(3, slices).at(-1))).toHaveLength(5);
   });
 
@@ -188,7 +249,31 @@ describe('H.264 assembler', () => {
   });
 });
 
-test('an access unit is packetised without its delimiter', () => {
+test('packetises an access unit without its delimiter', () => {
   const { payloads } = H264.packetise(toAnnexB([nal(NalType.aud, 2), sps, pps, nal(NalType.slice, 20)]));
   expect(payloads.map((payload) => nalType(payload))).toEqual([NalType.stapA]);
+});
+
+describe('H.264 profiles', () => {
+  test.each(['42e01f', '42401f', '42f01f', '4d801f', '4de01f', '58c01f'])(
+    'accepts profile-level-id %s as constrained baseline, which all receivers can decode',
+    (id) => {
+      expect(H264.obstacle(`packetization-mode=1;profile-level-id=${id}`)).toBeUndefined();
+    },
+  );
+
+  test.each(['42001f', '42c11f', '4d001f', '58801f', '64001f', '42e0', ''])(
+    'reports profile-level-id %s as an obstacle for some receivers',
+    (id) => {
+      expect(H264.obstacle(`profile-level-id=${id}`)).toBe(`profile-level-id ${id}`);
+    },
+  );
+
+  test('does not treat a codec without profile-level-id as constrained baseline', () => {
+    expect(H264.obstacle('')).toBe('profile-level-id missing');
+  });
+
+  test('reads parameters in any case and spacing', () => {
+    expect(H264.obstacle('Packetization-Mode=1; Profile-Level-Id = 42E01F;;')).toBeUndefined();
+  });
 });

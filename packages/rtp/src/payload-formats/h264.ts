@@ -1,16 +1,19 @@
 /** H.264 in RTP, RFC 6184 in packetization-mode 1. Frames are access units with the start codes of Annex B. */
 import { readU16 } from '../bytes.js';
-import type { OrderedPacket } from '../reorder-buffer.js';
+import { type OrderedPacket, PART_BYTES } from '../reorder-buffer.js';
 import type { RtpView } from '../rtp-view.js';
 import { splitAnnexB, toAnnexB } from './annex-b.js';
-import { completed, PART_BYTES } from './completed.js';
 import {
+  type AnnouncedParts,
   type AssembledFrame,
   EntryPoint,
   type FrameAssembler,
+  MAX_ANNOUNCED_BYTES,
   MAX_PAYLOAD,
   type PayloadFormat,
   type PayloadReader,
+  completed,
+  formatParameters,
 } from './payload-format.js';
 
 export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
@@ -33,7 +36,8 @@ class H264Reader implements PayloadReader {
 
   /** A slice starts nothing without its parameter sets, which may be in a packet before it. */
   read(view: RtpView): boolean {
-    const unit = keyFrameUnit(view);
+    const at = findKeyframeUnit(view);
+    const unit = at < 0 ? 0 : view.buffer[at]! & 0x1f;
     this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
     return true;
   }
@@ -44,32 +48,85 @@ class H264Reader implements PayloadReader {
 }
 
 /**
- * Returns the type of the first IDR slice or sequence parameter set in the packet, alone, inside a STAP-A, or as the
- * first fragment of an FU-A; 0 if there is none. RFC 6184 sections 5.6 to 5.8.
+ * Returns the offset of the header byte of the first IDR slice or sequence parameter set in the packet, alone, inside a
+ * STAP-A, or as the first fragment of an FU-A; -1 if there is none. RFC 6184 sections 5.6 to 5.8.
  */
-function keyFrameUnit(view: RtpView): number {
+function findKeyframeUnit(view: RtpView): number {
   const { buffer, payloadStart, payloadEnd } = view;
-  if (payloadStart >= payloadEnd) return 0;
+  if (payloadStart >= payloadEnd) return -1;
   const type = buffer[payloadStart]! & 0x1f;
-  if (type === NalType.idr || type === NalType.sps) return type;
+  if (isKeyframeUnit(type)) return payloadStart;
   if (type === NalType.fuA) {
-    if (payloadStart + 2 > payloadEnd) return 0;
+    if (payloadStart + 2 > payloadEnd) return -1;
     const header = buffer[payloadStart + 1]!;
-    const inner = header & 0x1f;
     const isStart = (header & 0x80) !== 0;
-    return isStart && (inner === NalType.idr || inner === NalType.sps) ? inner : 0;
+    return isStart && isKeyframeUnit(header & 0x1f) ? payloadStart + 1 : -1;
   }
-  if (type !== NalType.stapA) return 0;
+  if (type !== NalType.stapA) return -1;
 
   let at = payloadStart + 1;
   while (at + 3 <= payloadEnd) {
     const size = readU16(buffer, at);
-    if (size === 0 || at + 2 + size > payloadEnd) return 0;
-    const inner = buffer[at + 2]! & 0x1f;
-    if (inner === NalType.idr || inner === NalType.sps) return inner;
+    if (size === 0 || at + 2 + size > payloadEnd) return -1;
+    if (isKeyframeUnit(buffer[at + 2]! & 0x1f)) return at + 2;
     at += 2 + size;
   }
-  return 0;
+  return -1;
+}
+
+function isKeyframeUnit(type: number): boolean {
+  return type === NalType.idr || type === NalType.sps;
+}
+
+/** Parameter sets of `sprop-parameter-sets`, RFC 6184 section 8.1. */
+class AnnouncedParameterSets implements AnnouncedParts {
+  isValid = true;
+  readonly #sets: readonly Buffer[];
+  readonly #payload: Buffer;
+  /** Picture that has its parameter sets. */
+  #timestamp = -1;
+
+  constructor(sets: readonly Buffer[]) {
+    this.#sets = sets;
+    this.#payload = stapA(sets);
+  }
+
+  missingBefore(view: RtpView): Buffer | undefined {
+    const at = findKeyframeUnit(view);
+    if (at < 0 || !this.isValid) return undefined;
+    const { buffer, timestamp, payloadEnd } = view;
+    if ((buffer[at]! & 0x1f) === NalType.sps) {
+      this.#timestamp = timestamp;
+      this.isValid = this.#isAnnounced(view, at);
+      return undefined;
+    }
+    const isFirstSlice = at + 1 < payloadEnd && (buffer[at + 1]! & 0x80) !== 0;
+    if (!isFirstSlice || timestamp === this.#timestamp) return undefined;
+    this.#timestamp = timestamp;
+    return this.#payload;
+  }
+
+  /** A sender that changes its picture sends new sets in its packets. */
+  #isAnnounced({ buffer, payloadStart, payloadEnd }: RtpView, at: number): boolean {
+    const isFragment = at === payloadStart + 1;
+    if (isFragment) return false;
+    const end = at === payloadStart ? payloadEnd : at + readU16(buffer, at - 2);
+    const sent = buffer.subarray(at, end);
+
+    return this.#sets.some((set) => set.equals(sent));
+  }
+}
+
+function announcedParameterSets(parameters: string): AnnouncedParts | undefined {
+  const [, text = ''] = /(?:^|;) *sprop-parameter-sets *= *([A-Za-z0-9+/=,]+)/i.exec(parameters) ?? [];
+  if (text.length > MAX_ANNOUNCED_BYTES * 2) return undefined;
+  const sets = text.split(',').map((set) => Buffer.from(set, 'base64'));
+  const types = sets.map(nalType);
+  const isComplete = types.includes(NalType.sps) && types.includes(NalType.pps);
+  const bytes = sets.reduce((sum, set) => sum + set.length, 0);
+  if (!isComplete || bytes > MAX_ANNOUNCED_BYTES) return undefined;
+
+  return new AnnouncedParameterSets(sets.filter((_, i) => types[i] === NalType.sps || types[i] === NalType.pps));
 }
 
 /**
@@ -85,7 +142,7 @@ class H264Assembler implements FrameAssembler {
   #sps: Buffer | undefined;
   #pps: Buffer | undefined;
 
-  get needsKeyFrame(): boolean {
+  get needsKeyframe(): boolean {
     return this.#waitsForKey;
   }
 
@@ -251,12 +308,52 @@ function fuA(nal: Buffer, maxBytes: number): Buffer[] {
   return out;
 }
 
+/**
+ * Returns true if every constrained baseline decoder can play the codec (RFC 6184 section 8.1, table 5). Without a
+ * `profile-level-id` the profile is plain baseline, which such decoders cannot play.
+ */
+function isConstrainedBaseline(profileLevelId: string | undefined): boolean {
+  const match = /^([0-9a-f]{2})([0-9a-f]{2})[0-9a-f]{2}$/i.exec(profileLevelId ?? '');
+  if (match === null) return false;
+  const profile = Number.parseInt(match[1] ?? '', 16);
+  const constraints = Number.parseInt(match[2] ?? '', 16);
+  switch (profile) {
+    case 0x42:
+      return (constraints & 0x4f) === 0x40;
+    case 0x4d:
+      return (constraints & 0x8f) === 0x80;
+    case 0x58:
+      return (constraints & 0xcf) === 0xc0;
+    default:
+      return false;
+  }
+}
+
+function obstacle(parameters: string): string | undefined {
+  const profile = formatParameters(parameters).get('profile-level-id');
+
+  return isConstrainedBaseline(profile) ? undefined : `profile-level-id ${profile ?? 'missing'}`;
+}
+
+/** Prefers constrained baseline, and with it the packetization mode in which we send. */
+function rank(parameters: string): number {
+  if (obstacle(parameters) !== undefined) return 0;
+
+  return formatParameters(parameters).get('packetization-mode') === '1' ? 2 : 1;
+}
+
 export const H264: PayloadFormat = {
+  kind: 'video',
+  mimeType: 'video/H264',
+  label: 'constrained baseline H.264',
   clockRate: 90_000,
   reordersPictures: true,
+  obstacle,
+  rank,
   createReader: () => new H264Reader(),
   createNumbering: () => undefined,
   createAssembler: () => new H264Assembler(),
+  createAnnouncedParts: announcedParameterSets,
   packetise: (frame) => {
     const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
     return { key: nals.some((nal) => nalType(nal) === NalType.idr), payloads: packetiseH264(nals) };

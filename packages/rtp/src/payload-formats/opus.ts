@@ -52,7 +52,7 @@ class OpusReader implements PayloadReader {
 }
 
 class OpusAssembler implements FrameAssembler {
-  readonly needsKeyFrame = false;
+  readonly needsKeyframe = false;
   readonly heldBytes = 0;
 
   push({ timestamp, payload }: OrderedPacket): readonly AssembledFrame[] {
@@ -63,10 +63,16 @@ class OpusAssembler implements FrameAssembler {
 }
 
 export const OPUS: PayloadFormat = {
+  kind: 'audio',
+  mimeType: 'audio/opus',
+  label: 'Opus',
   clockRate: 48_000,
   reordersPictures: false,
+  obstacle: () => undefined,
+  rank: () => 0,
   createReader: () => new OpusReader(),
   createNumbering: () => undefined,
   createAssembler: () => new OpusAssembler(),
+  createAnnouncedParts: () => undefined,
   packetise: (frame) => ({ key: true, payloads: frame.length === 0 ? [] : [frame] }),
 };

@@ -51,7 +51,7 @@ export interface AssembledFrame {
 /** Reassembles the frames of one stream. After a loss it returns nothing until the next key frame. */
 export interface FrameAssembler {
   /** True while frames are dropped until the next key frame: ask the sender for one. */
-  readonly needsKeyFrame: boolean;
+  readonly needsKeyframe: boolean;
   /** Bytes of the incomplete frame, including `PART_BYTES` for each of its parts. */
   readonly heldBytes: number;
   /** Returns the frames that this packet completes, at most two. A malformed payload breaks only its own frame. */
@@ -66,17 +66,63 @@ export interface PacketisedFrame {
   payloads: readonly Buffer[];
 }
 
-/** Everything the media plane knows about a codec. */
+/** Parts of key frames that a sender announces in its SDP and leaves out of its packets, such as parameter sets. */
+export interface AnnouncedParts {
+  /** False once the sender's packets contradict the announcement. */
+  readonly isValid: boolean;
+  /** Returns the payload of a packet to insert before this one, which starts a key frame without its parts. */
+  missingBefore(view: RtpView): Buffer | undefined;
+}
+
+/** Everything that Bloom knows about a codec. */
 export interface PayloadFormat {
+  readonly kind: 'audio' | 'video';
+  /** Media type as registered, such as `video/VP8`. */
+  readonly mimeType: string;
+  /** Name in messages, with the profile that publishers must use. */
+  readonly label: string;
   readonly clockRate: number;
   /** True if pictures may be sent in a different order than they are shown (B-frames). */
   readonly reordersPictures: boolean;
+  /**
+   * Returns the reason why some receivers of this codec could not decode a publisher with these parameters of `a=fmtp`;
+   * undefined if all can.
+   */
+  obstacle(parameters: string): string | undefined;
+  /** Ranks the payload types that a receiver offers for this codec: the highest is answered, the first among equals. */
+  rank(parameters: string): number;
   createReader(): PayloadReader;
   /** Returns undefined if all receivers get the payload unchanged. */
   createNumbering(): PayloadNumbering | undefined;
   createAssembler(): FrameAssembler;
+  /** Reads the sender's `a=fmtp`. Returns undefined if it announces nothing, or more than `MAX_ANNOUNCED_BYTES`. */
+  createAnnouncedParts(parameters: string): AnnouncedParts | undefined;
   packetise(frame: Buffer): PacketisedFrame;
 }
 
 /** Maximum payload of a packet that we create, bytes. */
 export const MAX_PAYLOAD = 1180;
+
+/** Maximum size of announced parts, bytes: all viewers get them again and again. */
+export const MAX_ANNOUNCED_BYTES = 512;
+
+/** The result for most packets, which complete nothing. */
+const NOTHING: readonly never[] = [];
+
+/** Returns the frames that one packet completes; allocates nothing if there are none. */
+export function completed<T>(first: T | undefined, second: T | undefined): readonly T[] {
+  if (first === undefined) return second === undefined ? NOTHING : [second];
+  return second === undefined ? [first] : [first, second];
+}
+
+/** Parses the value of an `a=fmtp`, `a=1;b=2`, with lower-case keys; the first value of a repeated key wins. */
+export function formatParameters(text: string): Map<string, string> {
+  const parameters = new Map<string, string>();
+  for (const part of text.split(';')) {
+    const equals = part.indexOf('=');
+    const key = (equals < 0 ? part : part.slice(0, equals)).trim().toLowerCase();
+    if (key !== '' && !parameters.has(key)) parameters.set(key, equals < 0 ? '' : part.slice(equals + 1).trim());
+  }
+
+  return parameters;
+}

@@ -47,7 +47,7 @@ describe('VP8 payload descriptor', () => {
     expect(short.entryPoint).toBe(EntryPoint.no);
   });
 
-  test('only the first packet of the first partition is an entry point', () => {
+  test('treats only the first packet of the first partition as an entry point', () => {
     expect(parse('10 00').entryPoint).toBe(EntryPoint.yes);
     expect(parse('00 00').entryPoint).toBe(EntryPoint.no);
     expect(parse('11 00').entryPoint).toBe(EntryPoint.no);
@@ -101,7 +101,7 @@ describe('mapped VP8 numbers', () => {
   });
   const send = (reader: Vp8Reader): number[] => written(reader, numbering.map(reader));
 
-  test('VP8 numbers continue at +1 on a switch and keep gaps', () => {
+  test('continues VP8 numbers at +1 on a switch and keeps gaps', () => {
     const results: number[][] = [];
     numbering.switchTo(full(100, 10, 3));
     results.push(send(full(100, 10, 3)), send(full(100, 10, 3)), send(full(102, 11, 3)));
@@ -116,7 +116,7 @@ describe('mapped VP8 numbers', () => {
     ]);
   });
 
-  test('VP8 numbers wrap at 15, 8 and 5 bits, and a late packet does not move them back', () => {
+  test('wraps VP8 numbers at 15, 8 and 5 bits, and does not move them back for a late packet', () => {
     numbering.switchTo(full(32_767, 255, 31));
     send(full(32_767, 255, 31));
     expect(send(full(0, 0, 0))).toEqual([0, 0, 0]);
@@ -125,7 +125,7 @@ describe('mapped VP8 numbers', () => {
     expect(send(full(5, 5, 5))).toEqual([1, 1, 1]);
   });
 
-  test('numbers of a 7-bit source continue in 15 bits past its wrap', () => {
+  test('continues the numbers of a 7-bit source in 15 bits past its wrap', () => {
     const outputs: number[][] = [];
     for (let i = 0; i < 400; i += 1) {
       const reader = parse(`90 80 ${((100 + i) % 128).toString(16).padStart(2, '0')} 01`);
@@ -135,7 +135,7 @@ describe('mapped VP8 numbers', () => {
     expect(outputs).toEqual(outputs.map((_, i) => [100 + i, -1, -1]));
   });
 
-  test('VP8 numbers are absent where the source has none, and return with the next source that has them', () => {
+  test('omits VP8 numbers where the source has none, and resumes them with the next source that has them', () => {
     numbering.switchTo(full(7, 8, 9));
     send(full(7, 8, 9));
     const bare = parse('10 01');
@@ -145,7 +145,7 @@ describe('mapped VP8 numbers', () => {
     expect(send(full(1000, 100, 1))).toEqual([8, 9, 10]);
   });
 
-  test('VP8 numbers replace those of the source, while the layer id stays', () => {
+  test("replaces the source's VP8 numbers but keeps the layer id", () => {
     numbering.switchTo(full(0x1233, 0x55, 0x1e));
     numbering.map(full(0x1233, 0x55, 0x1e));
     const reader = full(1, 2, 3);
@@ -156,7 +156,7 @@ describe('mapped VP8 numbers', () => {
     expect(reader.temporalLayer).toBe(1);
   });
 
-  test('the stored word gives the same header again', () => {
+  test('writes the same header again from the stored word', () => {
     fc.assert(
       fc.property(fc.nat(0x7fff), fc.nat(255), fc.nat(31), (pictureId, tl0, keyIdx) => {
         const reader = full(pictureId, tl0, keyIdx);
@@ -195,7 +195,7 @@ describe('VP8 assembler', () => {
     expect(vp8.push(part(3, { start: true, marker: true }, 'x'))[0]?.key).toBe(false);
     vp8.gap();
     expect(vp8.push(part(4, { start: true, marker: true }, 'x'))).toEqual([]);
-    expect(vp8.needsKeyFrame).toBe(true);
+    expect(vp8.needsKeyframe).toBe(true);
   });
 
   test('returns both frames when one packet ends them, the earlier one without a marker', () => {
@@ -214,15 +214,15 @@ test('drops a VP8 picture in endless tiny parts, and accepts the next key frame'
   const part = (payload: number[], timestamp: number, marker: boolean) =>
     vp8.push({ sequence: 0, timestamp, marker, payload: Buffer.from(payload) });
   part([0x10, 0], 1, true);
-  expect(vp8.needsKeyFrame).toBe(false);
+  expect(vp8.needsKeyframe).toBe(false);
   part([0x10, 0], 2, false);
   for (let i = 0; i < 20_000; i += 1) part([0, i & 0xff], 2, false);
-  expect(vp8.needsKeyFrame).toBe(true);
+  expect(vp8.needsKeyframe).toBe(true);
   expect(part([0, 1], 2, true)).toEqual([]);
   expect(part([0x10, 0], 3, true)).toMatchObject([{ key: true }]);
 });
 
-test('garbage never makes the VP8 assembler throw', () => {
+test('never throws in the VP8 assembler on garbage', () => {
   const packet = fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.boolean(), fc.nat(3), fc.boolean());
   fc.assert(
     fc.property(fc.array(packet), (input) => {

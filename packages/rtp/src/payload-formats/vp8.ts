@@ -1,8 +1,7 @@
 /** VP8 in RTP, RFC 7741. */
 import { readU16 } from '../bytes.js';
-import type { OrderedPacket } from '../reorder-buffer.js';
+import { type OrderedPacket, PART_BYTES } from '../reorder-buffer.js';
 import type { RtpView } from '../rtp-view.js';
-import { completed, PART_BYTES } from './completed.js';
 import {
   type AssembledFrame,
   EntryPoint,
@@ -12,6 +11,7 @@ import {
   type PayloadFormat,
   type PayloadNumbering,
   type PayloadReader,
+  completed,
 } from './payload-format.js';
 
 /** Limits on one picture. A larger one is an attack, as is one in tiny parts, whose objects outweigh their bytes. */
@@ -99,8 +99,8 @@ export class Vp8Reader implements PayloadReader {
     this.hasTid = (extension & 0x20) !== 0;
     this.hasKeyIdx = (extension & 0x10) !== 0;
     // S = 1 and PID = 0: the frame's first byte follows; its lowest bit is 0 in a key frame.
-    const isKeyFrameStart = (first & 0x17) === 0x10 && at < end && (buffer[at]! & 1) === 0;
-    this.entryPoint = isKeyFrameStart ? EntryPoint.yes : EntryPoint.no;
+    const isKeyframeStart = (first & 0x17) === 0x10 && at < end && (buffer[at]! & 1) === 0;
+    this.entryPoint = isKeyframeStart ? EntryPoint.yes : EntryPoint.no;
     return true;
   }
 
@@ -212,7 +212,7 @@ class Vp8Assembler implements FrameAssembler {
   #broken = true;
   #waitsForKey = true;
 
-  get needsKeyFrame(): boolean {
+  get needsKeyframe(): boolean {
     return this.#waitsForKey;
   }
 
@@ -279,10 +279,16 @@ function packetise(frame: Buffer): PacketisedFrame {
 }
 
 export const VP8: PayloadFormat = {
+  kind: 'video',
+  mimeType: 'video/VP8',
+  label: 'VP8',
   clockRate: 90_000,
   reordersPictures: false,
+  obstacle: () => undefined,
+  rank: () => 0,
   createReader: () => new Vp8Reader(),
   createNumbering: () => new Vp8Numbering(),
   createAssembler: () => new Vp8Assembler(),
+  createAnnouncedParts: () => undefined,
   packetise,
 };

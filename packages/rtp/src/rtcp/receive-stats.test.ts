@@ -40,7 +40,7 @@ describe('receive statistics', () => {
     expect(report(stats).highestSequence).toBe(0x1_0001);
   });
 
-  test('repaired and duplicated packets lower the loss, but not below zero in an interval', () => {
+  test('lowers the loss for repaired and duplicated packets, but not below zero in an interval', () => {
     const stats = new ReceiveStatistics(90_000);
     stats.received(BASE, 0, 10, 0);
     stats.received(BASE + 2, 0, 10, 0);

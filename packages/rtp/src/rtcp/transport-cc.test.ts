@@ -72,7 +72,7 @@ describe('transport-wide feedback', () => {
     );
   });
 
-  test('werift reads the same result from the feedback', () => {
+  test('writes feedback that werift reads with the same result', () => {
     fc.assert(
       fc.property(arrivals, (steps) => {
         const recorder = new TransportCcRecorder({ senderSsrc: 0xabc });
@@ -105,8 +105,9 @@ describe('transport-wide feedback', () => {
     );
   });
 
-  test('reads the draft’s chunk kinds: run length, one-bit and two-bit vectors', () => {
-    // Base 1, 24 packets, reference 1: a run of 3 received, a one-bit vector 10000000000001, a two-bit vector 1 0 2 0 0 0 0.
+  test('reads the chunk kinds of the draft: run length, one-bit and two-bit vectors', () => {
+    // Base 1, 24 packets, reference 1: a run of 3 received, a one-bit vector 10000000000001, a two-bit vector 1 0 2 0 0
+    // 0 0.
     const body = '00000001 00000002 0001 0018 000001 05 2003 a001 d200';
     const deltas = '04 04 04 08 08 0c fffc';
     const bytes = hex(`afcd0008 ${body} ${deltas} 0002`);
@@ -135,7 +136,7 @@ describe('transport-wide feedback', () => {
     expect(feedback.referenceTimeMs).toBe(64);
   });
 
-  test('feedback is due every interval while packets arrive, and its count rises', () => {
+  test('sends feedback every interval while packets arrive, and increments its count', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1, intervalMs: 60 });
     expect(recorder.isDue(0)).toBe(false);
     const counts: number[] = [];

@@ -63,7 +63,7 @@ function blocksOf(reader: RtcpReader): ReportBlock[] {
 }
 
 describe('RTCP reports', () => {
-  test('our reports are read by werift and by us, and those of werift by us', () => {
+  test('exchanges reports with werift in both directions, and reads its own', () => {
     fc.assert(
       fc.property(senderInfo, fc.array(reportBlock, { maxLength: 31 }), (info, blocks) => {
         const ours = Buffer.from(
@@ -101,7 +101,7 @@ describe('RTCP reports', () => {
     );
   });
 
-  test('reports carry negative losses, RFC 3550 appendix A.3', () => {
+  test('writes negative losses in reports, RFC 3550 appendix A.3', () => {
     const block = { ...emptyReportBlock(), cumulativeLost: -5 };
     expect(blocksOf(open(new RtcpWriter().receiverReport(1, [block]).bytes()))).toEqual([block]);
   });
@@ -119,7 +119,7 @@ describe('RTCP feedback', () => {
     .uniqueArray(fc.integer({ min: 65_000, max: 66_200 }), { minLength: 1, maxLength: 60 })
     .map((numbers) => numbers.toSorted((a, b) => a - b));
 
-  test('werift and our reader read the NACKs we write', () => {
+  test('writes NACKs that werift and our reader read', () => {
     fc.assert(
       fc.property(sequences, (lost) => {
         const writer = new RtcpWriter();
@@ -139,7 +139,7 @@ describe('RTCP feedback', () => {
     );
   });
 
-  test('our reader reads the NACKs that werift writes', () => {
+  test('reads the NACKs that werift writes', () => {
     fc.assert(
       fc.property(sequences, (lost) => {
         const wire = lost.map((sequence) => sequence - 65_000);
@@ -165,7 +165,7 @@ describe('RTCP feedback', () => {
     expect(writer.nack(1, 2, lost, 0)).toBe(0);
   });
 
-  test('PLI and FIR request a key frame', () => {
+  test('requests a key frame with PLI and FIR', () => {
     const bytes = new RtcpWriter().pli(1, 2).fir(3, 4, 5).bytes();
     const reader = open(bytes);
     expect(reader.isPli).toBe(true);
@@ -192,7 +192,7 @@ describe('RTCP feedback', () => {
     ).toBe(true);
   });
 
-  test('REMB carries the receivable bitrate to 18 bits', () => {
+  test('writes the receivable bitrate to 18 bits in a REMB', () => {
     for (const bps of [0, 1, 262_143, 262_144, 1_000_000, 8_000_000, 123_456_789, 4_000_000_000]) {
       const bytes = Buffer.from(new RtcpWriter().remb(1, bps, [7, 8]).bytes());
       const read = open(bytes).readRembBps();
@@ -212,7 +212,7 @@ describe('RTCP feedback', () => {
     [Number.NaN, 0],
     [Number.NEGATIVE_INFINITY, 0],
     [-1, 0],
-  ])('a REMB of %d bit/s is written as %d', (bps, written) => {
+  ])('writes a REMB of %d bit/s as %d', (bps, written) => {
     const bytes = Buffer.from(new RtcpWriter().remb(1, bps, [7]).bytes());
     expect(open(bytes).readRembBps()).toBe(written);
     const [packet] = RtcpPacketConverter.deSerialize(bytes) as [RtcpPayloadSpecificFeedback];
@@ -220,8 +220,8 @@ describe('RTCP feedback', () => {
   });
 });
 
-describe('rest of a compound', () => {
-  test('werift reads a CNAME of any length', () => {
+describe('the rest of a compound', () => {
+  test('writes a CNAME of any length that werift reads', () => {
     for (let length = 1; length < 20; length += 1) {
       const cname = 'abcdefghijklmnopqrstuvwxyz'.slice(0, length);
       const bytes = Buffer.from(new RtcpWriter().receiverReport(9).sdes(9, cname).bytes());
@@ -233,7 +233,7 @@ describe('rest of a compound', () => {
     expect(new RtcpWriter().sdes(1, 'x'.repeat(400)).length).toBe(8 + 4 + Math.ceil((2 + 255 + 1 - 4) / 4) * 4);
   });
 
-  test('a writer starts over after a reset and reports the remaining room', () => {
+  test('starts over after a reset and reports the remaining room', () => {
     const writer = new RtcpWriter(30);
     expect(writer.pli(1, 2).remaining).toBe(18);
     expect(() => writer.fir(1, 2, 3)).toThrow('an RTCP packet of 20 bytes does not fit into the remaining 18');

@@ -145,7 +145,10 @@ export class RtcpWriter {
     return this;
   }
 
-  /** Reserves `length` bytes (a multiple of 4) for a packet built elsewhere, writes its RTCP header and returns its offset. */
+  /**
+   * Reserves `length` bytes (a multiple of 4) for a packet built elsewhere, writes its RTCP header and returns its
+   * offset.
+   */
   packet(count: number, type: number, length: number): number {
     return this.#packet(count, type, length);
   }

@@ -29,20 +29,20 @@ describe('bandwidth allocation', () => {
     expect(probeBps).toBeUndefined();
   });
 
-  test('a new slot may have its target until congestion shows', () => {
+  test('lets a new slot have its target until congestion shows', () => {
     const allocation = new BandwidthAllocation<string>();
     const { grants } = allocation.update({ estimateBps: 600_000, fixedBps: 0, slots: [slot('a')], nowMs: 0 });
     expect(grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
   });
 
-  test('a slot whose next variant does not fit does not hold up the others', () => {
+  test('does not let a slot whose next variant does not fit hold up the others', () => {
     const allocation = new BandwidthAllocation<string>();
     const cheap = slot('a', { bitratesBps: { ...BITRATES, m: 300_000 }, target: 'm', sendingBps: 300_000 });
     const dear = slot('b', { target: 'm' });
     const update = (estimateBps: number, slots: AllocationSlot<string>[], nowMs: number) =>
       allocation.update({ estimateBps, fixedBps: 0, slots, nowMs });
     expect(update(550_000, [cheap, dear], 0).grants.get('b')).toBe(165_000);
-    // The first slot wants more than there will ever be, the second only what it had.
+    // The first slot wants more than will ever be available, the second only what it had.
     const slots = [
       { ...cheap, target: 'h' as const },
       { ...dear, wanted: 'l' as const, sendingBps: 150_000 },
@@ -87,7 +87,7 @@ describe('bandwidth allocation', () => {
     expect(grants.get('small')).toBeGreaterThanOrEqual(550_000);
   });
 
-  test('never takes the lowest variant away, however little there is', () => {
+  test('never takes the lowest variant away, however little bandwidth is available', () => {
     const allocation = new BandwidthAllocation<string>();
     const { grants } = allocation.update({
       estimateBps: 50_000,
@@ -125,7 +125,7 @@ describe('bandwidth allocation', () => {
     allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
     const update = (estimateBps: number, nowMs: number) =>
       allocation.update({ estimateBps, fixedBps: 0, slots: [low], nowMs }).probeBps;
-    // The variant has 500,000 bit/s, and may have a tenth more.
+    // The variant takes 500,000 bit/s, with a tenth to spare.
     expect(update(540_000, 10_000)).toBeGreaterThan(550_000);
     expect(update(560_000, 11_000)).toBeUndefined();
   });
@@ -151,7 +151,7 @@ describe('bandwidth allocation', () => {
     expect(grants(7_000)).toBe('hhh');
   });
 
-  test('each failed step up lengthens the wait before the next', () => {
+  test('lengthens the wait after each failed step up', () => {
     const allocation = new BandwidthAllocation<string>();
     const at = (variant: 'l' | 'm', sendingBps: number) => [slot('a', { target: 'm', wanted: variant, sendingBps })];
     let now = 0;
@@ -180,7 +180,7 @@ describe('bandwidth allocation', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(120_500);
   });
 
-  test('a slot without its target goes up to the best variant, and requests a probe if that does not fit', () => {
+  test('raises a slot without its target to the best variant, and requests a probe if that does not fit', () => {
     const allocation = new BandwidthAllocation<string>();
     const active = { l: true, m: false, h: true };
     const low = slot('a', { target: 'm', wanted: 'l', active, sendingBps: 150_000 });
@@ -192,7 +192,7 @@ describe('bandwidth allocation', () => {
     expect(raised.grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
   });
 
-  test('a variant that replaced a target within the spare rate is kept while it flows', () => {
+  test('keeps a variant that replaced a target within the spare rate while it flows', () => {
     const allocation = new BandwidthAllocation<string>();
     const update = (slots: AllocationSlot<string>[], nowMs: number): number | undefined =>
       allocation.update({ estimateBps: 2_200_000, fixedBps: 0, slots, nowMs }).grants.get('a');
@@ -204,7 +204,7 @@ describe('bandwidth allocation', () => {
     }
   });
 
-  test('forgets slots that have been removed', () => {
+  test('forgets removed slots', () => {
     const allocation = new BandwidthAllocation<string>();
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [], nowMs: 1 });

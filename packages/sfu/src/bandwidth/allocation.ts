@@ -29,7 +29,7 @@ export interface AllocationSlot<K> {
   bitratesBps: PerVariant<number>;
   /** False during the first 500 ms of media, while the slot keeps what it has. */
   negotiable: boolean;
-  /** True for a slot that has had a grant before; it may have been absent since. */
+  /** True for a slot that has had a grant before, even if it was removed in between. */
   isBack?: boolean;
   /** Measured over the last second, bits per second. */
   sendingBps: number;

@@ -149,7 +149,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeUndefined();
   });
 
-  test('a wide link is estimated as wide, never below the sending rate', () => {
+  test('estimates a wide link as wide, never below the sending rate', () => {
     const run = start(new Link(50_000_000));
     let lowest = Infinity;
     play(run, {
@@ -165,7 +165,7 @@ describe('bandwidth estimation', () => {
     { everyMs: 137, ms: 60 },
     { everyMs: 810, ms: 150 },
     { everyMs: 1370, ms: 190 },
-  ])('a wide link that pauses for $ms ms every $everyMs ms stays wide', (pause) => {
+  ])('keeps the estimate wide on a link that pauses for $ms ms every $everyMs ms', (pause) => {
     const run = start(new Link(50_000_000, { pause }));
     let lowest = Infinity;
     play(run, {
@@ -176,14 +176,14 @@ describe('bandwidth estimation', () => {
     expect(lowest).toBeGreaterThanOrEqual(1_000_000);
   });
 
-  test('a link of 400 kbit/s is found within 5 s when 1.5 Mbit/s are sent', () => {
+  test('finds a link of 400 kbit/s within 5 s when 1.5 Mbit/s are sent', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     expect(run.estimator.estimateBps).toBeLessThan(400_000);
     expect(run.estimator.estimateBps).toBeGreaterThan(200_000);
   });
 
-  test('a sender that follows the estimate stays near the capacity without keeping the queue full', () => {
+  test('keeps a sender that follows the estimate near the capacity without filling the queue', () => {
     const run = start(new Link(1_000_000));
     play(run, { bps: 5_000_000, seconds: 10, adapt: true });
     let low = Infinity;
@@ -201,19 +201,19 @@ describe('bandwidth estimation', () => {
     expect(high).toBeLessThan(1_500_000);
   });
 
-  test('two per cent of random loss does not lower the estimate', () => {
+  test('does not lower the estimate for two per cent of random loss', () => {
     const run = start(new Link(20_000_000, { loss: 0.02, delayMs: 50 }));
     play(run, { bps: 1_500_000, seconds: 20 });
     expect(run.estimator.estimateBps).toBeGreaterThan(1_500_000);
   });
 
-  test('five per cent of random loss does not lower the estimate in the long run', () => {
+  test('does not lower the estimate in the long run for five per cent of random loss', () => {
     const run = start(new Link(50_000_000, { loss: 0.05 }));
     play(run, { bps: 1_500_000, seconds: 300 });
     expect(run.estimator.estimateBps).toBeGreaterThan(2_000_000);
   });
 
-  test('losing a third of the packets is noticed within half a second', () => {
+  test('notices the loss of a third of the packets within half a second', () => {
     const run = start(new Link(50_000_000));
     play(run, { bps: 1_500_000, seconds: 10 });
     const before = run.estimator.estimateBps!;
@@ -222,7 +222,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(0.9 * before);
   });
 
-  test('packets that overtake one another are not counted as lost', () => {
+  test('does not count packets that overtake one another as lost', () => {
     const estimator = new BandwidthEstimator();
     const link = new UnevenLink(40);
     const estimates: number[] = [];
@@ -239,13 +239,13 @@ describe('bandwidth estimation', () => {
     expect(estimates.reduce((sum, bps) => sum + bps, 0) / estimates.length).toBeGreaterThan(1_200_000);
   });
 
-  test('heavy loss without delay lowers the estimate, because a policer drops instead of queueing', () => {
+  test('lowers the estimate on heavy loss without delay, because a policer drops instead of queueing', () => {
     const run = start(new Link(500_000, { queueMs: 5 }));
     play(run, { bps: 1_500_000, seconds: 5 });
     expect(run.estimator.estimateBps).toBeLessThan(800_000);
   });
 
-  test('a link is measured afresh after more than a minute without packets', () => {
+  test('measures a link again after more than a minute without packets', () => {
     // The queue is so long that nothing is lost.
     const run = start(new Link(10_000_000, { queueMs: 60_000 }));
     play(run, { bps: 300_000, seconds: 120 });
@@ -261,7 +261,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeGreaterThan(300_000);
   });
 
-  test('a probe detects that the link has become wide', () => {
+  test('detects with a probe that the link has become wide', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     run.link.capacityBps = 10_000_000;
@@ -276,7 +276,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.wantsConfirmation).toBe(false);
   });
 
-  test('only probes that arrive complete end the limit of an earlier loss', () => {
+  test('lets only probes that arrive complete end the limit set by an earlier loss', () => {
     const probed = (loss: number): number => {
       const run = start(new Link(20_000_000, { loss: 0.3 }));
       play(run, { bps: 1_500_000, seconds: 20, adapt: true });
@@ -293,7 +293,7 @@ describe('bandwidth estimation', () => {
     expect(probed(0.15)).toBeLessThan(300_000);
   });
 
-  test('a probe is judged as a whole, even if feedback arrives in the middle of it', () => {
+  test('judges a probe as a whole, even if feedback arrives in the middle of it', () => {
     const link = new Link(400_000, { delayMs: 1 });
     const run = start(link);
     play(run, { bps: 1_500_000, seconds: 5 });
@@ -307,7 +307,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(3_000_000);
   });
 
-  test('one probe does not make a link wide, because its packets may have been held up and released together', () => {
+  test('does not trust one probe, because its packets may have been held up and released together', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     play(run, { bps: 150_000, seconds: 3 });
@@ -333,12 +333,12 @@ describe('bandwidth estimation', () => {
     return estimator.estimateBps;
   }
 
-  test('a probe of three packets is too short to count', () => {
+  test('does not count a probe of three packets', () => {
     expect(probed(new BandwidthEstimator(), 3, 3)).toBe(1_000_000);
     expect(probed(new BandwidthEstimator(), 4, 4)).toBe(4_000_000);
   });
 
-  test('a probe does not count while the delay grows', () => {
+  test('does not count a probe while the delay grows', () => {
     const estimator = new BandwidthEstimator();
     let nowMs = 1_000;
     // Each packet is delayed by half the time since the first one was sent.
@@ -363,7 +363,7 @@ describe('bandwidth estimation', () => {
     expect(estimator.estimateBps).toBeLessThan(1_000_000);
   });
 
-  test('the estimate stays between 50 kbit/s and 100 Mbit/s', () => {
+  test('keeps the estimate between 50 kbit/s and 100 Mbit/s', () => {
     const wide = start(new Link(1_000_000_000));
     play(wide, { bps: 200_000_000, seconds: 1 });
     expect(wide.estimator.estimateBps).toBe(100_000_000);
@@ -382,7 +382,7 @@ describe('bandwidth estimation', () => {
     expect(estimator.estimateBps).toBe(estimateBps);
   });
 
-  test('a probe into a narrow link does not raise the estimate above it', () => {
+  test('does not raise the estimate above a narrow link because of a probe', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });
     play(run, { bps: 150_000, seconds: 3 });
@@ -391,7 +391,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(450_000);
   });
 
-  test('feedback on packets that were never sent, or repeated feedback, changes nothing', () => {
+  test('ignores repeated feedback and feedback on packets that were never sent', () => {
     const run = start(new Link(10_000_000));
     run.estimator.received(77, 1);
     run.estimator.lost(78);
@@ -404,7 +404,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.deliveredBps()).toBe(before);
   });
 
-  test('the estimate does not change when the sequence number wraps', () => {
+  test('keeps the estimate when the sequence number wraps', () => {
     const run = start(new Link(50_000_000));
     play(run, { bps: 20_000_000, seconds: 40 });
     expect(run.estimator.nextSequence).toBeGreaterThan(80_000);

@@ -164,7 +164,10 @@ export class BandwidthEstimator {
     return (bytes * 8000) / (span * BUCKET_MS);
   }
 
-  /** Rebases the receiver's clock to one minute, at the start and after each jump: it starts anywhere, wraps and may be set. */
+  /**
+   * Rebases the receiver's clock to one minute, at the start and after each jump: the clock has an arbitrary origin,
+   * wraps and may be set.
+   */
   #rebase(receiverMs: number): number {
     if (!(Math.abs(receiverMs - this.#lastArrivalMs) < 60_000)) {
       this.#arrivalOriginMs = receiverMs - 60_000;
@@ -234,7 +237,7 @@ export class BandwidthEstimator {
     const sinceMs = nowMs - this.#lossAtMs;
     if (total < LOSS_SAMPLE || sinceMs < Math.max(200, this.#roundTripMs)) return;
     const ratio = this.#lostCount / total;
-    // With few packets, losing more than a tenth may be chance: within two deviations, wait for more of them.
+    // With few packets, losing more than a tenth may be chance: within two deviations, wait for more packets.
     const chance = 2 * Math.sqrt((LOSS_HIGH * (1 - LOSS_HIGH)) / total);
     if (ratio <= LOSS_HIGH + chance && sinceMs < LOSS_WINDOW_MS) return;
     const elapsedMs = Math.min(nowMs - this.#lossAtMs, 1000);

@@ -48,7 +48,7 @@ export class DelayTrend {
   #overCount = 0;
   #previousTrend = 0;
 
-  /** Takes one arrived packet, in sending order. Times in ms; the two clocks are unrelated. */
+  /** Takes one arrived packet, in sending order. Times in ms; the two clocks are independent. */
   packet(sentMs: number, arrivalMs: number): void {
     if (this.#groupFirstSent < 0) {
       this.#startGroup(sentMs, arrivalMs);

@@ -14,13 +14,13 @@ function send(arrivalGapMs: number, nowMs = 1_000): void {
   for (let i = 0; i < 10; i++) probe.arrived(id, 1_000, nowMs + i * 2, 60_000 + nowMs + i * arrivalGapMs);
 }
 
-test('a probe has one result', () => {
+test('reports one result per probe', () => {
   send(2);
   expect(probe.finish(1_100)).toEqual({ bps: 4_000_000, isWhole: true });
   expect(probe.finish(1_100)).toBeUndefined();
 });
 
-test('a packet of an earlier probe does not count', () => {
+test('does not count a packet of an earlier probe', () => {
   probe.start(1_000);
   const earlier = probe.sent();
   probe.start(2_000);
@@ -31,14 +31,14 @@ test('a packet of an earlier probe does not count', () => {
   expect(probe.start(2_200)).toBe(false);
 });
 
-test('a surprising result counts once a second probe has found as much', () => {
+test('accepts a surprising result once a second probe has measured as much', () => {
   expect(probe.confirmed(2_000_000, 1_000)).toBe(0);
   expect(probe.wantsConfirmation).toBe(true);
   expect(probe.confirmed(3_000_000, 2_000)).toBe(2_000_000);
   expect(probe.wantsConfirmation).toBe(false);
 });
 
-test('a surprising result is discarded after five seconds, and after an ordinary one', () => {
+test('discards a surprising result after five seconds, and after an ordinary one', () => {
   probe.confirmed(2_000_000, 1_000);
   expect(probe.confirmed(2_000_000, 6_000)).toBe(0);
   probe.refuted();

@@ -5,9 +5,9 @@ const MAX_ID = 200;
 const CONFIRM_WITHIN_MS = 5000;
 
 interface ProbeResult {
-  /** Rate that the link takes, bits per second. */
+  /** Rate that the link carries, bits per second. */
   bps: number;
-  /** True if almost nothing was lost, which ends the limit of an earlier loss. */
+  /** True if almost nothing was lost, which lifts the limit set by an earlier loss. */
   isWhole: boolean;
 }
 
@@ -102,8 +102,8 @@ export class Probe {
   }
 
   /**
-   * Returns the rate that two consecutive probes have found, or 0 if this is the first to find so much. Packets held up
-   * on the way and then released together look like a fast link, so a surprising result needs confirmation.
+   * Returns the rate that two consecutive probes have measured, or 0 if this is the first to measure so much. Packets
+   * held up on the way and then released together look like a fast link, so a surprising result needs confirmation.
    */
   confirmed(bps: number, nowMs: number): number {
     const before = this.#foundBps;

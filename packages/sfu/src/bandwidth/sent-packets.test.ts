@@ -5,7 +5,7 @@ import { BandwidthEstimator } from './bandwidth-estimator.js';
 import { SentPackets } from './sent-packets.js';
 
 describe('sent packets', () => {
-  test('a sent packet is found once under its 16-bit number', () => {
+  test('finds a sent packet once under its 16-bit number', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 70_000; i++) sent.add(i % 1000, 0, i);
     const sequence = sent.unwrap(69_000 & 0xffff);
@@ -17,7 +17,7 @@ describe('sent packets', () => {
     expect(sent.take(sequence)).toBe(false);
   });
 
-  test('all sent packets are kept while the rate grows the memory, up to its limit', () => {
+  test('keeps all sent packets while the rate grows the memory, up to its limit', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 16_384; i++) sent.add(100 + (i % 7), 3, i);
     for (let i = 0; i < 16_384; i++) {
@@ -26,7 +26,7 @@ describe('sent packets', () => {
     }
   });
 
-  test('a packet is missing once, however often it is reported, and not after it has arrived', () => {
+  test('reports a packet missing once, however often it is reported, and not after it has arrived', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 3; i++) sent.add(100, 0, i);
     expect(sent.miss(1)).toBe(true);
@@ -39,7 +39,7 @@ describe('sent packets', () => {
     expect(sent.takenMissing).toBe(false);
   });
 
-  test('packets stay missing while the memory grows, and later ones find their places clean', () => {
+  test('keeps packets missing while the memory grows, and later ones find their places clean', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 20_000; i++) {
       sent.add(100, 0, i);
@@ -50,12 +50,12 @@ describe('sent packets', () => {
       }
       if (i >= 1_000) sent.miss(i - 500);
     }
-    // At most 16,384 are kept, so this one takes the place of a missing one.
+    // At most 16,384 are kept, so this packet replaces a missing one.
     expect(sent.take(19_999)).toBe(true);
     expect(sent.takenMissing).toBe(false);
   });
 
-  test('acknowledged and missing packets make room, and a packet that is neither is kept', () => {
+  test('frees the places of acknowledged and missing packets and keeps the others', () => {
     const sent = new SentPackets();
     for (let i = 0; i < 100_000; i++) {
       sent.add(100, 0, i);
@@ -69,7 +69,7 @@ describe('sent packets', () => {
     expect(sent.size).toBe(2_048);
   });
 
-  test('packets that were never sent are unknown', () => {
+  test('does not know packets that were never sent', () => {
     const sent = new SentPackets();
     expect(sent.unwrap(0)).toBe(-1);
     sent.add(1, 0, 0);
@@ -78,7 +78,7 @@ describe('sent packets', () => {
   });
 });
 
-test('the estimate stays within its limits, whatever a client claims', () => {
+test('keeps the estimate within its limits, whatever a client claims', () => {
   const step = fc.record({
     send: fc.nat(30),
     probe: fc.boolean(),

@@ -21,7 +21,7 @@ export class SentPackets {
     return this.#next;
   }
 
-  /** Packets there is room for. */
+  /** Number of packets that fit. */
   get size(): number {
     return this.#size;
   }

@@ -8,7 +8,7 @@ import { readClientFrame } from './frame.js';
 const ALL = { send: true, receive: true };
 const chat: ChannelName = { label: 'chat', protocol: '', kind: { ordered: true } };
 
-/** One client of the room, with what the router did to its channels. */
+/** One client of the room, and what the router did to its channels. */
 class Client {
   readonly got: { label: string; sender: string; text: string; message: OutgoingMessage }[] = [];
   readonly open = new Map<number, string>();
@@ -83,7 +83,7 @@ class Room {
   readonly heard: Parameters<DataRouterEvents['heard']>[] = [];
   readonly counters = {
     dataMessages: { received: 0, sent: 0 },
-    dropped: { data_rate: 0, data_denied: 0, data_malformed: 0, data_unheard: 0 },
+    dropped: { data_rate: 0, data_denied: 0, data_malformed: 0, data_unheard: 0, data_backlog: 0 },
   };
   readonly router = new DataRouter(
     {
@@ -103,7 +103,7 @@ beforeEach(() => {
 });
 
 describe('data channels of a room', () => {
-  test('a label is opened towards everybody, including those who join later', () => {
+  test('opens a label towards everybody, including those who join later', () => {
     ann!.opens();
     const kim = new Client('kim', room);
     expect(bob!.labels).toEqual(['chat']);
@@ -112,7 +112,7 @@ describe('data channels of a room', () => {
     expect(ann!.labels).toEqual(['chat']);
   });
 
-  test('channels are listed with who opened them and how messages are sent', () => {
+  test('lists channels with the client that opened them and how messages are sent', () => {
     ann!.opens({ label: 'cursor', protocol: '', kind: { ordered: false, maxRetransmits: 0 } });
     const cursor = { label: 'cursor', ordered: false, maxRetransmits: 0 };
     expect(room.router.channels('ann')).toEqual([{ ...cursor, openedBy: 'client' }]);
@@ -120,7 +120,7 @@ describe('data channels of a room', () => {
     expect(room.router.channels('nobody')).toEqual([]);
   });
 
-  test('a label closes with the last client that opened it, on the channels that we opened', () => {
+  test('closes a label with the last client that opened it, on the channels that we opened', () => {
     const [hers, his] = [ann!.opens(), bob!.opens()];
     ann!.closes(hers);
     expect(ann!.labels).toEqual([]);
@@ -131,13 +131,13 @@ describe('data channels of a room', () => {
     expect(eve!.labels).toEqual([]);
   });
 
-  test('leaving closes the labels of a client as well', () => {
+  test("closes a client's labels when it leaves", () => {
     ann!.opens();
     room.router.leave('ann');
     expect(bob!.labels).toEqual([]);
   });
 
-  test('a client that closes our channel is not offered the label again until it opens it', () => {
+  test('does not offer a label to a client that closed our channel until the client opens it', () => {
     ann!.opens();
     bob!.closes(1);
     eve!.opens();
@@ -150,7 +150,7 @@ describe('data channels of a room', () => {
     expect(bob!.labels).toEqual(['chat']);
   });
 
-  test('a second channel with the same label replaces the first', () => {
+  test('replaces the first channel by a second one with the same label', () => {
     ann!.opens();
     ann!.opens();
     expect(ann!.labels).toEqual(['chat']);
@@ -167,7 +167,7 @@ describe('data channels of a room', () => {
     expect(bob!.labels).toEqual([]);
   });
 
-  test('a client may open at most 16 labels, all clients together at most 64', () => {
+  test('lets a client open at most 16 labels, and all clients together at most 64', () => {
     for (let n = 0; n < 17; n++) ann!.opens({ ...chat, label: `ann-${n}` });
     expect(room.events).toEqual(['ann ann-16 too_many']);
     const opened = ['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => {
@@ -183,11 +183,11 @@ describe('data channels of a room', () => {
     expect(bob!.labels).toContain('ann-0');
   });
 
-  test('a client may open 64 channels at once and 4 per second, however often it reopens a label', () => {
+  test('lets a client open 64 channels at once and 4 per second, however often it reopens a label', () => {
     for (let n = 0; n < 1_000; n++) ann!.opens();
     expect(bob!.offers).toBe(64);
     expect(eve!.offers).toBe(64);
-    // The last accepted one stays, and clients that open fewer are not affected.
+    // The last accepted channel stays, and clients that open fewer are not affected.
     expect(bob!.labels).toEqual(['chat']);
     expect(ann!.labels).toEqual(['chat']);
     eve!.opens({ ...chat, label: 'eve' });
@@ -201,7 +201,7 @@ describe('data channels of a room', () => {
 });
 
 describe('data channel messages', () => {
-  test("messages go to all others with the sender's id, in the kind of their channel", () => {
+  test("sends messages to all others with the sender's id, on channels of the same kind", () => {
     const kind = { ordered: false, maxRetransmits: 0 };
     const stream = ann!.opens({ ...chat, kind });
     bob!.opens();
@@ -214,7 +214,7 @@ describe('data channel messages', () => {
     expect(room.counters.dataMessages).toEqual({ received: 1, sent: 2 });
   });
 
-  test('messages go only to the listed receivers; unknown ones and the sender are skipped', () => {
+  test('sends messages only to the listed receivers, skipping unknown ones and the sender', () => {
     const stream = ann!.opens();
     ann!.says(stream, 'psst', ['eve', 'nobody', 'ann', 'eve']);
     expect(ann!.heard).toEqual([]);
@@ -222,13 +222,13 @@ describe('data channel messages', () => {
     expect(eve!.heard).toEqual(['chat ann: psst']);
   });
 
-  test('messages return on the channel that we opened', () => {
+  test('accepts messages on the channel that we opened', () => {
     ann!.opens();
     bob!.says(1, 'hello');
     expect(ann!.heard).toEqual(['chat bob: hello']);
   });
 
-  test('messages are limited to 1,000 per second and sender', () => {
+  test('limits messages to 1,000 per second and sender', () => {
     const stream = ann!.opens();
     for (let n = 0; n < 1_200; n++) ann!.says(stream, `${n}`);
     expect(bob!.got.length).toBe(1_000);
@@ -240,7 +240,7 @@ describe('data channel messages', () => {
     expect(ann!.got.length).toBe(1);
   });
 
-  test('messages of 64 KiB pass, and one more byte closes the channel', () => {
+  test('passes messages of 64 KiB and closes the channel on one more byte', () => {
     const stream = ann!.opens();
     ann!.sends(stream, Buffer.alloc(1 + 64 * 1024));
     expect(bob!.got.length).toBe(1);
@@ -250,28 +250,28 @@ describe('data channel messages', () => {
     expect(room.events).toEqual(['ann chat too_large']);
   });
 
-  test('messages with a broken header are dropped', () => {
+  test('drops messages with a broken header', () => {
     const stream = ann!.opens();
     for (const bytes of [[], [128], [1], [1, 5, 65], [2, 1, 65]]) ann!.sends(stream, Buffer.from(bytes));
     expect(bob!.got.length).toBe(0);
     expect(room.counters.dropped.data_malformed).toBe(5);
   });
 
-  test('messages that do not fit close the channel of that receiver alone', () => {
+  test('closes only the channel of the receiver whose queue a message does not fit', () => {
     const stream = ann!.opens();
     bob!.takes = false;
     ann!.says(stream, 'hello');
     expect(bob!.labels).toEqual([]);
     expect(eve!.labels).toEqual(['chat']);
     expect(room.events).toEqual(['bob chat backlog']);
-    // The label is not opened again towards that receiver either, until it opens it itself.
+    // The label is not reopened towards that receiver either until the receiver opens it.
     eve!.opens();
     expect(bob!.labels).toEqual([]);
     bob!.opens();
     expect(bob!.labels).toEqual(['chat']);
   });
 
-  test('backend messages reach clients that opened their label, and no client can send on it', () => {
+  test('sends backend messages to clients that opened their label, on which no client can send', () => {
     const stream = ann!.opens({ ...chat, label: 'roomMessage' });
     expect(bob!.labels).toEqual([]);
     expect(room.events).toEqual(['ann messages true']);
@@ -287,10 +287,10 @@ describe('data channel messages', () => {
   });
 });
 
-describe('what the backend hears', () => {
+describe('messages reported to the backend', () => {
   const toAll = (label: string, data: string | Uint8Array) => ({ label, to: [], data });
 
-  test('the backend hears exactly what is sent on its labels, even if addressed to nobody', () => {
+  test("reports exactly what is sent on the backend's labels, even if addressed to nobody", () => {
     const [chatting, gaming] = [ann!.opens(), ann!.opens({ ...chat, label: 'game' })];
     ann!.says(chatting, 'before');
     room.router.setDataEvents(['chat']);
@@ -314,7 +314,7 @@ describe('what the backend hears', () => {
     ]);
   });
 
-  test('the backend hears a limited rate of messages and bytes per sender, while clients receive all', () => {
+  test('reports a limited rate of messages and bytes per sender, while clients receive all', () => {
     room.router.setDataEvents(['chat']);
     const [hers, his] = [ann!.opens(), bob!.opens()];
     for (let n = 0; n < 300; n++) ann!.says(hers, 'x');
@@ -333,7 +333,7 @@ describe('what the backend hears', () => {
     expect(room.heard.length).toBe(310);
   });
 
-  test('the backend hears a limited number of messages and bytes from a room', () => {
+  test('reports a limited number of messages and bytes per room', () => {
     room.router.setDataEvents(['chat']);
     const crowd = Array.from({ length: 20 }, (_, n) => new Client(`p${n}`, room));
     const streams = crowd.map((one) => one.opens());
@@ -347,7 +347,7 @@ describe('what the backend hears', () => {
 });
 
 describe('data channel permissions', () => {
-  test('permissions apply from the next message on', () => {
+  test('applies permissions from the next message on', () => {
     const stream = ann!.opens();
     room.router.permit('ann', { send: false, receive: true });
     ann!.says(stream, 'refused');
@@ -361,7 +361,7 @@ describe('data channel permissions', () => {
     expect(room.counters.dropped.data_denied).toBe(1);
   });
 
-  test('a lying client gets nothing through, whatever it sends', () => {
+  test('passes nothing on for a lying client, whatever it sends', () => {
     const ids = ['ann', 'bob', 'eve'] as const;
     const step = fc.oneof(
       fc.record({ do: fc.constant('permit' as const), send: fc.boolean(), receive: fc.boolean() }),

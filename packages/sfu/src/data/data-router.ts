@@ -1,6 +1,9 @@
+import { Allowance } from '@bloom/time';
 import { type ChannelKind, type ChannelName, isReliable } from '@bloom/webrtc';
+import type { CrossingData } from '../crossing/worker-link.js';
 import type { ChannelStats, DataCloseReason } from '../media-engine.js';
-import { Allowance } from './allowance.js';
+import { asBuffer } from '../media-frames.js';
+import { DataAllowance } from './data-allowance.js';
 import { type ClientFrame, MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
 
 /** Label of the backend's messages. */
@@ -8,13 +11,18 @@ const BACKEND_LABEL = 'roomMessage';
 const MAX_OWN_CHANNELS = 16;
 const MAX_LABELS = 64;
 /** Messages of one sender, as a burst and per second. */
-const RATE = 1_000;
+const RATE = { burst: 1_000, perSecond: 1_000 };
 /** Channels that one client may open. Each one is opened towards everybody else in the room. */
 const OPENINGS = { burst: 64, perSecond: 4 };
-/** What the backend hears from one sender and from a room, as a burst and per second. */
+/** Limit on what the backend receives from one sender and from a room, as a burst and per second. */
 const HEARD = {
   sender: { messages: { burst: 200, perSecond: 100 }, bytes: { burst: 512 * 1024, perSecond: 128 * 1024 } },
   room: { messages: { burst: 2_000, perSecond: 1_000 }, bytes: { burst: 4 * 1024 * 1024, perSecond: 1024 * 1024 } },
+};
+/** Limit on what a room's plain channels hand to the control plane, which delivers each message to its receivers. */
+const PLAIN = {
+  messages: { burst: 4_000, perSecond: 2_000 },
+  bytes: { burst: 16 * 1024 * 1024, perSecond: 8 * 1024 * 1024 },
 };
 
 export interface OutgoingMessage {
@@ -35,6 +43,16 @@ export interface DataPort {
   send(message: OutgoingMessage): boolean;
 }
 
+/** The router of the same room on another worker. */
+export interface RouterLink {
+  /** A client here has opened the first channel of this label. */
+  opened(channel: ChannelName): void;
+  /** The last client's channel of this label has closed here. */
+  closed(label: string): void;
+  /** Returns false if the other worker is too far behind. */
+  send(message: CrossingData): boolean;
+}
+
 export interface DataRouterEvents {
   channelClosed(peerId: string, label: string, reason: DataCloseReason): void;
   /** Reports whether the backend's messages reach this client on a data channel. */
@@ -45,7 +63,15 @@ export interface DataRouterEvents {
 
 export interface DataCounters {
   dataMessages: { received: number; sent: number };
-  dropped: { data_rate: number; data_denied: number; data_malformed: number; data_unheard: number };
+  dropped: Record<'data_rate' | 'data_denied' | 'data_malformed' | 'data_unheard' | 'data_backlog', number>;
+}
+
+interface Label {
+  channel: ChannelName;
+  /** Number of its channels that clients here have opened. */
+  openers: number;
+  /** Workers on which clients have opened some. */
+  elsewhere: Set<number>;
 }
 
 interface Member {
@@ -61,33 +87,22 @@ interface Member {
   declined: Set<string>;
   readonly messages: Allowance;
   readonly openings: Allowance;
-  readonly heard: HeardAllowance;
-}
-
-class HeardAllowance {
-  readonly #messages: Allowance;
-  readonly #bytes: Allowance;
-
-  constructor({ messages, bytes }: (typeof HEARD)['room']) {
-    this.#messages = new Allowance(messages.burst, messages.perSecond);
-    this.#bytes = new Allowance(bytes.burst, bytes.perSecond);
-  }
-
-  take(nowMs: number, bytes: number): boolean {
-    return this.#messages.take(nowMs) && this.#bytes.take(nowMs, bytes);
-  }
+  readonly heard: DataAllowance;
 }
 
 /** Decides which message of a data channel goes to whom in one room. Uses no sockets and no clock. */
 export class DataRouter {
   readonly #events: DataRouterEvents;
   readonly #members = new Map<string, Member>();
-  /** Labels opened by clients, each with the number of its channels. */
-  readonly #labels = new Map<string, { channel: ChannelName; openers: number }>();
+  /** Labels opened by clients. */
+  readonly #labels = new Map<string, Label>();
+  /** By worker. */
+  readonly #links = new Map<number, RouterLink>();
   readonly #counters: DataCounters;
   /** Labels that the backend listens to. */
   #dataEvents: ReadonlySet<string> = new Set();
-  readonly #heard = new HeardAllowance(HEARD.room);
+  readonly #heard = new DataAllowance(HEARD.room);
+  readonly #plain = new DataAllowance(PLAIN);
 
   constructor(events: DataRouterEvents, counters: DataCounters) {
     this.#events = events;
@@ -106,9 +121,9 @@ export class DataRouter {
       labels: new Map(),
       streams: new Map(),
       declined: new Set(),
-      messages: new Allowance(RATE, RATE),
-      openings: new Allowance(OPENINGS.burst, OPENINGS.perSecond),
-      heard: new HeardAllowance(HEARD.sender),
+      messages: new Allowance(RATE),
+      openings: new Allowance(OPENINGS),
+      heard: new DataAllowance(HEARD.sender),
     };
     this.#members.set(peerId, member);
     for (const { channel } of this.#labels.values()) this.#offer(member, channel);
@@ -135,11 +150,16 @@ export class DataRouter {
     member.mayReceive = receive;
   }
 
+  /** Returns false if plain channels have exhausted the room's allowance. */
+  admitsPlain(nowMs: number, bytes: number): boolean {
+    return this.#plain.take(nowMs, bytes, this.#workers);
+  }
+
   /** Records that the client has opened a channel. */
   opened(peerId: string, stream: number, channel: ChannelName, nowMs: number): void {
     const member = this.#members.get(peerId);
     if (member === undefined) return;
-    // Do not report it: each refused channel would cost a message to the room.
+    // Do not report it: each refused channel would cost the room a message.
     if (!member.openings.take(nowMs)) {
       this.#counters.dropped.data_rate++;
       return member.port.close(stream);
@@ -158,8 +178,9 @@ export class DataRouter {
     if (label === BACKEND_LABEL) return this.#events.messageChannel(peerId, true);
     const known = this.#labels.get(label);
     if (known !== undefined) known.openers++;
-    else this.#labels.set(label, { channel, openers: 1 });
+    else this.#labels.set(label, { channel, openers: 1, elsewhere: new Set() });
     for (const other of this.#members.values()) if (other !== member) this.#offer(other, channel);
+    if (this.#labels.get(label)!.openers === 1) for (const link of this.#links.values()) link.opened(channel);
   }
 
   /** Records that the client has closed a channel. */
@@ -187,13 +208,55 @@ export class DataRouter {
     dataMessages.received++;
     if (this.#dataEvents.has(label)) this.#hear(sender, label, { ...content, isText }, nowMs);
     const outgoing = Buffer.concat([sender.header, content.message]);
-    const reliable = isReliable(kind);
-    for (const receiver of this.#receivers(sender, content.receivers)) {
-      const to = receiver.labels.get(label);
-      const target = to?.own ?? to?.ours;
-      if (target === undefined || !receiver.mayReceive) continue;
-      this.#deliver(receiver, { stream: target, isText, reliable, frame: outgoing, kind });
-    }
+    const message = { isText, reliable: isReliable(kind), frame: outgoing, kind };
+    for (const receiver of this.#receivers(sender, content.receivers)) this.#deliverOn(label, receiver, message);
+    if (this.#links.size === 0 || this.#sendElsewhere(label, content.receivers, message)) return;
+    if (message.reliable) this.#punish(sender, stream, 'backlog');
+    else dropped.data_backlog++;
+  }
+
+  /** Returns false if the message does not reach a worker because that worker is too far behind. */
+  #sendElsewhere(label: string, ids: ReadonlySet<string> | undefined, message: Omit<OutgoingMessage, 'stream'>) {
+    const { isText, kind } = message;
+    const receivers = ids === undefined ? undefined : [...ids].filter((id) => !this.#members.has(id));
+    if (receivers?.length === 0) return true;
+    // Copy: a view would transfer the whole underlying memory.
+    const crossing = { label, isText, kind, frame: new Uint8Array(message.frame), receivers };
+    let isSent = true;
+    for (const link of this.#links.values()) isSent = link.send(crossing) && isSent;
+    return isSent;
+  }
+
+  // --- the same room on other workers
+
+  linkUp(worker: number, link: RouterLink): void {
+    this.#links.set(worker, link);
+    for (const { channel, openers } of this.#labels.values()) if (openers > 0) link.opened(channel);
+  }
+
+  linkDown(worker: number): void {
+    this.#links.delete(worker);
+    for (const label of this.#labels.keys()) this.closedElsewhere(worker, label);
+  }
+
+  openedElsewhere(worker: number, channel: ChannelName): void {
+    const { label } = channel;
+    const known = this.#labels.get(label);
+    if (known !== undefined) return void known.elsewhere.add(worker);
+    if (this.#labels.size >= MAX_LABELS) return;
+    this.#labels.set(label, { channel, openers: 0, elsewhere: new Set([worker]) });
+    for (const member of this.#members.values()) this.#offer(member, channel);
+  }
+
+  closedElsewhere(worker: number, label: string): void {
+    if (this.#labels.get(label)?.elsewhere.delete(worker) === true) this.#dropUnused(label);
+  }
+
+  /** Delivers a message of a client on another worker. */
+  fromElsewhere({ label, isText, kind, frame, receivers }: CrossingData): void {
+    const message = { isText, reliable: isReliable(kind), frame: asBuffer(frame), kind };
+    const members = receivers?.flatMap((id) => this.#members.get(id) ?? []) ?? this.#members.values();
+    for (const receiver of members) this.#deliverOn(label, receiver, message);
   }
 
   /** Sends a message of the backend. Returns false if this client has no channel for it. */
@@ -206,7 +269,7 @@ export class DataRouter {
     return true;
   }
 
-  /** Returns the channels of a client. */
+  /** Returns a client's channels. */
   channels(peerId: string): ChannelStats[] {
     const streams = this.#members.get(peerId)?.streams.values() ?? [];
     return [...streams].map(({ channel: { label, kind }, isOwn }) => ({
@@ -222,11 +285,17 @@ export class DataRouter {
     { receivers, message, isText }: ClientFrame & { isText: boolean },
     nowMs: number,
   ) {
-    const isAllowed = sender.heard.take(nowMs, message.length) && this.#heard.take(nowMs, message.length);
+    const { length } = message;
+    const isAllowed = sender.heard.take(nowMs, length) && this.#heard.take(nowMs, length, this.#workers);
     if (!isAllowed) return void this.#counters.dropped.data_unheard++;
     // Copy: a view would transfer the whole underlying memory to the other thread.
     const data = isText ? message.toString() : new Uint8Array(message);
     this.#events.heard(sender.peerId, { label, to: [...(receivers ?? [])], data });
+  }
+
+  /** Number of the room's workers, which share its limits equally. */
+  get #workers(): number {
+    return this.#links.size + 1;
   }
 
   #refusal(member: Member, label: string): DataCloseReason | undefined {
@@ -243,6 +312,13 @@ export class DataRouter {
   #receivers(sender: Member, ids: ReadonlySet<string> | undefined): Member[] {
     if (ids === undefined) return [...this.#members.values()].filter((member) => member !== sender);
     return [...ids].flatMap((id) => this.#members.get(id) ?? []).filter((member) => member !== sender);
+  }
+
+  /** Delivers a message on the receiver's channel of this label, if it has one. */
+  #deliverOn(label: string, receiver: Member, message: Omit<OutgoingMessage, 'stream'>): void {
+    const to = receiver.labels.get(label);
+    const stream = to?.own ?? to?.ours;
+    if (stream !== undefined && receiver.mayReceive) this.#deliver(receiver, { ...message, stream });
   }
 
   #deliver(receiver: Member, message: OutgoingMessage): void {
@@ -290,6 +366,14 @@ export class DataRouter {
     if (label === BACKEND_LABEL) return this.#events.messageChannel(member.peerId, false);
     const known = this.#labels.get(label);
     if (known === undefined || --known.openers > 0) return;
+    for (const link of this.#links.values()) link.closed(label);
+    this.#dropUnused(label);
+  }
+
+  /** Closes our channels of a label that no client has open any more. */
+  #dropUnused(label: string): void {
+    const known = this.#labels.get(label);
+    if (known === undefined || known.openers > 0 || known.elsewhere.size > 0) return;
     this.#labels.delete(label);
     for (const other of this.#members.values()) {
       other.declined.delete(label);

@@ -1,12 +1,12 @@
 import { DataLink, type PeerTransport } from '@bloom/webrtc';
-import type { MediaContext } from '../forwarding/context.js';
+import type { MediaContext } from '../context.js';
 import type { TransportStats } from '../media-engine.js';
 import type { DataRouter } from './data-router.js';
 
 interface DataSideOptions {
   peerId: string;
   wire: Pick<PeerTransport, 'sendData' | 'inTurn'>;
-  router: DataRouter;
+  router: Pick<DataRouter, 'join' | 'leave' | 'opened' | 'closed' | 'message' | 'channels'>;
   permissions: () => { send: boolean; receive: boolean };
 }
 

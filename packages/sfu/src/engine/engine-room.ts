@@ -1,9 +1,10 @@
 import type { Log } from '@bloom/log';
-import type { RoomReport } from '../room-command.js';
+import type { RoomCommand, RoomReport } from '../room-command.js';
 import type {
   CapturedPackets,
   MediaCommand,
   MediaEndpoint,
+  MediaPermissions,
   MediaRoom,
   MediaRoomEvent,
   RelayCredentials,
@@ -12,32 +13,74 @@ import type {
   TransportStats,
 } from '../media-engine.js';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
+import { Withheld } from '../withheld.js';
+import type { WorkerChoice } from '../worker-choice.js';
+import type { MediaWorker, WorkerPort, WorkerRoom } from './media-worker.js';
 import { TapDelivery } from './tap-delivery.js';
-import type { WorkerPort } from './worker-port.js';
 
 /** Consumed frames are reported in batches of this many frames or bytes, whichever comes first. */
 const CONSUMED_BATCH = { frames: 8, bytes: 256 * 1024 };
 
+/** The workers, as a room uses them. */
+export interface RoomWorkers {
+  /** Returns where clients reach transports on this worker. */
+  endpointOn(worker: MediaWorker): MediaEndpoint;
+  /** Returns the worker with that number, if it is up. */
+  find(id: number | undefined): MediaWorker | undefined;
+  /** Chooses the worker of the room's next transport; undefined if none is up. */
+  assign(current: MediaWorker, parts: ReadonlySet<number>): WorkerChoice | undefined;
+  /** Connects a worker to those of a room that is going to span it. Returns false if there is no memory for that. */
+  link(worker: MediaWorker, others: readonly MediaWorker[]): boolean;
+  /** Counts a transport, and routes TCP clients of its relay user to this worker from now on. */
+  routeUser(username: string, worker: MediaWorker): void;
+  /** The transport has ended. */
+  unrouteUser(username: string, worker: MediaWorker): void;
+}
+
 interface EngineRoomOptions {
   roomId: string;
-  port: WorkerPort;
-  endpoint: MediaEndpoint;
+  /** Number of the room, the same on all its workers. */
+  number: number;
+  /** The worker on which the room begins. */
+  home: MediaWorker;
+  workers: RoomWorkers;
   log: Log;
   onEvent(event: MediaRoomEvent): void;
-  /** Routes this relay user's TCP clients to the worker of this room from now on. */
-  routeUser(username: string): void;
-  unrouteUser(username: string): void;
   /** Called when the room's id may be reused. */
   onClosed(): void;
 }
 
-/** A room whose `ForwardingRoom` is behind a port. */
-export class EngineRoom implements MediaRoom {
+/** A room on one worker. A part stays until the room closes, or its worker ends. */
+interface Part {
+  worker: MediaWorker;
+  port: WorkerPort;
+  transports: number;
+}
+
+interface Transport {
+  part: Part;
+  choice: WorkerChoice;
+  username: string;
+  number: number;
+}
+
+/**
+ * A room whose `ForwardingRoom` is behind one port, or several: each transport lives on one worker. Components are
+ * served where the room began, until that worker ends.
+ */
+export class EngineRoom implements MediaRoom, WorkerRoom {
   readonly #options: EngineRoomOptions;
-  readonly #port: WorkerPort;
-  /** By peer: the relay user of its transport, and the transport's number. */
-  readonly #transports = new Map<string, { username: string; number: number }>();
-  readonly #keyFrameWanted = new Map<number, () => void>();
+  readonly #parts = new Map<MediaWorker, Part>();
+  #home: Part;
+  /** The worker that got the last transport. */
+  #current: MediaWorker;
+  /** By peer. */
+  readonly #transports = new Map<string, Transport>();
+  /** Messages for parts that open later. */
+  readonly #permissions = new Map<string, MediaPermissions>();
+  readonly #withheld = new Withheld();
+  #dataEvents: readonly string[] = [];
+  readonly #feeds = new Map<number, FeedOptions>();
   readonly #taps = new Map<number, TapDelivery>();
   /** Shared by transports, feeds and taps. */
   #lastNumber = 0;
@@ -45,20 +88,14 @@ export class EngineRoom implements MediaRoom {
 
   constructor(options: EngineRoomOptions) {
     this.#options = options;
-    this.#port = options.port;
+    const { home: worker, number } = options;
+    this.#home = { worker, port: worker.portTo(number), transports: 0 };
+    this.#parts.set(worker, this.#home);
+    this.#current = worker;
   }
 
   get roomId(): string {
     return this.#options.roomId;
-  }
-
-  get endpoint(): MediaEndpoint {
-    return this.#options.endpoint;
-  }
-
-  /** Open transports, for choosing a worker. */
-  get transportCount(): number {
-    return this.#transports.size;
   }
 
   receive(report: RoomReport): void {
@@ -66,43 +103,91 @@ export class EngineRoom implements MediaRoom {
       case 'event':
         if (this.#closed === undefined) this.#options.onEvent(report.event);
         return;
-      case 'keyFrameWanted':
-        this.#keyFrameWanted.get(report.feed)?.();
+      case 'keyframeWanted':
+        this.#feeds.get(report.feed)?.onKeyframeWanted?.();
         return;
-      // Delivered while the room is closing too, because the last frames of its taps arrive then.
+      // Also delivered while the room is closing, because the last frames of its taps arrive then.
       case 'tapEvent':
         this.#taps.get(report.tap)?.deliver(report.event);
         return;
     }
   }
 
-  /** Reports that the worker has ended. */
-  fail(reason: string): void {
-    if (this.#closed !== undefined) return;
+  /** Reports that a worker has ended, along with everything of this room on it. */
+  workerLost(worker: MediaWorker, reason: string): void {
+    const lost = this.#parts.get(worker);
+    if (lost === undefined || this.#closed !== undefined) return;
+    this.#parts.delete(worker);
+    const left = [...this.#parts.values()].find(({ transports }) => transports > 0);
+    if (lost === this.#home && left === undefined) return this.#fail(reason);
+    for (const { port } of this.#parts.values()) port.post({ type: 'unspan', worker: worker.id });
+    if (lost === this.#home) this.#moveHome(left!);
+    for (const [peerId, { part, number }] of this.#transports) {
+      if (part === lost) this.#options.onEvent({ type: 'transportLost', peerId, reason, transport: number });
+    }
+  }
+
+  /** Ends the room: everything was on the worker that has ended. */
+  #fail(reason: string): void {
     this.#closed = Promise.resolve();
     this.#release();
     for (const tap of this.#taps.values()) tap.deliver({ type: 'ended' });
     this.#taps.clear();
-    this.#keyFrameWanted.clear();
+    this.#feeds.clear();
     this.#options.onEvent({ type: 'roomFailed', reason });
   }
 
-  openTransport(peerId: string, relay: RelayCredentials): void {
-    if (this.#closed !== undefined) return;
+  /** Opens the feeds and taps of components on another worker. */
+  #moveHome(home: Part): void {
+    this.#home = home;
+    for (const [feed, { onKeyframeWanted, ...options }] of this.#feeds) {
+      home.port.post({ type: 'openFeed', feed, options });
+      onKeyframeWanted?.();
+    }
+    for (const [tap, delivery] of this.#taps) {
+      delivery.resume();
+      home.port.post({ type: 'openTap', tap, ...delivery.source });
+    }
+  }
+
+  openTransport(peerId: string, relay: RelayCredentials, { at }: { at?: MediaEndpoint } = {}): MediaEndpoint {
+    const { workers, onEvent } = this.#options;
+    if (this.#closed !== undefined) return workers.endpointOn(this.#home.worker);
+    const before = this.#transports.get(peerId)?.choice;
     this.#dropTransport(peerId);
-    const transport = this.#newNumber();
-    this.#transports.set(peerId, { username: relay.username, number: transport });
-    this.#options.routeUser(relay.username);
-    this.#port.post({ type: 'openTransport', peerId, transport, relay });
+    const wanted = workers.find(at?.worker);
+    const wish = wanted === undefined ? this.#assign() : this.#kept(wanted, before);
+    const part = this.#partOn(wish.on);
+    const { worker } = part;
+    const number = this.#newNumber();
+    const choice = worker === wish.on ? wish.choice : { worker: worker.id, because: 'no_memory' as const };
+    this.#transports.set(peerId, { part, choice, username: relay.username, number });
+    part.transports++;
+    workers.routeUser(relay.username, worker);
+    part.port.post({ type: 'openTransport', peerId, transport: number, relay });
+    // The client knows of an endpoint that is gone, so it has to start over.
+    if (at !== undefined && worker !== wanted)
+      onEvent({ type: 'transportLost', peerId, reason: 'the media worker ended', transport: number });
+    return workers.endpointOn(worker);
+  }
+
+  endpointOf(peerId: string): MediaEndpoint | undefined {
+    const transport = this.#transports.get(peerId);
+    return transport === undefined ? undefined : this.#options.workers.endpointOn(transport.part.worker);
+  }
+
+  choiceOf(peerId: string): WorkerChoice | undefined {
+    return this.#transports.get(peerId)?.choice;
   }
 
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
-    return this.#port.call({ type: 'negotiate', peerId, negotiation });
+    return this.#portOf(peerId).call({ type: 'negotiate', peerId, negotiation });
   }
 
   closeTransport(peerId: string): Promise<TransportStats | undefined> {
+    const port = this.#portOf(peerId);
     this.#dropTransport(peerId);
-    return this.#port.call({ type: 'closeTransport', peerId }).catch(() => undefined);
+    return port.call({ type: 'closeTransport', peerId }).catch(() => undefined);
   }
 
   isCurrent(event: MediaRoomEvent): boolean {
@@ -111,28 +196,46 @@ export class EngineRoom implements MediaRoom {
   }
 
   do(command: MediaCommand): void {
-    this.#port.post(command);
+    switch (command.type) {
+      // These concern transports that do not exist yet, on any worker.
+      case 'setPermissions': {
+        const { peerId, permissions } = command;
+        if (Object.values(permissions).every(Boolean)) this.#permissions.delete(peerId);
+        else this.#permissions.set(peerId, permissions);
+        return this.#postAll(command);
+      }
+      case 'setTrackWithheld':
+        this.#withheld.set(command);
+        return this.#postAll(command);
+      case 'setDataEvents':
+        this.#dataEvents = command.labels;
+        return this.#postAll(command);
+      case 'sendPacket':
+        for (const [port, peerIds] of this.#byPort(command.peerIds)) port.post({ ...command, peerIds });
+        return;
+      default:
+        return this.#portOf(command.peerId).post(command);
+    }
   }
 
-  openFeed({ onKeyFrameWanted, ...options }: FeedOptions): MediaFeed {
-    const port = this.#port;
+  openFeed(options: FeedOptions): MediaFeed {
+    const { onKeyframeWanted: _, ...plain } = options;
     const feed = this.#newNumber();
-    if (onKeyFrameWanted !== undefined) this.#keyFrameWanted.set(feed, onKeyFrameWanted);
-    port.post({ type: 'openFeed', feed, options });
+    this.#feeds.set(feed, options);
+    this.#home.port.post({ type: 'openFeed', feed, options: plain });
 
     return {
       trackId: options.trackId,
       // The worker ignores frames of a closed feed.
-      send: (frame) => port.give({ type: 'feedFrame', feed, frame }),
+      send: (frame) => this.#home.port.give({ type: 'feedFrame', feed, frame }),
       close: () => {
-        this.#keyFrameWanted.delete(feed);
-        port.post({ type: 'closeFeed', feed });
+        this.#feeds.delete(feed);
+        this.#home.port.post({ type: 'closeFeed', feed });
       },
     };
   }
 
   openTap(options: TapOptions): MediaTap {
-    const port = this.#port;
     const tap = this.#newNumber();
     let frames = 0;
     let bytes = 0;
@@ -143,16 +246,16 @@ export class EngineRoom implements MediaRoom {
         frames++;
         bytes += size;
         if (frames < CONSUMED_BATCH.frames && bytes < CONSUMED_BATCH.bytes) return;
-        port.post({ type: 'tapConsumed', tap, frames, bytes });
+        this.#home.port.post({ type: 'tapConsumed', tap, frames, bytes });
         frames = 0;
         bytes = 0;
       },
     });
     this.#taps.set(tap, delivery);
-    port.post({ type: 'openTap', tap, trackId: options.trackId });
+    this.#home.port.post({ type: 'openTap', tap, ...delivery.source });
     const close = async (): Promise<void> => {
       // The worker has ended, so there are no frames to wait for.
-      await port.call({ type: 'closeTap', tap }).catch(() => undefined);
+      await this.#home.port.call({ type: 'closeTap', tap }).catch(() => undefined);
       this.#taps.delete(tap);
       await delivery.idle();
     };
@@ -160,38 +263,117 @@ export class EngineRoom implements MediaRoom {
 
     return {
       trackId: options.trackId,
-      requestKeyFrame: () => port.post({ type: 'tapKeyFrame', tap }),
+      requestKeyframe: () => this.#home.port.post({ type: 'tapKeyframe', tap }),
       close: () => (closed ??= close()),
     };
   }
 
   capturePackets(peerId: string, end = false): Promise<CapturedPackets | undefined> {
-    return this.#port.call({ type: 'capturePackets', peerId, end });
+    return this.#portOf(peerId).call({ type: 'capturePackets', peerId, end });
   }
 
-  stats(): Promise<RoomMediaStats> {
-    return this.#port.call({ type: 'stats' });
+  async stats(): Promise<RoomMediaStats> {
+    const answers = await Promise.all([...this.#ports()].map((port) => port.call({ type: 'stats' })));
+    return { roomId: this.roomId, transports: answers.flatMap(({ transports }) => transports) };
   }
 
   close(): Promise<void> {
     if (this.#closed === undefined) {
       this.#release();
-      this.#closed = this.#port.close();
+      this.#closed = Promise.all([...this.#ports()].map((port) => port.close())).then(() => undefined);
     }
     return this.#closed;
   }
 
   #release(): void {
-    for (const { username } of this.#transports.values()) this.#options.unrouteUser(username);
+    const { workers, onClosed } = this.#options;
+    for (const { username, part } of this.#transports.values()) workers.unrouteUser(username, part.worker);
     this.#transports.clear();
-    this.#options.onClosed();
+    onClosed();
+  }
+
+  /** Chooses the worker of the next transport. Without any, its transport is lost like the room. */
+  #assign(): { on: MediaWorker; choice: WorkerChoice } {
+    const { workers } = this.#options;
+    const parts = new Set<number>();
+    for (const { worker, transports } of this.#parts.values()) if (transports > 0) parts.add(worker.id);
+    const choice = workers.assign(this.#current, parts);
+    const on = workers.find(choice?.worker);
+    this.#current = on ?? this.#home.worker;
+    // Without a worker that is up the transport is lost with its room.
+    if (choice === undefined || on === undefined)
+      return { on: this.#current, choice: { worker: this.#current.id, because: 'only_worker' } };
+    return { on, choice };
+  }
+
+  /** The worker whose address the client has been told, most often for the transport that this one replaces. */
+  #kept(on: MediaWorker, before: WorkerChoice | undefined): { on: MediaWorker; choice: WorkerChoice } {
+    return { on, choice: before?.worker === on.id ? before : { worker: on.id, because: 'told_before' } };
+  }
+
+  /** Opens the room on this worker, unless it is there already. It stays where it is if the worker cannot be linked. */
+  #partOn(worker: MediaWorker): Part {
+    const present = this.#parts.get(worker);
+    if (present !== undefined) return present;
+    const { number, workers } = this.#options;
+    if (!workers.link(worker, [...this.#parts.keys()])) return this.#smallestPart();
+    const part = { worker, port: worker.portTo(number), transports: 0 };
+    // A worker that ends in the meantime reports its end to the room.
+    worker.open(number, this).catch(() => undefined);
+    for (const [peerId, permissions] of this.#permissions)
+      part.port.post({ type: 'setPermissions', peerId, permissions });
+    for (const [peerId, trackIds] of this.#withheld)
+      for (const trackId of trackIds) part.port.post({ type: 'setTrackWithheld', peerId, trackId, withheld: true });
+    if (this.#dataEvents.length > 0) part.port.post({ type: 'setDataEvents', labels: this.#dataEvents });
+    for (const other of this.#parts.values()) {
+      part.port.post({ type: 'span', room: number, worker: other.worker.id });
+      other.port.post({ type: 'span', room: number, worker: worker.id });
+    }
+    this.#parts.set(worker, part);
+    return part;
+  }
+
+  #smallestPart(): Part {
+    const part = [...this.#parts.values()].reduce((one, other) => (other.transports < one.transports ? other : one));
+    this.#current = part.worker;
+
+    return part;
+  }
+
+  /** The port of a peer's transport; without one the command has lost a race, and any part ignores it. */
+  #portOf(peerId: string): WorkerPort {
+    return (this.#transports.get(peerId)?.part ?? this.#home).port;
+  }
+
+  /** Groups the peers by the worker that has their transports. */
+  #byPort(peerIds: readonly string[]): Map<WorkerPort, string[]> {
+    const groups = new Map<WorkerPort, string[]>();
+    for (const peerId of peerIds) {
+      const port = this.#portOf(peerId);
+      const group = groups.get(port);
+      if (group === undefined) groups.set(port, [peerId]);
+      else group.push(peerId);
+    }
+
+    return groups;
+  }
+
+  /** Ports of all parts; of the former one after the room has failed. */
+  #ports(): Iterable<WorkerPort> {
+    const parts = this.#parts.size === 0 ? [this.#home] : [...this.#parts.values()];
+    return parts.map(({ port }) => port);
+  }
+
+  #postAll(command: RoomCommand): void {
+    for (const port of this.#ports()) port.post(command);
   }
 
   #dropTransport(peerId: string): void {
     const known = this.#transports.get(peerId);
     if (known === undefined) return;
     this.#transports.delete(peerId);
-    this.#options.unrouteUser(known.username);
+    known.part.transports--;
+    this.#options.workers.unrouteUser(known.username, known.part.worker);
   }
 
   #newNumber(): number {

@@ -1,16 +1,15 @@
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
 import type { MediaAnswer, MediaCall } from '../room-command.js';
 import type { EngineStats } from '../media-engine.js';
-import type { EngineRoom } from './engine-room.js';
 import type { MediaCore } from './media-core.js';
-import type { MediaWorker } from './media-worker.js';
-import type { WorkerPort } from './worker-port.js';
+import type { MediaWorker, WorkerPort, WorkerRoom } from './media-worker.js';
 
 /** Runs the media in the calling thread: the simplest deployment, and the reference for testing worker threads. */
 export class LocalWorker implements MediaWorker {
+  readonly id = 0;
   readonly alive = true;
   readonly lastStats = undefined;
-  readonly rooms = new Map<number, EngineRoom>();
+  readonly rooms = new Map<number, WorkerRoom>();
   readonly #core: MediaCore;
 
   constructor(core: MediaCore) {
@@ -34,7 +33,7 @@ export class LocalWorker implements MediaWorker {
     };
   }
 
-  async open(number: number, room: EngineRoom): Promise<void> {
+  async open(number: number, room: WorkerRoom): Promise<void> {
     this.#core.openRoom(number, room.roomId, (report) => room.receive(report));
     this.rooms.set(number, room);
   }

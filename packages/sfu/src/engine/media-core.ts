@@ -1,27 +1,21 @@
 import { randomFillSync } from 'node:crypto';
 import type { Log } from '@bloom/log';
-import { epochNow } from '@bloom/time';
-import { createPacketSealer, type DtlsCertificate, type MediaPort, openMediaPort } from '@bloom/webrtc';
-import { MediaContext } from '../forwarding/context.js';
+import { epochNow, isPowerOfTwo } from '@bloom/time';
+import { createPacketSealer, type MediaPort, openMediaPort } from '@bloom/webrtc';
+import { MediaContext } from '../context.js';
+import type { RingPacket } from '../crossing/shared-ring.js';
+import type { CrossingMessage } from '../crossing/worker-link.js';
 import { ForwardingRoom } from '../forwarding/room.js';
 import type { MediaAnswer, RoomCommand, RoomReport } from '../room-command.js';
 import type { EngineStats } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
+import { type LinkEnd, RingLink } from './ring-link.js';
+import type { WorkerSettings } from './worker-protocol.js';
 
 /** Short enough for transport-wide feedback every 60 ms and an early first NACK. */
 const TICK_MS = 20;
 
-interface MediaCoreOptions {
-  /** Address the UDP socket binds to. */
-  listenIp: string;
-  /** An address of the other family. */
-  secondListenIp?: string;
-  /** Address clients reach us at. */
-  announcedIp: string;
-  /** The first free port is taken; `0..0` lets the system choose. */
-  portRange: { min: number; max: number };
-  certificate: DtlsCertificate;
-  /** Shared by an engine's ports and its TCP listener; 32 bytes. */
+interface MediaCoreOptions extends WorkerSettings {
   nonceSecret: Buffer;
   log: Log;
 }
@@ -31,7 +25,9 @@ export class MediaCore {
   readonly port: MediaPort;
   readonly #context: MediaContext;
   readonly #rooms = new Map<number, ForwardingRoom>();
+  readonly #links = new Map<number, RingLink>();
   #timer: NodeJS.Timeout | undefined;
+  #crossingFaults = 0;
   #closed = false;
 
   private constructor(port: MediaPort, context: MediaContext) {
@@ -45,8 +41,10 @@ export class MediaCore {
     const port = await openMediaPort({
       listenAddress: options.listenIp,
       ...(options.secondListenIp === undefined ? {} : { secondListenAddress: options.secondListenIp }),
+      ...(options.moreListenIps === undefined ? {} : { moreListenAddresses: options.moreListenIps }),
       advertisedAddress: options.announcedIp,
       portRange: options.portRange,
+      ...(options.advertisedPorts === undefined ? {} : { advertisedPorts: options.advertisedPorts }),
       certificate: options.certificate,
       nonceSecret: options.nonceSecret,
       clock: epochNow,
@@ -87,6 +85,25 @@ export class MediaCore {
     if (this.#rooms.size === 0) this.#stopTimer();
   }
 
+  /** Connects the rooms that this core shares with another one. */
+  link(end: LinkEnd): void {
+    const { worker } = end;
+    this.unlink(worker);
+    const link = new RingLink(end, {
+      packet: (packet) => this.#crossed(worker, packet),
+      message: (message) => this.#told(worker, message),
+    });
+    this.#links.set(worker, link);
+    this.#context.links.set(worker, link);
+  }
+
+  /** The other core has ended. Its rooms leave with `unspan`. */
+  unlink(worker: number): void {
+    this.#links.get(worker)?.close();
+    this.#links.delete(worker);
+    this.#context.links.delete(worker);
+  }
+
   stats(): EngineStats {
     const port = this.port.stats();
     const { overruns, oversized, sinkFaults } = this.#context.sealer.counters;
@@ -98,6 +115,7 @@ export class MediaCore {
       packetsReceived: port.packetsReceived,
       packetsSent: port.packetsSent,
       packetsForwarded: this.#context.packetsForwarded,
+      packetsCrossed: this.#context.packetsCrossed,
       dataMessagesReceived: this.#context.dataMessages.received,
       dataMessagesSent: this.#context.dataMessages.sent,
       dropped: {
@@ -114,8 +132,35 @@ export class MediaCore {
     if (this.#closed) return;
     this.#closed = true;
     for (const number of this.#rooms.keys()) this.closeRoom(number);
+    for (const worker of this.#links.keys()) this.unlink(worker);
     this.#stopTimer();
     await this.port.close();
+  }
+
+  #crossed(worker: number, packet: RingPacket): void {
+    const { view } = this.#context;
+    try {
+      const crossings = this.#rooms.get(packet.room)?.crossings;
+      if (crossings !== undefined && view.parse(packet.buffer, 0, packet.length))
+        crossings.packet(worker, packet, epochNow());
+    } catch (error) {
+      this.#crossingFault(worker, error);
+    }
+  }
+
+  #told(worker: number, message: CrossingMessage): void {
+    try {
+      this.#rooms.get(message.room)?.crossings?.receive(worker, message);
+    } catch (error) {
+      this.#crossingFault(worker, error);
+    }
+  }
+
+  /** Logs occurrences 1, 2, 4, 8 and so on: a fault may repeat with each packet. */
+  #crossingFault(worker: number, error: unknown): void {
+    this.#crossingFaults += 1;
+    if (!isPowerOfTwo(this.#crossingFaults)) return;
+    this.#context.world.log.error('media.crossing_fault', { worker, faults: this.#crossingFaults, error });
   }
 
   #tick(): void {

@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import type { Log } from '@bloom/log';
+import type { Endpoint } from '@bloom/net';
 import { type Clock, systemClock, Timer } from '@bloom/time';
-import type { RelayRoute, TcpAcceptor } from '@bloom/webrtc';
+import { advertisedPort, type RelayConnections, type RelayRoute, type TcpAcceptor } from '@bloom/webrtc';
 import {
   emptyEngineStats,
   type EngineStats,
@@ -11,13 +13,18 @@ import {
   type MediaRoomEvent,
   type ProfileAction,
 } from '../media-engine.js';
+import { asBuffer } from '../media-frames.js';
 import { MediaError } from '../media-error.js';
-import { EngineRoom } from './engine-room.js';
+import type { WorkerSample } from '../worker-choice.js';
+import { assignRoom, assignTransport } from './assignment.js';
+import { EngineRoom, type RoomWorkers } from './engine-room.js';
 import { LocalWorker } from './local-worker.js';
 import { MediaCore } from './media-core.js';
 import type { MediaWorker } from './media-worker.js';
 import { ThreadWorker } from './thread-worker.js';
-import { asBuffer, type WorkerSettings } from './worker-protocol.js';
+import { WorkerLinks } from './worker-links.js';
+import { WorkerLoads } from './worker-loads.js';
+import type { WorkerSettings } from './worker-protocol.js';
 
 /** Pause before a short-lived worker is replaced, doubled each time, ms. */
 const RESTART_MS = 250;
@@ -33,10 +40,12 @@ export interface MediaWorkersOptions {
   /** Threads; 0 keeps the media in the calling thread. */
   workers: number;
   settings: WorkerSettings;
-  endpoint: Omit<MediaEndpoint, 'port'>;
+  endpoint: Omit<MediaEndpoint, 'port' | 'worker'>;
   log: Log;
   /** TCP and TLS listeners of the relay; closed with the engine. */
   acceptors?: readonly TcpAcceptor[];
+  /** The relay's clients from the HTTP listener; closed with the engine. */
+  relay?: RelayConnections;
   /** The compiled `worker-main.js`; default: the one beside this file. */
   entry?: URL;
   clock?: Clock;
@@ -48,13 +57,20 @@ export interface MediaWorkersOptions {
   terminateMs?: number;
   /** How long a room waits for a worker if none is up, ms. */
   replacementMs?: number;
+  /** Chooses the worker of a room's next transport; default: by how busy the workers are. */
+  assign?: typeof assignTransport;
 }
 
-/** The media plane. Each room lives entirely on one worker, so a worker that dies takes only its own rooms with it. */
+/**
+ * The media plane. A room begins on the least busy worker, and its transports go to others when that one is busy. A
+ * worker that dies takes its transports with it, and the rooms that lived wholly on it.
+ */
 export class MediaWorkers implements MediaEngine {
   readonly #options: MediaWorkersOptions;
   readonly #clock: Clock;
   readonly #workers: MediaWorker[] = [];
+  readonly #loads: WorkerLoads;
+  readonly #links: WorkerLinks;
   readonly #roomIds = new Set<string>();
   /** Worker of each relay user. */
   readonly #users = new Map<string, MediaWorker>();
@@ -62,6 +78,7 @@ export class MediaWorkers implements MediaEngine {
   /** Totals of workers that have ended, so that counters never fall. */
   readonly #lost: EngineTotals = emptyEngineStats();
   #lastRoom = 0;
+  #lastWorker = 0;
   #replaced = 0;
   #restartMs = RESTART_MS;
   #closed = false;
@@ -69,10 +86,12 @@ export class MediaWorkers implements MediaEngine {
   private constructor(options: MediaWorkersOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.#loads = new WorkerLoads(this.#workers, this.#clock);
+    this.#links = new WorkerLinks(options.workers);
   }
 
   /** Resolves once all workers are warm; rejects with the error of the first one that cannot start. */
-  static async start(options: MediaWorkersOptions): Promise<MediaWorkers> {
+  static async open(options: MediaWorkersOptions): Promise<MediaWorkers> {
     const engine = new MediaWorkers(options);
     try {
       if (options.workers === 0) await engine.#openLocal();
@@ -86,21 +105,18 @@ export class MediaWorkers implements MediaEngine {
 
   async openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
     if (this.#closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
-    if (this.#roomIds.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
+    if (this.#roomIds.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is already open`);
     this.#roomIds.add(roomId);
     try {
       const worker = this.#leastBusy() ?? (await this.#replacement(roomId));
       const number = ++this.#lastRoom;
       const room = new EngineRoom({
         roomId,
-        port: worker.portTo(number),
-        endpoint: { ...this.#options.endpoint, port: worker.port },
+        number,
+        home: worker,
+        workers: this.#roomWorkers,
         log: this.#options.log,
         onEvent,
-        routeUser: (username) => this.#users.set(username, worker),
-        unrouteUser: (username) => {
-          if (this.#users.get(username) === worker) this.#users.delete(username);
-        },
         onClosed: () => this.#roomIds.delete(roomId),
       });
       await worker.open(number, room);
@@ -111,6 +127,29 @@ export class MediaWorkers implements MediaEngine {
     }
   }
 
+  readonly #roomWorkers: RoomWorkers = {
+    endpointOn: ({ id, port }) => ({
+      ...this.#options.endpoint,
+      port: advertisedPort(port, this.#options.settings.advertisedPorts),
+      worker: id,
+    }),
+    find: (id) => this.#workers.find((worker) => worker.id === id && worker.alive),
+    assign: (current, parts) => {
+      if (this.#workers.length === 1 && current.alive) return { worker: current.id, because: 'only_worker' };
+      const { assign = assignTransport } = this.#options;
+      return assign({ current: current.id, parts, samples: this.#loads.samples() });
+    },
+    link: (worker, others) => this.#links.connect(worker, others),
+    routeUser: (username, worker) => {
+      this.#users.set(username, worker);
+      this.#loads.opened(worker);
+    },
+    unrouteUser: (username, worker) => {
+      if (this.#users.get(username) === worker) this.#users.delete(username);
+      this.#loads.closed(worker);
+    },
+  };
+
   get takesRooms(): boolean {
     return !this.#closed && this.#leastBusy() !== undefined;
   }
@@ -120,11 +159,26 @@ export class MediaWorkers implements MediaEngine {
   }
 
   workersBusy(): number[] {
-    return this.#workers.flatMap((worker) => worker.busyShare?.() ?? []);
+    return this.#workers.flatMap((worker) => worker.busyShare?.('metrics') ?? []);
+  }
+
+  workerSamples(): WorkerSample[] {
+    return this.#loads.samples();
   }
 
   relayRoute(username: string): RelayRoute | undefined {
     return this.#users.get(username);
+  }
+
+  /** Serves a client of TURN over TLS whose connection another listener has accepted. */
+  acceptRelayed(socket: Socket, client: Endpoint): void {
+    const { relay } = this.#options;
+    if (relay === undefined) {
+      socket.destroy();
+      return;
+    }
+    const connection = relay.add(socket, { client, secure: true });
+    if (connection !== undefined) relay.serve(connection);
   }
 
   async stats(): Promise<EngineStats> {
@@ -132,6 +186,8 @@ export class MediaWorkers implements MediaEngine {
     add(total, this.#lost);
     const answers = await Promise.all(this.#workers.map((worker) => worker.stats().catch(() => worker.lastStats)));
     for (const stats of answers) if (stats !== undefined) add(total, stats);
+    // Each worker counts the part of a room that it has.
+    total.rooms = this.#roomIds.size;
     return total;
   }
 
@@ -145,7 +201,9 @@ export class MediaWorkers implements MediaEngine {
     this.#closed = true;
     for (const timer of this.#restarts) clearTimeout(timer);
     this.#restarts.clear();
-    await Promise.all((this.#options.acceptors ?? []).map((acceptor) => acceptor.close()));
+    this.#loads.close();
+    const { acceptors = [], relay } = this.#options;
+    await Promise.all([...acceptors, ...(relay === undefined ? [] : [relay])].map((part) => part.close()));
     await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
@@ -154,6 +212,11 @@ export class MediaWorkers implements MediaEngine {
     for (const worker of this.#workers) {
       if ([...worker.rooms.values()].some((room) => room.roomId === roomId)) return worker.kill?.(reason);
     }
+  }
+
+  /** Kills the worker of this number, for a test or an operator's drill. */
+  async killWorker(id: number, reason: string): Promise<void> {
+    await this.#workers.find((worker) => worker.id === id)?.kill?.(reason);
   }
 
   async #openLocal(): Promise<void> {
@@ -166,7 +229,7 @@ export class MediaWorkers implements MediaEngine {
     const { workers, log } = this.#options;
     const started = Array.from({ length: workers }, () => this.#startThread());
     const startedMs = this.#clock.now();
-    // A node that does not come up must log what it is waiting for.
+    // A node that does not start must log what it is waiting for.
     const slow = new Timer(this.#clock);
     slow.repeat(SLOW_START_MS, () => {
       const ready = started.filter(({ port }) => port > 0).length;
@@ -185,6 +248,7 @@ export class MediaWorkers implements MediaEngine {
     const clock = this.#clock;
     const startedMs = clock.now();
     const worker: ThreadWorker = new ThreadWorker({
+      id: ++this.#lastWorker,
       entry: this.#options.entry ?? new URL('./worker-main.js', import.meta.url),
       settings,
       log,
@@ -202,6 +266,7 @@ export class MediaWorkers implements MediaEngine {
     const at = this.#workers.indexOf(worker);
     if (at >= 0) this.#workers.splice(at, 1);
     for (const [username, owner] of this.#users) if (owner === worker) this.#users.delete(username);
+    this.#links.ended(worker, this.#workers);
     if (worker.lastStats !== undefined) add(this.#lost, { ...worker.lastStats, rooms: 0, transports: 0 });
     if (this.#closed) return;
     this.#options.log.error('media.worker_gone', { reason, port: worker.port, replacedInMs: this.#restartMs });
@@ -215,7 +280,7 @@ export class MediaWorkers implements MediaEngine {
     if (lifeMs < SHORT_LIFE_MS) this.#restartMs = Math.min(this.#restartMs * 2, RESTART_MAX_MS);
   }
 
-  /** Resolves with the first worker that comes up. */
+  /** Resolves with the first worker that becomes ready. */
   async #replacement(roomId: string): Promise<MediaWorker> {
     const until = performance.now() + (this.#options.replacementMs ?? DEFAULT_REPLACEMENT_MS);
     while (!this.#closed && performance.now() < until) {
@@ -227,24 +292,8 @@ export class MediaWorkers implements MediaEngine {
   }
 
   #leastBusy(): MediaWorker | undefined {
-    let best: MediaWorker | undefined;
-    for (const worker of this.#workers) {
-      if (!worker.alive || worker.port === 0) continue;
-      if (best === undefined || isLessBusy(worker, best)) best = worker;
-    }
-    return best;
+    return this.#roomWorkers.find(assignRoom(this.#loads.samples())?.worker);
   }
-}
-
-function isLessBusy(a: MediaWorker, b: MediaWorker): boolean {
-  const [ofA, ofB] = [transportsOf(a), transportsOf(b)];
-  return ofA === ofB ? a.rooms.size < b.rooms.size : ofA < ofB;
-}
-
-function transportsOf(worker: MediaWorker): number {
-  let count = 0;
-  for (const room of worker.rooms.values()) count += room.transportCount;
-  return count;
 }
 
 function add(total: EngineTotals, stats: EngineStats): void {
@@ -255,6 +304,7 @@ function add(total: EngineTotals, stats: EngineStats): void {
   total.packetsReceived += stats.packetsReceived;
   total.packetsSent += stats.packetsSent;
   total.packetsForwarded += stats.packetsForwarded;
+  total.packetsCrossed += stats.packetsCrossed;
   total.dataMessagesReceived += stats.dataMessagesReceived;
   total.dataMessagesSent += stats.dataMessagesSent;
   for (const [reason, count] of Object.entries(stats.dropped)) {

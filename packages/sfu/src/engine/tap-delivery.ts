@@ -1,5 +1,6 @@
 import type { Log } from '@bloom/log';
-import type { TapEvent, TapOptions } from '../media-frames.js';
+import { payloadFormat } from '@bloom/rtp';
+import type { TapEvent, TappedFrame, TapOptions } from '../media-frames.js';
 
 interface TapDeliveryOptions extends TapOptions {
   log: Log;
@@ -12,9 +13,39 @@ export class TapDelivery {
   readonly #options: TapDeliveryOptions;
   #held = 0;
   readonly #waiting: (() => void)[] = [];
+  /** Added to the timestamps of the current tap, which start at zero. */
+  #offset = 0;
+  #lastTimestamp = 0;
+  #lastArrivalMs = -1;
+  #isResumed = false;
 
   constructor(options: TapDeliveryOptions) {
     this.#options = options;
+  }
+
+  /** Reports a gap: another worker has reopened the tap. */
+  resume(): void {
+    this.#isResumed = true;
+    this.deliver({ type: 'gap', lostPackets: 0, droppedFrames: 0 });
+  }
+
+  /** Continues the time of the previous tap. */
+  #inTime(frame: TappedFrame): TappedFrame {
+    if (this.#isResumed && this.#lastArrivalMs >= 0) {
+      const elapsedMs = Math.max(1, frame.arrivalMs - this.#lastArrivalMs);
+      const { clockRate } = payloadFormat(frame.codec);
+      this.#offset = this.#lastTimestamp + Math.round((elapsedMs * clockRate) / 1000) - frame.timestamp;
+    }
+    this.#isResumed = false;
+    this.#lastArrivalMs = frame.arrivalMs;
+    this.#lastTimestamp = frame.timestamp + this.#offset;
+    return this.#offset === 0 ? frame : { ...frame, timestamp: this.#lastTimestamp };
+  }
+
+  /** What the tap receives. */
+  get source(): Pick<TapOptions, 'trackId' | 'codecs'> {
+    const { trackId, codecs } = this.#options;
+    return { trackId, codecs };
   }
 
   deliver(event: TapEvent): void {
@@ -27,7 +58,8 @@ export class TapDelivery {
       } else {
         const bytes = event.frame.data.byteLength;
         this.#held++;
-        const done = this.#guarded(() => onFrame(event.frame));
+        const frame = this.#inTime(event.frame);
+        const done = this.#guarded(() => onFrame(frame));
         if (done === undefined) this.#release(bytes);
         else void done.then(() => this.#release(bytes));
       }

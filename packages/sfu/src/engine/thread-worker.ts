@@ -1,16 +1,16 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import type { Log } from '@bloom/log';
 import { type Clock, Timer } from '@bloom/time';
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
 import type { MediaAnswer, MediaCall } from '../room-command.js';
 import type { EngineStats, ProfileAction } from '../media-engine.js';
+import { asBuffer } from '../media-frames.js';
 import { MediaError } from '../media-error.js';
-import type { EngineRoom } from './engine-room.js';
-import type { MediaWorker } from './media-worker.js';
+import type { MediaWorker, WorkerPort, WorkerRoom } from './media-worker.js';
+import type { LinkEnd } from './ring-link.js';
 import {
-  asBuffer,
   type FromWorker,
   fromPlainError,
   ownFrame,
@@ -19,7 +19,6 @@ import {
   type WorkerPost,
   type WorkerSettings,
 } from './worker-protocol.js';
-import type { WorkerPort } from './worker-port.js';
 
 /**
  * Young generation size of a worker: scavenges of 4 MiB are short and stay in the CPU cache, whereas those of 64 MiB
@@ -39,6 +38,8 @@ const DEFAULT_START_MS = 60_000;
 const DEFAULT_TERMINATE_MS = 2000;
 
 interface ThreadWorkerOptions {
+  /** Number of the worker on this node. */
+  id: number;
   /** The compiled `worker-main.js`. */
   entry: URL;
   settings: WorkerSettings;
@@ -49,7 +50,7 @@ interface ThreadWorkerOptions {
   startMs?: number;
   /** Time limit of the thread's termination, ms. */
   terminateMs?: number;
-  /** Called once when the thread has ended or is given up, whatever the cause, after its rooms have been notified. */
+  /** Called once when the thread has ended or been abandoned, for any cause, after its rooms have been notified. */
   onExit(reason: string): void;
 }
 
@@ -72,7 +73,7 @@ export function stuckThreads(): number {
  * A media worker on its own thread, as the main thread sees it: calls, reports, relayed connections, and a watchdog.
  */
 export class ThreadWorker implements MediaWorker {
-  readonly rooms = new Map<number, EngineRoom>();
+  readonly rooms = new Map<number, WorkerRoom>();
   /** The last answer to the watchdog. */
   lastStats: EngineStats | undefined;
   port = 0;
@@ -82,11 +83,11 @@ export class ThreadWorker implements MediaWorker {
   readonly #thread: Worker;
   readonly #calls = new Map<number, Pending>();
   readonly #relays = new Map<number, RelayStreamOptions>();
-  /** Resolves once the thread has ended or is given up. */
+  /** Resolves once the thread has ended or been abandoned. */
   readonly #ended: Promise<void>;
   readonly #watchdog: Timer;
-  /** Event loop utilization at the last call of `busyShare`. */
-  #loop: EventLoopUtilization | undefined;
+  /** Event loop utilization at the last call of `busyShare` by each caller. */
+  readonly #loops = new Map<string, EventLoopUtilization>();
   readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
   #resolveEnded: () => void = () => undefined;
   /** Shared by calls and relayed streams. */
@@ -109,7 +110,7 @@ export class ThreadWorker implements MediaWorker {
       this.#started.resolve = () => resolve();
       this.#started.reject = reject;
     });
-    // Nobody awaits a replacement, so without this its failure would be an unhandled rejection.
+    // Nothing may be awaiting a replacement, so without this its failure would be an unhandled rejection.
     this.ready.catch(() => undefined);
     this.#thread.on('message', (message: FromWorker) => this.#receive(message));
     this.#thread.on('error', (error) => {
@@ -125,6 +126,10 @@ export class ThreadWorker implements MediaWorker {
     });
     this.#watchdog = new Timer(options.clock);
     this.#watchdog.repeat(PING_INTERVAL_MS, () => this.#watch());
+  }
+
+  get id(): number {
+    return this.#options.id;
   }
 
   get alive(): boolean {
@@ -148,7 +153,7 @@ export class ThreadWorker implements MediaWorker {
     };
   }
 
-  async open(number: number, room: EngineRoom): Promise<void> {
+  async open(number: number, room: WorkerRoom): Promise<void> {
     this.rooms.set(number, room);
     await this.#call({ type: 'openRoom', room: number, roomId: room.roomId });
   }
@@ -161,21 +166,30 @@ export class ThreadWorker implements MediaWorker {
     return (await this.#call({ type: 'profile', action })) as string | undefined;
   }
 
-  busyShare(): number {
+  busyShare(by: 'metrics' | 'assignment'): number {
     const now = this.#thread.performance.eventLoopUtilization();
-    const { active, idle } = this.#loop ?? { active: 0, idle: 0 };
-    this.#loop = now;
+    const { active, idle } = this.#loops.get(by) ?? { active: 0, idle: 0 };
+    this.#loops.set(by, now);
     const busyMs = now.active - active;
     const lastedMs = busyMs + now.idle - idle;
 
-    // The two clocks are read one after the other, so they may disagree over a short time.
+    // The two clocks are read one after the other, so they may disagree over a short period.
     return lastedMs <= 0 ? 0 : Math.min(1, Math.max(0, busyMs / lastedMs));
+  }
+
+  link(end: LinkEnd): void {
+    this.#post({ type: 'link', end }, [end.port]);
+  }
+
+  unlink(worker: number): void {
+    this.#post({ type: 'unlink', worker });
   }
 
   attachStream(client: RelayStreamOptions): RelayStream {
     const stream = this.#newNumber();
     this.#relays.set(stream, client);
-    this.#post({ type: 'relayOpen', stream, address: client.address, port: client.port });
+    const { address, port, secure } = client;
+    this.#post({ type: 'relayOpen', stream, address, port, secure });
     return {
       receive: (bytes) => {
         if (this.#gone) return;
@@ -203,7 +217,7 @@ export class ThreadWorker implements MediaWorker {
     await this.#terminate();
   }
 
-  /** Resolves once the thread has ended or is given up. */
+  /** Resolves once the thread has ended or been abandoned. */
   async #terminate(): Promise<void> {
     this.#watchdog.stop();
     void this.#thread.terminate();
@@ -221,7 +235,7 @@ export class ThreadWorker implements MediaWorker {
     return ++this.#lastNumber;
   }
 
-  #post(message: WorkerPost, transfer: ArrayBuffer[] = []): void {
+  #post(message: WorkerPost, transfer: (ArrayBuffer | MessagePort)[] = []): void {
     if (!this.#gone) this.#thread.postMessage(message satisfies ToWorker, transfer);
   }
 
@@ -312,7 +326,7 @@ export class ThreadWorker implements MediaWorker {
     this.#relays.clear();
     const rooms = [...this.rooms.values()];
     this.rooms.clear();
-    if (!this.#closing) for (const room of rooms) room.fail(this.#reason);
+    if (!this.#closing) for (const room of rooms) room.workerLost(this, this.#reason);
     this.#options.onExit(this.#reason);
   }
 }

@@ -6,7 +6,7 @@ import {
   type PeerTransportHandlers,
   SrtpSendSession,
 } from '@bloom/webrtc';
-import { MediaContext } from '../forwarding/context.js';
+import { MediaContext } from '../context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
 import type { ExtensionIds, InboundTrack, NegotiatedCodec, OutboundSlot } from '../media-engine.js';
 
@@ -98,7 +98,7 @@ function vp8Packet(index: number): Buffer {
 function idleTransport(id: string, sendSession: SrtpSendSession): PeerTransport {
   return {
     id,
-    pathState: { ice: 'connected', dtls: 'connected', generation: 1, relayed: false, protocol: 'udp' },
+    pathState: { ice: 'connected', dtls: 'connected', generation: 1, relayed: false, protocol: 'udp', secure: false },
     counters: {
       packetsReceived: 0,
       bytesReceived: 0,

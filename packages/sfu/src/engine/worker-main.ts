@@ -1,13 +1,13 @@
 /** Entry point of a media worker: one `MediaCore` behind the message port of its thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Log, LogFields } from '@bloom/log';
-import { type RelayStream, warmUpJoins } from '@bloom/webrtc';
+import { type RelayStream, type RelayStreamOptions, warmUpJoins } from '@bloom/webrtc';
 import type { RoomReport } from '../room-command.js';
 import { MediaCore } from './media-core.js';
 import { ThreadProfile } from './thread-profile.js';
 import { warmUp } from './warm-up.js';
+import { asBuffer } from '../media-frames.js';
 import {
-  asBuffer,
   type FromWorker,
   type LogMethod,
   ownFrame,
@@ -16,7 +16,7 @@ import {
   type WorkerSettings,
 } from './worker-protocol.js';
 
-/** More joins hardly make a handshake any cheaper. */
+/** Handling more joins at once makes a handshake hardly any cheaper. */
 const WARM_UP_JOINS = 80;
 
 const parent = parentPort!;
@@ -51,7 +51,7 @@ function plain(fields: LogFields): LogFields {
 }
 
 const log = remoteLog({});
-// Same as `logWarnings` of the log package, which would load the whole logger into the thread.
+// Same as `logWarnings` of the log package, which would pull the whole logger into the thread.
 process.removeAllListeners('warning');
 process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
 const streams = new Map<number, RelayStream>();
@@ -84,6 +84,10 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       streams.get(message.stream)?.closed();
       streams.delete(message.stream);
       return;
+    case 'link':
+      return core.link(message.end);
+    case 'unlink':
+      return core.unlink(message.worker);
     case 'close':
       void core.close().then(() => parent.close());
       return;
@@ -97,10 +101,13 @@ function postReport(room: number, report: RoomReport): void {
   post({ type: 'report', room, report: { ...report, event } }, [data.buffer]);
 }
 
-function openRelay(core: MediaCore, stream: number, { address, port }: { address: string; port: number }): RelayStream {
+type RelayClient = Pick<RelayStreamOptions, 'address' | 'port' | 'secure'>;
+
+function openRelay(core: MediaCore, stream: number, { address, port, secure }: RelayClient): RelayStream {
   return core.port.attachStream({
     address,
     port,
+    secure,
     // The main thread owns the socket and drops what the client does not read.
     send: (bytes) => {
       const frame = ownFrame(bytes);

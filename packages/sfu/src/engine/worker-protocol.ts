@@ -1,17 +1,27 @@
 /** Messages between the main thread and a media worker. Plain data: everything here survives a structured clone. */
 import type { LogFields } from '@bloom/log';
-import type { DtlsCertificate } from '@bloom/webrtc';
+import type { AdvertisedPorts, DtlsCertificate } from '@bloom/webrtc';
+import type { LinkEnd } from './ring-link.js';
 import type { RoomCommand, RoomReport } from '../room-command.js';
 import type { ProfileAction } from '../media-engine.js';
 import { MediaError, type MediaErrorCode } from '../media-error.js';
 
 /** Settings of a worker when it starts. */
 export interface WorkerSettings {
+  /** Address the UDP socket binds to. */
   listenIp: string;
+  /** An address of the other family. */
   secondListenIp?: string;
+  /** Further addresses of either family. */
+  moreListenIps?: readonly string[];
+  /** Address at which clients reach us. */
   announcedIp: string;
+  /** The first free port is taken; `0..0` lets the system choose. */
   portRange: { min: number; max: number };
+  /** Ports at which clients reach those of the workers behind a port mapping; absent = the same. */
+  advertisedPorts?: AdvertisedPorts;
   certificate: DtlsCertificate;
+  /** Shared by an engine's ports and its TCP listener; 32 bytes. */
   nonceSecret: Uint8Array;
 }
 
@@ -27,9 +37,11 @@ export type WorkerCall =
 /** Messages without an answer. */
 export type WorkerPost =
   | { type: 'room'; room: number; command: RoomCommand }
-  | { type: 'relayOpen'; stream: number; address: string; port: number }
+  | { type: 'relayOpen'; stream: number; address: string; port: number; secure: boolean }
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
   | { type: 'relayClosed'; stream: number }
+  | { type: 'link'; end: LinkEnd }
+  | { type: 'unlink'; worker: number }
   | { type: 'close' };
 
 export type ToWorker = (WorkerPost & { call?: undefined }) | (WorkerCall & { call: number });
@@ -73,8 +85,4 @@ export function fromPlainError({ name, code, message }: PlainError): Error {
 /** Copies a frame into its own memory, so that posting it does not copy the chunk it was cut from. */
 export function ownFrame(frame: Uint8Array): Uint8Array<ArrayBuffer> {
   return Uint8Array.prototype.slice.call(frame) as Uint8Array<ArrayBuffer>;
-}
-
-export function asBuffer(frame: Uint8Array): Buffer {
-  return Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
 }

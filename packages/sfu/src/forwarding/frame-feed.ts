@@ -1,8 +1,8 @@
 import { PART_BYTES, type PayloadFormat, payloadFormat, toNtp } from '@bloom/rtp';
-import type { InboundTrack, MediaRoomEvent } from '../media-engine.js';
-import type { FeedFrame, FeedOptions } from '../media-frames.js';
-import { Backlog, BacklogShare } from './backlog.js';
-import type { MediaContext } from './context.js';
+import type { InboundTrack, MediaRoomEvent, RtpDropCause } from '../media-engine.js';
+import { asBuffer, type FeedFrame, type FeedOptions } from '../media-frames.js';
+import { Backlog, BacklogShare } from '../backlog.js';
+import type { MediaContext } from '../context.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PACKET_OVERHEAD, PublishedTrack, type TrackOwner } from './published-track.js';
 
@@ -24,9 +24,9 @@ const HELD_UP_MS = 1_000;
 /** The drift limit for frames with a due time, which has no jitter, ms. */
 const MAX_DUE_DRIFT_MS = 15;
 
-interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyFrameWanted'> {
+interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyframeWanted'> {
   emit(event: MediaRoomEvent): void;
-  keyFrameWanted(): void;
+  keyframeWanted(): void;
 }
 
 interface Packet {
@@ -40,6 +40,8 @@ export class FrameFeed implements TrackOwner {
   readonly #format: PayloadFormat;
   readonly track: PublishedTrack;
   readonly backlog: Backlog;
+  /** A feed has a single stream. */
+  readonly storeBytes = 0;
   readonly #share: BacklogShare;
   readonly #stream: InboundStream;
   readonly #queue: Packet[] = [];
@@ -83,14 +85,18 @@ export class FrameFeed implements TrackOwner {
     this.#options.emit(event);
   }
 
+  dropped(cause: RtpDropCause): void {
+    this.#context.dropped[cause]++;
+  }
+
   requestKeyframe(): void {
     this.#stream.plis++;
-    this.#options.keyFrameWanted();
+    this.#options.keyframeWanted();
   }
 
   send({ timestamp, dueMs, data }: FeedFrame): void {
     if (this.#closed) return;
-    const frame = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    const frame = asBuffer(data);
     const payloads = this.#take(frame);
     const rtpTimestamp = Math.round(this.#firstTimestamp + Math.max(0, timestamp)) % 4294967296;
     this.#keepTime(timestamp, rtpTimestamp, dueMs);

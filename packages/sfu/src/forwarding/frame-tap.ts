@@ -9,10 +9,10 @@ import {
   TimestampUnwrapper,
   timestampDelta,
 } from '@bloom/rtp';
-import { TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
+import { TAP_LIMITS, type TapEvent, type TapOptions, type TappedFrame } from '../media-frames.js';
 import { VariantSelection } from '../variants/variant-selection.js';
-import { BacklogShare } from './backlog.js';
-import type { MediaContext } from './context.js';
+import { BacklogShare } from '../backlog.js';
+import type { MediaContext } from '../context.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 
@@ -20,7 +20,7 @@ const NTP_TO_UNIX_SECONDS = 2208988800;
 const TWO_TO_32 = 4294967296;
 /** Incomplete pictures whose arrival time is remembered. */
 const MAX_ARRIVALS = 64;
-/** A source that has been silent for this long is not asked for key frames, ms. */
+/** A source that has been silent for this long gets no key frame requests, ms. */
 const SILENT_MS = 1000;
 
 interface TapPacket extends OrderedPacket {
@@ -34,6 +34,8 @@ interface TapPacket extends OrderedPacket {
  */
 export class FrameTap implements TrackSubscriber {
   readonly #context: MediaContext;
+  readonly trackId: string;
+  readonly #codecs: TapOptions['codecs'];
   readonly #emit: (event: TapEvent) => void;
   readonly selection = new VariantSelection();
   #track: PublishedTrack | undefined;
@@ -41,7 +43,7 @@ export class FrameTap implements TrackSubscriber {
   #reorder = new ReorderBuffer();
   #timestamps = new TimestampUnwrapper();
   #assembler: FrameAssembler | undefined;
-  /** Everything the tap holds, from packets that wait for others to frames at its consumer. */
+  /** Everything the tap holds, from packets that wait for others to frames held by its consumer. */
   readonly #share: BacklogShare;
   readonly #arrivals = new Map<number, number>();
   readonly #outbox: TapEvent[] = [];
@@ -61,10 +63,12 @@ export class FrameTap implements TrackSubscriber {
 
   constructor(
     context: MediaContext,
-    readonly trackId: string,
+    { trackId, codecs }: Pick<TapOptions, 'trackId' | 'codecs'>,
     emit: (event: TapEvent) => void,
   ) {
     this.#context = context;
+    this.trackId = trackId;
+    this.#codecs = codecs;
     this.#emit = emit;
     this.#share = new BacklogShare(context.backlog);
     this.selection.setTarget('h');
@@ -72,6 +76,11 @@ export class FrameTap implements TrackSubscriber {
 
   attach(track: PublishedTrack): void {
     if (this.#closed || this.#track === track) return;
+    const { name: codec } = track.params.codec;
+    if (!this.#codecs.includes(codec)) {
+      this.#context.world.log.warn('media.tap_codec_refused', { trackId: this.trackId, codec });
+      return;
+    }
     this.#track = track;
     this.#share.moveTo(track.owner.backlog);
     track.addSlot(this);
@@ -84,7 +93,7 @@ export class FrameTap implements TrackSubscriber {
     this.#settle();
   }
 
-  requestKeyFrame(): void {
+  requestKeyframe(): void {
     const { wanted } = this.selection;
     if (wanted !== undefined) this.#track?.requestKeyframe(wanted, this.#context.world.now());
   }
@@ -137,7 +146,7 @@ export class FrameTap implements TrackSubscriber {
     this.#switchedAt = -1;
     const { storedView } = this.#context;
     const { store } = stream;
-    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
+    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.newest; sequence++) {
       if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) continue;
       this.forward(storedView, stream.storedPayload, sequence, -1, nowMs);
     }
@@ -177,7 +186,7 @@ export class FrameTap implements TrackSubscriber {
   tick(nowMs: number): void {
     if (this.#closed) return;
     if (this.#source !== undefined) this.#drain(nowMs);
-    if (nowMs - this.#packetAtMs < SILENT_MS && this.#needsKeyFrame()) this.requestKeyFrame();
+    if (nowMs - this.#packetAtMs < SILENT_MS && this.#needsKeyframe()) this.requestKeyframe();
     this.#flush();
   }
 
@@ -195,10 +204,10 @@ export class FrameTap implements TrackSubscriber {
   }
 
   /** Returns true only once the source has started; before that the selection requests keyframes. */
-  #needsKeyFrame(): boolean {
+  #needsKeyframe(): boolean {
     if (this.#source === undefined || this.selection.queued !== undefined) return false;
     if (this.#dropping) return this.#hasRoom;
-    return this.#assembler?.needsKeyFrame === true;
+    return this.#assembler?.needsKeyframe === true;
   }
 
   /** With room for no more than a frame or two, a key frame would be dropped as well. */

@@ -1,5 +1,6 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
-import { RtcpType, RtcpWriter, splitAnnexB, toAnnexB, toNtp } from '@bloom/rtp';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { CODEC_NAMES, RtcpType, RtcpWriter, splitAnnexB, toAnnexB, toNtp } from '@bloom/rtp';
 import { type FeedFrame, TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
 import { type MemoryPeer, MemoryWorld } from '../testing/memory-port.js';
 import {
@@ -32,9 +33,9 @@ interface Tapped {
   close(): void;
 }
 
-function tap(trackId: string): Tapped {
+function tap(trackId: string, codecs = CODEC_NAMES): Tapped {
   const number = world.newNumber();
-  world.apply({ type: 'openTap', tap: number, trackId });
+  world.apply({ type: 'openTap', tap: number, trackId, codecs });
   const events = (): TapEvent[] =>
     world.reports.flatMap((report) => (report.type === 'tapEvent' && report.tap === number ? [report.event] : []));
   return {
@@ -56,7 +57,7 @@ function plis(peer: MemoryPeer): number {
 }
 
 describe('frame tap', () => {
-  test('a tap gets whole frames in order even if packets arrive out of order', () => {
+  test('gives a tap whole frames in order even if packets arrive out of order', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -75,7 +76,19 @@ describe('frame tap', () => {
     expect(cam.events.every(({ type }) => type === 'frame')).toBe(true);
   });
 
-  test('a late tap requests a key frame, and gets nothing before it', () => {
+  test('costs its track nothing when a tap is for other codecs', () => {
+    const warn = jest.fn();
+    world = new MemoryWorld({ ...silentLog, warn });
+    const cam = tap('cam', ['h264']);
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    sendAll(publisher, camera(0x101).vp8Frame({ key: true }));
+    world.advance(300);
+    expect(cam.events).toEqual([]);
+    expect(plis(publisher)).toBe(0);
+    expect(warn.mock.calls).toEqual([['media.tap_codec_refused', { trackId: 'cam', codec: 'vp8' }]]);
+  });
+
+  test('requests a key frame for a late tap, which gets nothing before it', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     sendAll(publisher, source.vp8Frame({ key: true }));
@@ -90,7 +103,7 @@ describe('frame tap', () => {
     expect(cam.frames()).toHaveLength(1);
   });
 
-  test('a tap reports unrepaired loss, requests a key frame and resumes with it', () => {
+  test('reports unrepaired loss to a tap, requests a key frame and resumes with it', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -110,7 +123,7 @@ describe('frame tap', () => {
     ]);
   });
 
-  test('a tap takes the highest active variant, and its time continues when that changes', () => {
+  test('gives a tap the highest active variant, with continuous time across changes', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) =>
@@ -134,7 +147,7 @@ describe('frame tap', () => {
     expect(times.at(-1)! / 90).toBeLessThan(5_200);
   });
 
-  test("a tap gets the publisher's clock from its sender reports", () => {
+  test("takes the publisher's clock of a tap from its sender reports", () => {
     const mic = tap('mic');
     const publisher = world.join('pub', { inbound: [inboundAudio('mic', { ssrc: 0x201 })] });
     const source = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
@@ -157,7 +170,7 @@ describe('frame tap', () => {
     expect(mic.frames()[1]).toMatchObject({ codec: 'opus', timestamp: 960, key: true });
   });
 
-  test('a tap drops frames up to the next key frame when too much is held, and reports how many', () => {
+  test('drops frames of a tap up to the next key frame when it holds too much, and reports how many', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -181,7 +194,7 @@ describe('frame tap', () => {
     expect(world.context.dropped.tap_overrun).toBe(11);
   });
 
-  test('a tap requests no key frame while it holds too many bytes, however few the frames', () => {
+  test('requests no key frame while a tap holds too many bytes, however few the frames', () => {
     const cam = tap('cam');
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
@@ -204,7 +217,7 @@ describe('frame tap', () => {
     expect(plis(publisher)).toBe(before + 1);
   });
 
-  test('a tap is notified of the end of its track, and gets a later one with the same id', () => {
+  test('notifies a tap of the end of its track, and gives it a later track with the same id', () => {
     const cam = tap('cam');
     const first = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     sendAll(first, camera(0x101).vp8Frame({ key: true }));
@@ -218,7 +231,7 @@ describe('frame tap', () => {
     expect(cam.frames()[1]!.timestamp).toBeGreaterThan(0);
   });
 
-  test('closing a tap delivers the frames it has and requests nothing more', () => {
+  test('delivers the frames it has when a tap is closed, and requests nothing more', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     const cam = tap('cam');
@@ -243,11 +256,11 @@ describe('frame feed', () => {
     return {
       send: (frame) => void world.apply({ type: 'feedFrame', feed: number, frame }),
       close: () => void world.apply({ type: 'closeFeed', feed: number }),
-      wishes: () => world.reports.filter((report) => report.type === 'keyFrameWanted' && report.feed === number).length,
+      wishes: () => world.reports.filter((report) => report.type === 'keyframeWanted' && report.feed === number).length,
     };
   }
 
-  test('a feed reaches clients and taps of the room with its frames unchanged', () => {
+  test("sends a feed to the room's clients and taps with its frames unchanged", () => {
     const film = feed('h264');
     const viewer = world.join('sub', { outbound: [h264Slot()] });
     const tapped = tap('film');
@@ -264,7 +277,7 @@ describe('frame feed', () => {
     expect(tapped.frames()[1]!.senderMs).toBeCloseTo(10_000 + 3000 / 90, 0);
   });
 
-  test('a feed keeps the due time of its frames, however late they are sent', () => {
+  test('keeps the due time of frames, however late they are sent', () => {
     const film = feed('opus');
     const tapped = tap('film');
     const dueMs = world.context.world.now();
@@ -278,7 +291,7 @@ describe('frame feed', () => {
     expect(tapped.frames().map(({ senderMs }) => Math.round(senderMs! - dueMs))).toEqual([0, 20, 70]);
   });
 
-  test('a feed keeps its time when frames are briefly held up, and adjusts once they stay late', () => {
+  test('keeps its time when frames are held up briefly, and adjusts once they stay late', () => {
     const phone = feed('opus');
     const tapped = tap('film');
     const startMs = world.context.world.now();
@@ -301,7 +314,7 @@ describe('frame feed', () => {
     expect(offMs().at(-1)).toBe(280);
   });
 
-  test('a feed asks its component for a key frame when a subscriber needs one', () => {
+  test('asks its component for a key frame when a subscriber needs one', () => {
     const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });
     expect(film.wishes()).toBe(0);
@@ -309,7 +322,7 @@ describe('frame feed', () => {
     expect(film.wishes()).toBe(1);
   });
 
-  test('a feed spreads a large picture over several ticks, and never queues without limit', () => {
+  test('spreads a large picture over several ticks, and never queues without limit', () => {
     const film = feed('h264');
     const viewer = world.join('sub', { outbound: [h264Slot()] });
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100_000)]) });
@@ -321,7 +334,7 @@ describe('frame feed', () => {
     expect(world.context.dropped.feed_overrun).toBeGreaterThan(100);
   });
 
-  test('an audio feed is reported on the wall clock under the name of its endpoint', () => {
+  test("reports an audio feed on the wall clock under its endpoint's name", () => {
     const film = feed('opus');
     const viewer = world.join('sub', { outbound: [audioSlot('film')] });
     for (let i = 0; i < 10; i++) {
@@ -337,7 +350,7 @@ describe('frame feed', () => {
     expect(viewer.rtcp.some((compound) => compound.includes('player'))).toBe(true);
   });
 
-  test('a closed feed ends for its subscribers, and may be opened again', () => {
+  test('ends for its subscribers when closed, and may be opened again', () => {
     const film = feed('opus');
     const viewer = world.join('sub', { outbound: [audioSlot('film')] });
     film.send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });

@@ -1,34 +1,22 @@
-import { emptyReportBlock, type ReportBlock, type RtcpReader, type RtpView, TransportCcRecorder } from '@bloom/rtp';
-import type { InboundTrack, InboundTrackStats, MediaRoomEvent, Variant } from '../media-engine.js';
-import { isVariant, VARIANTS } from '../variants/variants.js';
+import { emptyReportBlock, type ReportBlock, type RtcpReader, TransportCcRecorder } from '@bloom/rtp';
+import type { OpenFailureName } from '@bloom/webrtc';
+import type { InboundTrack, InboundTrackStats, RtpDropCause, MediaRoomEvent } from '../media-engine.js';
+import { VARIANTS } from '../variants/variants.js';
 import type { TrackKind } from '../media-frames.js';
-import { Backlog } from './backlog.js';
-import type { MediaContext } from './context.js';
+import { Backlog } from '../backlog.js';
+import type { MediaContext } from '../context.js';
+import { DropReports, type DroppedMedia } from './drop-reports.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
-import { StartAllowance } from './start-allowance.js';
+import { StartEstimate } from './start-estimate.js';
+import { StreamRoutes } from './stream-routes.js';
 
 const REPORT_INTERVAL_MS = 1000;
 /** The first report is sent early, to start the publisher's round-trip measurement and congestion control. */
 const FIRST_REPORT_MS = 300;
 const REPORT_BLOCKS = 31;
-/** Sources per variant that the SDP does not name: at most this many per window of ms. */
-const MAX_LEARNT = 4;
-const LEARNT_WINDOW_MS = 1000;
-/** Sources of one client whose names are remembered. */
-const MAX_NAMES = 256;
-
-/** What the first packets of a source say about it. */
-interface SourceName {
-  mid: string;
-  variant: Variant;
-}
-
-interface Route {
-  track: PublishedTrack;
-  stream: InboundStream;
-  rtx: boolean;
-}
+/** Time without media after which a client's media counts as missing, ms. */
+const NO_MEDIA_MS = 10_000;
 
 interface InboundSideOptions {
   peerId: string;
@@ -44,24 +32,16 @@ export class InboundSide implements TrackOwner {
   readonly #options: InboundSideOptions;
   readonly backlog: Backlog;
   readonly tracks = new Map<string, PublishedTrack>();
-  readonly #byMid = new Map<string, PublishedTrack>();
-  readonly #routes = new Map<number, Route>();
-  /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
-  readonly #pendingRtx = new Map<string, number>();
-  /**
-   * Sources that named themselves, the latest last. Kept when their tracks end: browsers omit the name once we have
-   * reported on a source, and reuse the source when its track may be published again.
-   */
-  readonly #names = new Map<number, SourceName>();
+  readonly #routes = new StreamRoutes((cause, track, nowMs) => this.dropped(cause, track, nowMs));
+  readonly #drops: DropReports;
   #accepted: Readonly<Record<TrackKind, boolean>> = { audio: true, video: true };
   /** Ids of tracks withheld from their subscribers. */
   readonly #blocked = new Set<string>();
   /** Ids of tracks removed on behalf of the backend. */
   readonly #removed = new Set<string>();
-  #midIds: number[] = [];
   #transportCcId: number | undefined;
   #recorder: TransportCcRecorder | undefined;
-  readonly #allowance = new StartAllowance();
+  readonly #startEstimate = new StartEstimate();
   readonly #blocks: ReportBlock[] = [];
   #reportDueMs = -1;
 
@@ -69,10 +49,20 @@ export class InboundSide implements TrackOwner {
     this.#context = context;
     this.backlog = new Backlog(context.backlog);
     this.#options = options;
+    const { peerId, emit } = options;
+    this.#drops = new DropReports((dropped) => emit({ type: 'mediaDropped', peerId, ...dropped }));
   }
 
   get peerId(): string {
     return this.#options.peerId;
+  }
+
+  get storeBytes(): number {
+    let sum = 0;
+    for (const { streams } of this.tracks.values()) {
+      for (const stream of streams) sum += stream?.store.buffer.length ?? 0;
+    }
+    return sum;
   }
 
   emit(event: MediaRoomEvent): void {
@@ -93,24 +83,23 @@ export class InboundSide implements TrackOwner {
     }
     for (const params of inbound) {
       const existing = this.tracks.get(params.trackId);
-      const signalledBefore = existing?.params.ssrc;
+      const before = existing?.params;
       const track = existing ?? new PublishedTrack(this.#context, this, params);
       if (existing === undefined) {
         this.tracks.set(params.trackId, track);
         track.setBlocked(this.#blocked.has(params.trackId), this.#context.world.now());
         added.push(track);
       } else {
-        existing.params = params;
-        existing.setBitrates({});
+        existing.renegotiate(params);
       }
-      this.#byMid.set(params.mid, track);
-      if (params.ssrc !== undefined && params.ssrc !== signalledBefore) this.#expectSignalled(track, params);
+      const signalsNewSource = params.ssrc !== before?.ssrc || params.rtxSsrc !== before?.rtxSsrc;
+      if (signalsNewSource) this.#routes.expectSignalled(track, params);
     }
-    this.#midIds = [...new Set(inbound.flatMap(({ extensions }) => extensions.mid ?? []))];
+    this.#routes.negotiated(this.tracks.values());
     const transportCcId = inbound.find(
       ({ extensions, codec }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     )?.extensions.transportCc;
-    // Keep the id without tracks too, because late packets still count.
+    // Keep the id even without tracks, because late packets still count.
     if (transportCcId !== undefined) this.#transportCcId = transportCcId;
     if (this.#transportCcId !== undefined) {
       this.#recorder ??= new TransportCcRecorder({ senderSsrc: this.#options.localSsrc });
@@ -142,119 +131,53 @@ export class InboundSide implements TrackOwner {
     return [track];
   }
 
+  /** True if a track that should be sending has sent nothing for 10 s. */
+  get lacksMedia(): boolean {
+    for (const track of this.tracks.values()) if (track.silentMs >= NO_MEDIA_MS) return true;
+    return false;
+  }
+
   /** Ends a negotiation cycle, after which the client's own send estimate starts over. */
   pathReady(nowMs: number): void {
-    this.#allowance.begin(nowMs);
+    this.#startEstimate.begin(nowMs);
   }
 
   #remove(track: PublishedTrack): void {
     this.tracks.delete(track.trackId);
-    if (this.#byMid.get(track.params.mid) === track) this.#byMid.delete(track.params.mid);
-    for (const [ssrc, route] of this.#routes) if (route.track === track) this.#routes.delete(ssrc);
-    for (const variant of VARIANTS) this.#pendingRtx.delete(`${track.params.mid}/${variant}`);
+    this.#routes.remove(track);
+    this.#drops.forget(track.trackId);
   }
 
-  #expectSignalled(track: PublishedTrack, params: InboundTrack): void {
-    if (params.rids.length > 0) return;
-    this.#bind(track, 'h', params.ssrc!);
-    if (params.rtxSsrc !== undefined) this.#bindRtx(track, 'h', params.rtxSsrc);
+  /** Counts a dropped packet, and reports it if such packets do not stop. */
+  dropped(cause: RtpDropCause, track: PublishedTrack | undefined, nowMs: number): void {
+    this.#context.dropped[cause]++;
+    if (cause !== 'ended') this.#drops.count(cause, track?.trackId, nowMs);
   }
 
-  #bind(track: PublishedTrack, variant: Variant, ssrc: number): Route {
-    const old = track.stream(variant);
-    if (old !== undefined && old.ssrc !== ssrc) {
-      this.#routes.delete(old.ssrc);
-      this.#routes.delete(old.rtxSsrc);
-    }
-    const route = { track, stream: track.openStream(variant, ssrc), rtx: false };
-    this.#routes.set(ssrc, route);
-    const pending = this.#pendingRtx.get(`${track.params.mid}/${variant}`);
-    if (pending !== undefined) this.#bindRtx(track, variant, pending);
-    return route;
-  }
-
-  #bindRtx(track: PublishedTrack, variant: Variant, ssrc: number): Route | undefined {
-    const stream = track.stream(variant);
-    if (stream === undefined) {
-      this.#pendingRtx.set(`${track.params.mid}/${variant}`, ssrc);
-      return undefined;
-    }
-    this.#pendingRtx.delete(`${track.params.mid}/${variant}`);
-    this.#routes.delete(stream.rtxSsrc);
-    stream.rtxSsrc = ssrc;
-    const route = { track, stream, rtx: true };
-    this.#routes.set(ssrc, route);
-    return route;
+  /** Records a packet that SRTP refused, which the port has counted. */
+  refused(reason: OpenFailureName, nowMs: number): void {
+    // Networks and clients duplicate packets.
+    if (reason === 'replayed') return;
+    this.#drops.count(reason === 'malformed' ? 'malformed_media' : reason, undefined, nowMs);
   }
 
   /** Takes one authentic packet from this client. */
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
-    const { view, dropped } = this.#context;
-    if (!view.parse(buffer, start, end)) {
-      dropped.malformed_media++;
-      return;
-    }
+    const { view } = this.#context;
+    if (!view.parse(buffer, start, end)) return this.dropped('malformed_media', undefined, nowMs);
     const transportSequence = view.transportSequence(this.#transportCcId);
     if (transportSequence >= 0) this.#recorder?.record(transportSequence, nowMs);
-    const route = this.#routes.get(view.ssrc) ?? this.#learn(view, nowMs);
-    if (route === undefined) {
-      dropped.unknown_ssrc++;
-      return;
-    }
+    const route = this.#routes.bySsrc.get(view.ssrc) ?? this.#routes.learn(view, nowMs);
+    if (route === undefined) return;
     if (this.#reportDueMs < 0) this.#reportDueMs = nowMs + FIRST_REPORT_MS;
     if (route.rtx) route.track.receiveRtx(route.stream, nowMs);
     else route.track.receive(route.stream, nowMs);
   }
 
-  /** Assigns an unknown SSRC by the mid and rid of its first packets, which may have arrived for an earlier track. */
-  #learn(view: RtpView, nowMs: number): Route | undefined {
-    const name = this.#names.get(view.ssrc);
-    const mid = this.#midOf(view) ?? name?.mid;
-    const track = mid === undefined ? undefined : this.#byMid.get(mid);
-    if (mid === undefined || track === undefined) return undefined;
-    const { codec, extensions, rids } = track.params;
-    const named = name?.mid === mid ? name.variant : undefined;
-    if (view.payloadType === codec.payloadType) {
-      const variant = rids.length === 0 ? 'h' : (view.textExtension(extensions.rid) ?? named);
-      if (variant === undefined || !isVariant(variant)) return undefined;
-      if (rids.length > 0 && !rids.includes(variant)) return undefined;
-      // A new source costs a packet store, so two SSRCs that claim one variant must not create one per packet.
-      const present = track.stream(variant);
-      const recent = present !== undefined && nowMs - present.learntSinceMs < LEARNT_WINDOW_MS ? present : undefined;
-      if (recent !== undefined && recent.learnt >= MAX_LEARNT) return undefined;
-      const route = this.#bind(track, variant, view.ssrc);
-      route.stream.learnt = (recent?.learnt ?? 0) + 1;
-      route.stream.learntSinceMs = recent?.learntSinceMs ?? nowMs;
-      this.#keepName(view.ssrc, { mid, variant });
-      return route;
-    }
-    if (view.payloadType !== codec.rtxPayloadType) return undefined;
-    const variant = rids.length === 0 ? 'h' : (view.textExtension(extensions.repairedRid) ?? named);
-    if (variant === undefined || !isVariant(variant)) return undefined;
-    if (rids.length > 0 && !rids.includes(variant)) return undefined;
-    this.#keepName(view.ssrc, { mid, variant });
-    return this.#bindRtx(track, variant, view.ssrc);
-  }
-
-  #midOf(view: RtpView): string | undefined {
-    for (const id of this.#midIds) {
-      const mid = view.textExtension(id);
-      if (mid !== undefined) return mid;
-    }
-    return undefined;
-  }
-
-  #keepName(ssrc: number, name: SourceName): void {
-    this.#names.delete(ssrc);
-    this.#names.set(ssrc, name);
-    if (this.#names.size <= MAX_NAMES) return;
-    for (const oldest of this.#names.keys()) return void this.#names.delete(oldest);
-  }
-
   senderReport(reader: RtcpReader, nowMs: number): void {
     const info = this.#context.senderInfo;
     if (!reader.readSenderInfo(info)) return;
-    const route = this.#routes.get(info.ssrc);
+    const route = this.#routes.bySsrc.get(info.ssrc);
     if (route === undefined || route.rtx) return;
     route.stream.clock.update(info, nowMs);
     route.stream.statistics.senderReport(info.ntpSeconds, info.ntpFraction, nowMs);
@@ -295,6 +218,8 @@ export class InboundSide implements TrackOwner {
         continue;
       }
       const count = stream.losses.due(nowMs, roundTripMs, nacks);
+      const { inserted } = stream;
+      if (inserted !== undefined) for (let i = 0; i < count; i++) nacks[i] = inserted.sendersOf(nacks[i]!);
       let done = 0;
       while (done < count) {
         if (writer.remaining < 64) this.#flush();
@@ -308,7 +233,7 @@ export class InboundSide implements TrackOwner {
   #writeTransportFeedback(recorder: TransportCcRecorder, nowMs: number): void {
     const { writer } = this.#context;
     // The media SSRC has no meaning in transport-wide feedback, but must be one of the publisher's.
-    const [mediaSsrc] = this.#routes.keys();
+    const [mediaSsrc] = this.#routes.bySsrc.keys();
     // A jump in the arrival times ends a feedback packet early; a few packets cover any backlog.
     for (let i = 0; i < 8; i++) {
       writer.reset();
@@ -323,10 +248,10 @@ export class InboundSide implements TrackOwner {
       if (params.kind !== 'video') continue;
       for (const variant of params.rids.length === 0 ? (['h'] as const) : params.rids) expectedBps += bitrates[variant];
     }
-    const bps = this.#allowance.due(nowMs, expectedBps);
+    const bps = this.#startEstimate.due(nowMs, expectedBps);
     if (bps === 0) return;
     const ssrcs: number[] = [];
-    for (const [ssrc, { rtx }] of this.#routes) if (!rtx && ssrcs.length < REPORT_BLOCKS) ssrcs.push(ssrc);
+    for (const [ssrc, { rtx }] of this.#routes.bySsrc) if (!rtx && ssrcs.length < REPORT_BLOCKS) ssrcs.push(ssrc);
     this.#context.writer.reset().remb(this.#options.localSsrc, bps, ssrcs);
     this.#options.sendRtcp();
   }
@@ -371,13 +296,14 @@ export class InboundSide implements TrackOwner {
     return stats;
   }
 
+  droppedStats(): DroppedMedia[] {
+    return this.#drops.stats();
+  }
+
   close(): PublishedTrack[] {
     const tracks = [...this.tracks.values()];
     this.tracks.clear();
-    this.#byMid.clear();
     this.#routes.clear();
-    this.#pendingRtx.clear();
-    this.#names.clear();
     return tracks;
   }
 }
@@ -397,6 +323,7 @@ function streamStats(track: PublishedTrack, stream: InboundStream): InboundTrack
   return {
     ssrc: stream.ssrc,
     trackId: track.trackId,
+    kind: track.params.kind,
     variant: stream.variant,
     active: !track.simulcast || track.activity.isActive(stream.variant),
     codec: track.params.codec.name,

@@ -1,4 +1,6 @@
 import {
+  type AnnouncedParts,
+  InsertedPackets,
   LossTracker,
   PacketStore,
   type PayloadFormat,
@@ -9,6 +11,7 @@ import {
   SequenceUnwrapper,
   timestampDelta,
 } from '@bloom/rtp';
+import type { Allowance } from '@bloom/time';
 import { KeyframeRequests } from './keyframe-requests.js';
 import type { Variant } from '../media-engine.js';
 import type { TrackKind } from '../media-frames.js';
@@ -20,21 +23,31 @@ const STORE = {
   // Two seconds at 2 Mbit/s. Pages of a slower stream are never touched.
   video: { packets: 1024, bytes: 640 * 1024, maxAgeMs: 2000 },
   audio: { packets: 128, bytes: 48 * 1024, maxAgeMs: 1000 },
+  /** Video of a publisher whose stores hold `MAX_STORE_BYTES`. */
+  crowded: { packets: 256, bytes: 96 * 1024, maxAgeMs: 2000 },
 } as const;
+
+/**
+ * Total bytes in the stores of one publisher's streams above which further stores are small. Calls need a tenth of it.
+ */
+const MAX_STORE_BYTES = 16 * 1024 * 1024;
 
 /** Weight of the last second in the measured rate: a single keyframe must not look like a rate. */
 const RATE_SMOOTHING = 0.25;
 
 /**
- * Packets to search back from a slice. Parameter sets come first in a picture, so a slice this deep in one starts
- * nothing.
+ * How many packets to search back from a slice. Parameter sets come first in a picture, so a slice this deep in a
+ * picture starts nothing.
  */
 const MAX_LOOK_BACK = 32;
 
-/** Pictures that must follow a later one before a stream counts as having B-frames. */
+/** Pictures that must precede an earlier one in display order before a stream counts as having B-frames. */
 const REORDERED_PICTURES = 3;
-/** Farthest that a B-frame goes back, in 90 kHz units; a clock that is set goes farther. */
+/** Farthest that a B-frame steps back, in 90 kHz units; a larger step means that the clock was set. */
 const MAX_REORDER = 90_000;
+
+/** A stream whose last packet is older than this, ms, may be taken over by the source that it replaced. */
+const FLOWING_MS = 500;
 
 interface InboundStreamOptions {
   variant: Variant;
@@ -44,6 +57,11 @@ interface InboundStreamOptions {
   ssrc: number;
   /** Identifies the stream in the subscribers' send histories, 0..255. */
   id: number;
+  openedMs: number;
+  /** Parts of key frames that the sender may omit from its packets. */
+  announced: AnnouncedParts | undefined;
+  /** Bytes in the stores of the publisher's other streams. */
+  storeBytes: number;
 }
 
 /** Receives the packets of a published track: a slot of a client, or the tap of a component. */
@@ -57,13 +75,23 @@ export interface TrackSubscriber {
   switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void;
   /** Forwards one packet of the current source. `audioLevel` is -1 if there is none. */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void;
-  /** Sends the packets that overtook the one switched at, which arrived late: they are in the store. */
+  /**
+   * Sends the packets at and after the switch point that arrived before the packet we switched at: they are in the
+   * store.
+   */
   catchUp(stream: InboundStream, first: number, nowMs: number): void;
   /** Skips a packet of the current source that carries no media. */
   skip(sequence: number): void;
   sourceReplaced(old: InboundStream): void;
   trackGone(): void;
   fault(error: unknown): void;
+}
+
+/** Carries the packets of one variant to another worker. */
+export interface PacketCrossing {
+  forward(view: RtpView, sequence: number): void;
+  /** Skips a packet that carries no media. */
+  skip(view: RtpView, sequence: number): void;
 }
 
 /** One variant of a published track as it arrives: one SSRC with its retransmission stream. Bookkeeping only. */
@@ -77,7 +105,12 @@ export class InboundStream {
   readonly payload: PayloadReader;
   /** The payload of a packet read from the store. */
   readonly storedPayload: PayloadReader;
+  /** Follows the sender's numbers; all other numbers are ours. */
   readonly unwrapper = new SequenceUnwrapper();
+  announced: AnnouncedParts | undefined;
+  /** Present once packets may be inserted: then our sequence numbers differ from the sender's. */
+  inserted: InsertedPackets | undefined;
+  insertedMs = Number.NEGATIVE_INFINITY;
   readonly losses: LossTracker;
   readonly statistics: ReceiveStatistics;
   readonly store: PacketStore;
@@ -85,12 +118,14 @@ export class InboundStream {
   readonly keyframes = new KeyframeRequests();
   /** Subscribers that currently receive this variant. */
   readonly forwarding: TrackSubscriber[] = [];
-  /** Sources not named in the SDP that have taken this variant since `learntSinceMs`, including this one. */
-  learnt = 0;
-  learntSinceMs = Number.NEGATIVE_INFINITY;
+  /**
+   * Limits how often a source that the SDP does not name replaces this variant's source. Created with the first one.
+   */
+  replacements: Allowance | undefined;
   /** True once media has arrived; before that the SDP only announces the stream. */
   started = false;
 
+  readonly #openedMs: number;
   readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
@@ -109,19 +144,46 @@ export class InboundStream {
     this.variant = options.variant;
     this.index = variantIndex(options.variant);
     this.id = options.id;
+    this.#openedMs = options.openedMs;
+    this.announce(options.announced);
     this.ssrc = options.ssrc;
     this.payload = options.format.createReader();
     this.storedPayload = options.format.createReader();
     this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
     this.statistics = new ReceiveStatistics(options.clockRate);
-    this.store = new PacketStore(STORE[options.kind]);
-    this.#storedPackets = STORE[options.kind].packets;
+    const isCrowded = options.kind === 'video' && options.storeBytes >= MAX_STORE_BYTES;
+    const limits = STORE[isCrowded ? 'crowded' : options.kind];
+    this.store = new PacketStore(limits);
+    this.#storedPackets = limits.packets;
     this.clock = new SenderClock(options.clockRate);
+  }
+
+  /** Takes over the parts that a new offer announces. */
+  announce(parts: AnnouncedParts | undefined): void {
+    this.announced = parts;
+    if (parts !== undefined) this.inserted ??= new InsertedPackets();
+  }
+
+  /** Newest sequence number. */
+  get newest(): number {
+    return this.oursOf(this.unwrapper.newest);
+  }
+
+  /** Returns our number of the sender's packet with this unwrapped number. */
+  oursOf(number: number): number {
+    return this.inserted === undefined ? number : this.inserted.oursOf(number);
   }
 
   /** Number of the oldest packet that may still be in the store. */
   get oldestStored(): number {
-    return this.unwrapper.newest - this.#storedPackets + 1;
+    return this.newest - this.#storedPackets + 1;
+  }
+
+  /** Returns true if media arrived recently, or has not had time to arrive. */
+  isFlowing(nowMs: number): boolean {
+    if (nowMs - this.#openedMs < FLOWING_MS) return true;
+
+    return this.started && this.store.find(this.newest, nowMs, FLOWING_MS);
   }
 
   /** Received bitrate, bits per second, smoothed over some seconds. */
@@ -129,7 +191,7 @@ export class InboundStream {
     return this.#rate.bps;
   }
 
-  /** Measures the bitrate. Call it at a steady interval. */
+  /** Measures the bitrate. Must be called at a steady interval. */
   measure(intervalMs: number): void {
     this.#rate.measure(this.statistics.bytes, intervalMs);
   }

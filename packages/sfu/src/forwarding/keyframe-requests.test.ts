@@ -32,7 +32,7 @@ describe('keyframe requests', () => {
     expect(requests.due(250)).toBe(true);
   });
 
-  test('an unrequested keyframe satisfies a request that was held back', () => {
+  test('satisfies a request that was held back with an unrequested keyframe', () => {
     const requests = new KeyframeRequests();
     requests.request(0);
     requests.keyframe();

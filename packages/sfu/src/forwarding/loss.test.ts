@@ -25,7 +25,7 @@ function nack(peer: MemoryPeer, ssrc: number, sequences: number[]): void {
 }
 
 describe('loss between publisher and server', () => {
-  test('a lost packet is requested again, and its retransmission takes its place at the subscribers', () => {
+  test('requests a lost packet again and puts its retransmission in its place at the subscribers', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -50,7 +50,7 @@ describe('loss between publisher and server', () => {
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
   });
 
-  test('a retransmission over a long path takes its place, however often it was requested', () => {
+  test('forwards a late retransmission in order, however often it was requested', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -65,7 +65,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets).toHaveLength(5);
   });
 
-  test('simulcast retransmission streams are found by mid and repaired rid', () => {
+  test('finds simulcast retransmission streams by mid and repaired rid, and repairs with them', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x1b, { rid: 'm' });
@@ -79,7 +79,7 @@ describe('loss between publisher and server', () => {
     expect(world.context.dropped.unknown_ssrc).toBe(0);
   });
 
-  test('an H.264 subscriber does not start with a slice while the parameter sets before it are missing', () => {
+  test('does not start an H.264 subscriber with a slice while the parameter sets before it are missing', () => {
     const inbound = [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102, codec: H264 })];
     const publisher = world.join('pub', { inbound });
     const codec = { ...H264, payloadType: 120, rtxPayloadType: 121 };
@@ -98,7 +98,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2]);
   });
 
-  test('probing retransmissions are not media and reach no subscriber', () => {
+  test('does not treat probing retransmissions as media and forwards them to no subscriber', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x1b, { rid: 'm' });
@@ -110,7 +110,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets).toHaveLength(2);
   });
 
-  test('a publisher that did not agree to NACK gets none', () => {
+  test('sends no NACK to a publisher that did not negotiate it', () => {
     const codec = { ...VP8, feedback: ['nack pli'] };
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec })] });
     const packets = camera(0x101).vp8Frame({ key: true, packets: 5 });
@@ -122,7 +122,7 @@ describe('loss between publisher and server', () => {
 });
 
 describe('a publisher that is away for a while', () => {
-  test('a returning publisher is asked for the keyframe that subscribers still wait for', () => {
+  test('asks a returning publisher for the keyframe that subscribers still wait for', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
@@ -155,7 +155,7 @@ describe('loss between server and subscriber', () => {
     return { viewer, before: viewer.packets.splice(0) };
   }
 
-  test('a NACK is answered on the retransmission stream with the original packet, number for number', () => {
+  test('answers a NACK on the retransmission stream with the original packet, number for number', () => {
     const { viewer, before } = played();
     const wanted = [before[4]!, before[5]!];
     nack(
@@ -176,12 +176,12 @@ describe('loss between server and subscriber', () => {
     expect(sequenceDelta(viewer.packets[0]!.sequence, viewer.packets[1]!.sequence)).toBe(1);
   });
 
-  test('without RTX the original packet is resent', () => {
+  test('resends the original packet without RTX', () => {
     const { rtxPayloadType: _, ...codec } = videoSlot('cam').codec;
     const { viewer, before } = played(codec);
     const opened: SeenPacket[] = [];
     viewer.onPacket = (packet) => opened.push(packet);
-    // In this scenario it never arrived.
+    // In this scenario the packet never arrived.
     viewer.forgetReplays();
     nack(viewer, 0xaaaa0001, [before[4]!.sequence]);
     expect(opened).toHaveLength(1);
@@ -190,7 +190,7 @@ describe('loss between server and subscriber', () => {
     expect(opened[0]!.payload).toEqual(before[4]!.payload);
   });
 
-  test('a packet is not resent twice within a round trip, and a storm is cut off', () => {
+  test('does not resend a packet twice within a round trip, and cuts off a storm', () => {
     const { viewer, before } = played();
     for (let i = 0; i < 50; i++) nack(viewer, 0xaaaa0001, [before[4]!.sequence]);
     expect(viewer.packets).toHaveLength(1);
@@ -201,7 +201,7 @@ describe('loss between server and subscriber', () => {
     expect(stats).toMatchObject({ nacks: 51, retransmitted: 2 });
   });
 
-  test('packets beyond the budget of one tick are sent when requested in the next', () => {
+  test('sends packets beyond the budget of one tick when they are requested in the next', () => {
     const world = new MemoryWorld();
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
@@ -221,14 +221,14 @@ describe('loss between server and subscriber', () => {
     expect(nack(sent.slice(100, 150))).toBe(50);
   });
 
-  test('packets that were never sent are not made up', () => {
+  test('does not invent packets that were never sent', () => {
     const { viewer, before } = played();
     nack(viewer, 0xaaaa0001, [(before.at(-1)!.sequence + 5) & 0xffff]);
     nack(viewer, 0x12345678, [before[0]!.sequence]);
     expect(viewer.packets).toHaveLength(0);
   });
 
-  test('a packet from before a switch is resent unchanged, even after the switch', () => {
+  test('resends a packet from before a switch unchanged, even after the switch', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const m = camera(0x1b, { rid: 'm', firstSequence: 500 });
@@ -243,7 +243,7 @@ describe('loss between server and subscriber', () => {
     expect(viewer.packets[0]!.payload.subarray(2)).toEqual(first!.payload);
   });
 
-  test('a packet from after a switch is resent with its original numbers', () => {
+  test('resends a packet from after a switch with its original numbers', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const m = camera(0x1b, { rid: 'm' });
@@ -259,7 +259,7 @@ describe('loss between server and subscriber', () => {
     expect(viewer.packets[0]!.payload.subarray(2)).toEqual(last.payload);
   });
 
-  test('PLI and FIR lead to a keyframe request for the variant that flows now', () => {
+  test('turns PLI and FIR into a keyframe request for the variant that flows now', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x1a + i, { rid }));
@@ -285,7 +285,7 @@ describe('loss between server and subscriber', () => {
 });
 
 describe('keyframe requests of a subscriber', () => {
-  test('keyframe requests are stale while the last keyframe may still be on its way', () => {
+  test('treats keyframe requests as stale while the last keyframe may still be on its way', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -307,7 +307,7 @@ describe('keyframe requests of a subscriber', () => {
   });
 });
 
-test('extension ids and mids beyond the one-byte form are omitted instead of failing the slot', () => {
+test('omits extension ids and mids beyond the one-byte form instead of failing the slot', () => {
   const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
   const extensions = { mid: 4, transportCc: 200 };
   const viewer = world.join('sub', { outbound: [videoSlot('cam', { mid: 'm'.repeat(40), extensions })] });
@@ -317,7 +317,7 @@ test('extension ids and mids beyond the one-byte form are omitted instead of fai
 });
 
 /** Models a call with loss in both directions, all of which is recovered. */
-test('five per cent of loss on both legs leaves no packet missing in the end', () => {
+test('leaves no packet missing in the end with five per cent of loss on both legs', () => {
   const random = seededRandom(99);
   const isLost = (): boolean => (random() >>> 8) % 100 < 5;
   const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { CODEC_NAMES } from '@bloom/rtp';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import type { InboundTrack } from '../media-engine.js';
@@ -43,7 +44,7 @@ const block = (trackId: string, blocked: boolean): void =>
 
 function openTap(trackId: string): () => number {
   const number = world.newNumber();
-  world.apply({ type: 'openTap', tap: number, trackId });
+  world.apply({ type: 'openTap', tap: number, trackId, codecs: CODEC_NAMES });
   return () =>
     world.reports.filter(
       (report) => report.type === 'tapEvent' && report.tap === number && report.event.type === 'frame',
@@ -129,7 +130,63 @@ describe('a blocked track', () => {
   });
 });
 
-describe('a track that a subscriber has paused', () => {
+describe('a track withheld from a subscriber', () => {
+  const withhold = (trackId: string, withheld: boolean): void =>
+    void world.apply({ type: 'setTrackWithheld', peerId: 'sub', trackId, withheld });
+
+  test('stops with the next packet, for this subscriber only, and returns with a keyframe', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const other = world.join('other', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    withhold('cam', true);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    expect(viewer.packets).toHaveLength(2);
+    expect(other.packets).toHaveLength(4);
+    withhold('cam', false);
+    sendAll(publisher, source.vp8Frame());
+    expect(viewer.packets).toHaveLength(2);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    expect(viewer.packets).toHaveLength(4);
+  });
+
+  test('does not flow on a slot that the subscriber negotiates later, nor on its next transport', () => {
+    withhold('mic', true);
+    const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
+    const source = microphone();
+    for (let i = 0; i < 2; i++) {
+      const listener = world.join('sub', { outbound: [audioSlot('mic')] });
+      sendAll(publisher, source.opusFrame());
+      expect(listener.packets).toHaveLength(0);
+    }
+  });
+
+  test('does not flow because the subscriber pauses and resumes it', () => {
+    const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
+    const listener = world.join('sub', { outbound: [audioSlot('mic')] });
+    const source = microphone();
+    withhold('mic', true);
+    for (const paused of [true, false]) world.apply({ type: 'setTrackPaused', peerId: 'sub', trackId: 'mic', paused });
+    sendAll(publisher, source.opusFrame());
+    expect(listener.packets).toHaveLength(0);
+    withhold('mic', false);
+    sendAll(publisher, source.opusFrame());
+    expect(listener.packets).toHaveLength(1);
+  });
+
+  test('stays paused by the subscriber when it is no longer withheld', () => {
+    const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
+    const listener = world.join('sub', { outbound: [audioSlot('mic')] });
+    withhold('mic', true);
+    world.apply({ type: 'setTrackPaused', peerId: 'sub', trackId: 'mic', paused: true });
+    withhold('mic', false);
+    sendAll(publisher, microphone().opusFrame());
+    expect(listener.packets).toHaveLength(0);
+  });
+});
+
+describe('a track paused by a subscriber', () => {
   const pause = (paused: boolean, peerId = 'sub'): void =>
     void world.apply({ type: 'setTrackPaused', peerId, trackId: 'cam', paused });
 
@@ -164,7 +221,7 @@ describe('a track that a subscriber has paused', () => {
     expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')?.outbound[0]).not.toHaveProperty('paused');
   });
 
-  test('a paused track returns in the variant chosen during the pause, without keyframes of others', () => {
+  test('a paused track returns in the variant chosen during the pause, unaffected by keyframes of others', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
@@ -203,7 +260,7 @@ describe('a track that a subscriber has paused', () => {
   });
 });
 
-describe('a track that was removed', () => {
+describe('a removed track', () => {
   test('a removed track ends immediately and cannot return under its id', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
@@ -234,7 +291,7 @@ describe('media permissions', () => {
       permissions: { audio: true, video: true, data: true, subscribe: true, ...over },
     });
 
-  test('permissions end the tracks of a kind, even of later transports, until they are granted again', () => {
+  test('revoked permissions end the tracks of a kind, even of later transports, until they are granted again', () => {
     let publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam'), audioSlot('mic')] });
     const eye = camera(0x101);
@@ -293,7 +350,7 @@ describe('media permissions', () => {
     ]);
   });
 
-  test('permissions close the slots of one subscriber, in later answers too', () => {
+  test('revoked permissions close the slots of one subscriber, in later answers too', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const other = world.join('other', { outbound: [videoSlot('cam')] });
@@ -315,7 +372,7 @@ describe('media permissions', () => {
   });
 });
 
-test('a lying client gets nothing through, whatever it negotiates and sends', () => {
+test('a client that lies gets nothing through, whatever it negotiates and sends', () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant('offer' as const), tracks: fc.subarray(['cam', 'mic', 'theirs'] as const) }),
     fc.record({ do: fc.constant('send' as const), what: fc.constantFrom('cam', 'mic', 'theirs') }),

@@ -122,7 +122,7 @@ describe('a client behind its own link', () => {
     return { play, publish, show, off, link, current };
   }
 
-  test('on a wide link a client gets what it asked for and keeps it', () => {
+  test('gets what it requested on a wide link and keeps it', () => {
     const { play, current } = start(20_000_000);
     play(3);
     expect(current()).toBe('h');
@@ -134,7 +134,7 @@ describe('a client behind its own link', () => {
     expect(estimations.length).toBeLessThan(63);
   });
 
-  test('on a wide link a client gets a picture of 12 Mbit/s after a small one', () => {
+  test('gets a picture of 12 Mbit/s after a small one on a wide link', () => {
     const rates = { l: 150_000, m: 500_000, h: 12_000_000 };
     const { play, current } = start(100_000_000, rates, rates);
     world.setTargetVariant('sub', 'cam', 'm');
@@ -145,7 +145,7 @@ describe('a client behind its own link', () => {
     expect(current()).toBe('h');
   });
 
-  test('on a wide link a variant announced beyond reason does not flood the client with padding', () => {
+  test('is not flooded with padding for an absurdly high announced variant on a wide link', () => {
     const { play } = start(1_000_000_000, announced, { ...announced, h: 1e12 });
     world.setTargetVariant('sub', 'cam', 'm');
     play(5);
@@ -155,7 +155,7 @@ describe('a client behind its own link', () => {
     expect(outbound[0]!.paddingPackets / 35).toBeLessThan(1_000);
   });
 
-  test('a client at 400 kbit/s settles within 5 s for a minute, and recovers within 15 s on a wider link', () => {
+  test('settles within 5 s at 400 kbit/s for a minute, and recovers within 15 s on a wider link', () => {
     const { play, link, current } = start(400_000);
     play(5);
     expect(current()).toBe('l');
@@ -171,7 +171,7 @@ describe('a client behind its own link', () => {
     expect(world.switches('sub')).toContain('cam l low_bandwidth');
   });
 
-  test('a client that cannot be probed tries for more now and then, and gets it on a wider link', () => {
+  test('occasionally tries for more without probes, and gets it on a wider link', () => {
     const { name, payloadType, clockRate, feedback } = VP8;
     const codec = { name, payloadType, clockRate, feedback };
     const { play, link, current } = start(400_000, announced, announced, { codec });
@@ -185,7 +185,7 @@ describe('a client behind its own link', () => {
     expect(current()).toBe('h');
   });
 
-  test('a client steps down when the publisher fills the link beyond its announcement', () => {
+  test('steps down when the publisher fills the link beyond its announcement', () => {
     const { play, link, current } = start(20_000_000, { l: 300_000, m: 1_200_000, h: 3_000_000 });
     world.setTargetVariant('sub', 'cam', 'm');
     play(5);
@@ -201,7 +201,7 @@ describe('a client behind its own link', () => {
     expect(link.worstDelayMs).toBeLessThan(300);
   });
 
-  test('a client at 700 kbit/s keeps its share when another track continues its stream', () => {
+  test('keeps its share at 700 kbit/s when another track continues its stream', () => {
     const { play, publish, show, link, current } = start(700_000);
     publish('second');
     play(30);
@@ -219,7 +219,7 @@ describe('a client behind its own link', () => {
     expect(link.lost).toBe(0);
   });
 
-  test('a client at 400 kbit/s keeps the share of each track over a pause', () => {
+  test('keeps the share of each track over a pause at 400 kbit/s', () => {
     const { play, publish, show, link } = start(400_000);
     publish('second');
     show('cam', 'second');
@@ -234,7 +234,7 @@ describe('a client behind its own link', () => {
     expect(link.lost).toBe(0);
   });
 
-  test('on a wide link a client starts with the best variant while its target is switched off', () => {
+  test('starts with the best variant on a wide link while its target is switched off', () => {
     const { play, off, current } = start(20_000_000);
     world.setTargetVariant('sub', 'cam', 'm');
     off.add('m');
@@ -245,7 +245,7 @@ describe('a client behind its own link', () => {
     expect(world.switches('sub')).toHaveLength(settled);
   });
 
-  test('on a wide link a client gets the best variant while its target is off, and the target when it returns', () => {
+  test('gets the best variant on a wide link while its target is off, and the target when it returns', () => {
     const { play, off, current } = start(20_000_000);
     world.setTargetVariant('sub', 'cam', 'm');
     play(10);
@@ -258,7 +258,7 @@ describe('a client behind its own link', () => {
     expect(current()).toBe('m');
   });
 
-  test('a client at 1.2 Mbit/s tries a replacement for a switched-off target once, and stays with what fits', () => {
+  test('tries a replacement for a switched-off target once at 1.2 Mbit/s, and stays with what fits', () => {
     const { play, off, link, current } = start(1_200_000);
     world.setTargetVariant('sub', 'cam', 'm');
     play(10);
@@ -273,7 +273,7 @@ describe('a client behind its own link', () => {
     expect(link.worstDelayMs).toBeLessThan(300);
   });
 
-  test('at 2.5 Mbit/s two tracks without their targets settle and request hardly any keyframes', () => {
+  test('settles at 2.5 Mbit/s with two tracks without their targets, requesting hardly any keyframes', () => {
     const { play, publish, show, off } = start(2_500_000);
     publish('second');
     show('cam', 'second');
@@ -286,7 +286,7 @@ describe('a client behind its own link', () => {
     expect(world.switches('sub').length - settled).toBeLessThanOrEqual(2);
   });
 
-  test('a client at 1 Mbit/s gets the middle variant', () => {
+  test('gets the middle variant at 1 Mbit/s', () => {
     const { play, current } = start(1_000_000);
     play(25);
     expect(current()).toBe('m');

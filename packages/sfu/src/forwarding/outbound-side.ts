@@ -3,7 +3,7 @@ import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
-import type { MediaContext } from './context.js';
+import type { MediaContext } from '../context.js';
 import { OutboundTrack } from './outbound-track.js';
 import type { SlotReceiver } from './slot-receiver.js';
 import { ProbeSender } from './probe-sender.js';
@@ -39,6 +39,8 @@ interface OutboundSideOptions {
   /** Connects a slot that may flow to its track, now or when the track appears. */
   slotLive(slot: OutboundTrack): void;
   slotGone(slot: OutboundTrack): void;
+  /** True for a track that the client may not receive now. */
+  isWithheld(trackId: string): boolean;
 }
 
 /** The sending side of one client: its slots, its feedback on them, and their share of its bandwidth. */
@@ -124,7 +126,7 @@ export class OutboundSide implements SlotReceiver {
     }
     const slot = new OutboundTrack(this.#context, { params, receiver: this, numbering, generation });
     this.#show(slot);
-    this.#takeTarget(slot);
+    this.#prepare(slot);
   }
 
   #show(slot: OutboundTrack): void {
@@ -148,7 +150,7 @@ export class OutboundSide implements SlotReceiver {
     });
     this.#successors.set(params.mid, successor);
     successor.selection.setAllocation(slot.selection.allocationBps);
-    this.#takeTarget(successor);
+    this.#prepare(successor);
   }
 
   #takeOver(successor: OutboundTrack): void {
@@ -172,13 +174,18 @@ export class OutboundSide implements SlotReceiver {
     this.#options.slotGone(successor);
   }
 
-  #takeTarget(slot: OutboundTrack): void {
+  /** Applies to a new slot what was said of its track before. */
+  #prepare(slot: OutboundTrack): void {
+    slot.setWithheld(this.#options.isWithheld(slot.trackId));
     const target = this.#earlyTargets.get(slot.trackId);
     if (target !== undefined) slot.selection.setTarget(target);
     this.#earlyTargets.delete(slot.trackId);
   }
 
-  /** Forgets the numbering of the oldest former slots: their SSRCs may return, but only a limited number is kept. */
+  /**
+   * Forgets the numbering of the oldest former slots. Their SSRCs may return, but only a limited number of them is
+   * kept.
+   */
   #forgetOldNumberings(): void {
     for (const ssrc of this.#numberings.keys()) {
       if (this.#numberings.size <= this.slots.size + MAX_RETIRED) return;
@@ -222,6 +229,11 @@ export class OutboundSide implements SlotReceiver {
   /** Stops a track that has a slot, or resumes it. A track that gets a slot later is not paused. */
   setPaused(trackId: string, paused: boolean): void {
     for (const slot of this.#all()) if (slot.trackId === trackId) slot.setPaused(paused);
+  }
+
+  /** Stops a track that the client may not receive, or lets it flow again. */
+  setWithheld(trackId: string, withheld: boolean): void {
+    for (const slot of this.#all()) if (slot.trackId === trackId) slot.setWithheld(withheld);
   }
 
   // --- SlotReceiver

@@ -11,7 +11,7 @@ import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { wireReason } from '../variants/variants.js';
-import type { MediaContext } from './context.js';
+import type { MediaContext } from '../context.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
@@ -62,6 +62,8 @@ export class OutboundTrack implements TrackSubscriber {
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
   readonly #onBegin: (() => void) | undefined;
+  #paused = false;
+  #withheld = false;
   /** Undefined if payloads are sent unchanged. */
   readonly #payloads: PayloadNumbering | undefined;
   #firstMediaMs = -1;
@@ -171,8 +173,20 @@ export class OutboundTrack implements TrackSubscriber {
     this.selectionChanged();
   }
 
-  /** Stops immediately, or resumes with the next keyframe. */
+  /** The client wants nothing of the track, or wants it again. */
   setPaused(paused: boolean): void {
+    this.#paused = paused;
+    this.#stop(paused || this.#withheld);
+  }
+
+  /** The client may not receive the track, or may again. */
+  setWithheld(withheld: boolean): void {
+    this.#withheld = withheld;
+    this.#stop(withheld || this.#paused);
+  }
+
+  /** Stops immediately, or resumes with the next keyframe. */
+  #stop(paused: boolean): void {
     if (paused === this.selection.paused) return;
     this.selection.paused = paused;
     if (paused && this.source !== undefined) this.sourceReplaced(this.source);
@@ -217,12 +231,15 @@ export class OutboundTrack implements TrackSubscriber {
     this.#switchedAt = sequence;
   }
 
-  /** Sends the packets that overtook the one switched at, which arrived late: they are in the store. */
+  /**
+   * Sends the packets at and after the switch point that arrived before the packet we switched at: they are in the
+   * store.
+   */
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
     const { storedView, sealer } = this.#context;
-    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
+    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.newest; sequence++) {
       if (!this.#repair.readStored(stream, sequence, nowMs)) continue;
       sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
       this.forward(storedView, stream.storedPayload, sequence, -1, nowMs);
@@ -246,7 +263,7 @@ export class OutboundTrack implements TrackSubscriber {
     const source = this.source!;
     const payloads = this.#payloads;
     const numbers = payloads === undefined ? 0 : payloads.map(payload);
-    // Record it even if the packet cannot be sent now: the receiver will ask for it.
+    // Record the packet even if it cannot be sent now: the receiver will ask for it.
     this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
     const at = sealer.reserve();

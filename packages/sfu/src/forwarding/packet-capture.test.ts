@@ -10,7 +10,7 @@ const now = (): number => clock.ms;
 const packet = Buffer.from('91e00001000000020000000300000004bede000110ff0000aabbccdd', 'hex');
 
 describe('packet capture', () => {
-  test('records time, direction, length and header, and forgets what has been taken', () => {
+  test('records time, direction, length and header, and discards what has been read', () => {
     const capture = new PacketCapture(now);
     capture.watch('in', packet, 0, packet.length);
     clock.ms = 1_000.25;

@@ -1,15 +1,39 @@
-import { EntryPoint, type PayloadFormat, payloadFormat, restoreRtx, VoiceActivity } from '@bloom/rtp';
-import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
+import {
+  type AnnouncedParts,
+  EntryPoint,
+  type PayloadFormat,
+  payloadFormat,
+  restoreRtx,
+  VoiceActivity,
+} from '@bloom/rtp';
+import type { InboundTrack, MediaRoomEvent, RtpDropCause, Variant } from '../media-engine.js';
 import { VariantActivity } from '../variants/variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
-import type { Backlog } from './backlog.js';
-import type { MediaContext } from './context.js';
-import { InboundStream, type TrackSubscriber } from './inbound-stream.js';
+import type { Backlog } from '../backlog.js';
+import type { MediaContext } from '../context.js';
+import { InboundStream, type PacketCrossing, type TrackSubscriber } from './inbound-stream.js';
+import { TrackSilence } from './track-silence.js';
 
 /** How long to wait for a target variant after the first media, ms. */
 const SETTLE_MS = 500;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
+
+/** Fixed part of an RTP header, bytes. */
+const FIXED_HEADER = 12;
+/**
+ * Minimum time between two insertions, ms: every viewer gets the inserted packets, however little the publisher sends.
+ */
+const INSERT_INTERVAL_MS = 100;
+/** Interval of the checks for missing media, ms. */
+const LOOK_MS = 250;
+/** Time without a picture after which a video track counts as stalled, ms. */
+const STALLED_MS = 3000;
+
+/** How many packets a retransmission may be ahead of the media: the end of a burst that was lost. */
+const MAX_RTX_LEAD = 32;
+/** Keyframes in a row without parameter sets that count as a fault; a few may rely on earlier sets. */
+const BARE_KEYFRAMES = 3;
 
 /** Room for the longest header and the SRTP tag. */
 export const PACKET_OVERHEAD = 64;
@@ -19,7 +43,11 @@ export interface TrackOwner {
   readonly peerId: string;
   /** Limits the queued media of this owner's tracks. */
   readonly backlog: Backlog;
+  /** Bytes in the packet stores of this owner's streams. */
+  readonly storeBytes: number;
   requestKeyframe(track: PublishedTrack, stream: InboundStream): void;
+  /** Counts a packet of the track that is dropped. */
+  dropped(cause: RtpDropCause, track: PublishedTrack, nowMs: number): void;
   emit(event: MediaRoomEvent): void;
 }
 
@@ -29,6 +57,8 @@ export class PublishedTrack {
   /** Indexed by `variantIndex`; a track without simulcast has only `h`. */
   readonly streams: (InboundStream | undefined)[] = [undefined, undefined, undefined];
   readonly slots = new Set<TrackSubscriber>();
+  /** Links of each variant to other workers, while somebody there needs it. */
+  readonly crossings: readonly PacketCrossing[][] = [[], [], []];
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
   /**
@@ -39,13 +69,21 @@ export class PublishedTrack {
   muted = false;
   /** True if nothing of the track is forwarded, whatever its publisher sends. */
   blocked = false;
+  /** Rises with each change that other workers must know. */
+  version = 0;
 
+  readonly #silence = new TrackSilence();
+  #silentMs = 0;
+  #stalled = false;
+  #lookedAtMs = -Infinity;
   readonly #voice: VoiceActivity | undefined;
   readonly #format: PayloadFormat;
   #firstMediaMs = -1;
   #measuredAtMs = -1;
   #settled = false;
   #bFramesReported = false;
+  /** Consecutive key pictures without parameter sets. */
+  #bareKeyframes = 0;
   #nextStreamId = 0;
   readonly #restored = { ssrc: 0, payloadType: 0 };
 
@@ -74,8 +112,7 @@ export class PublishedTrack {
   }
 
   /**
-   * Returns the stream of this variant on this SSRC. A changed SSRC is a new source, whose keyframe its subscribers
-   * await.
+   * Returns the variant's stream on this SSRC. A changed SSRC is a new source, whose keyframe the subscribers await.
    */
   openStream(variant: Variant, ssrc: number): InboundStream {
     const index = variantIndex(variant);
@@ -88,27 +125,69 @@ export class PublishedTrack {
       format: this.#format,
       ssrc,
       id: this.#nextStreamId,
+      openedMs: this.#context.world.now(),
+      announced: this.#announcedParts(),
+      storeBytes: this.owner.storeBytes,
     });
     this.#nextStreamId = (this.#nextStreamId + 1) & 0xff;
     this.streams[index] = stream;
-    if (old !== undefined) {
-      stream.rtxSsrc = old.rtxSsrc;
-      for (const slot of old.forwarding.splice(0)) slot.sourceReplaced(old);
-    }
+    this.version++;
+    if (old !== undefined) for (const slot of old.forwarding.splice(0)) slot.sourceReplaced(old);
     return stream;
+  }
+
+  /** Applies what a new offer says about the track. Its kind, its codec and its way of sending stay. */
+  renegotiate(params: InboundTrack): void {
+    const { formatParameters } = this.params;
+    this.params = params;
+    this.version++;
+    this.#updateBitrates();
+    if (params.formatParameters === formatParameters) return;
+    for (const stream of this.streams) stream?.announce(this.#announcedParts());
+  }
+
+  #announcedParts(): AnnouncedParts | undefined {
+    // The layers of a simulcast track have their own parameter sets, but share one announcement.
+    if (this.simulcast) return undefined;
+
+    return this.#format.createAnnouncedParts(this.params.formatParameters ?? '');
   }
 
   /** Takes the media packet in `context.view`. */
   receive(stream: InboundStream, nowMs: number): void {
     const { view } = this.#context;
     if (view.payloadType !== this.params.codec.payloadType) {
-      this.#context.dropped.unexpected_payload++;
-      return;
+      return this.owner.dropped('unexpected_payload', this, nowMs);
     }
-    const sequence = stream.unwrapper.unwrap(view.sequence);
+    if (stream.announced !== undefined) this.#insertMissing(stream, stream.announced, nowMs);
+    const number = stream.unwrapper.unwrap(view.sequence);
+    const sequence = stream.oursOf(number);
     stream.losses.received(sequence, nowMs);
-    stream.statistics.received(sequence, view.timestamp, view.payloadLength, nowMs);
+    stream.statistics.received(number, view.timestamp, view.payloadLength, nowMs);
     this.#accept(stream, sequence, nowMs);
+  }
+
+  /** Inserts the parts that the key frame starting in `context.view` lacks, as a packet of their own. */
+  #insertMissing(stream: InboundStream, announced: AnnouncedParts, nowMs: number): void {
+    const { view } = this.#context;
+    const part = announced.missingBefore(view);
+    if (part === undefined || stream.inserted === undefined || nowMs - stream.insertedMs < INSERT_INTERVAL_MS) return;
+    const number = stream.unwrapper.peek(view.sequence);
+    // Packets after a late one already have their numbers.
+    if (number <= stream.unwrapper.newest) return;
+    stream.insertedMs = nowMs;
+    const { buffer, start, end } = view;
+    const packet = Buffer.alloc(FIXED_HEADER + part.length);
+    buffer.copy(packet, 0, start, start + FIXED_HEADER);
+    packet[0] = 0x80;
+    packet[1] = view.payloadType;
+    part.copy(packet, FIXED_HEADER);
+    if (view.parse(packet)) {
+      const sequence = stream.inserted.insertBefore(number);
+      stream.losses.received(sequence, nowMs);
+      this.#accept(stream, sequence, nowMs);
+    }
+    view.parse(buffer, start, end);
   }
 
   /** Takes the retransmission stream's packet in `context.view`. Probes and duplicates are not media. */
@@ -120,9 +199,11 @@ export class PublishedTrack {
     this.#restored.ssrc = stream.ssrc;
     this.#restored.payloadType = this.params.codec.payloadType;
     if (!restoreRtx(view, this.#restored)) return;
+    // A number far ahead would make everything after it late, so viewers would get nothing.
+    if (stream.unwrapper.peek(view.sequence) - stream.unwrapper.newest > MAX_RTX_LEAD) return;
     const before = stream.losses.recovered;
-    const newest = stream.unwrapper.newest;
-    const sequence = stream.unwrapper.unwrap(view.sequence);
+    const { newest } = stream;
+    const sequence = stream.oursOf(stream.unwrapper.unwrap(view.sequence));
     stream.losses.received(sequence, nowMs);
     if (sequence <= newest && stream.losses.recovered === before) return;
     stream.statistics.repaired(view.payloadLength);
@@ -133,13 +214,11 @@ export class PublishedTrack {
   #accept(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, sealer } = this.#context;
     const { forwarding, payload } = stream;
-    if (view.isPaddingOnly || this.blocked) {
+    const crossings = this.crossings[stream.index]!;
+    if (view.isPaddingOnly || this.blocked || !payload.read(view)) {
+      if (!view.isPaddingOnly && !this.blocked) this.owner.dropped('malformed_media', this, nowMs);
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
-      return;
-    }
-    if (!payload.read(view)) {
-      this.#context.dropped.malformed_media++;
-      for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
+      for (let i = 0; i < crossings.length; i++) crossings[i]!.skip(view, sequence);
       return;
     }
     if (!stream.started) this.#streamStarted(stream, nowMs);
@@ -154,16 +233,20 @@ export class PublishedTrack {
       audioLevel = view.audioLevel(this.params.extensions.audioLevel);
       if (audioLevel >= 0 && this.#voice.level(audioLevel, nowMs)) this.#voiceChanged();
     }
-    if (this.#format.reordersPictures && sequence === stream.unwrapper.newest && stream.hasBFrames(view.timestamp))
+    if (this.#format.reordersPictures && sequence === stream.newest && stream.hasBFrames(view.timestamp))
       this.#reportBFrames();
     const startsKeyframe = this.#startsKeyframe(stream, sequence, nowMs);
-    if (startsKeyframe && this.#isNewKeyframe(stream)) this.#switchWaiting(stream, sequence, nowMs);
-    if (stream.keyframes.gaveUp) this.#askAnew(stream);
-    if (forwarding.length === 0) return;
-    if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
-      this.#context.dropped.oversized++;
-      return;
+    if (startsKeyframe && this.#isNewKeyframe(stream)) {
+      if (this.#format.reordersPictures) this.#countBare(stream);
+      this.#switchWaiting(stream, sequence, nowMs);
     }
+    if (stream.keyframes.gaveUp) this.#repeatRequests(stream);
+    if (forwarding.length + crossings.length === 0) return;
+    if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
+      return this.owner.dropped('oversized', this, nowMs);
+    }
+    for (let i = 0; i < crossings.length; i++) crossings[i]!.forward(view, sequence);
+    if (forwarding.length === 0) return;
     sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
     for (let i = 0; i < forwarding.length; i++) {
       const slot = forwarding[i]!;
@@ -175,18 +258,19 @@ export class PublishedTrack {
       }
     }
     sealer.end();
-    if (startsKeyframe && sequence < stream.unwrapper.newest) {
+    if (startsKeyframe && sequence < stream.newest) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.catchUp(stream, sequence, nowMs);
     }
   }
 
   /**
-   * Returns whether a picture starts here. It does not if a packet before it, perhaps with the parameter sets, is
-   * missing.
+   * Returns whether a picture starts here. None does if an earlier packet, perhaps with the parameter sets, is missing.
    */
   #startsKeyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { entryPoint } = stream.payload;
     if (entryPoint !== EntryPoint.ifFirst) return entryPoint === EntryPoint.yes;
+    // Its announced parameter sets were not inserted because it came late or too soon after another key picture.
+    if (stream.announced?.isValid === true) return false;
     return !stream.missesBefore(sequence, this.#context.view.timestamp, nowMs);
   }
 
@@ -221,6 +305,7 @@ export class PublishedTrack {
     stream.started = true;
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.activity.appear(stream.variant, nowMs);
+    this.version++;
     for (const slot of this.slots) {
       slot.selection.variantActive(stream.variant);
       slot.selectionChanged();
@@ -233,7 +318,16 @@ export class PublishedTrack {
     this.owner.emit({ type: 'bFrames', trackId: this.trackId });
   }
 
+  /** Only decoders that have seen the parameter sets earlier can decode these pictures. */
+  #countBare({ payload }: InboundStream): void {
+    const before = this.#bareKeyframes;
+    if (before === BARE_KEYFRAMES) return;
+    this.#bareKeyframes = payload.entryPoint === EntryPoint.ifFirst ? before + 1 : 0;
+    if (this.#bareKeyframes === BARE_KEYFRAMES) this.owner.emit({ type: 'bareKeyframes', trackId: this.trackId });
+  }
+
   #voiceChanged(): void {
+    this.version++;
     this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.#voice!.status });
   }
 
@@ -242,22 +336,27 @@ export class PublishedTrack {
     slot.selection.setBitrates(this.bitrates);
     if (!this.simulcast) slot.selection.setTarget('h');
     slot.selection.setMuted(this.muted || this.blocked);
-    for (const variant of VARIANTS) {
-      const stream = this.stream(variant);
-      if (stream?.started && (!this.simulcast || this.activity.isActive(variant))) {
-        slot.selection.variantActive(variant);
-      }
-    }
-    if (this.#settled) slot.selection.settle();
+    for (const variant of VARIANTS) if (this.isAvailable(variant)) slot.selection.variantActive(variant);
+    if (this.isSettled) slot.selection.settle();
     slot.selectionChanged();
-    if (this.#voice !== undefined && this.#firstMediaMs >= 0 && slot.receiver !== undefined) {
-      this.owner.emit({
-        type: 'voiceActivity',
-        trackId: this.trackId,
-        status: this.#voice.status,
-        peerId: slot.receiver.peerId,
-      });
-    }
+    const { voiceStatus: status } = this;
+    if (status === undefined || slot.receiver === undefined) return;
+    this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status, peerId: slot.receiver.peerId });
+  }
+
+  /** Returns whether this variant can be received now. */
+  isAvailable(variant: Variant): boolean {
+    return this.stream(variant)?.started === true && (!this.simulcast || this.activity.isActive(variant));
+  }
+
+  /** True once newcomers need not wait for their target variant. */
+  get isSettled(): boolean {
+    return this.#settled;
+  }
+
+  /** Whether the track carries speech; undefined before its first media, and for video. */
+  get voiceStatus(): 'speech' | 'silence' | undefined {
+    return this.#firstMediaMs < 0 ? undefined : this.#voice?.status;
   }
 
   removeSlot(slot: TrackSubscriber): void {
@@ -270,11 +369,13 @@ export class PublishedTrack {
   }
 
   #updateBitrates(): void {
+    const { l, m, h } = this.bitrates;
     this.bitrates = bitratesOf(this.params.bitratesBps);
     for (const stream of this.streams) {
       if (stream === undefined) continue;
       this.bitrates[stream.variant] = Math.max(this.bitrates[stream.variant], Math.round(stream.measuredBps));
     }
+    if (this.bitrates.l !== l || this.bitrates.m !== m || this.bitrates.h !== h) this.version++;
     for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
   }
 
@@ -292,7 +393,7 @@ export class PublishedTrack {
     this.#silenceChanged(nowMs);
   }
 
-  /** Withholds the track from all subscribers, or lets it flow again; a picture returns with its next keyframe. */
+  /** Withholds the track from all subscribers, or resumes it; a picture returns with its next keyframe. */
   setBlocked(blocked: boolean, nowMs: number): void {
     if (blocked === this.blocked) return;
     this.blocked = blocked;
@@ -307,6 +408,7 @@ export class PublishedTrack {
 
   #silenceChanged(nowMs: number): void {
     this.activity.restartWindow(nowMs);
+    this.version++;
     for (const slot of this.slots) {
       slot.selection.setMuted(this.muted || this.blocked);
       slot.selectionChanged();
@@ -321,7 +423,7 @@ export class PublishedTrack {
   }
 
   /** Repeats requests that were given up while the publisher was away: subscribers still wait for its keyframe. */
-  #askAnew(stream: InboundStream): void {
+  #repeatRequests(stream: InboundStream): void {
     stream.keyframes.cancel();
     for (const slot of this.slots) if (slot.selection.awaited === stream.variant) slot.selectionChanged();
   }
@@ -329,12 +431,14 @@ export class PublishedTrack {
   /** Runs the timers of the track. Called about every 20 ms. */
   tick(nowMs: number): void {
     if (this.#voice?.tick(nowMs)) this.#voiceChanged();
+    if (nowMs - this.#lookedAtMs >= LOOK_MS) this.#lookForMedia(nowMs);
     if (this.params.kind !== 'video') return;
     for (const stream of this.streams) {
       if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
     }
     if (!this.#settled && this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= SETTLE_MS) {
       this.#settled = true;
+      this.version++;
       for (const slot of this.slots) {
         slot.selection.settle();
         slot.selectionChanged();
@@ -344,9 +448,30 @@ export class PublishedTrack {
     if (this.simulcast && !this.muted && !this.blocked) this.#checkActivity(nowMs);
   }
 
+  /** Time without media as of the last check; 0 while no media is expected. */
+  get silentMs(): number {
+    return this.#silentMs;
+  }
+
+  #lookForMedia(nowMs: number): void {
+    this.#lookedAtMs = nowMs;
+    let sent = 0;
+    for (const stream of this.streams) {
+      // Probes from video senders are packets without a picture.
+      if (stream !== undefined) sent += this.params.kind === 'video' ? stream.markers : stream.statistics.packets;
+    }
+    const excused = this.muted || this.blocked || this.params.still === true;
+    this.#silentMs = this.#silence.look(sent, excused, nowMs);
+    const stalled = this.params.kind === 'video' && this.#silentMs >= STALLED_MS;
+    if (stalled === this.#stalled) return;
+    this.#stalled = stalled;
+    this.owner.emit({ type: 'trackStalled', trackId: this.trackId, stalled });
+  }
+
   #checkActivity(nowMs: number): void {
     for (const { variant, active } of this.activity.check(nowMs)) {
       if (!active) this.stream(variant)?.keyframes.cancel();
+      this.version++;
       for (const slot of this.slots) {
         if (active) slot.selection.variantActive(variant);
         else slot.selection.variantInactive(variant);

@@ -110,7 +110,7 @@ describe('sender reports', () => {
     expect(reports(viewer).size).toBe(0);
   });
 
-  test('a receiver report yields the round trip, after which the mid is no longer sent', () => {
+  test('measures the round trip from a receiver report, and no longer sends the mid afterwards', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const source = camera(0x101);
@@ -175,8 +175,8 @@ test('transport-wide feedback covers every packet of the transport, whatever its
   expect(count).toBeLessThanOrEqual(22);
 });
 
-describe('initial allowance of a publisher', () => {
-  function allowances(peer: MemoryPeer): number[] {
+describe('initial estimate of a publisher', () => {
+  function estimates(peer: MemoryPeer): number[] {
     const found: number[] = [];
     peer.forEachRtcp((reader) => {
       const bps = reader.readRembBps();
@@ -186,7 +186,7 @@ describe('initial allowance of a publisher', () => {
     return found;
   }
 
-  test('the initial allowance is the negotiated rate plus headroom, and is lifted after the start phase', () => {
+  test('gives the negotiated rate plus headroom as the initial estimate, and lifts it after the start phase', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam'), inboundAudio('mic')] });
     world.apply({
       type: 'setTrackBitrates',
@@ -196,26 +196,26 @@ describe('initial allowance of a publisher', () => {
     });
     publisher.rtcp.length = 0;
     world.advance(2500);
-    const first = allowances(publisher);
+    const first = estimates(publisher);
     expect(first.length).toBeGreaterThan(20);
     for (const bps of first) expect(Math.abs(bps / 3_937_500 - 1)).toBeLessThan(0.01);
 
     world.advance(1000);
-    expect(allowances(publisher).at(-1)).toBeGreaterThan(90_000_000);
+    expect(estimates(publisher).at(-1)).toBeGreaterThan(90_000_000);
     world.advance(5000);
-    expect(allowances(publisher)).toEqual([]);
+    expect(estimates(publisher)).toEqual([]);
 
-    // A restart starts the allowance again.
+    // A restart starts the estimate again.
     world.negotiate('pub', { inbound: [inboundSimulcast('cam')] });
     publisher.connect();
     world.advance(100);
-    expect(allowances(publisher).length).toBeGreaterThan(0);
+    expect(estimates(publisher).length).toBeGreaterThan(0);
   });
 
-  test('the initial allowance is not sent to a client without video', () => {
+  test('sends no initial estimate to a client without video', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     world.advance(5000);
-    expect(allowances(publisher)).toEqual([]);
+    expect(estimates(publisher)).toEqual([]);
   });
 });
 

@@ -8,19 +8,28 @@ import type {
   TransportNegotiation,
   TransportStats,
 } from '../media-engine.js';
+import { asBuffer } from '../media-frames.js';
+import type { MediaReport } from '../media-state.js';
 import type { DataRouter } from '../data/data-router.js';
 import { DataSide } from '../data/data-side.js';
-import type { MediaContext } from './context.js';
+import { PlainData } from '../data/plain-data.js';
+import type { MediaContext } from '../context.js';
 import { InboundSide } from './inbound-side.js';
+import { type MediaSigns, MediaWatch } from './media-watch.js';
 import { OutboundSide } from './outbound-side.js';
 import type { OutboundTrack } from './outbound-track.js';
 import { PacketCapture } from './packet-capture.js';
 import type { PublishedTrack } from './published-track.js';
 
+/** Interval of checks of the media state, in addition to the events that change it. */
+const LOOK_MS = 500;
+
 interface RoomTransportOptions {
   peerId: string;
   relay: RelayCredentials;
   permissions: MediaPermissions;
+  /** True for a track that the client may not receive now. */
+  isWithheld(trackId: string): boolean;
   data: DataRouter;
   emit(event: MediaRoomEvent): void;
   slotLive(slot: OutboundTrack): void;
@@ -34,6 +43,8 @@ export class RoomTransport {
   readonly inbound: InboundSide;
   readonly outbound: OutboundSide;
   readonly #wire: PeerTransport;
+  readonly #watch = new MediaWatch();
+  #lookedAtMs = 0;
   #generation = 0;
   #dtlsUp = false;
   #failed = false;
@@ -41,6 +52,8 @@ export class RoomTransport {
   #pendingFault: unknown;
   #packets: PacketCapture | undefined;
   #data: DataSide | undefined;
+  /** Present if the client's messages have no header. */
+  #plainData: PlainData | undefined;
   #permissions: MediaPermissions;
 
   constructor(context: MediaContext, options: RoomTransportOptions) {
@@ -62,6 +75,7 @@ export class RoomTransport {
       fault: (error) => (this.#pendingFault ??= error),
       slotLive: options.slotLive,
       slotGone: options.slotGone,
+      isWithheld: options.isWithheld,
     });
     this.#permissions = options.permissions;
     this.setPermissions(options.permissions);
@@ -79,9 +93,14 @@ export class RoomTransport {
         onDtlsConnected: () => {
           this.#dtlsUp = true;
           emit({ type: 'dtlsConnected', peerId });
+          this.#look();
           this.#cycleEnded();
         },
-        onFailed: (reason) => this.#fail(reason),
+        onFailed: (reason) => {
+          this.#look();
+          this.#fail(reason);
+        },
+        onRefused: (reason, nowMs) => this.inbound.refused(reason, nowMs),
         onSilent: () => emit({ type: 'transportSilent', peerId }),
         onData: (plain) => this.#data?.receive(plain),
       },
@@ -100,8 +119,10 @@ export class RoomTransport {
   negotiate(negotiation: TransportNegotiation): { added: PublishedTrack[]; removed: PublishedTrack[] } {
     const { generation, ice, fingerprint, inbound, outbound, data } = negotiation;
     this.#wire.negotiate({ generation, ice, fingerprint });
-    if (data === true) this.#data ??= this.#openData();
+    if (data !== undefined) this.#data ??= this.#openData(data);
     this.outbound.negotiate(outbound, generation);
+    const wanted = inbound.length + outbound.length > 0 || data !== undefined;
+    this.#report(this.#watch.negotiated(wanted, this.#context.world.now()));
     return this.inbound.negotiate(inbound);
   }
 
@@ -110,15 +131,32 @@ export class RoomTransport {
     const { audio, video, data, subscribe } = permissions;
     this.#permissions = permissions;
     this.#options.data.permit(this.peerId, { send: data, receive: subscribe });
+    this.#plainData?.permit(data);
     this.outbound.setReceives(subscribe);
     return this.inbound.setAccepted({ audio, video });
   }
 
-  #openData(): DataSide {
+  /** Sends a message to a client whose messages have no header. */
+  sendPacket(label: string, data: Uint8Array): void {
+    this.#plainData?.send(label, asBuffer(data));
+  }
+
+  #openData(data: true | readonly string[]): DataSide {
+    const { peerId, emit } = this.#options;
+    if (data !== true) {
+      this.#plainData = new PlainData(
+        { labels: data, maySend: this.#permissions.data, room: this.#options.data },
+        {
+          message: (label, packet) => emit({ type: 'dataPacket', peerId, label, data: packet }),
+          channelClosed: (label, reason) => emit({ type: 'dataChannelClosed', peerId, label, reason }),
+        },
+        this.#context,
+      );
+    }
     return new DataSide(this.#context, {
-      peerId: this.peerId,
+      peerId,
       wire: this.#wire,
-      router: this.#options.data,
+      router: this.#plainData ?? this.#options.data,
       permissions: () => ({ send: this.#permissions.data, receive: this.#permissions.subscribe }),
     });
   }
@@ -151,11 +189,35 @@ export class RoomTransport {
       this.inbound.tick(nowMs, this.outbound.roundTripMs);
       if (this.#dtlsUp) this.outbound.tick(nowMs);
       this.#data?.tick();
+      if (nowMs - this.#lookedAtMs >= LOOK_MS) this.#look();
       if (this.#packets?.isForgotten(nowMs) === true) this.#watchPackets(undefined);
     } catch (error) {
       this.#context.world.log.error('media.transport_fault', { peerId: this.peerId, error });
       this.#fail('Internal server error');
     }
+  }
+
+  /** Checks the media state and reports a change. */
+  #look(): void {
+    const nowMs = this.#context.world.now();
+    this.#lookedAtMs = nowMs;
+    this.#report(this.#watch.look(this.#signs(), nowMs));
+  }
+
+  #signs(): MediaSigns {
+    const { pathState, counters } = this.#wire;
+    const { dtls, remoteAddress, relayed, protocol, secure } = pathState;
+    return {
+      checks: counters.bindingRequestsReceived,
+      packets: counters.packetsReceived,
+      dtls,
+      path: remoteAddress === undefined ? undefined : relayed ? `relay-${secure ? 'tls' : protocol}` : protocol,
+      lacksMedia: this.inbound.lacksMedia,
+    };
+  }
+
+  #report(media: MediaReport | undefined): void {
+    if (media !== undefined) this.#options.emit({ type: 'mediaState', peerId: this.peerId, media });
   }
 
   #fail(reason: string): void {
@@ -169,10 +231,12 @@ export class RoomTransport {
   stats(): TransportStats {
     const { pathState, counters } = this.#wire;
     const estimationBps = this.outbound.estimationBps;
+    const inboundDropped = this.inbound.droppedStats();
     return {
       peerId: this.peerId,
       iceState: pathState.ice === 'closed' ? 'silent' : pathState.ice,
       dtlsState: this.#failed ? 'failed' : pathState.dtls,
+      media: this.#watch.report,
       ...(pathState.remoteAddress === undefined ? {} : { remoteAddress: pathState.remoteAddress }),
       ...(pathState.remotePort === undefined ? {} : { remotePort: pathState.remotePort }),
       protocol: pathState.protocol,
@@ -185,6 +249,7 @@ export class RoomTransport {
       ...(estimationBps === undefined ? {} : { estimationBps }),
       inbound: this.inbound.stats(),
       outbound: this.outbound.stats(),
+      ...(inboundDropped.length === 0 ? {} : { inboundDropped }),
       ...(this.#data === undefined ? {} : { data: this.#data.stats() }),
     };
   }

@@ -9,8 +9,11 @@ import type {
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { FeedOptions } from '../media-frames.js';
+import { Withheld } from '../withheld.js';
 import { DataRouter } from '../data/data-router.js';
-import type { MediaContext } from './context.js';
+import type { MediaContext } from '../context.js';
+import { RoomCrossings } from './room-crossings.js';
+import { MirroredTrack } from './mirrored-track.js';
 import { FrameFeed } from './frame-feed.js';
 import { FrameTap } from './frame-tap.js';
 import type { OutboundTrack } from './outbound-track.js';
@@ -19,7 +22,7 @@ import { RoomTransport } from './room-transport.js';
 
 const EVERYTHING: MediaPermissions = { audio: true, video: true, data: true, subscribe: true };
 
-/** The media of one room on one worker: which slot gets which track. */
+/** The media of one room, or of its part on one worker: which slot gets which track. */
 export class ForwardingRoom {
   readonly roomId: string;
   readonly #context: MediaContext;
@@ -27,12 +30,17 @@ export class ForwardingRoom {
   readonly #transports = new Map<string, RoomTransport>();
   /** Permissions of the peers that are restricted. */
   readonly #permissions = new Map<string, MediaPermissions>();
+  readonly #withheld = new Withheld();
   readonly #tracks = new Map<string, PublishedTrack>();
   /** Live slots by the track they show, whether or not that track is published yet. */
   readonly #slots = new Map<string, Set<OutboundTrack>>();
   readonly #feeds = new Map<number, FrameFeed>();
   readonly #taps = new Map<number, FrameTap>();
   readonly #data: DataRouter;
+  /** Tracks whose id is taken; they follow once it is free. */
+  readonly #shadowed = new Set<PublishedTrack>();
+  /** Undefined while the room lives on this worker alone. */
+  crossings: RoomCrossings | undefined;
 
   constructor(context: MediaContext, roomId: string, report: (report: RoomReport) => void) {
     this.#context = context;
@@ -71,6 +79,9 @@ export class ForwardingRoom {
         return this.#transports.get(command.peerId)?.outbound.setTarget(command.trackId, command.variant);
       case 'setTrackPaused':
         return this.#transports.get(command.peerId)?.outbound.setPaused(command.trackId, command.paused);
+      case 'setTrackWithheld':
+        this.#withheld.set(command);
+        return this.#transports.get(command.peerId)?.outbound.setWithheld(command.trackId, command.withheld);
       case 'setTrackBitrates':
         return this.#trackOf(command)?.setBitrates(command.bitratesBps);
       case 'setTrackMuted':
@@ -88,34 +99,58 @@ export class ForwardingRoom {
       case 'closeFeed':
         return this.#closeFeed(command.feed);
       case 'openTap':
-        return this.#openTap(command.tap, command.trackId);
+        return this.#openTap(command);
       case 'tapConsumed':
         return this.#taps.get(command.tap)?.consumed(command.frames, command.bytes);
-      case 'tapKeyFrame':
-        return this.#taps.get(command.tap)?.requestKeyFrame();
+      case 'tapKeyframe':
+        return this.#taps.get(command.tap)?.requestKeyframe();
       case 'closeTap':
         return this.#closeTap(command.tap);
       case 'setDataEvents':
         return this.#data.setDataEvents(command.labels);
+      case 'sendPacket':
+        for (const peerId of command.peerIds) this.#transports.get(peerId)?.sendPacket(command.label, command.data);
+        return undefined;
       case 'sendMessage':
         return void this.#data.fromBackend(command.peerId, command.text);
       case 'capturePackets':
         return this.#transports.get(command.peerId)?.capturePackets(command.end);
+      case 'span':
+        return this.#span(command.room, command.worker);
+      case 'unspan':
+        return this.crossings?.unspan(command.worker);
       case 'stats':
         return this.#stats();
     }
+  }
+
+  #span(room: number, worker: number): void {
+    const link = this.#context.links.get(worker);
+    // The other worker has just ended.
+    if (link === undefined) return;
+    this.crossings ??= new RoomCrossings(this.#context, {
+      room,
+      tracks: () => this.#tracks.values(),
+      data: this.#data,
+      emit: (event) => this.#report({ type: 'event', event }),
+      publish: (track) => this.#publish(track),
+      unpublish: (track) => this.#unpublish(track),
+    });
+    this.crossings.span(link);
   }
 
   tick(nowMs: number): void {
     for (const transport of this.#transports.values()) transport.tick(nowMs);
     for (const feed of this.#feeds.values()) feed.tick(nowMs);
     for (const tap of this.#taps.values()) tap.tick(nowMs);
+    this.crossings?.tick(nowMs);
   }
 
   close(): void {
     for (const feed of this.#feeds.keys()) this.#closeFeed(feed);
     for (const peerId of this.#transports.keys()) this.#closeTransport(peerId);
     for (const tap of this.#taps.keys()) this.#closeTap(tap);
+    this.crossings?.close();
   }
 
   /** Replaces the peer's previous transport: the newest one wins, and its events carry its number. */
@@ -126,8 +161,9 @@ export class ForwardingRoom {
         peerId,
         relay,
         permissions: this.#permissions.get(peerId) ?? EVERYTHING,
+        isWithheld: (trackId) => this.#withheld.from(peerId).has(trackId),
         data: this.#data,
-        // Voice activity belongs to the track, not to the transport it is heard on.
+        // Voice activity belongs to the track, not to the transport that it arrives on.
         emit: (event) =>
           this.#report({
             type: 'event',
@@ -153,6 +189,11 @@ export class ForwardingRoom {
     const { added, removed } = transport.negotiate(negotiation);
     this.#unpublishAll(removed);
     for (const track of added) this.#publish(track);
+    if (this.crossings === undefined) return;
+    for (const { trackId } of negotiation.outbound) {
+      const track = this.#tracks.get(trackId);
+      if (track instanceof MirroredTrack) track.expect(this.#context.world.now());
+    }
   }
 
   /** Returns the track if that peer publishes it: a track with the same id may belong to another peer. */
@@ -177,11 +218,11 @@ export class ForwardingRoom {
   }
 
   /** Publishes a track made of frames that a component sends. */
-  #openFeed(number: number, options: Omit<FeedOptions, 'onKeyFrameWanted'>): void {
+  #openFeed(number: number, options: Omit<FeedOptions, 'onKeyframeWanted'>): void {
     const feed = new FrameFeed(this.#context, {
       ...options,
       emit: (event) => this.#report({ type: 'event', event }),
-      keyFrameWanted: () => this.#report({ type: 'keyFrameWanted', feed: number }),
+      keyframeWanted: () => this.#report({ type: 'keyframeWanted', feed: number }),
     });
     this.#feeds.set(number, feed);
     this.#publish(feed.track);
@@ -196,8 +237,9 @@ export class ForwardingRoom {
   }
 
   /** Sends whole frames of a track to a component; the track may appear later. */
-  #openTap(number: number, trackId: string): void {
-    const tap = new FrameTap(this.#context, trackId, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
+  #openTap(command: Extract<RoomCommand, { type: 'openTap' }>): void {
+    const { tap: number, trackId } = command;
+    const tap = new FrameTap(this.#context, command, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
     this.#taps.set(number, tap);
     const track = this.#tracks.get(trackId);
     if (track !== undefined) tap.attach(track);
@@ -214,9 +256,11 @@ export class ForwardingRoom {
   }
 
   #publish(track: PublishedTrack): void {
-    // The control plane refuses taken ids; here the first owner keeps the id.
-    if (this.#tracks.has(track.trackId)) return;
+    // The control plane refuses taken ids, but a peer that moved to another worker may arrive before its end is
+    // processed here.
+    if (this.#tracks.has(track.trackId)) return void this.#shadowed.add(track);
     this.#tracks.set(track.trackId, track);
+    this.crossings?.published(track);
     for (const slot of this.#slots.get(track.trackId) ?? []) slot.attach(track);
     for (const tap of this.#taps.values()) if (tap.trackId === track.trackId) tap.attach(track);
   }
@@ -226,8 +270,17 @@ export class ForwardingRoom {
   }
 
   #unpublish(track: PublishedTrack): void {
-    if (this.#tracks.get(track.trackId) === track) this.#tracks.delete(track.trackId);
+    const { trackId } = track;
+    this.#shadowed.delete(track);
+    if (this.#tracks.get(trackId) === track) this.#tracks.delete(trackId);
+    this.crossings?.unpublished(track);
     track.close();
+    if (this.#shadowed.size === 0 || this.#tracks.has(trackId)) return;
+    for (const next of this.#shadowed) {
+      if (next.trackId !== trackId) continue;
+      this.#shadowed.delete(next);
+      return this.#publish(next);
+    }
   }
 
   #emitData(event: MediaRoomEvent & { peerId: string }): void {

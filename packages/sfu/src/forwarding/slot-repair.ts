@@ -1,7 +1,7 @@
 import { type OutboundHeader, SendHistory, writeRtxPrefix } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { TrackKind } from '../media-frames.js';
-import type { MediaContext } from './context.js';
+import type { MediaContext } from '../context.js';
 import type { InboundStream } from './inbound-stream.js';
 import type { SlotReceiver } from './slot-receiver.js';
 import type { PublishedTrack } from './published-track.js';

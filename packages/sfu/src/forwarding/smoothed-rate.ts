@@ -10,7 +10,7 @@ export class SmoothedRate {
     this.#weight = weight;
   }
 
-  /** Takes the total bytes so far. Call it at a steady interval. */
+  /** Takes the total bytes so far. Must be called at a steady interval. */
   measure(bytes: number, intervalMs: number): void {
     const bps = ((bytes - this.#measuredBytes) * 8000) / intervalMs;
     this.#measuredBytes = bytes;

@@ -20,13 +20,13 @@ function sendAll(peer: MemoryPeer, packets: readonly Buffer[]): void {
   for (const packet of packets) peer.send(packet);
 }
 
-/** Shows another track on the SSRC of the first. */
+/** Shows another track on the first track's SSRC. */
 function show(trackId: string): void {
   world.negotiate('viewer', { outbound: [videoSlot(trackId)] });
   viewer.connect();
 }
 
-test('another track on the same SSRC takes over with its keyframe, and the previous one flows until then', () => {
+test('hands over to another track on the same SSRC at its keyframe, and sends the previous one until then', () => {
   const [first, second] = [annCamera(), bobCamera()];
   sendAll(bob, second.vp8Frame({ key: true }));
   sendAll(ann, first.vp8Frame({ key: true }));
@@ -55,7 +55,7 @@ test('another track on the same SSRC takes over with its keyframe, and the previ
   }
 });
 
-test('a track that is no longer wanted never takes over', () => {
+test('never hands over to a track that is no longer wanted', () => {
   const [first, second] = [annCamera(), bobCamera()];
   sendAll(ann, first.vp8Frame({ key: true }));
   world.advance(100);
@@ -70,7 +70,7 @@ test('a track that is no longer wanted never takes over', () => {
   expect(viewer.packets.length).toBeGreaterThan(before);
 });
 
-test('an audio track takes over with its next packet', () => {
+test('hands over to an audio track with its next packet', () => {
   const carl = world.join('carl', { inbound: [inboundAudio('carl-a')] });
   const dora = world.join('dora', { inbound: [inboundAudio('dora-a', { ssrc: 0x302 })] });
   const listener = world.join('listener', { outbound: [audioSlot('carl-a')] });

@@ -1,4 +1,4 @@
-/** What the control plane relies on, without any packets; run on the real engine and on its stand-in for tests. */
+/** What the control plane relies on, without any packets. Runs on the real engine and on its stand-in for tests. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { MediaCommand, MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '../media-engine.js';
 
@@ -40,7 +40,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
     }
     const event = (peerId: string, transport: number): MediaRoomEvent => ({ type: 'dtlsConnected', peerId, transport });
 
-    test('an id has one open room, and can be reused once that room is closed', async () => {
+    test('allows one open room per id and lets the id be reused once that room is closed', async () => {
       const room = await openRoom('kitchen');
       expect(room.roomId).toBe('kitchen');
       await expect(openRoom('kitchen')).rejects.toMatchObject({ code: 'EXISTS' });
@@ -48,7 +48,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await openRoom('kitchen')).toMatchObject({ roomId: 'kitchen' });
     });
 
-    test('a closed engine accepts no rooms', async () => {
+    test('accepts no rooms once closed', async () => {
       const closing = await openFresh();
       await openRoom('kitchen', closing);
       expect(closing.takesRooms).toBe(true);
@@ -57,7 +57,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       await expect(openRoom('hall', closing)).rejects.toMatchObject({ code: 'CLOSED' });
     });
 
-    test('only a peer with a transport negotiates', async () => {
+    test('refuses to negotiate for a peer without a transport', async () => {
       const room = await openRoom('kitchen');
       await expect(room.negotiate('ann', NEGOTIATION)).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
       room.openTransport('ann', relay('a'));
@@ -66,7 +66,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       await expect(room.negotiate('ann', NEGOTIATION)).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
     });
 
-    test('the end of a transport reports its last counters once', async () => {
+    test('reports the last counters of a transport once when it ends', async () => {
       const room = await openRoom('kitchen');
       expect(await room.closeTransport('ann')).toBeUndefined();
       room.openTransport('ann', relay('a'));
@@ -80,7 +80,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await room.closeTransport('ann')).toBeUndefined();
     });
 
-    test('events are current for their transport number until that transport is replaced or closed', async () => {
+    test('treats events as current for their transport number until that transport is replaced or closed', async () => {
       // An engine counts the transports of all its rooms.
       const room = await openRoom('kitchen', await openFresh());
       const current = (peerId: string): number[] => [1, 2, 3, 4].filter((n) => room.isCurrent(event(peerId, n)));
@@ -99,7 +99,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
     });
 
-    test('rooms and transports are counted while they are open', async () => {
+    test('counts rooms and transports while they are open', async () => {
       const room = await openRoom('kitchen');
       room.openTransport('ann', relay('a'));
       room.openTransport('bob', relay('b'));
@@ -112,11 +112,12 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect(await engine.stats()).toMatchObject({ rooms: 0, transports: 0 });
     });
 
-    test('commands for peers and tracks that have left are ignored', async () => {
+    test('ignores commands for peers and tracks that have left', async () => {
       const room = await openRoom('kitchen');
       const commands: MediaCommand[] = [
         { type: 'setTargetVariant', peerId: 'ann', trackId: 'cam', variant: 'h' },
         { type: 'setTrackPaused', peerId: 'ann', trackId: 'cam', paused: true },
+        { type: 'setTrackWithheld', peerId: 'ann', trackId: 'cam', withheld: true },
         { type: 'setTrackBitrates', peerId: 'ann', trackId: 'cam', bitratesBps: { h: 1 } },
         { type: 'setTrackMuted', peerId: 'ann', trackId: 'cam', muted: true },
         {
@@ -134,13 +135,13 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       expect((await room.stats()).transports).toEqual([]);
     });
 
-    test('components publish and receive tracks by their ids, and may close them twice', async () => {
+    test('lets components publish and receive tracks by their ids, and close them twice', async () => {
       const room = await openRoom('kitchen');
       const feed = room.openFeed({ trackId: 'film', endpointId: 'file', kind: 'audio', codec: 'opus' });
-      const tap = room.openTap({ trackId: 'film', onFrame: () => undefined });
+      const tap = room.openTap({ trackId: 'film', codecs: ['vp8'], onFrame: () => undefined });
       expect(feed.trackId).toBe('film');
       expect(tap.trackId).toBe('film');
-      tap.requestKeyFrame();
+      tap.requestKeyframe();
       feed.close();
       feed.close();
       await Promise.all([tap.close(), tap.close()]);

@@ -1,6 +1,7 @@
-/** What every `MediaEngine` must do over real sockets; run in the calling thread and on worker threads. */
+/** What every `MediaEngine` must do over real sockets. Runs in the calling thread and on worker threads. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCertificate, type DtlsCertificate } from '@bloom/webrtc';
+import type { DataClient } from '@bloom/webrtc/testing';
 import { RtcpReader, splitAnnexB, toAnnexB } from '@bloom/rtp';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
 import type { TappedFrame } from '../media-frames.js';
@@ -82,7 +83,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
     const camera = (ssrc: number, over: object = {}): SyntheticSource =>
       new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
 
-    test('one client sees what another one sends', async () => {
+    test('shows one client what another one sends', async () => {
       const { event, client } = await openRoom('pair');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -111,7 +112,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       });
     });
 
-    test('a blocked track is withheld, and a peer without permissions publishes nothing', async () => {
+    test('withholds a blocked track, and publishes nothing for a peer without permissions', async () => {
       const { room, client } = await openRoom('moderated');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -153,7 +154,30 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(sentBySound()).toBe(1);
     });
 
-    test('transport events are current until the transport is replaced or closed', async () => {
+    test('withholds a track from a subscriber, wherever its transport and the track are', async () => {
+      const { room, client } = await openRoom('withheld');
+      room.do({ type: 'setTrackWithheld', peerId: 'sub', trackId: 'mic', withheld: true });
+      const publisher = await client('pub');
+      const [listener, other] = [await client('sub'), await client('other')];
+      await publisher.cycle({ inbound: [inboundAudio('mic')] });
+      for (const each of [listener, other]) await each.cycle({ outbound: [audioSlot('mic')] });
+      const audio = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
+      const play = async (): Promise<void> => {
+        // Commands and packets reach a worker on different paths.
+        await room.stats();
+        const before = other.rtp.length;
+        for (const packet of audio.opusFrame()) publisher.send(packet);
+        await other.until(() => other.rtp.length > before);
+      };
+      await play();
+      expect(listener.rtp).toHaveLength(0);
+      room.do({ type: 'setTrackWithheld', peerId: 'sub', trackId: 'mic', withheld: false });
+      await play();
+      await listener.until(() => listener.rtp.length > 0);
+      expect(listener.rtp).toHaveLength(1);
+    });
+
+    test('treats transport events as current until the transport is replaced or closed', async () => {
       const { room, event, client } = await openRoom('current');
       await (await client('pub')).cycle({ inbound: [inboundVideo('cam')] });
       const former = await event('dtlsConnected', 'pub');
@@ -166,7 +190,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
     });
 
-    test('a component feeds a track that others receive and another component taps', async () => {
+    test("sends a component's feed to clients and to another component's tap", async () => {
       const { room, client } = await openRoom('components');
       const viewer = await client('sub');
       const frames: TappedFrame[] = [];
@@ -177,10 +201,11 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         endpointId: 'player',
         kind: 'video',
         codec: 'h264',
-        onKeyFrameWanted: () => wished(),
+        onKeyframeWanted: () => wished(),
       });
       const tap = room.openTap({
         trackId: 'film',
+        codecs: ['h264'],
         onFrame: async (frame) => {
           await Promise.resolve();
           frames.push(frame);
@@ -204,7 +229,34 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       feed.close();
     });
 
-    test('packet headers, and nothing else, can be captured in both directions', async () => {
+    test('sends a packet to each of its receivers once, and to nobody else', async () => {
+      const { room, client, event } = await openRoom('packets');
+      const open = async (peerId: string): Promise<DataClient> => {
+        const wire = await client(peerId);
+        await wire.cycle({ data: ['_reliable'] });
+        const data = await wire.connectData();
+        data.open(0, { label: '_reliable' });
+        await data.until(() => data.confirmed.has(0));
+        return data;
+      };
+      const [ann, bob, cat] = [await open('ann'), await open('bob'), await open('cat')];
+      const send = (text: string, peerIds: string[]): void =>
+        room.do({ type: 'sendPacket', peerIds, label: '_reliable', data: Buffer.from(text) });
+      send('hello', ['ann', 'cat', 'somebody who has left']);
+      send('end', ['ann', 'bob', 'cat']);
+      const heard = async (data: DataClient): Promise<string[]> => {
+        await data.until(() => data.messages.at(-1)?.data.toString() === 'end');
+        return data.messages.map((message) => message.data.toString());
+      };
+      expect(await heard(ann)).toEqual(['hello', 'end']);
+      expect(await heard(bob)).toEqual(['end']);
+      expect(await heard(cat)).toEqual(['hello', 'end']);
+
+      bob.send(0, Buffer.from('thanks'));
+      expect(await event('dataPacket', 'bob')).toMatchObject({ label: '_reliable', data: Buffer.from('thanks') });
+    });
+
+    test('captures packet headers, and nothing else, in both directions', async () => {
       const { room, client } = await openRoom('capture');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -237,7 +289,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(await room.capturePackets('nobody')).toBeUndefined();
     });
 
-    test('the publisher is asked for a keyframe and gets feedback', async () => {
+    test('asks the publisher for a keyframe and sends it feedback', async () => {
       const { client } = await openRoom('feedback');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -261,7 +313,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       });
     });
 
-    test('a new cycle from a new address does not interrupt the media', async () => {
+    test('does not interrupt the media in a new cycle from a new address', async () => {
       const { client } = await openRoom('restart');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -293,7 +345,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(numbers.map((number) => number - numbers[0]!)).toEqual(Array.from({ length: sent }, (_, i) => i));
     });
 
-    test('variants are switched on demand', async () => {
+    test('switches variants on demand', async () => {
       const { room, events, event, client } = await openRoom('simulcast');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -334,7 +386,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(paused?.outbound).toMatchObject([{ trackId: 'cam', paused: true }]);
     });
 
-    test('rooms do not see each other', async () => {
+    test('isolates rooms from each other', async () => {
       const one = await openRoom('one');
       const two = await openRoom('two');
       const publisher = await one.client('pub');
@@ -350,7 +402,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect((await two.room.stats()).transports).toHaveLength(1);
     });
 
-    test('calls for ended peers and rooms are ignored, and a negotiation is refused', async () => {
+    test('ignores calls for ended peers and rooms, and refuses their negotiation', async () => {
       const { room, client } = await openRoom('gone');
       const publisher = await client('pub');
       await publisher.cycle({ inbound: [inboundVideo('cam')] });
@@ -364,11 +416,10 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await expect(publisher.negotiate()).rejects.toMatchObject({ code: expect.stringMatching('NO_TRANSPORT|CLOSED') });
     });
 
-    test('a relay client over TCP reaches the room of its user', async () => {
+    test("connects a relay client over TCP to its user's room", async () => {
       const { room } = await openRoom('tcp');
       const user = { username: '1900000000:tcp-client', password: 'c2VjcmV0' };
-      room.openTransport('tcp-client', user);
-      const { address, tcpPort } = room.endpoint;
+      const { address, tcpPort } = room.openTransport('tcp-client', user);
       const client = await RelayClient.connect(address, tcpPort!);
       expect(await client.allocate(user)).toBe('allocated');
       room.closeTransport('tcp-client');
@@ -377,7 +428,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(await late.allocate(user)).toBe('refused');
     });
 
-    test('a client whose certificate does not match the announced one fails alone', async () => {
+    test('fails only the client whose certificate does not match the announced one', async () => {
       const { event, client, room } = await openRoom('fingerprint');
       const publisher = await client('pub');
       const viewer = await client('sub');
@@ -405,7 +456,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await viewer.until(() => viewer.rtp.length >= 2);
     });
 
-    test('two hundred clients come and go and leave nothing behind', async () => {
+    test('leaves nothing behind after two hundred clients come and go', async () => {
       const { room, client } = await openRoom('churn');
       const publisher = await client('pub');
       await publisher.cycle({ inbound: [inboundVideo('cam')] });
@@ -430,7 +481,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect((await room.stats()).transports).toHaveLength(1);
     });
 
-    test('a room can be opened under the name of a closed one', async () => {
+    test("opens a room under a closed one's name", async () => {
       const first = await engine.openRoom('again', () => undefined);
       await expect(engine.openRoom('again', () => undefined)).rejects.toMatchObject({ code: 'EXISTS' });
       await first.close();

@@ -10,7 +10,7 @@ import {
   SrtpSendSession,
   type TransportParameters,
 } from '@bloom/webrtc';
-import { MediaContext } from '../forwarding/context.js';
+import { MediaContext } from '../context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
 import type { RoomCommand, RoomReport } from '../room-command.js';
 import type { InboundTrack, MediaRoomEvent, OutboundSlot, RoomMediaStats, Variant } from '../media-engine.js';
@@ -53,7 +53,7 @@ export class MemoryPeer implements PeerTransport {
     bindingRequestsReceived: 0,
     bindingResponsesSent: 0,
   };
-  pathState: PathState = { ice: 'new', dtls: 'new', generation: 0, relayed: false, protocol: 'udp' };
+  pathState: PathState = { ice: 'new', dtls: 'new', generation: 0, relayed: false, protocol: 'udp', secure: false };
   sendSession: SrtpSendSession | undefined;
   readonly packets: SeenPacket[] = [];
   readonly rtcp: Buffer[] = [];
@@ -119,7 +119,9 @@ export class MemoryPeer implements PeerTransport {
 
   /** Completes ICE of the last negotiation, and DTLS the first time. */
   connect(): void {
-    this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation: this.#generation };
+    const generation = this.#generation;
+    this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation, remoteAddress: '192.0.2.1' };
+    this.check();
     this.#options.handlers.onIceConnected(this.#generation);
     if (this.sendSession !== undefined) return;
     this.sendSession = new SrtpSendSession(this.#keys);
@@ -129,6 +131,11 @@ export class MemoryPeer implements PeerTransport {
   /** Accepts packets again that it has already received. */
   forgetReplays(): void {
     this.#opener = new SrtpReceiveSession(this.#keys);
+  }
+
+  /** Proves its path, as clients do every few seconds. */
+  check(): void {
+    this.counters.bindingRequestsReceived++;
   }
 
   fail(reason: string): void {
@@ -185,8 +192,8 @@ export class MemoryWorld {
   #generation = 0;
   #lastNumber = 0;
 
-  constructor() {
-    const world = { now: () => this.nowMs, random: seededRandom(42), log: silentLog };
+  constructor(log = silentLog) {
+    const world = { now: () => this.nowMs, random: seededRandom(42), log };
     const port = {
       openTransport: (options: PeerTransportOptions): PeerTransport => {
         const peer = new MemoryPeer(this, options);

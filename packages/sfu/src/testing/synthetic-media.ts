@@ -1,5 +1,5 @@
 /** RTP as browsers send it, for tests and benchmarks: headers and payload descriptors are real, pictures are noise. */
-import type { ExtensionIds, InboundTrack, OutboundSlot, Variant } from '../media-engine.js';
+import type { ExtensionIds, InboundTrack, OutboundSlot } from '../media-engine.js';
 
 const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1 } as const;
 const FEEDBACK = ['nack', 'nack pli', 'ccm fir', 'transport-cc'];
@@ -18,10 +18,16 @@ export interface SourceOptions {
   ssrc: number;
   payloadType: number;
   mid?: string;
-  rid?: Variant;
-  repairedRid?: Variant;
+  rid?: string;
+  repairedRid?: string;
   firstSequence?: number;
   firstTimestamp?: number;
+}
+
+interface PacketExtras {
+  /** Further header extensions, as id and value. */
+  more?: [number, Buffer][];
+  padding?: number;
 }
 
 interface PacketFields {
@@ -117,12 +123,13 @@ export class SyntheticSource {
 
   opusFrame({ level = 127, size = 60 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + 960) >>> 0;
-    return [this.packet(Buffer.alloc(size, this.mark), false, [[EXTENSIONS.audioLevel, Buffer.from([level])]])];
+    const more: [number, Buffer][] = [[EXTENSIONS.audioLevel, Buffer.from([level])]];
+    return [this.packet(Buffer.alloc(size, this.mark), false, { more })];
   }
 
   /** Returns padding on the media SSRC, as sent by probes without RTX. */
   padding(): Buffer {
-    return this.packet(Buffer.alloc(0), false, [], 200);
+    return this.packet(Buffer.alloc(0), false, { padding: 200 });
   }
 
   /** Returns the packet of this number, on the retransmission stream. */
@@ -135,7 +142,7 @@ export class SyntheticSource {
     return rtx.packet(Buffer.concat([prefix, original.payload]), original.marker);
   }
 
-  packet(payload: Buffer, marker: boolean, more: [number, Buffer][] = [], padding = 0): Buffer {
+  packet(payload: Buffer, marker: boolean, { more = [], padding = 0 }: PacketExtras = {}): Buffer {
     const { mid, rid, repairedRid, ssrc, payloadType } = this.options;
     const elements: [number, Buffer][] = [...more];
     if (mid !== undefined) elements.push([EXTENSIONS.mid, Buffer.from(mid)]);

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { crc32 } from 'node:zlib';
 import type { DtlsCertificate } from '@bloom/webrtc';
 import { DtlsClient, HashAlgorithm, RtpPacket, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
+import { DataClient } from '@bloom/webrtc/testing';
 import type { InboundTrack, MediaRoom, OutboundSlot, TransportNegotiation } from '../media-engine.js';
 
 export const STUN_COOKIE = 0x2112a442;
@@ -39,6 +40,12 @@ export function attribute(type: number, value: Buffer): Buffer {
   return out;
 }
 
+interface Wanted {
+  inbound?: InboundTrack[];
+  outbound?: OutboundSlot[];
+  data?: TransportNegotiation['data'];
+}
+
 export class WireClient {
   readonly #certificate: DtlsCertificate;
   generation = 0;
@@ -50,6 +57,7 @@ export class WireClient {
   #srtp: SrtpSession | undefined;
   #srtcp: SrtcpSession | undefined;
   #dtls: DtlsClient | undefined;
+  #data: DataClient | undefined;
   readonly #dtlsWire = {
     onData: (_data: Buffer): void => undefined,
     send: (data: Buffer): Promise<void> => {
@@ -71,26 +79,27 @@ export class WireClient {
 
   static async open(room: MediaRoom, peerId: string, certificate: DtlsCertificate): Promise<WireClient> {
     const client = new WireClient(peerId, room, certificate);
-    await client.#bind();
     room.openTransport(peerId, { username: `1900000000:${room.roomId}-${peerId}`, password: 'cGFzc3dvcmQ=' });
+    await client.#bind();
     return client;
   }
 
   async #bind(): Promise<void> {
     this.#socket = createSocket('udp4');
     this.#socket.on('message', (datagram) => this.#receive(datagram));
-    this.#socket.connect(this.room.endpoint.port, this.room.endpoint.address);
+    const { port, address } = this.room.endpointOf(this.peerId)!;
+    this.#socket.connect(port, address);
     await once(this.#socket, 'connect');
   }
 
   /** Runs a whole cycle: negotiation, check with the new credentials, DTLS the first time. */
-  async cycle(tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): Promise<void> {
-    await this.negotiate(tracks);
+  async cycle(wanted: Wanted = {}): Promise<void> {
+    await this.negotiate(wanted);
     await this.check();
     if (this.#srtp === undefined) await this.#handshake();
   }
 
-  async negotiate(tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): Promise<void> {
+  async negotiate({ inbound = [], outbound = [], data }: Wanted = {}): Promise<void> {
     this.generation++;
     const suffix = `${this.room.roomId}${this.peerId}${this.generation}`;
     this.ice = {
@@ -103,8 +112,9 @@ export class WireClient {
       generation: this.generation,
       ice: this.ice,
       fingerprint: this.#certificate.fingerprint,
-      inbound: tracks.inbound ?? [],
-      outbound: tracks.outbound ?? [],
+      inbound,
+      outbound,
+      ...(data === undefined ? {} : { data }),
     });
   }
 
@@ -153,6 +163,16 @@ export class WireClient {
     this.#srtp = new SrtpSession(config);
   }
 
+  /** Connects data channels, after a cycle that wanted them. */
+  async connectData(): Promise<DataClient> {
+    const dtls = this.#dtls!;
+    const data = new DataClient((packet) => void dtls.send(packet));
+    dtls.onData.subscribe((packet) => data.receive(packet));
+    this.#data = data;
+    await data.connect();
+    return data;
+  }
+
   /** Starts a handshake that is not expected to succeed. */
   tryHandshake(): void {
     this.#handshake().catch(() => undefined);
@@ -180,6 +200,7 @@ export class WireClient {
   }
 
   async close(): Promise<void> {
+    await this.#data?.end();
     // Ends werift's retransmission loop at its next turn.
     if (this.#dtls !== undefined) this.#dtls.dtls.flight = 255;
     const ended = once(this.#socket, 'close');

@@ -7,7 +7,7 @@ function send(activity: VariantActivity, variant: Variant, packets: number): voi
   for (let i = 0; i < packets; i++) activity.countPacket(variantIndex(variant));
 }
 
-/** Returns the activity once the variants have appeared, the first of which `check` keeps busy. */
+/** Returns the activity once the variants have appeared. `check` keeps the first one busy. */
 function appeared(...variants: Variant[]): VariantActivity {
   const activity = new VariantActivity();
   for (const variant of variants) activity.appear(variant, 0);
@@ -20,20 +20,20 @@ function check(activity: VariantActivity, nowMs: number, busy: Variant = 'l'): {
 }
 
 describe('variant activity', () => {
-  test('a variant that sent nothing is neither known nor active', () => {
+  test('considers a variant that sent nothing neither known nor active', () => {
     const activity = new VariantActivity();
     expect(activity.isKnown('m')).toBe(false);
     expect(activity.isActive('m')).toBe(false);
     expect(activity.check(5000)).toEqual([]);
   });
 
-  test('a new variant starts active', () => {
+  test('starts a new variant as active', () => {
     const activity = new VariantActivity();
     activity.appear('m', 0);
     expect(activity.isActive('m')).toBe(true);
   });
 
-  test('five packets in a second keep a variant active, four do not', () => {
+  test('keeps a variant active with five packets in a second, but not with four', () => {
     const activity = new VariantActivity();
     activity.appear('l', 0);
     activity.appear('h', 0);
@@ -44,14 +44,14 @@ describe('variant activity', () => {
     expect(activity.isActive('h')).toBe(false);
   });
 
-  test('nothing is judged before the second is over', () => {
+  test('judges nothing before the second is over', () => {
     const activity = new VariantActivity();
     activity.appear('l', 0);
     expect(activity.check(999)).toEqual([]);
     expect(activity.check(1000)).toEqual([{ variant: 'l', active: false }]);
   });
 
-  test('an inactive variant resumes after ten good seconds in a row', () => {
+  test('resumes an inactive variant after ten good seconds in a row', () => {
     const activity = appeared('l', 'm');
     check(activity, 1000);
     for (let second = 2; second <= 10; second++) {
@@ -62,7 +62,7 @@ describe('variant activity', () => {
     expect(check(activity, 11_000)).toEqual([{ variant: 'm', active: true }]);
   });
 
-  test('one poor second restarts the ten seconds', () => {
+  test('restarts the ten seconds after one poor second', () => {
     const activity = appeared('l', 'm');
     check(activity, 1000);
     let second = 2;
@@ -80,7 +80,7 @@ describe('variant activity', () => {
     expect(check(activity, second * 1000)).toEqual([{ variant: 'm', active: true }]);
   });
 
-  test('a poor second right after one with a keyframe is excused, as the encoder may be making up for its cost', () => {
+  test('excuses a poor second right after one with a keyframe, as the encoder may be making up for its cost', () => {
     const activity = appeared('l', 'h');
     activity.countKeyframe(variantIndex('h'));
     send(activity, 'h', 200);
@@ -91,7 +91,7 @@ describe('variant activity', () => {
     expect(check(activity, 4000)).toEqual([{ variant: 'h', active: false }]);
   });
 
-  test('a second poor one is not excused, and a keyframe within the excused one does not excuse the next', () => {
+  test('does not excuse a second poor one, nor the next because of a keyframe within the excused one', () => {
     const activity = appeared('m', 'l', 'h');
     for (const variant of ['l', 'h'] as const) {
       activity.countKeyframe(variantIndex(variant));
@@ -109,7 +109,7 @@ describe('variant activity', () => {
     ]);
   });
 
-  test('the keyframe of one variant excuses no other', () => {
+  test("excuses no other variant because of one variant's keyframe", () => {
     const activity = new VariantActivity();
     activity.appear('l', 0);
     activity.appear('h', 0);
@@ -120,7 +120,7 @@ describe('variant activity', () => {
     expect(activity.check(2000)).toEqual([{ variant: 'h', active: false }]);
   });
 
-  test('a keyframe also counts if its window is discarded', () => {
+  test('counts a keyframe even if its window is discarded', () => {
     const activity = new VariantActivity();
     activity.appear('m', 0);
     activity.countKeyframe(variantIndex('m'));
@@ -132,7 +132,7 @@ describe('variant activity', () => {
     expect(activity.check(2900)).toEqual([{ variant: 'm', active: false }]);
   });
 
-  test('an excused second neither counts towards the ten that reactivate a variant nor restarts them', () => {
+  test('ignores an excused second in the ten that reactivate a variant, without restarting them', () => {
     const activity = appeared('l', 'm');
     check(activity, 1000);
     const changes = [];
@@ -144,7 +144,7 @@ describe('variant activity', () => {
     expect(changes).toEqual([{ second: 12, active: true }]);
   });
 
-  test('a variant that appears resets the counters of the others', () => {
+  test('resets the counters of the others when a variant appears', () => {
     const activity = new VariantActivity();
     activity.appear('l', 0);
     send(activity, 'l', 3);
@@ -160,7 +160,7 @@ describe('variant activity', () => {
     ]);
   });
 
-  test('when all variants are poor, any packet keeps one active', () => {
+  test('keeps one active with any packet when all variants are poor', () => {
     const activity = new VariantActivity();
     for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
     send(activity, 'l', 1);
@@ -168,7 +168,7 @@ describe('variant activity', () => {
     expect(activity.check(1000)).toEqual([{ variant: 'h', active: false }]);
   });
 
-  test('when no variant is active, the first good ones become active immediately', () => {
+  test('activates the first good variants immediately when none is active', () => {
     const activity = new VariantActivity();
     for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
     expect(activity.check(1000)).toHaveLength(3);

@@ -110,7 +110,7 @@ describe('a variant that becomes inactive', () => {
   });
 });
 
-describe('a variant that becomes active', () => {
+describe('a variant that becomes active again', () => {
   test('an active variant is selected again if it is the target', () => {
     const selection = flowing('m');
     selection.variantInactive('m');
@@ -141,7 +141,7 @@ describe('a variant that becomes active', () => {
 });
 
 describe('a new target', () => {
-  test('a new target is selected if it is active and fits', () => {
+  test('a new target is selected immediately if it is active and fits', () => {
     const selection = flowing('m');
     selection.setTarget('h');
     expect(selection.queued).toBe('h');
@@ -186,7 +186,7 @@ describe('the allocation', () => {
     expect(selection.fits('m')).toBe(false);
   });
 
-  test('a lower allocation leads to the next variant that fits, because of low bandwidth', () => {
+  test('a reduced allocation leads to the next variant that fits, because of low bandwidth', () => {
     const selection = flowing('h');
     selection.setAllocation(600_000);
     expect(selection.queued).toBe('m');
@@ -212,7 +212,7 @@ describe('the allocation', () => {
 });
 
 describe('a muted track', () => {
-  test('unmuting requests a new picture of the variant that flowed', () => {
+  test('unmuting requests a new picture of the variant that flowed before', () => {
     const selection = flowing('m');
     selection.setMuted(true);
     expect(selection.queued).toBeUndefined();

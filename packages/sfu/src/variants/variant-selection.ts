@@ -142,7 +142,7 @@ export class VariantSelection {
   /** Restarts a variant with a new source, which has to start with a keyframe. */
   sourceReplaced(variant: Variant): void {
     if (this.current !== variant) return;
-    // Nothing flows until the awaited variant does: the old one would need a keyframe as well.
+    // Nothing flows until the awaited variant does: returning to the old one would need a keyframe as well.
     this.current = undefined;
     if (this.queued !== undefined) return;
     this.queued = variant;

@@ -10,10 +10,6 @@ export function variantIndex(variant: Variant): 0 | 1 | 2 {
   return variant === 'l' ? 0 : variant === 'm' ? 1 : 2;
 }
 
-export function isVariant(value: string): value is Variant {
-  return value === 'l' || value === 'm' || value === 'h';
-}
-
 /** Reasons for a selection; the wire has three of them. */
 export type SelectionReason =
   | 'first_media'
@@ -25,7 +21,7 @@ export type SelectionReason =
   | 'low_bandwidth'
   | 'variant_unmuted';
 
-/** Returns one of the three reasons that the client libraries document; they store any string. */
+/** Maps to one of the three reasons that the client libraries document; they store any string. */
 export function wireReason(reason: SelectionReason): SwitchReason {
   return reason === 'low_bandwidth' || reason === 'encoding_inactive' ? reason : 'other';
 }

@@ -85,7 +85,7 @@ export class Association {
   receive(packet: Buffer): boolean {
     if (this.#ended || !this.#isSafe(packet)) return false;
     if (!this.#isTaking) return this.#take(packet);
-    // Processing it now would overtake the rest of the previous packet, and our SACK would report that as lost.
+    // Processing it now would let it overtake the rest of the previous packet, and our SACK would report that as lost.
     this.#behind.push(packet);
     return true;
   }

@@ -7,7 +7,7 @@ const UNORDERED = 0x80;
 const RELIABLE = 0;
 const LIMITED_RETRANSMITS = 1;
 const LIMITED_LIFETIME = 2;
-/** Bound on a label, and on a protocol, in bytes. */
+/** Maximum length of a label or a protocol, bytes. */
 const MAX_NAME_BYTES = 64;
 
 /** Delivery of a channel's messages: reliable without a limit. At most one limit is set. */

@@ -12,7 +12,7 @@ const FIRST = 2;
 const WHOLE = FIRST | LAST;
 type Chunk = SctpInternals['sentQueue'][number];
 
-/** An established association that sends to nowhere. */
+/** An established association whose packets go nowhere. */
 function association(): SctpInternals {
   const sctp = SCTP.server({ send: () => Promise.resolve(), close: () => undefined }, 5_000);
   return mendSctp(sctp, 256 * 1024);
@@ -135,7 +135,7 @@ describe('received TSNs', () => {
 });
 
 describe('messages behind a lost one', () => {
-  /** Receives chunks, given by their TSNs, and returns the messages that are delivered. */
+  /** Receives chunks, given by their TSNs, and returns the delivered messages. */
   function delivered(chunks: [tsn: number, over?: Partial<Chunk>][]): string[] {
     const sctp = association();
     sctp.lastReceivedTsn = 0;

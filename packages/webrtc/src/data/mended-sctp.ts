@@ -139,7 +139,7 @@ export interface SctpInternals {
 
 /**
  * Replaces the faulty methods of one association of werift-sctp 0.0.11 and returns its internals. Each replacement has
- * a test in `mended-sctp.test.ts` that fails without it; `docs/decisions/17-data-channels.md` describes the faults.
+ * a test in `mended-sctp.test.ts` that fails without it; `docs/reference/werift-sctp.md` describes the faults.
  */
 export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   const internals = sctp as unknown as SctpInternals;

@@ -7,7 +7,7 @@ import { DataClient } from '../testing/data-client.js';
 import { DataLink } from './data-link.js';
 import { isSafePacket } from './sctp-packet.js';
 
-/** A link that gets random packets with the right tag and checksum, without which werift reads nothing. */
+/** A link fed with random packets that carry the right tag and checksum; without those werift reads nothing. */
 class Link {
   readonly #client = new DataClient((packet) => setImmediate(() => this.#link.receive(Buffer.from(packet))));
   readonly #link = new DataLink({
@@ -158,7 +158,7 @@ test('refuses INIT on an established association', () => {
   expect(isSafePacket(packet(init), { established: true, nextTsn: 1 })).toBe(false);
 });
 
-test('no packet makes a link throw or hang, whether or not it is established', async () => {
+test('neither throws nor hangs on any packet, whether or not the link is established', async () => {
   const types = fc.constantFrom(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 130, 192, 200);
   const small = fc.constantFrom(0, 1, 2, 3, 4, 5, 8, 13, 16, 17, 255);
   const body = fc.array(fc.oneof(fc.nat(255), small), { maxLength: 60 });

@@ -254,6 +254,19 @@ describe('a handshake', () => {
     pair.session.sweep(pair.nowMs + HANDSHAKE_TIMEOUT_MS);
     expect(pair.failure).toBe('the DTLS handshake did not finish within 30 s');
   });
+
+  test('does not count a pause of the process as part of a handshake', async () => {
+    const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
+    pair.client.connect().catch(() => undefined);
+    while (pair.sent.length < 1) await settle();
+    pair.stopClient();
+    const pausedMs = 40_000;
+    pair.session.paused(pausedMs, pair.nowMs + pausedMs);
+    pair.session.sweep(pair.nowMs + pausedMs);
+    expect(pair.failure).toBeUndefined();
+    pair.session.sweep(pair.nowMs + pausedMs + HANDSHAKE_TIMEOUT_MS);
+    expect(pair.failure).toBe('the DTLS handshake did not finish within 30 s');
+  });
 });
 
 describe('refusing a client', () => {
@@ -363,7 +376,7 @@ describe('garbage', () => {
         fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
         fc
           .tuple(fc.nat(30), fc.nat(6), fc.uint8Array({ maxLength: 60 }))
-          // DTLS cannot tell a complete message of the right type in the right place from the client's own.
+          // DTLS cannot distinguish a complete message of the right type in the right place from the client's own.
           .filter(([type, seq]) => [1, 11, 16, 15][seq] !== type)
           .map(([type, seq, body]) => helloLike(type, seq, body)),
       ),

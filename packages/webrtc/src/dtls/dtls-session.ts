@@ -126,6 +126,11 @@ export class DtlsSession {
     this.#repeat();
   }
 
+  /** Extends the time limit of a handshake by a pause of this process. */
+  paused(ms: number, nowMs: number): void {
+    if (this.#startedMs !== undefined) this.#startedMs = Math.min(nowMs, this.#startedMs + ms);
+  }
+
   /** Sends close_notify when connected. Idempotent. */
   close(): void {
     if (this.#state === 'connected') {

@@ -28,7 +28,7 @@ export function chooseGroup(offered: readonly number[]): number | undefined {
   return [Group.x25519, Group.secp256r1].find((group) => offered.includes(group));
 }
 
-export function startKeyExchange(group: number): KeyExchange {
+export function createKeyExchange(group: number): KeyExchange {
   return group === Group.x25519 ? new X25519Exchange() : new P256Exchange();
 }
 

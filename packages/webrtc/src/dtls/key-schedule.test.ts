@@ -11,17 +11,25 @@ describe('the key schedule', () => {
     const expected =
       'e3f229ba727be17b8d122620557cd453c2aab21d07c3d495329b52d4e61edb5a6b301791e90d35c9c9a46b4e14baf9af0fa022f7077def17' +
       'abfd3797c0564bab4fbc91666e9def9b97fce34f796789baa48082d122ee42c5a72e5a5110fff70187347b66';
-    expect(prf(secret, 'test label', seed, 100).toString('hex')).toBe(expected);
+    expect(prf(secret, { label: 'test label', seed, length: 100 }).toString('hex')).toBe(expected);
   });
 
   test("splits key material into consecutive keys, the client's first", () => {
     const master = Buffer.alloc(48, 1);
     const randoms = { client: Buffer.alloc(32, 2), server: Buffer.alloc(32, 3) };
     const { client, server } = recordKeys(master, randoms);
-    const block = prf(master, 'key expansion', Buffer.concat([randoms.server, randoms.client]), 40);
+    const block = prf(master, {
+      label: 'key expansion',
+      seed: Buffer.concat([randoms.server, randoms.client]),
+      length: 40,
+    });
     expect(Buffer.concat([client.key, server.key, client.iv, server.iv])).toEqual(block);
     const media = srtpKeys(master, randoms);
-    const exported = prf(master, 'EXTRACTOR-dtls_srtp', Buffer.concat([randoms.client, randoms.server]), 60);
+    const exported = prf(master, {
+      label: 'EXTRACTOR-dtls_srtp',
+      seed: Buffer.concat([randoms.client, randoms.server]),
+      length: 60,
+    });
     expect(Buffer.concat([media.remoteKey, media.localKey, media.remoteSalt, media.localSalt])).toEqual(exported);
   });
 });

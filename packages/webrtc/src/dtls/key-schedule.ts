@@ -27,8 +27,15 @@ interface Randoms {
   server: Buffer;
 }
 
+interface Expansion {
+  label: string;
+  seed: Buffer;
+  /** Bytes wanted. */
+  length: number;
+}
+
 /** Returns P_SHA256 of label and seed (RFC 5246 section 5). */
-export function prf(secret: Buffer, label: string, seed: Buffer, length: number): Buffer {
+export function prf(secret: Buffer, { label, seed, length }: Expansion): Buffer {
   const labelled = Buffer.concat([Buffer.from(label, 'latin1'), seed]);
   const blocks: Buffer[] = [];
   let a: Buffer = labelled;
@@ -41,18 +48,21 @@ export function prf(secret: Buffer, label: string, seed: Buffer, length: number)
 
 /** Returns the master secret (RFC 5246 section 8.1). */
 export function masterSecret(preMaster: Buffer, randoms: Randoms): Buffer {
-  return prf(preMaster, 'master secret', Buffer.concat([randoms.client, randoms.server]), MASTER_SECRET_BYTES);
+  const seed = Buffer.concat([randoms.client, randoms.server]);
+  return prf(preMaster, { label: 'master secret', seed, length: MASTER_SECRET_BYTES });
 }
 
 /** Returns the master secret bound to the handshake up to ClientKeyExchange (RFC 7627 section 4). */
 export function extendedMasterSecret(preMaster: Buffer, transcript: readonly Buffer[]): Buffer {
-  return prf(preMaster, 'extended master secret', sha256(transcript), MASTER_SECRET_BYTES);
+  const seed = sha256(transcript);
+  return prf(preMaster, { label: 'extended master secret', seed, length: MASTER_SECRET_BYTES });
 }
 
 /** Returns the record keys of both sides (RFC 5246 section 6.3). */
 export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKeys; server: RecordKeys } {
   const seed = Buffer.concat([randoms.server, randoms.client]);
-  const take = cutter(prf(master, 'key expansion', seed, 2 * (WRITE_KEY_BYTES + WRITE_IV_BYTES)));
+  const length = 2 * (WRITE_KEY_BYTES + WRITE_IV_BYTES);
+  const take = cutter(prf(master, { label: 'key expansion', seed, length }));
   const keys = [take(WRITE_KEY_BYTES), take(WRITE_KEY_BYTES)] as const;
   const ivs = [take(WRITE_IV_BYTES), take(WRITE_IV_BYTES)] as const;
   return { client: { key: keys[0], iv: ivs[0] }, server: { key: keys[1], iv: ivs[1] } };
@@ -61,7 +71,8 @@ export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKe
 /** Returns the SRTP keys as seen by the server (RFC 5764 section 4.2). */
 export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
   const seed = Buffer.concat([randoms.client, randoms.server]);
-  const take = cutter(prf(master, 'EXTRACTOR-dtls_srtp', seed, 2 * (SRTP_KEY_BYTES + SRTP_SALT_BYTES)));
+  const length = 2 * (SRTP_KEY_BYTES + SRTP_SALT_BYTES);
+  const take = cutter(prf(master, { label: 'EXTRACTOR-dtls_srtp', seed, length }));
   const [remoteKey, localKey] = [take(SRTP_KEY_BYTES), take(SRTP_KEY_BYTES)];
   const [remoteSalt, localSalt] = [take(SRTP_SALT_BYTES), take(SRTP_SALT_BYTES)];
   return { localKey, localSalt, remoteKey, remoteSalt };
@@ -69,7 +80,7 @@ export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
 
 /** Returns the verify data of a Finished message that follows these messages (RFC 5246 section 7.4.9). */
 export function verifyData(master: Buffer, side: 'client' | 'server', transcript: readonly Buffer[]): Buffer {
-  return prf(master, `${side} finished`, sha256(transcript), VERIFY_DATA_BYTES);
+  return prf(master, { label: `${side} finished`, seed: sha256(transcript), length: VERIFY_DATA_BYTES });
 }
 
 function sha256(parts: readonly Buffer[]): Buffer {

@@ -2,7 +2,7 @@ import { randomBytes, sign, timingSafeEqual } from 'node:crypto';
 import type { Identity } from './certificate.js';
 import { type ClientHello, Extension, readClientHello } from './client-hello.js';
 import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType } from './handshake-messages.js';
-import { chooseGroup, Group, type KeyExchange, startKeyExchange } from './key-exchange.js';
+import { chooseGroup, Group, type KeyExchange, createKeyExchange } from './key-exchange.js';
 import {
   extendedMasterSecret,
   masterSecret,
@@ -91,7 +91,7 @@ export class ServerHandshake {
     if (group === undefined) return 'the client offers neither X25519 nor P-256';
     this.#hello = hello;
     this.#serverRandom = randomBytes(32);
-    this.#exchange = startKeyExchange(group);
+    this.#exchange = createKeyExchange(group);
     this.#master = undefined;
     this.#keys = undefined;
     this.#proof = undefined;

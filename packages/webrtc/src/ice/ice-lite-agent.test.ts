@@ -21,6 +21,8 @@ interface CheckOptions {
   password?: string;
   username?: string;
   extra?: (writer: StunWriter) => unknown;
+  /** Default 0. */
+  nowMs?: number;
 }
 
 function check(of: IceGeneration, options: CheckOptions = {}): StunMessage {
@@ -37,8 +39,8 @@ function check(of: IceGeneration, options: CheckOptions = {}): StunMessage {
 
 let ufrags: Set<string>;
 let agent: IceLiteAgent<string>;
-const send = (of: IceGeneration, path: string, nowMs = 0, options: CheckOptions = {}): CheckOutcome =>
-  agent.handleCheck(check(of, options), path, MAPPED, nowMs);
+const send = (of: IceGeneration, path: string, options: CheckOptions = {}): CheckOutcome =>
+  agent.handleCheck(check(of, options), { path, mapped: MAPPED }, options.nowMs ?? 0);
 
 beforeEach(() => {
   ufrags = new Set();
@@ -50,7 +52,7 @@ beforeEach(() => {
 
 describe('answering checks', () => {
   test('answers an authentic check with its address, authenticated by our password', () => {
-    const outcome = send(generation(1), 'a', 0, { nominate: false });
+    const outcome = send(generation(1), 'a', { nominate: false });
     const reply = StunMessage.parse(outcome.reply as Buffer);
     expect(outcome).toMatchObject({ accepted: true });
     expect(outcome.nominated).toBeUndefined();
@@ -65,7 +67,7 @@ describe('answering checks', () => {
     ['an unknown user', { username: 'nobody:R1' }],
     ['no colon in the user name', { username: 'L1' }],
   ])('does not answer a stranger with %s', (_what, options) => {
-    expect(send(generation(1), 'a', 0, options)).toEqual({ accepted: false });
+    expect(send(generation(1), 'a', options)).toEqual({ accepted: false });
     expect(agent.bindingRequestsReceived).toBe(0);
   });
 
@@ -73,18 +75,20 @@ describe('answering checks', () => {
     const bytes = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12))
       .text(Attribute.username, 'L1:R1')
       .finish();
-    expect(agent.handleCheck(StunMessage.parse(bytes) as StunMessage, 'a', MAPPED, 0)).toEqual({ accepted: false });
+    expect(agent.handleCheck(StunMessage.parse(bytes) as StunMessage, { path: 'a', mapped: MAPPED }, 0)).toEqual({
+      accepted: false,
+    });
   });
 
   test('does not answer a check with a wrong fingerprint', () => {
     const message = check(generation(1));
     const last = message.buffer.length - 1;
     message.buffer[last] = (message.buffer[last] ?? 0) ^ 1;
-    expect(agent.handleCheck(message, 'a', MAPPED, 0)).toEqual({ accepted: false });
+    expect(agent.handleCheck(message, { path: 'a', mapped: MAPPED }, 0)).toEqual({ accepted: false });
   });
 
   test('answers a client in the controlled role with a role conflict', () => {
-    const outcome = send(generation(1), 'a', 0, {
+    const outcome = send(generation(1), 'a', {
       extra: (writer) => writer.bytes(Attribute.iceControlled, Buffer.alloc(8, 1)),
     });
     expect(StunMessage.parse(outcome.reply as Buffer)?.errorCode).toBe(487);
@@ -93,7 +97,7 @@ describe('answering checks', () => {
   });
 
   test('names an unknown attribute that requires comprehension', () => {
-    const outcome = send(generation(1), 'a', 0, { extra: (writer) => writer.uint32(0x7777, 1) });
+    const outcome = send(generation(1), 'a', { extra: (writer) => writer.uint32(0x7777, 1) });
     const reply = StunMessage.parse(outcome.reply as Buffer);
     expect(reply?.errorCode).toBe(420);
     expect(reply?.bytes(Attribute.unknownAttributes)).toEqual(Buffer.from('7777', 'hex'));
@@ -112,55 +116,60 @@ describe('nomination', () => {
     send(generation(1), 'old');
     agent.accept(generation(2), 10);
     expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
-    send(generation(2), 'new', 20, { nominate: false });
+    send(generation(2), 'new', { nowMs: 20, nominate: false });
     expect(agent.path).toBe('old');
-    expect(send(generation(1), 'old', 30).accepted).toBe(true);
+    expect(send(generation(1), 'old', { nowMs: 30 }).accepted).toBe(true);
 
-    expect(send(generation(2), 'new', 40).nominated).toEqual({ generation: 2, first: true });
+    expect(send(generation(2), 'new', { nowMs: 40 }).nominated).toEqual({ generation: 2, first: true });
     expect(agent.path).toBe('new');
     expect(agent.generation).toBe(2);
     expect([...ufrags]).toEqual(['L2']);
-    expect(send(generation(1), 'old', 50)).toEqual({ accepted: false });
+    expect(send(generation(1), 'old', { nowMs: 50 })).toEqual({ accepted: false });
   });
 
   test('completes the cycle of a client that restarts but keeps quoting our old ufrag', () => {
     send(generation(1), 'old');
     agent.accept(generation(2), 10);
     const mixed = { username: 'L1:R2' };
-    expect(send(generation(1), 'new', 20, { ...mixed, nominate: false }).nominated).toBeUndefined();
-    const outcome = send(generation(1), 'new', 30, mixed);
+    expect(send(generation(1), 'new', { nowMs: 20, ...mixed, nominate: false }).nominated).toBeUndefined();
+    const outcome = send(generation(1), 'new', { nowMs: 30, ...mixed });
     expect(outcome.nominated).toEqual({ generation: 2, first: true });
     expect(StunMessage.parse(outcome.reply as Buffer)?.verifyIntegrity('local-password-1')).toBe(true);
     expect(agent.path).toBe('new');
     expect(agent.generation).toBe(2);
     expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
 
-    expect(send(generation(1), 'new', 40, mixed).nominated).toEqual({ generation: 2, first: false });
-    expect(send(generation(2), 'new', 50).nominated).toEqual({ generation: 2, first: false });
+    expect(send(generation(1), 'new', { nowMs: 40, ...mixed }).nominated).toEqual({ generation: 2, first: false });
+    expect(send(generation(2), 'new', { nowMs: 50 }).nominated).toEqual({ generation: 2, first: false });
 
     agent.accept(generation(3), 60);
-    expect(send(generation(1), 'newer', 70, { username: 'L1:R3' }).nominated).toEqual({ generation: 3, first: true });
+    expect(send(generation(1), 'newer', { nowMs: 70, username: 'L1:R3' }).nominated).toEqual({
+      generation: 3,
+      first: true,
+    });
     expect([...ufrags].toSorted()).toEqual(['L1', 'L3']);
     agent.accept(generation(4), 80);
-    expect(send(generation(4), 'newest', 90).nominated).toEqual({ generation: 4, first: true });
+    expect(send(generation(4), 'newest', { nowMs: 90 }).nominated).toEqual({ generation: 4, first: true });
     expect([...ufrags]).toEqual(['L4']);
-    expect(send(generation(1), 'newest', 100, { username: 'L1:R4' })).toEqual({ accepted: false });
+    expect(send(generation(1), 'newest', { nowMs: 100, username: 'L1:R4' })).toEqual({ accepted: false });
   });
 
   test('keeps a client that quotes our old ufrag through a cycle without a restart', () => {
     send(generation(1), 'old');
     agent.accept(generation(2), 10);
     const mixed = { username: 'L1:R2' };
-    send(generation(1), 'new', 20, mixed);
+    send(generation(1), 'new', { nowMs: 20, ...mixed });
     expect(agent.accept({ ...generation(2), generation: 3 }, 30)).toBe(true);
-    expect(send(generation(1), 'new', 40, mixed).nominated).toEqual({ generation: 3, first: false });
+    expect(send(generation(1), 'new', { nowMs: 40, ...mixed }).nominated).toEqual({ generation: 3, first: false });
     expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
   });
 
   test('refuses a new client ufrag without our password', () => {
     send(generation(1), 'old');
     agent.accept(generation(2), 10);
-    expect(send(generation(1), 'new', 20, { username: 'L1:R2', password: 'guess' })).toEqual({ accepted: false });
+    expect(send(generation(1), 'new', { nowMs: 20, username: 'L1:R2', password: 'guess' })).toEqual({
+      accepted: false,
+    });
     expect(agent.generation).toBe(1);
     expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
   });
@@ -186,7 +195,7 @@ describe('nomination', () => {
     send(generation(1), 'a');
     agent.accept(generation(2), 5);
     expect(agent.accept({ ...generation(1), generation: 3 }, 6)).toBe(true);
-    const late = send(generation(2), 'b', 7);
+    const late = send(generation(2), 'b', { nowMs: 7 });
     expect(late.accepted).toBe(true);
     expect(late.nominated).toBeUndefined();
     expect(agent.generation).toBe(3);
@@ -203,18 +212,18 @@ describe('nomination', () => {
 
   test('selects the generation by our user fragment, whatever the client quotes as its own', () => {
     agent.accept(generation(2), 0);
-    expect(send(generation(2), 'a', 0, { username: 'L2:R1' }).nominated?.generation).toBe(2);
+    expect(send(generation(2), 'a', { username: 'L2:R1' }).nominated?.generation).toBe(2);
   });
 });
 
 describe('consent', () => {
   test('reports a client silent once after 30 s without a check, and active with the next one', () => {
-    send(generation(1), 'a', 1_000);
+    send(generation(1), 'a', { nowMs: 1_000 });
     expect(agent.sweep(1_000 + CONSENT_TIMEOUT_MS - 1)).toBe(false);
     expect(agent.sweep(1_000 + CONSENT_TIMEOUT_MS)).toBe(true);
     expect(agent.sweep(2_000 + CONSENT_TIMEOUT_MS)).toBe(false);
     expect(agent.state).toBe('silent');
-    send(generation(1), 'a', 90_000, { nominate: false });
+    send(generation(1), 'a', { nowMs: 90_000, nominate: false });
     expect(agent.state).toBe('connected');
     expect(agent.sweep(90_000 + CONSENT_TIMEOUT_MS)).toBe(true);
   });
@@ -225,8 +234,8 @@ describe('consent', () => {
   });
 
   test("does not count a stranger's checks towards a client's consent", () => {
-    send(generation(1), 'a', 0);
-    send(generation(1), 'a', 20_000, { password: 'guess' });
+    send(generation(1), 'a');
+    send(generation(1), 'a', { nowMs: 20_000, password: 'guess' });
     expect(agent.sweep(CONSENT_TIMEOUT_MS)).toBe(true);
   });
 });

@@ -52,8 +52,6 @@ export interface CheckOutcome {
 
 interface IceLiteAgentOptions {
   registry: UfragRegistry;
-  /** Time without an authentic check after which the client counts as silent (RFC 7675 section 5.1). */
-  consentTimeoutMs?: number;
 }
 
 export const CONSENT_TIMEOUT_MS = 30_000;
@@ -67,7 +65,6 @@ const STRANGER: CheckOutcome = { accepted: false };
  */
 export class IceLiteAgent<P> {
   readonly #registry: UfragRegistry;
-  readonly #consentTimeoutMs: number;
   #generations: AcceptedGeneration[] = [];
   #nominated: { generation: number; path: P } | undefined;
   #state: 'new' | 'connected' | 'silent' = 'new';
@@ -79,7 +76,6 @@ export class IceLiteAgent<P> {
 
   constructor(options: IceLiteAgentOptions) {
     this.#registry = options.registry;
-    this.#consentTimeoutMs = options.consentTimeoutMs ?? CONSENT_TIMEOUT_MS;
   }
 
   get state(): 'new' | 'connected' | 'silent' {
@@ -120,7 +116,11 @@ export class IceLiteAgent<P> {
   }
 
   /** Answers a message that claims to be a connectivity check. `mapped` is its source address. */
-  handleCheck(message: StunMessage, path: P, mapped: TransportAddress, nowMs: number): CheckOutcome {
+  handleCheck(
+    message: StunMessage,
+    { path, mapped }: { path: P; mapped: TransportAddress },
+    nowMs: number,
+  ): CheckOutcome {
     if (message.method !== Method.binding || message.messageClass !== MessageClass.request) return STRANGER;
     const match = this.#match(message.text(Attribute.username));
     if (match === undefined || !message.fingerprintHolds || !message.verifyIntegrity(match.pwd)) return STRANGER;
@@ -165,9 +165,14 @@ export class IceLiteAgent<P> {
   /** Returns true once when the client falls silent. */
   sweep(nowMs: number): boolean {
     if (this.#state === 'silent' || this.#lastSeenMs === undefined) return false;
-    if (nowMs - this.#lastSeenMs < this.#consentTimeoutMs) return false;
+    if (nowMs - this.#lastSeenMs < CONSENT_TIMEOUT_MS) return false;
     this.#state = 'silent';
     return true;
+  }
+
+  /** Extends the time limit by a pause of this process, whose checks are still unread. */
+  paused(ms: number, nowMs: number): void {
+    if (this.#lastSeenMs !== undefined) this.#lastSeenMs = Math.min(nowMs, this.#lastSeenMs + ms);
   }
 
   /** Forgets a path that no longer exists; nothing is sent until the next nomination. */

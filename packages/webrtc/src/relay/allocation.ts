@@ -30,11 +30,23 @@ export function longTermKey(username: string, realm: string, password: string): 
   return createHash('md5').update(`${username}:${realm}:${password}`).digest();
 }
 
+export interface AllocationOptions {
+  readonly user: RelayUserEntry;
+  readonly flow: ClientFlow;
+  readonly transactionId: Buffer;
+  readonly nowMs: number;
+  readonly lifetimeS: number;
+}
+
 /**
  * A client's allocation (RFC 8656 section 3.2). Its only reachable peer is this server, so it has at most one
  * permission and one channel.
  */
 export class Allocation {
+  readonly user: RelayUserEntry;
+  readonly flow: ClientFlow;
+  /** Transaction id of the Allocate request, which identifies retransmissions. */
+  readonly transactionId: Buffer;
   expiresAtMs: number;
   permissionUntilMs = 0;
   /** Bound channel number, 0 for none; the relay's sweep clears it. */
@@ -43,14 +55,10 @@ export class Allocation {
   /** Time at which data last passed through it. */
   activeAtMs: number;
 
-  constructor(
-    readonly user: RelayUserEntry,
-    readonly flow: ClientFlow,
-    /** Transaction id of the Allocate request, which identifies retransmissions. */
-    readonly transactionId: Buffer,
-    nowMs: number,
-    lifetimeS: number,
-  ) {
+  constructor({ user, flow, transactionId, nowMs, lifetimeS }: AllocationOptions) {
+    this.user = user;
+    this.flow = flow;
+    this.transactionId = transactionId;
     this.activeAtMs = nowMs;
     this.expiresAtMs = nowMs + lifetimeS * 1000;
   }

@@ -3,8 +3,12 @@ import type { TransportAddress } from '../stun/address.js';
 /** Route from a client to our port: a UDP source address or a TCP connection. */
 export interface ClientFlow {
   readonly protocol: 'udp' | 'tcp';
+  /** True inside TLS. */
+  readonly secure?: boolean;
   readonly address: string;
   readonly port: number;
+  /** Which of our own addresses the client sends to; absent for TCP. */
+  readonly local?: number;
   /** The address in bytes, for XOR-MAPPED-ADDRESS. */
   readonly source: TransportAddress;
   /**

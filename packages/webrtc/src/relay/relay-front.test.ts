@@ -287,6 +287,19 @@ describe('an allocation', () => {
     expect(ask(tuple, Method.refresh).answer?.errorCode).toBe(437);
   });
 
+  test('keeps an allocation whose refresh waits unread behind a pause of the process', () => {
+    const tuple = allocated();
+    nowMs += 599_000;
+    front.sweep(nowMs);
+    nowMs += 40_000;
+    front.paused(40_000);
+    front.sweep(nowMs);
+    expect(front.allocationCount).toBe(1);
+    nowMs += 1_000;
+    front.sweep(nowMs);
+    expect(tuple.allocation).toBeUndefined();
+  });
+
   test('deletes an allocation on a refresh with lifetime 0', () => {
     const tuple = allocated();
     const { answer } = ask(tuple, Method.refresh, { fill: (writer) => writer.uint32(Attribute.lifetime, 0) });

@@ -83,9 +83,8 @@ export class RelayFront {
     const user = this.#authenticate(message);
     if (user === undefined) return this.#refuseStranger(client, message, nowMs);
     const nonce = message.text(Attribute.nonce) ?? '';
-    const { flow } = client;
-    if (!this.#options.nonces.holds(nonce, flow.address, flow.port, nowMs)) {
-      this.#challenge(client, message, StunError.staleNonce, nowMs);
+    if (!this.#options.nonces.holds(nonce, client.flow, nowMs)) {
+      this.#challenge({ client, message, nowMs }, StunError.staleNonce);
       return undefined;
     }
     this.#dispatch({ client, message, user, nowMs });
@@ -128,6 +127,15 @@ export class RelayFront {
     if (client.allocation !== undefined) this.#free(client.allocation);
   }
 
+  /** Extends all lifetimes by a pause of this process, whose refreshes are still unread. */
+  paused(ms: number): void {
+    for (const allocation of this.#clients.keys()) {
+      allocation.expiresAtMs += ms;
+      if (allocation.permissionUntilMs > 0) allocation.permissionUntilMs += ms;
+      if (allocation.channel > 0) allocation.channelUntilMs += ms;
+    }
+  }
+
   /** Frees expired allocations. Call about once a second. */
   sweep(nowMs: number): void {
     for (const allocation of this.#clients.keys()) {
@@ -147,13 +155,13 @@ export class RelayFront {
   #refuseStranger(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
     if (message.method !== Method.allocate && client.allocation === undefined) return 'unauthenticated';
     if (!this.#options.limiter.take(client.flow.address, nowMs)) return 'rate_limited';
-    this.#challenge(client, message, StunError.unauthorized, nowMs);
+    this.#challenge({ client, message, nowMs }, StunError.unauthorized);
     return message.has(Attribute.messageIntegrity) ? 'unauthenticated' : undefined;
   }
 
-  #challenge(client: RelayClient, message: StunMessage, error: StunErrorCode, nowMs: number): void {
+  #challenge({ client, message, nowMs }: Omit<RelayRequest, 'user'>, error: StunErrorCode): void {
     const { flow } = client;
-    flow.send(challengeReply(message, error, this.#options.nonces.mint(flow.address, flow.port, nowMs)));
+    flow.send(challengeReply(message, error, this.#options.nonces.mint(flow, nowMs)));
   }
 
   #dispatch(request: RelayRequest): void {
@@ -186,7 +194,7 @@ export class RelayFront {
 
     const lifetimeS = grantedLifetime(message.uint32(Attribute.lifetime));
     const transactionId = Buffer.from(message.transactionId);
-    const allocation = new Allocation(user, client.flow, transactionId, nowMs, lifetimeS);
+    const allocation = new Allocation({ user, flow: client.flow, transactionId, nowMs, lifetimeS });
     user.allocations.add(allocation);
     client.allocation = allocation;
     this.#clients.set(allocation, client);

@@ -9,6 +9,8 @@ export interface RelayStream {
 export interface RelayStreamOptions {
   address: string;
   port: number;
+  /** True inside TLS. */
+  secure: boolean;
   /** Writes one frame. Returns false if the frame was dropped because the connection is too far behind. */
   send(frame: Buffer): boolean;
   /** Called when the client has an allocation, which proves that it knows the user's password. */

@@ -1,43 +1,34 @@
 import { randomInt } from 'node:crypto';
 import { networkOf } from '@bloom/net';
+import { Allowance, type Rate } from '@bloom/time';
 
-interface SourceLimiterOptions {
-  /** Number of answers that a source may draw at once. */
-  burst: number;
-  /** Number of answers that a source regains per second. */
-  perSecond: number;
+/** A rate of answers for each source. */
+interface SourceLimiterOptions extends Rate {
   /** Number of buckets. Sources share buckets, so memory stays constant. */
   buckets?: number;
   /** 32-bit seed that maps networks to buckets. Random by default, so that an attacker cannot pick its neighbours. */
   seed?: number;
 }
 
-/** A token bucket per source network in constant memory. Limits the only answer that strangers get. */
+/** An allowance per source network, in constant memory. Limits the only answer that strangers get. */
 export class SourceLimiter {
   readonly #options: SourceLimiterOptions;
-  readonly #tokens: Float64Array;
-  readonly #touchedMs: Float64Array;
+  /** Empty where no network of the bucket has been seen. */
+  readonly #buckets: (Allowance | undefined)[];
   readonly #seed: number;
 
   constructor(options: SourceLimiterOptions) {
     this.#options = options;
-    const buckets = options.buckets ?? 4096;
-    this.#tokens = new Float64Array(buckets).fill(options.burst);
-    this.#touchedMs = new Float64Array(buckets);
+    this.#buckets = Array.from({ length: options.buckets ?? 4096 });
     this.#seed = options.seed ?? randomInt(2 ** 32);
   }
 
   /** Takes one token of the source's network. Returns false when none is left. */
   take(address: string, nowMs: number): boolean {
-    const slot = hash(networkOf(address), this.#seed) % this.#tokens.length;
-    const elapsedMs = Math.max(0, nowMs - (this.#touchedMs[slot] ?? 0));
-    const tokens = Math.min(
-      this.#options.burst,
-      (this.#tokens[slot] ?? 0) + (elapsedMs * this.#options.perSecond) / 1000,
-    );
-    this.#touchedMs[slot] = nowMs;
-    this.#tokens[slot] = tokens >= 1 ? tokens - 1 : tokens;
-    return tokens >= 1;
+    const slot = hash(networkOf(address), this.#seed) % this.#buckets.length;
+    const bucket = (this.#buckets[slot] ??= new Allowance(this.#options));
+
+    return bucket.take(nowMs);
   }
 }
 

@@ -4,6 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { TrustedProxies } from '@bloom/net';
+import { AwakeClock } from '@bloom/time';
+import { ManualClock } from '@bloom/time/testing';
 import { createCertificate } from '../dtls/certificate.js';
 import { MessageClass } from '../stun/constants.js';
 import {
@@ -13,7 +15,7 @@ import {
   exchangeMedia,
   openRecorded,
   type Recorded,
-  startPort,
+  openPort,
   user,
 } from '../testing/port-fixture.js';
 import { TestClient } from '../testing/test-client.js';
@@ -31,8 +33,8 @@ interface Setup {
 
 async function setUp(limits: Partial<TcpAcceptorOptions> = {}): Promise<Setup> {
   const nonceSecret = randomBytes(32);
-  const port = await startPort(closers, { nonceSecret });
-  const acceptor = await TcpAcceptor.listen({
+  const port = await openPort(closers, { nonceSecret });
+  const acceptor = await TcpAcceptor.open({
     listenAddress: '127.0.0.1',
     port: 0,
     nonceSecret,
@@ -80,7 +82,8 @@ async function hungUp(port: number, bytes: Buffer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk) => chunks.push(chunk)).on('error', () => undefined);
   socket.write(bytes);
-  await once(socket, 'close');
+  // Not `once`, which would reject at a reset.
+  await new Promise((closed) => socket.once('close', closed));
   return Buffer.concat(chunks);
 }
 
@@ -165,7 +168,7 @@ describe('TURN over TCP', () => {
     expect(setup.acceptor.connections).toBe(3);
   });
 
-  test('one address fills only its own share and never ends a connection that has a user', async () => {
+  test('lets one address fill only its own share and never end a connection that has a user', async () => {
     const setup = await setUp({ maxPerNetwork: 3 });
     const client = await tcpClient(setup);
     await client.allocate(user);
@@ -181,15 +184,28 @@ describe('TURN over TCP', () => {
   });
 
   test('never drops a connection younger than two round trips for a newer one', async () => {
-    let now = performance.timeOrigin + performance.now();
-    const setup = await setUp({ maxPerNetwork: 2, graceMs: 2_000, clock: () => now });
+    const awake = new ManualClock();
+    const setup = await setUp({ maxPerNetwork: 2, graceMs: 2_000, awake });
     const waiting = [await silent(setup, '127.0.0.1'), await silent(setup, '127.0.0.1')];
     while (setup.acceptor.connections < 2) await new Promise((resolve) => setImmediate(resolve));
     await once(await silent(setup, '127.0.0.1'), 'close');
     expect(waiting.filter(({ closed }) => closed)).toEqual([]);
-    now += 2_000;
+    awake.advance(2_000);
     const client = await tcpClient(setup);
     expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+  });
+
+  test('ends no connection that has yet to name its user because of a pause of the process', async () => {
+    const base = new ManualClock();
+    const setup = await setUp({ awake: new AwakeClock(base) });
+    const waiting = await silent(setup, '127.0.0.1');
+    while (setup.acceptor.connections < 1) await new Promise((resolve) => setImmediate(resolve));
+    base.leap(40_000);
+    const client = await tcpClient(setup);
+    await client.allocate(user);
+    expect(waiting.closed).toBe(false);
+    base.advance(12_000);
+    await once(waiting, 'close');
   });
 
   test('limits clients and silent connections separately, to the same number each', async () => {
@@ -227,7 +243,7 @@ describe('TURN over TCP', () => {
 
   test('rejects when the port is taken', async () => {
     const { acceptor } = await setUp();
-    const again = TcpAcceptor.listen({
+    const again = TcpAcceptor.open({
       listenAddress: '127.0.0.1',
       port: acceptor.port,
       nonceSecret: randomBytes(32),
@@ -301,11 +317,11 @@ describe('TURN over TLS', () => {
   });
 
   test('ends an incomplete TLS handshake after its time limit', async () => {
-    let now = 0;
-    const { acceptor } = await setUpTls({ clock: () => now });
+    const awake = new ManualClock();
+    const { acceptor } = await setUpTls({ awake });
     const ended = hungUp(acceptor.port, Buffer.from('160301ff00', 'hex'));
     while (acceptor.connections === 0) await new Promise((resolve) => setImmediate(resolve));
-    now = 10_000;
+    awake.advance(10_000);
     await ended;
     expect(acceptor.connections).toBe(0);
   });
@@ -331,7 +347,7 @@ describe('TURN over TLS', () => {
     const { keyPem: key, certPem: cert } = await clientCertificate();
     const options = { listenAddress: '127.0.0.1', port: acceptor.port, nonceSecret: randomBytes(32) };
     const tls = (): SecureContext => createSecureContext({ key, cert });
-    await expect(TcpAcceptor.listen({ ...options, tls, route: () => undefined })).rejects.toMatchObject({
+    await expect(TcpAcceptor.open({ ...options, tls, route: () => undefined })).rejects.toMatchObject({
       message: expect.stringMatching(/TLS relay port .*JF_WEBRTC_TURN_TLS_PORT.*EADDRINUSE/),
     });
   });

@@ -85,14 +85,17 @@ interface HostAddresses {
   address: string;
   /** Address of the other IP family. */
   secondAddress?: string;
+  /** Further addresses. */
+  moreAddresses?: readonly string[];
   port: number;
 }
 
 /** Returns the values of the candidate attributes, preferred one first (RFC 8839 section 5.1). */
-export function hostCandidates({ address, secondAddress, port }: HostAddresses): string[] {
-  const first = `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
-  if (secondAddress === undefined) return [first];
-  return [first, `candidate:2 1 UDP ${HOST_PRIORITY - LOCAL_PREFERENCE_STEP} ${secondAddress} ${port} typ host`];
+export function hostCandidates({ address, secondAddress, moreAddresses = [], port }: HostAddresses): string[] {
+  const addresses = [address, ...(secondAddress === undefined ? [] : [secondAddress]), ...moreAddresses];
+  return addresses.map(
+    (each, i) => `candidate:${i + 1} 1 UDP ${HOST_PRIORITY - i * LOCAL_PREFERENCE_STEP} ${each} ${port} typ host`,
+  );
 }
 
 function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOptions): string[] {

@@ -1,4 +1,11 @@
-import type { CodecName } from '@bloom/rtp';
+import {
+  acceptedCodecs,
+  type CodecName,
+  formatParameters,
+  isCodecName,
+  type PayloadFormat,
+  payloadFormat,
+} from '@bloom/rtp';
 import type { OfferedCodec, OfferedMedia } from './offer.js';
 
 /** The one codec of an answered m-line, with the client's payload types. */
@@ -20,27 +27,31 @@ const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
  * Returns the codec in which a client must publish on this m-line; null if it offers no accepted codec. `required` is
- * the codec enforced in the room; without one, the first of VP8 and H.264 in offer order is chosen.
+ * the video codec enforced in the room. Otherwise the first accepted codec in offer order is chosen.
  */
-export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h264' | null): ChosenCodec | null {
+export function choosePublishedCodec(media: OfferedMedia, required: CodecName | null): ChosenCodec | null {
+  const names: readonly string[] = acceptedCodecs(media.kind, required);
   const accepted = media.codecs.find((codec) => {
-    if (media.kind === 'audio') return isOpus(codec);
-    if (required !== 'h264' && isVp8(codec)) return true;
-    return required !== 'vp8' && isH264(codec) && isConstrainedBaseline(codec);
+    const format = formatOf(codec);
+    return format !== undefined && names.includes(codec.name) && format.obstacle(codec.parameters) === undefined;
   });
   return accepted === undefined ? null : choose(media, accepted);
 }
 
 /** Returns the codec in which a client receives a track published as `name`; null if it offers none. */
 export function chooseReceivedCodec(media: OfferedMedia, name: CodecName): ChosenCodec | null {
-  if (name === 'h264') {
-    const all = media.codecs.filter(isH264);
-    const baseline = all.filter(isConstrainedBaseline);
-    const codec = baseline.find((c) => packetizationMode(c) === '1') ?? baseline[0] ?? all[0];
-    return codec === undefined ? null : choose(media, codec);
-  }
-  const codec = media.codecs.find(name === 'opus' ? isOpus : isVp8);
-  return codec === undefined ? null : choose(media, codec);
+  const { rank } = payloadFormat(name);
+  const [best] = media.codecs
+    .filter((codec) => codec.name === name && formatOf(codec) !== undefined)
+    .toSorted((a, b) => rank(b.parameters) - rank(a.parameters));
+  return best === undefined ? null : choose(media, best);
+}
+
+/** Returns the format of an offered codec; undefined if rooms do not accept it. */
+function formatOf({ name, clockRate }: OfferedCodec): PayloadFormat | undefined {
+  if (!isCodecName(name)) return undefined;
+  const format = payloadFormat(name);
+  return format.clockRate === clockRate ? format : undefined;
 }
 
 function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
@@ -57,54 +68,4 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
     feedback: FEEDBACK.filter((value) => codec.feedback.includes(value)),
     ...(rtx === undefined ? {} : { rtxPayloadType: rtx.payloadType }),
   };
-}
-
-function isOpus(codec: OfferedCodec): boolean {
-  return codec.name === 'opus' && codec.clockRate === 48_000;
-}
-
-function isVp8(codec: OfferedCodec): boolean {
-  return codec.name === 'vp8' && codec.clockRate === 90_000;
-}
-
-function isH264(codec: OfferedCodec): boolean {
-  return codec.name === 'h264' && codec.clockRate === 90_000;
-}
-
-/**
- * Returns true if every constrained baseline decoder can play the codec (RFC 6184 section 8.1, table 5). Without a
- * `profile-level-id` the profile is plain baseline, which such decoders cannot play.
- */
-export function isConstrainedBaseline(codec: Pick<OfferedCodec, 'parameters'>): boolean {
-  const match = /^([0-9a-f]{2})([0-9a-f]{2})[0-9a-f]{2}$/i.exec(
-    formatParameters(codec.parameters).get('profile-level-id') ?? '',
-  );
-  if (match === null) return false;
-  const profile = Number.parseInt(match[1] ?? '', 16);
-  const constraints = Number.parseInt(match[2] ?? '', 16);
-  switch (profile) {
-    case 0x42:
-      return (constraints & 0x4f) === 0x40;
-    case 0x4d:
-      return (constraints & 0x8f) === 0x80;
-    case 0x58:
-      return (constraints & 0xcf) === 0xc0;
-    default:
-      return false;
-  }
-}
-
-function packetizationMode(codec: OfferedCodec): string {
-  return formatParameters(codec.parameters).get('packetization-mode') ?? '0';
-}
-
-/** Parses `a=1;b=2` with lower-case keys; the first value of a repeated key wins. */
-export function formatParameters(text: string): Map<string, string> {
-  const parameters = new Map<string, string>();
-  for (const part of text.split(';')) {
-    const equals = part.indexOf('=');
-    const key = (equals < 0 ? part : part.slice(0, equals)).trim().toLowerCase();
-    if (key !== '' && !parameters.has(key)) parameters.set(key, equals < 0 ? '' : part.slice(equals + 1).trim());
-  }
-  return parameters;
 }

@@ -5,7 +5,7 @@ export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 /** One payload type with its attributes from the m-line. */
 export interface OfferedCodec {
   payloadType: number;
-  /** Encoding name as offered (`VP8`). */
+  /** Encoding name as offered. */
   encodingName: string;
   /** Encoding name in lower case, for comparison. */
   name: string;
@@ -52,6 +52,8 @@ export interface OfferedMedia {
   sources: readonly OfferedSource[];
   /** First part of `a=msid`; absent without one and for `-`. */
   streamId?: string;
+  /** Second part of `a=msid`, if there is one. */
+  msidTrackId?: string;
 }
 
 /** Parameters of the one bundled transport (RFC 8839, RFC 8842). */

@@ -26,7 +26,8 @@ export class MediaParser {
   #mid: string | undefined;
   #direction: Direction | undefined;
   #bundleOnly = false;
-  #streamId: string | undefined;
+  /** The parts of `a=msid`. */
+  #msid: string[] | undefined;
   #simulcast: string[] | undefined;
   #sctpPort: number | undefined;
   readonly #rtpmaps = new Map<string, RtpMap>();
@@ -70,7 +71,7 @@ export class MediaParser {
         this.#bundleOnly = true;
         break;
       case 'msid':
-        this.#streamId ??= value.trim().split(/ +/, 1)[0];
+        this.#msid ??= value.trim().split(/ +/, 2);
         break;
       case 'rtpmap':
         this.#rtpmap(value, fail);
@@ -129,6 +130,7 @@ export class MediaParser {
     const kind = this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other';
     const rtx = new Set(this.#rtxOf.values());
     const rids = this.#simulcast === undefined ? [...this.#rids] : this.#simulcast.filter((rid) => this.#rids.has(rid));
+    const [streamId, msidTrackId] = this.#msid ?? [];
     const usable = bundled && (this.#port !== 0 || this.#bundleOnly);
     return {
       mid: this.#mid ?? '',
@@ -148,7 +150,8 @@ export class MediaParser {
           const other = this.#rtxOf.get(ssrc);
           return other === undefined ? { ssrc } : { ssrc, rtx: other };
         }),
-      ...(this.#streamId === undefined || this.#streamId === '-' ? {} : { streamId: this.#streamId }),
+      ...(streamId === undefined || streamId === '-' ? {} : { streamId }),
+      ...(msidTrackId === undefined ? {} : { msidTrackId }),
     };
   }
 

@@ -66,11 +66,12 @@ describe('browser offers', () => {
     expect(video?.codecs[0]?.feedback).toEqual(['goog-remb', 'transport-cc', 'ccm fir', 'nack', 'nack pli']);
   });
 
-  test('reads signalled sources with their RTX streams, and the stream of a track', () => {
+  test('reads signalled sources with their RTX streams, and the stream and id of a track', () => {
     const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media;
     expect(audio?.sources).toEqual([{ ssrc: 2836899468 }]);
     expect(video?.sources).toEqual([{ ssrc: 240821085, rtx: 1146043358 }]);
     expect(video?.streamId).toBe('4cb50e3a-1691-419a-89e7-09a7a3564321');
+    expect(video?.msidTrackId).toBe('fb7af9b1-c9a3-43af-afbd-59ac1b3ddeb0');
   });
 
   test('reads the rids of a simulcast sender in offer order, including paused ones, and no sources', () => {

@@ -29,7 +29,7 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
     const fail = (what: string): never => {
       throw invalidSdp(what, quoteLine(line), lineNumber);
     };
-    if (lineNumber === 1 && line !== 'v=0') fail('an offer starts with v=0, not so');
+    if (lineNumber === 1 && line !== 'v=0') fail('an offer must start with v=0');
     if (line[1] !== '=') fail('no "=" after the type');
     if (line.startsWith('m=')) {
       media.push(new MediaParser(line, limits, fail));

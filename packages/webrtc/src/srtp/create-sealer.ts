@@ -24,8 +24,7 @@ export function createPacketSealer(options: PacketSealerOptions = {}): PacketSea
   try {
     return new WasmSealer({ slots, maxPacketBytes, keystreamBytes });
   } catch (cause) {
-    if (options.kind === 'wasm')
-      throw new WebrtcError('BAD_OPTION', 'WebAssembly SIMD is not to be had here', { cause });
+    if (options.kind === 'wasm') throw new WebrtcError('BAD_OPTION', 'WebAssembly SIMD is not available', { cause });
     return new JavascriptSealer({ slots, maxPacketBytes });
   }
 }

@@ -220,13 +220,13 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     for (const [datagram, before] of kept) expect(datagram.equals(before)).toBe(true);
   });
 
-  test('a reservation without a commit uses no slot', () => {
+  test('uses no slot for a reservation without a commit', () => {
     const sealer = createPacketSealer({ kind, slots: 1 });
     sealer.begin(Buffer.alloc(10), 0, 10);
     for (let i = 0; i < 10; i += 1) expect(sealer.reserve()).toBeGreaterThanOrEqual(0);
   });
 
-  test('a sink that throws affects no other', () => {
+  test('isolates a sink that throws from the others', () => {
     const sealer = createPacketSealer({ kind, slots: 5 });
     const good = [1, 2, 3].map((ssrc) => new Receiver(sealer, ssrc));
     const bad = new Receiver(sealer, 9);
@@ -243,7 +243,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     expect(sealer.counters).toEqual({ sealed: 57, overruns: 0, oversized: 0, sinkFaults: 19 });
   });
 
-  test('counts and drops a packet that does not fit, and the stream continues', () => {
+  test('counts and drops a packet that does not fit, and continues the stream', () => {
     const sealer = createPacketSealer({ kind, maxPacketBytes: 500 });
     const receiver = new Receiver(sealer, 1);
     const fits = randomBytes(478);
@@ -258,7 +258,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
     receiver.verify();
   });
 
-  test('a closed stream sends nothing more, and its memory is reused', () => {
+  test('sends nothing more on a closed stream, and reuses its memory', () => {
     const sealer = createPacketSealer({ kind, keystreamBytes: 10_240 });
     const payload = randomBytes(50);
     for (let i = 0; i < 5; i += 1) {
@@ -273,7 +273,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
   });
 });
 
-test('the committed WebAssembly matches its compiled source', () => {
+test('has committed WebAssembly that matches its compiled source', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-wasm-'));
   try {
     const wasm = new URL('../../wasm/', import.meta.url);

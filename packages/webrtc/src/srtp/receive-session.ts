@@ -11,8 +11,10 @@ export const OpenFailure = { MALFORMED: -1, UNAUTHENTICATED: -2, REPLAYED: -3, T
 
 const FAILURE_NAMES = ['malformed', 'unauthenticated', 'replayed', 'too_many_streams'] as const;
 
+export type OpenFailureName = (typeof FAILURE_NAMES)[number];
+
 /** Returns the counter name of an `OpenFailure`. */
-export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number] {
+export function openFailureName(failure: number): OpenFailureName {
   return FAILURE_NAMES[-failure - 1] ?? 'malformed';
 }
 

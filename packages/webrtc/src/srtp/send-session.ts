@@ -100,5 +100,5 @@ export class SrtpSendSession {
 }
 
 function requirePacket(ok: boolean, length: number): void {
-  if (!ok) throw new WebrtcError('BAD_PACKET', `a packet of ${length} bytes cannot be sealed here`);
+  if (!ok) throw new WebrtcError('BAD_PACKET', `a packet of ${length} bytes is too large to seal`);
 }

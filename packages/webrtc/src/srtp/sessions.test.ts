@@ -211,7 +211,7 @@ describe('SRTCP', () => {
     expect(outcomes).toEqual([report.length, report.length, OpenFailure.TOO_MANY_STREAMS]);
   });
 
-  test('leaves an SRTCP packet that is only authenticated as it is', () => {
+  test('leaves an authenticated but unencrypted SRTCP packet unchanged', () => {
     const datagram = sealRtcp(new SrtpSendSession(KEYS), compound);
     const clear = Buffer.concat([compound, datagram.subarray(compound.length)]);
     // Without the E flag (RFC 3711 section 3.4).

@@ -65,7 +65,7 @@ describe('RFC 5769 test vectors', () => {
     expect(message.verifyIntegrity(PASSWORD) && message.fingerprintHolds).toBe(true);
   });
 
-  test('a single changed bit invalidates integrity and fingerprint', () => {
+  test('rejects integrity and fingerprint when a single bit is changed', () => {
     const bytes = Buffer.from(REQUEST);
     bytes[40] = (bytes[40] ?? 0) ^ 1;
     const message = parse(bytes);
@@ -74,7 +74,7 @@ describe('RFC 5769 test vectors', () => {
   });
 });
 
-describe('interoperating with werift', () => {
+describe('interoperability with werift', () => {
   test('writes messages that werift reads the same way', () => {
     const bytes = new StunWriter(Method.binding, MessageClass.success, TRANSACTION)
       .xorAddress(Attribute.xorMappedAddress, { bytes: Uint8Array.of(10, 1, 2, 3), port: 4567 })
@@ -192,7 +192,7 @@ describe('garbage', () => {
     );
   });
 
-  test('a valid message with a few bytes changed never throws or passes as authentic', () => {
+  test('never throws on a valid message with a few bytes changed, nor accepts it as authentic', () => {
     const changes = fc.array(fc.tuple(fc.nat(REQUEST.length - 1), fc.integer({ min: 1, max: 255 })), {
       minLength: 1,
       maxLength: 4,

@@ -49,7 +49,7 @@ export function credentials(generation: number): IceCredentials {
   };
 }
 
-export async function startPort(closers: Closers, options: Partial<MediaPortOptions> = {}): Promise<MediaPort> {
+export async function openPort(closers: Closers, options: Partial<MediaPortOptions> = {}): Promise<MediaPort> {
   const port = await openMediaPort({
     listenAddress: '127.0.0.1',
     portRange: { min: 0, max: 0 },
@@ -61,7 +61,7 @@ export async function startPort(closers: Closers, options: Partial<MediaPortOpti
   return port;
 }
 
-export async function startClient(closers: Closers, port: Pick<MediaPort, 'address' | 'port'>): Promise<TestClient> {
+export async function openClient(closers: Closers, port: Pick<MediaPort, 'address' | 'port'>): Promise<TestClient> {
   const client = await TestClient.open(port, await clientCertificate());
   closers.add(() => client.close());
   return client;
@@ -97,6 +97,7 @@ export function openRecorded(port: MediaPort, overrides: Partial<PeerTransportHa
         rtcp.push(buffer.subarray(start, end));
         note(`rtcp ${rtcp.length}`);
       },
+      onRefused: (reason) => note(`refused ${reason}`),
       onIceConnected: (generation) => note(`ice ${generation}`),
       onDtlsConnected: () => note('dtls'),
       onFailed: (reason) => note(`failed: ${reason}`),

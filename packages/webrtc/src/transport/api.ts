@@ -8,7 +8,9 @@ import type { DtlsState } from '../dtls/dtls-session.js';
 import type { DropReason } from '../drops.js';
 import type { RelayRoute } from '../relay/relay-stream.js';
 import type { DatagramSink } from '../srtp/datagram-sink.js';
+import type { OpenFailureName } from '../srtp/receive-session.js';
 import type { SrtpSendSession } from '../srtp/send-session.js';
+import type { AdvertisedPorts } from './bind-port.js';
 
 export interface RelayUser {
   /** `<unix time>:<peer id>`. */
@@ -43,6 +45,8 @@ export interface PathState {
   generation: number;
   relayed: boolean;
   protocol: 'udp' | 'tcp';
+  /** True inside TLS. */
+  secure: boolean;
   /** The client's own address; for a relayed path, the address from which it reaches the relay. */
   remoteAddress?: string;
   remotePort?: number;
@@ -67,6 +71,8 @@ export interface PeerTransportHandlers {
   onRtp(buffer: Buffer, start: number, end: number, nowMs: number): void;
   /** Takes one authentic compound RTCP packet, decrypted in place. */
   onRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void;
+  /** Called when SRTP refuses a packet, which is counted under this reason. */
+  onRefused?(reason: OpenFailureName, nowMs: number): void;
   /** Called when a pair is first nominated with the credentials of this generation. */
   onIceConnected(generation: number): void;
   /** Called when SRTP is ready and packets may be sent. */
@@ -124,10 +130,14 @@ export interface MediaPortOptions {
   listenAddress: string;
   /** Address of the other IP family on the same port. The first address is then IPv4, or IPv6 only. */
   secondListenAddress?: string;
+  /** Further addresses on the same port, of either family. */
+  moreListenAddresses?: readonly string[];
   /** Range of which the first free port is taken; `0..0` lets the system choose. */
   portRange: { min: number; max: number };
   /** Address at which clients reach us (`JF_WEBRTC_TURN_IP`), and address of all relay allocations. */
   advertisedAddress: string;
+  /** Ports at which clients reach ours behind a port mapping; absent = the same. */
+  advertisedPorts?: AdvertisedPorts;
   certificate: DtlsCertificate;
   /** 32-byte secret shared by an engine's ports, so that each accepts the others' challenges. Random by default. */
   nonceSecret?: Buffer;

@@ -14,7 +14,9 @@ const LOCK_PAUSE_MS = 5;
 const RANDOM_ATTEMPTS = 10;
 
 /** The addresses of one port: usually one, or one per IP family. */
-type PortAddresses = readonly [first: string, second?: string | undefined];
+type PortAddresses = readonly string[];
+/** One socket for each address. */
+type PortSockets = [first: Socket, ...others: Socket[]];
 
 /**
  * Binds the first UDP port of the range that is free on all addresses, with one socket each. Rejects with `WebrtcError`
@@ -26,12 +28,12 @@ type PortAddresses = readonly [first: string, second?: string | undefined];
 export async function bindFirstFree(
   addresses: PortAddresses,
   { min, max }: { min: number; max: number },
-): Promise<[first: Socket, second?: Socket]> {
+): Promise<PortSockets> {
   for (let port = min; port <= max; port++) {
     const sockets = port === 0 ? await bindRandom(addresses) : await bindAll(addresses, port);
     if (sockets !== undefined) return sockets;
   }
-  const where = addresses.filter((address) => address !== undefined).join(' and ');
+  const where = addresses.join(' and ');
   throw new WebrtcError(
     'NO_FREE_PORT',
     `every UDP port of ${min}-${max} on ${where} is taken (JF_WEBRTC_TURN_PORT_RANGE, JF_WEBRTC_TURN_LISTEN_IP)`,
@@ -39,9 +41,9 @@ export async function bindFirstFree(
 }
 
 /** Binds a port chosen by the system. Probes it first, because another process or address may use it. */
-async function bindRandom(addresses: PortAddresses): Promise<[Socket, Socket?] | undefined> {
+async function bindRandom(addresses: PortAddresses): Promise<PortSockets | undefined> {
   for (let attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
-    const probe = await bind(addresses[0], { port: 0, shared: false });
+    const probe = await bind(addresses[0] as string, { port: 0, shared: false });
     if (probe === undefined) return undefined;
     const { port } = probe.address();
     probe.close();
@@ -51,20 +53,23 @@ async function bindRandom(addresses: PortAddresses): Promise<[Socket, Socket?] |
   return undefined;
 }
 
-async function bindAll([first, second]: PortAddresses, port: number): Promise<[Socket, Socket?] | undefined> {
-  if (second === undefined) {
-    const only = await bindOne(first, port, false);
-    return only === undefined ? undefined : [only];
+async function bindAll(addresses: PortAddresses, port: number): Promise<PortSockets | undefined> {
+  const sockets: Socket[] = [];
+  const closeAll = (): void => {
+    for (const socket of sockets) socket.close();
+  };
+  for (const address of addresses) {
+    const socket = await bindOne(address, port, addresses.length > 1).catch((error: unknown) => {
+      closeAll();
+      throw error;
+    });
+    if (socket === undefined) {
+      closeAll();
+      return undefined;
+    }
+    sockets.push(socket);
   }
-  const one = await bindOne(first, port, true);
-  if (one === undefined) return undefined;
-  const other = await bindOne(second, port, true).catch((error: unknown) => {
-    one.close();
-    throw error;
-  });
-  if (other !== undefined) return [one, other];
-  one.close();
-  return undefined;
+  return sockets as PortSockets;
 }
 
 async function bindOne(address: string, port: number, ipv6Only: boolean): Promise<Socket | undefined> {
@@ -116,4 +121,17 @@ async function bind(
     const where = `${address} (JF_WEBRTC_TURN_LISTEN_IP)`;
     throw new WebrtcError('BAD_ADDRESS', `no UDP port can be bound on ${where}: ${message}`, { cause: error });
   }
+}
+
+/** UDP ports as clients see them behind a port mapping, such as a NodePort of Kubernetes. Plain data. */
+export interface AdvertisedPorts {
+  /** Distance from a bound port to the one that clients reach, unless it is listed. */
+  offset: number;
+  /** Ports that clients reach, by bound port. */
+  listed: ReadonlyMap<number, number>;
+}
+
+/** Returns the port at which clients reach a bound port; the port itself without a mapping. */
+export function advertisedPort(port: number, ports: AdvertisedPorts | undefined): number {
+  return ports === undefined ? port : (ports.listed.get(port) ?? port + ports.offset);
 }

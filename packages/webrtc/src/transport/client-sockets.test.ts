@@ -8,8 +8,8 @@ import {
   credentials,
   exchangeMedia,
   openRecorded,
-  startClient,
-  startPort,
+  openClient,
+  openPort,
   user,
 } from '../testing/port-fixture.js';
 import { bindFirstFree, SHARES_PORTS } from './bind-port.js';
@@ -75,7 +75,7 @@ onLinux('sockets of single clients [needs linux]', () => {
     };
     listener.on('message', onMessage);
     const { port } = listener.address();
-    const sockets = new ClientSockets({ addressFor: () => '127.0.0.1', port, max, onMessage, onBusy: () => undefined });
+    const sockets = new ClientSockets({ addresses: ['127.0.0.1'], port, max, onMessage, onBusy: () => undefined });
     closers.add(async () => sockets.close());
     const until = async (line: string): Promise<void> => {
       while (!received.includes(line)) await new Promise<void>((resolve) => (wake = resolve));
@@ -94,7 +94,7 @@ onLinux('sockets of single clients [needs linux]', () => {
   test("exchanges a client's datagrams through its own socket, and strangers' through the shared one", async () => {
     const { sockets, port, until } = await opened(10);
     const [known, stranger] = [await client(port), await client(port)];
-    const connection = sockets.connect(known.address().port, '127.0.0.1');
+    const connection = sockets.connect({ port: known.address().port, address: '127.0.0.1', local: 0 });
     known.send('from the client');
     stranger.send('from a stranger');
     await until(`from the client of ${known.address().port}`);
@@ -109,30 +109,30 @@ onLinux('sockets of single clients [needs linux]', () => {
 
   test('opens no more sockets than allowed, and a closed one makes room', async () => {
     const { sockets } = await opened(1);
-    const first = sockets.connect(9, '127.0.0.1');
+    const first = sockets.connect({ port: 9, address: '127.0.0.1', local: 0 });
     expect(first).toBeDefined();
-    expect(sockets.connect(10, '127.0.0.1')).toBeUndefined();
+    expect(sockets.connect({ port: 10, address: '127.0.0.1', local: 0 })).toBeUndefined();
     first?.close();
     first?.close();
-    expect(sockets.connect(10, '127.0.0.1')).toBeDefined();
+    expect(sockets.connect({ port: 10, address: '127.0.0.1', local: 0 })).toBeDefined();
     expect(sockets.count).toBe(1);
   });
 
   test('serves a client through the shared socket when the system refuses another', async () => {
     const { sockets } = await opened(10);
-    expect(sockets.connect(9, 'fe80::1')).toBeUndefined();
+    expect(sockets.connect({ port: 9, address: 'fe80::1', local: 0 })).toBeUndefined();
     expect(sockets.count).toBe(0);
   });
 
   test.each([0, 1])(
     'carries media with %d such sockets for two clients, even after a move to a new address',
     async (n) => {
-      const port = await startPort(closers, { maxClientSockets: n });
+      const port = await openPort(closers, { maxClientSockets: n });
       const { fingerprint } = await clientCertificate();
       const pairs = await Promise.all(
         [1, 2].map(async (number) => {
           const recorded = openRecorded(port, {}, { ...user, username: `179:${number}` });
-          const each = await startClient(closers, port);
+          const each = await openClient(closers, port);
           recorded.transport.negotiate({ generation: 1, ice: credentials(number), fingerprint });
           await each.check(credentials(number));
           await each.handshake();

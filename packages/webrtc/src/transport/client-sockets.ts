@@ -31,14 +31,14 @@ export function portSocket({ address, shared, ipv6Only = false }: PortSocketOpti
 }
 
 interface ClientSocketsOptions {
-  /** Returns the local address to use for this client. */
-  addressFor(client: string): string;
+  /** Our own addresses. */
+  addresses: readonly string[];
   ipv6Only?: boolean;
   port: number;
   /** Bound on the sockets: the kernel's search for a datagram's receiver grows with their number. */
   max: number;
   /** Takes a datagram from any socket. A newly created socket also receives datagrams of other clients. */
-  onMessage(datagram: Buffer, from: { address: string; port: number }): void;
+  onMessage(datagram: Buffer, from: { address: string; port: number }, local: number): void;
   /** Called when a send on this socket did not complete immediately. */
   onBusy(socket: Socket): void;
 }
@@ -58,13 +58,14 @@ export class ClientSockets {
   }
 
   /** Opens a socket. Returns undefined at the limit or on refusal: the shared socket then serves the client. */
-  connect(port: number, address: string): UdpConnection | undefined {
+  connect({ port, address, local }: { port: number; address: string; local: number }): UdpConnection | undefined {
     if (this.#open.size >= this.#options.max || performance.now() < this.#refusedUntilMs) return undefined;
-    const own = this.#options.addressFor(address);
+    const own = this.#options.addresses[local];
+    if (own === undefined) return undefined;
     const socket = portSocket({ address: own, shared: true, ipv6Only: this.#options.ipv6Only ?? false });
     // ICMP errors of a vanished client surface here; ICE detects its silence.
     socket.on('error', () => undefined);
-    socket.on('message', this.#options.onMessage);
+    socket.on('message', (datagram, from) => this.#options.onMessage(datagram, from, local));
     try {
       // With our lookup both complete synchronously.
       socket.bind({ port: this.#options.port, address: own, exclusive: true });

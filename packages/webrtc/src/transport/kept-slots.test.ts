@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { KeptSlots } from './kept-slots.js';
 
-test('frees slots together once the queue has drained, and they can be kept again', async () => {
+test('frees slots together once the queue has drained, after which they can be kept again', async () => {
   let queued = 3;
   const freed: number[] = [];
   const kept = new KeptSlots(

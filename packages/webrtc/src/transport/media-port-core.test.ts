@@ -81,6 +81,12 @@ function pass(seconds: number): void {
   }
 }
 
+/** Stops the process for a while. */
+function pause(seconds: number): void {
+  nowMs += seconds * 1_000;
+  core.tick();
+}
+
 describe('silence and consent', () => {
   test('reports a client silent once after 30 s without checks, and active with the next check', () => {
     core.receive(check(), ...CLIENT);
@@ -122,6 +128,17 @@ describe('silence and consent', () => {
     expect(events).toEqual(['silent']);
   });
 
+  test('a pause of the process neither marks a client as silent nor extends its time limit', () => {
+    core.receive(check(), ...CLIENT);
+    pass(10);
+    pause(40);
+    expect(events).toEqual(['ice 1']);
+    pass(19);
+    expect(events).toEqual(['ice 1']);
+    pass(1);
+    expect(events).toEqual(['ice 1', 'silent']);
+  });
+
   test('forgets sources that are no longer checked, except the nominated one', () => {
     core.receive(check(false), '198.51.100.7', 4001);
     core.receive(check(), ...CLIENT);
@@ -142,6 +159,7 @@ describe('relayed connections', () => {
     const stream = core.attachStream({
       address: '198.51.100.9',
       port: 4000,
+      secure: true,
       send: (frame) => replies.push(frame) > 0,
       allocated: () => undefined,
       close: () => closed++,
@@ -150,9 +168,11 @@ describe('relayed connections', () => {
     writer.uint32(Attribute.requestedTransport, 17 << 24).text(Attribute.username, user.username);
     stream.receive(writer.text(Attribute.realm, RELAY_REALM).text(Attribute.nonce, 'x').integrity('guess').finish());
     expect(StunMessage.parse(replies[0] as Buffer)?.errorCode).toBe(401);
-    pass(9);
+    pass(5);
+    pause(40);
+    pass(4);
     expect(closed).toBe(0);
-    pass(2);
+    pass(1);
     expect(closed).toBe(1);
   });
 });
@@ -207,7 +227,7 @@ describe('an IPv6 port', () => {
 });
 
 describe('bounds', () => {
-  test('limits the sources of one transport and never forgets the nominated one for a new one', () => {
+  test('limits the number of sources per transport and never evicts the nominated one', () => {
     core.receive(check(), ...CLIENT);
     for (let port = 5_000; port < 5_100; port++) {
       nowMs += 1;
@@ -219,7 +239,7 @@ describe('bounds', () => {
     expect(core.stats().dropped).toMatchObject({ no_keys: 16, unknown_source: 85 });
   });
 
-  test('an address taken over by another transport belongs to that one alone', () => {
+  test('gives an address that another transport has taken over to that transport alone', () => {
     core.receive(check(), ...CLIENT);
     const ice = credentials(9);
     const other = core.openTransport({

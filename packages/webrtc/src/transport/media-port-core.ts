@@ -6,7 +6,7 @@ import type { UfragRegistry } from '../ice/ice-lite-agent.js';
 import type { RelayClient } from '../relay/allocation.js';
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { Nonces } from '../relay/nonces.js';
-import { RelayFront, type RelayLimits } from '../relay/relay-front.js';
+import { RelayFront } from '../relay/relay-front.js';
 import type { RelayStream, RelayStreamOptions } from '../relay/relay-stream.js';
 import { SourceLimiter } from '../relay/source-limiter.js';
 import { streamFrame } from '../relay/stream-frames.js';
@@ -23,6 +23,8 @@ import { UdpFlow, type UdpSockets } from './udp-flow.js';
 const CHALLENGE_BURST = 1_000;
 const CHALLENGES_PER_SECOND = 200;
 const SWEEP_MS = 1_000;
+/** A longer gap between two ticks is a pause of the process, or of its thread. */
+const PAUSE_MS = 2_000;
 /** Queue of handshake datagrams; clients retransmit dropped ones. One step takes up to a millisecond. */
 const HANDSHAKES = { maxWaiting: 512, perTurn: 1 };
 /** Queue of data channel steps. A step takes about 50 microseconds. */
@@ -40,7 +42,6 @@ interface MediaPortCoreOptions {
   onSlotKept: (slot: number) => void;
   /** Runs a function in the next turn of the event loop; handshakes and data channels work in such steps. */
   nextTurn?: (run: () => void) => void;
-  limits?: Partial<RelayLimits>;
 }
 
 /**
@@ -59,6 +60,7 @@ export class MediaPortCore {
   readonly #totals = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
   readonly #connected = new Set<UdpFlow>();
   #sweptMs = 0;
+  #tickedMs: number | undefined;
 
   constructor(options: MediaPortCoreOptions) {
     this.#options = options;
@@ -67,7 +69,6 @@ export class MediaPortCore {
       relayed: options.advertised,
       nonces: options.nonces,
       limiter: new SourceLimiter({ burst: CHALLENGE_BURST, perSecond: CHALLENGES_PER_SECOND }),
-      ...(options.limits && { limits: options.limits }),
       onClientChanged: (client) => this.#clientChanged(client),
     });
     this.#host = {
@@ -108,24 +109,25 @@ export class MediaPortCore {
     return transport;
   }
 
-  /** Takes one datagram from the socket and may modify its bytes. */
-  receive(datagram: Buffer, address: string, port: number): void {
+  /** Takes one datagram from the socket of our own address `local` and may modify its bytes. */
+  receive(datagram: Buffer, address: string, port: number, local = 0): void {
     const nowMs = this.#options.clock();
     this.#totals.packetsReceived++;
     this.#totals.bytesReceived += datagram.length;
     const first = datagram[0] ?? 0xff;
-    const source = this.#sources.get(address, port);
+    const source = this.#sources.get(address, port, local);
     if (first >= 128 && first <= 191) this.#direct(source, datagram, nowMs);
     else if (first >= 64 && first <= 79) this.#channelData(source, datagram, nowMs);
-    else if (first <= 3) this.#stun(source ?? this.#newSource(address, port), datagram, nowMs);
+    else if (first <= 3) this.#stun(source ?? this.#newSource(address, port, local), datagram, nowMs);
     else if (first >= 20 && first <= 63) this.#direct(source, datagram, nowMs);
     else this.#drop('malformed');
   }
 
   attachStream(options: RelayStreamOptions): RelayStream {
-    const { address, port } = options;
+    const { address, port, secure } = options;
     const flow: ClientFlow = {
       protocol: 'tcp',
+      secure,
       address,
       port,
       source: toTransportAddress(address, port),
@@ -156,6 +158,9 @@ export class MediaPortCore {
   /** Runs all timers. Call a few times a second. */
   tick(): void {
     const nowMs = this.#options.clock();
+    const gapMs = nowMs - (this.#tickedMs ?? nowMs);
+    this.#tickedMs = nowMs;
+    if (gapMs > PAUSE_MS) this.#paused(gapMs, nowMs);
     for (const transport of this.#transports) transport.sweepHandshake(nowMs);
     if (nowMs - this.#sweptMs < SWEEP_MS) return;
     this.#sweptMs = nowMs;
@@ -165,6 +170,13 @@ export class MediaPortCore {
     for (const [client, { sinceMs }] of this.#streams) {
       if (client.allocation === undefined && nowMs - sinceMs >= UNALLOCATED_MS) this.#endStream(client);
     }
+  }
+
+  /** Timers run before sockets are read: what clients sent during a pause does not count as missing. */
+  #paused(ms: number, nowMs: number): void {
+    this.#relay.paused(ms);
+    for (const transport of this.#transports) transport.paused(ms, nowMs);
+    for (const stream of this.#streams.values()) stream.sinceMs = Math.min(nowMs, stream.sinceMs + ms);
   }
 
   stats(): MediaPortStats {
@@ -226,10 +238,11 @@ export class MediaPortCore {
     if (reason !== undefined) this.#drop(reason);
   }
 
-  #newSource(address: string, port: number): Source {
+  #newSource(address: string, port: number, local: number): Source {
     const flow = new UdpFlow({
       address,
       port,
+      local,
       source: toTransportAddress(address, port),
       sockets: this.#options.sockets,
       totals: this.#totals,

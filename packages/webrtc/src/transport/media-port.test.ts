@@ -13,8 +13,8 @@ import {
   openRecorded,
   type Recorded,
   rtpPacket,
-  startClient,
-  startPort,
+  openClient,
+  openPort,
   user,
 } from '../testing/port-fixture.js';
 import { TestClient } from '../testing/test-client.js';
@@ -32,9 +32,9 @@ interface Joined {
 
 /** Opens a transport with its first credentials, and a client that knows them. */
 async function prepare(port?: MediaPort, relay = user): Promise<Joined> {
-  const mediaPort = port ?? (await startPort(closers));
+  const mediaPort = port ?? (await openPort(closers));
   const recorded = openRecorded(mediaPort, {}, relay);
-  const client = await startClient(closers, mediaPort);
+  const client = await openClient(closers, mediaPort);
   const { fingerprint } = await clientCertificate();
   recorded.transport.negotiate({ generation: 1, ice: credentials(1), fingerprint });
   return { port: mediaPort, recorded, client };
@@ -68,19 +68,23 @@ describe('media over loopback', () => {
     expect(recorded.transport.counters).toMatchObject({ bindingRequestsReceived: 1, bindingResponsesSent: 1 });
   });
 
-  test('serves clients of either IP family on one port', async () => {
-    const port = await startPort(closers, { secondListenAddress: '::1' });
-    for (const [index, address] of ['127.0.0.1', '::1'].entries()) {
+  test.each([
+    ['of either IP family', { secondListenAddress: '::1' }, ['127.0.0.1', '::1']],
+    ['of several own addresses', { moreListenAddresses: ['127.0.0.2', '::1'] }, ['127.0.0.1', '127.0.0.2', '::1']],
+  ] as const)('serves clients %s on one port', async (_title, more, addresses) => {
+    const port = await openPort(closers, more);
+    for (const [index, address] of addresses.entries()) {
       const recorded = openRecorded(port, {}, { ...user, username: `1790000000:${address}` });
-      const client = await startClient(closers, { address, port: port.port });
+      const client = await openClient(closers, { address, port: port.port });
       const { fingerprint } = await clientCertificate();
       recorded.transport.negotiate({ generation: 1, ice: credentials(index + 1), fingerprint });
       const answer = await client.check(credentials(index + 1));
-      expect(answer.xorAddress(Attribute.xorMappedAddress)?.bytes).toEqual(addressBytes(address));
+      const seen = address === '::1' ? '::1' : client.wire.local.address;
+      expect(answer.xorAddress(Attribute.xorMappedAddress)?.bytes).toEqual(addressBytes(seen));
       await client.handshake();
       await recorded.until('dtls');
       await exchangeMedia(recorded, client, 1);
-      expect(recorded.transport.pathState).toMatchObject({ ice: 'connected', remoteAddress: address });
+      expect(recorded.transport.pathState).toMatchObject({ ice: 'connected', remoteAddress: seen });
     }
   });
 
@@ -102,7 +106,7 @@ describe('media over loopback', () => {
     expect(port.stats().allocations).toBe(1);
   });
 
-  test("a check for another transport takes a client's path only once that client is gone", async () => {
+  test("lets a check for another transport take a client's path only once that client is gone", async () => {
     const { port, recorded, client } = await prepare();
     await client.check(credentials(1));
     await client.handshake();
@@ -129,6 +133,17 @@ describe('media over loopback', () => {
     await client.check(credentials(1), true);
     await exchangeMedia(recorded, client, 1);
     expect(recorded.events.slice(0, 2)).toEqual(['dtls', 'ice 1']);
+  });
+
+  test('allocates at the port that clients reach behind a port mapping, and relays to no other one', async () => {
+    const port = await openPort(closers, { advertisedPorts: { offset: 1, listed: new Map() } });
+    const { client } = await prepare(port);
+    const allocated = await client.allocate(user);
+    const relayed = allocated.xorAddress(Attribute.xorRelayedAddress);
+    expect(relayed).toEqual({ ...client.server, port: port.port + 1 });
+    expect((await client.permit(relayed)).messageClass).toBe(MessageClass.success);
+    expect((await client.bindChannel(0x4001, client.server)).messageClass).toBe(MessageClass.error);
+    expect((await client.bindChannel(0x4002, relayed)).messageClass).toBe(MessageClass.success);
   });
 
   test('uses a channel bound in mid-call from then on', async () => {
@@ -207,7 +222,7 @@ describe('an ICE restart', () => {
     expect(recorded.transport.pathState.generation).toBe(2);
   });
 
-  test('ten restarts in a row keep the media running, and closing frees all their allocations', async () => {
+  test('keeps media running over ten restarts in a row, and frees all their allocations on close', async () => {
     const { port, recorded, client } = await joinRelayed();
     for (let generation = 2; generation <= 11; generation++) {
       recorded.transport.negotiate({
@@ -236,7 +251,7 @@ describe('an ICE restart', () => {
 });
 
 describe('faults of one client', () => {
-  test('a certificate that was not announced fails its transport with the reason', async () => {
+  test('fails the transport with the reason when its certificate was not announced', async () => {
     const { port, recorded } = await prepare();
     const client = await TestClient.open(port, await createCertificate());
     closers.add(() => client.close());
@@ -247,8 +262,8 @@ describe('faults of one client', () => {
     expect(recorded.events).not.toContain('dtls');
   });
 
-  test('a handler that throws fails its own transport and no other', async () => {
-    const port = await startPort(closers);
+  test('fails only its own transport when a handler throws', async () => {
+    const port = await openPort(closers);
     const { recorded, client } = await prepare(port);
     await client.check(credentials(1));
     const failures: string[] = [];
@@ -262,7 +277,7 @@ describe('faults of one client', () => {
       },
       { username: '1:other', password: 'x' },
     );
-    const second = await startClient(closers, port);
+    const second = await openClient(closers, port);
     const { fingerprint } = await clientCertificate();
     other.transport.negotiate({ generation: 1, ice: credentials(77), fingerprint });
     await second.check(credentials(77));
@@ -272,13 +287,13 @@ describe('faults of one client', () => {
     const { header, payload } = rtpPacket(1, 'x');
     second.sendPacket(second.srtp?.encrypt(payload, header) as Buffer);
     await exchangeMedia(recorded, client, 1);
-    expect(failures).toEqual(['an internal fault in the handling of media']);
+    expect(failures).toEqual(['an internal fault while media was handled']);
     expect(port.stats().dropped.handler_error).toBe(1);
     expect(other.transport.sendRtp(rtpPacket(2, 'y').plain)).toBe(false);
   });
 
   test("a client's checks cannot reach another transport through its allocation", async () => {
-    const port = await startPort(closers);
+    const port = await openPort(closers);
     const { client } = await prepare(port);
     const other = openRecorded(port, {}, { username: '1:other', password: 'x' });
     const { fingerprint } = await clientCertificate();
@@ -294,7 +309,7 @@ describe('faults of one client', () => {
 describe('counting drops', () => {
   test('counts packets that are replayed, forged, unsolicited, early or of no known protocol by reason', async () => {
     const { port, recorded, client } = await prepare();
-    const stranger = await startClient(closers, port);
+    const stranger = await openClient(closers, port);
     await client.check(credentials(1));
     client.sendPacket(rtpPacket(1, 'too early').plain);
     await client.handshake();
@@ -321,27 +336,31 @@ describe('counting drops', () => {
       relay_unbound: 1,
       handler_error: 0,
     });
+    expect(recorded.events.filter((event) => event.startsWith('refused'))).toEqual([
+      'refused unauthenticated',
+      'refused replayed',
+    ]);
   });
 });
 
 describe('the port', () => {
   test('takes the first free port of its range, and rejects if none is free', async () => {
-    const first = await startPort(closers);
+    const first = await openPort(closers);
     const range = { min: first.port, max: first.port };
-    await expect(startPort(closers, { portRange: range })).rejects.toMatchObject({
+    await expect(openPort(closers, { portRange: range })).rejects.toMatchObject({
       code: 'NO_FREE_PORT',
       message: expect.stringContaining('JF_WEBRTC_TURN_PORT_RANGE'),
     });
-    const next = await startPort(closers, { portRange: { min: first.port, max: Math.min(65_535, first.port + 50) } });
+    const next = await openPort(closers, { portRange: { min: first.port, max: Math.min(65_535, first.port + 50) } });
     expect(next.port).toBeGreaterThan(first.port);
   });
 
   test('rejects invalid addresses, duplicate user names, and calls after it is closed', async () => {
-    const port = await startPort(closers);
-    await expect(startPort(closers, { advertisedAddress: 'example.org' })).rejects.toMatchObject({
+    const port = await openPort(closers);
+    await expect(openPort(closers, { advertisedAddress: 'example.org' })).rejects.toMatchObject({
       code: 'BAD_ADDRESS',
     });
-    await expect(startPort(closers, { listenAddress: '203.0.113.77' })).rejects.toMatchObject({
+    await expect(openPort(closers, { listenAddress: '203.0.113.77' })).rejects.toMatchObject({
       code: 'BAD_ADDRESS',
       message: expect.stringMatching(/203\.0\.113\.77 \(JF_WEBRTC_TURN_LISTEN_IP\): .*EADDRNOTAVAIL/),
     });
@@ -371,7 +390,7 @@ describe('the port', () => {
       advertisedAddress: '127.0.0.1',
       certificate: await clientCertificate(),
     });
-    const client = await startClient(closers, port);
+    const client = await openClient(closers, port);
     const { fingerprint } = await clientCertificate();
     const count = (): Record<string, number> => {
       const counts: Record<string, number> = {};
@@ -411,7 +430,7 @@ describe('the port', () => {
     expect(more()).toEqual([]);
     expect(port.stats()).toMatchObject({ transports: 0, allocations: 0 });
     await port.close();
-    const again = await startPort(closers, { portRange: { min: port.port, max: port.port } });
+    const again = await openPort(closers, { portRange: { min: port.port, max: port.port } });
     expect(again.port).toBe(port.port);
   }, 30_000);
 });

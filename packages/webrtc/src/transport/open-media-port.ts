@@ -1,11 +1,10 @@
 import type { Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { isIPv6 } from 'node:net';
 import { addressBytes } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
 import { Nonces } from '../relay/nonces.js';
 import type { MediaPort, MediaPortOptions } from './api.js';
-import { bindFirstFree, SHARES_PORTS } from './bind-port.js';
+import { advertisedPort, bindFirstFree, SHARES_PORTS } from './bind-port.js';
 import { ClientSockets } from './client-sockets.js';
 import { KeptSlots } from './kept-slots.js';
 import { MediaPortCore } from './media-port-core.js';
@@ -22,12 +21,11 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
   if (advertisedBytes === undefined) {
     throw new WebrtcError('BAD_ADDRESS', `the advertised address ${options.advertisedAddress} is not an IP address`);
   }
-  const { listenAddress, secondListenAddress } = options;
-  const [socket, second] = await bindFirstFree([listenAddress, secondListenAddress], options.portRange);
-  const isFirstV6 = isIPv6(listenAddress);
-  /** Returns true for a client of the second address. Addresses are literals: only those of IPv6 contain a colon. */
-  const isSecond = (client: string): boolean => second !== undefined && client.includes(':') !== isFirstV6;
-  const { port } = socket.address();
+  const { listenAddress, secondListenAddress, moreListenAddresses = [] } = options;
+  const second = secondListenAddress === undefined ? [] : [secondListenAddress];
+  const addresses = [listenAddress, ...second, ...moreListenAddresses];
+  const sockets = await bindFirstFree(addresses, options.portRange);
+  const { port } = sockets[0].address();
   let closed = false;
   /** Sockets with sends that the kernel has not accepted yet. */
   const busy = new Set<Socket>();
@@ -38,17 +36,17 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     },
     (slot) => options.onSlotFree?.(slot),
   );
-  const onMessage = (datagram: Buffer, from: { address: string; port: number }): void => {
+  const onMessage = (datagram: Buffer, from: { address: string; port: number }, local: number): void => {
     try {
-      core.receive(datagram, from.address, from.port);
+      core.receive(datagram, from.address, from.port, local);
     } catch {
       // An exception while handling one datagram must not end the worker and all its rooms.
       core.countFault();
     }
   };
   const clients = new ClientSockets({
-    addressFor: (client) => (isSecond(client) ? (secondListenAddress ?? listenAddress) : listenAddress),
-    ipv6Only: second !== undefined,
+    addresses,
+    ipv6Only: addresses.length > 1,
     port,
     max: SHARES_PORTS ? (options.maxClientSockets ?? MAX_CLIENT_SOCKETS) : 0,
     onMessage,
@@ -56,27 +54,26 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
   });
 
   const core = new MediaPortCore({
-    advertised: { bytes: advertisedBytes, port },
+    advertised: { bytes: advertisedBytes, port: advertisedPort(port, options.advertisedPorts) },
     certificate: options.certificate,
     nonces: new Nonces(options.nonceSecret),
     clock: options.clock ?? (() => performance.timeOrigin + performance.now()),
     sockets: {
-      send: (datagram, toPort, address) => {
-        if (closed) return true;
-        const own = second !== undefined && isSecond(address) ? second : socket;
+      send: (datagram, { port: toPort, address, local }) => {
+        const own = sockets[local];
+        if (closed || own === undefined) return true;
         own.send(datagram, toPort, address);
         if (own.getSendQueueCount() === 0) return true;
         busy.add(own);
         return false;
       },
-      connect: (toPort, address) => clients.connect(toPort, address),
+      connect: (to) => clients.connect(to),
     },
     nextTurn: (run) => void setImmediate(run),
     onSlotKept: (slot) => kept.add(slot),
   });
-  const sockets = second === undefined ? [socket] : [socket, second];
-  for (const each of sockets) {
-    each.on('message', onMessage);
+  for (const [local, each] of sockets.entries()) {
+    each.on('message', (datagram, from) => onMessage(datagram, from, local));
     // ICMP errors of single clients surface here on some systems; the port itself stays usable.
     each.on('error', () => undefined);
   }

@@ -21,10 +21,13 @@ export interface Source extends RelayClient {
 export class SourceTable {
   readonly #byPort = new Map<number, Source[]>();
 
-  get(address: string, port: number): Source | undefined {
+  /** `local` is the index of our own address. */
+  get(address: string, port: number, local: number): Source | undefined {
     const sources = this.#byPort.get(port);
     if (sources === undefined) return undefined;
-    for (const source of sources) if (source.flow.address === address) return source;
+    for (const source of sources) {
+      if (source.flow.address === address && source.flow.local === local) return source;
+    }
     return undefined;
   }
 

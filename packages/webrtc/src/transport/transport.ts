@@ -103,6 +103,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
       generation: this.#ice.generation,
       relayed: path?.relayed ?? false,
       protocol: path?.flow.protocol ?? 'udp',
+      secure: path?.flow.secure ?? false,
     };
     if (path !== undefined) {
       state.remoteAddress = path.flow.address;
@@ -250,6 +251,13 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (this.#dtls.isHandshaking) this.#dtls.sweep(nowMs);
   }
 
+  /** Extends the time limits by a pause of this process, during which nothing could be read. */
+  paused(ms: number, nowMs: number): void {
+    this.#ice.paused(ms, nowMs);
+    this.#dtls.paused(ms, nowMs);
+    this.#receivedAtMs = Math.min(nowMs, this.#receivedAtMs + ms);
+  }
+
   /** Runs all other timers. Call about once a second. */
   sweep(nowMs: number): void {
     const { packetsReceived } = this.counters;
@@ -269,7 +277,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   #check(message: StunMessage, path: MediaPath, mapped: TransportAddress, nowMs: number): CheckOutcome {
     const before = this.#ice.state;
-    const outcome = this.#ice.handleCheck(message, path, mapped, nowMs);
+    const outcome = this.#ice.handleCheck(message, { path, mapped }, nowMs);
     if (outcome.reply === undefined) {
       this.#host.drops.unauthenticated++;
       return outcome;
@@ -329,7 +337,9 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     const isRtcp = type >= 192 && type <= 223;
     const end = isRtcp ? session.openRtcp(packet, 0, packet.length) : session.open(packet, 0, packet.length);
     if (end < 0) {
-      this.#host.drops[openFailureName(end)]++;
+      const reason = openFailureName(end);
+      this.#host.drops[reason]++;
+      this.#guard(() => this.#handlers.onRefused?.(reason, nowMs));
       return;
     }
     try {
@@ -337,7 +347,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
       else this.#handlers.onRtp(packet, 0, end, nowMs);
     } catch {
       this.#host.drops.handler_error++;
-      this.#fail('an internal fault in the handling of media');
+      this.#fail('an internal fault while media was handled');
     }
   }
 

@@ -10,6 +10,7 @@ function flowOver(sockets: Partial<UdpSockets> = {}) {
   const flow = new UdpFlow({
     address: '192.0.2.1',
     port: 4000,
+    local: 0,
     source: { bytes: Uint8Array.of(192, 0, 2, 1), port: 4000 },
     sockets: {
       send: (datagram) => common.push(datagram.toString()) > 0,

@@ -10,14 +10,16 @@ export interface UdpConnection {
 
 /** Sending side of the port's sockets. */
 export interface UdpSockets {
-  send(datagram: Buffer, port: number, address: string): boolean;
+  send(datagram: Buffer, to: UdpFlow): boolean;
   /** Returns a connection to this client; undefined if no more can be opened. */
-  connect?(port: number, address: string): UdpConnection | undefined;
+  connect?(to: UdpFlow): UdpConnection | undefined;
 }
 
 interface UdpFlowOptions {
   address: string;
   port: number;
+  /** Index of our own address. */
+  local: number;
   source: TransportAddress;
   sockets: UdpSockets;
   totals: { packetsSent: number; bytesSent: number };
@@ -33,6 +35,7 @@ export class UdpFlow implements ClientFlow {
   readonly protocol = 'udp';
   readonly address: string;
   readonly port: number;
+  readonly local: number;
   readonly source: TransportAddress;
   readonly #options: UdpFlowOptions;
   #connection: UdpConnection | undefined;
@@ -44,6 +47,7 @@ export class UdpFlow implements ClientFlow {
     this.#options = options;
     this.address = options.address;
     this.port = options.port;
+    this.local = options.local;
     this.source = options.source;
   }
 
@@ -52,14 +56,14 @@ export class UdpFlow implements ClientFlow {
     totals.packetsSent++;
     totals.bytesSent += datagram.length;
     if (this.#connection !== undefined) return this.#connection.send(datagram);
-    return sockets.send(datagram, this.port, this.address);
+    return sockets.send(datagram, this);
   }
 
   chosen(): void {
     this.#users++;
     this.#idle = false;
     if (this.#connection !== undefined) return;
-    this.#connection = this.#options.sockets.connect?.(this.port, this.address);
+    this.#connection = this.#options.sockets.connect?.(this);
     if (this.#connection !== undefined) this.#options.connected.add(this);
   }
 

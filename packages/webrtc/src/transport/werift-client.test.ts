@@ -17,7 +17,7 @@ jest.unstable_mockModule('timers/promises', () => ({
   setTimeout: (ms: number, value: unknown) => timers.setTimeout(ms, value, { ref: false }),
 }));
 const { MediaStreamTrack, RTCPeerConnection, RtpPacket } = await import('werift');
-const { Closers, credentials, openRecorded, rtpPacket, serverCertificate, startPort, user } = await import(
+const { Closers, credentials, openRecorded, rtpPacket, serverCertificate, openPort, user } = await import(
   '../testing/port-fixture.js'
 );
 
@@ -27,7 +27,7 @@ afterEach(() => closers.closeAll());
 const OUTBOUND_SSRC = 0x0b10_0a11;
 
 /** werift asks a public STUN server unless it is given another one. */
-async function startStunServer(): Promise<number> {
+async function openStunServer(): Promise<number> {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -110,15 +110,15 @@ async function proveMedia({
 
 describe('werift’s peer connection as the client', () => {
   test('connects directly', async () => {
-    const port = await startPort(closers);
-    const stun = await startStunServer();
+    const port = await openPort(closers);
+    const stun = await openStunServer();
     const established = await call(port, [{ urls: `stun:127.0.0.1:${stun}` }], false);
     await proveMedia(established);
     expect(established.recorded.transport.pathState).toMatchObject({ relayed: false, protocol: 'udp' });
   }, 20_000);
 
   test('connects through the relay over UDP', async () => {
-    const port = await startPort(closers);
+    const port = await openPort(closers);
     const urls = `turn:127.0.0.1:${port.port}?transport=udp`;
     const established = await call(port, [{ urls, username: user.username, credential: user.password }], true);
     await proveMedia(established);
@@ -127,8 +127,8 @@ describe('werift’s peer connection as the client', () => {
 
   test('connects through the relay over TCP', async () => {
     const nonceSecret = randomBytes(32);
-    const port = await startPort(closers, { nonceSecret });
-    const acceptor = await TcpAcceptor.listen({ listenAddress: '127.0.0.1', port: 0, nonceSecret, route: () => port });
+    const port = await openPort(closers, { nonceSecret });
+    const acceptor = await TcpAcceptor.open({ listenAddress: '127.0.0.1', port: 0, nonceSecret, route: () => port });
     closers.add(() => acceptor.close());
     const urls = `turn:127.0.0.1:${acceptor.port}?transport=tcp`;
     const established = await call(port, [{ urls, username: user.username, credential: user.password }], true);

@@ -2,7 +2,7 @@ import { randomBytes, sign } from 'node:crypto';
 import type { Identity } from '../dtls/certificate.js';
 import { Extension } from '../dtls/client-hello.js';
 import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType, readFragments } from '../dtls/handshake-messages.js';
-import { Group, startKeyExchange } from '../dtls/key-exchange.js';
+import { Group, createKeyExchange } from '../dtls/key-exchange.js';
 import { extendedMasterSecret, recordKeys, verifyData } from '../dtls/key-schedule.js';
 import { sealRecord } from '../dtls/record-cipher.js';
 import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records.js';
@@ -14,7 +14,7 @@ import { u16, u8, vector, WireReader } from '../dtls/wire.js';
  */
 export class HandshakeClient {
   readonly #identity: Identity;
-  readonly #exchange = startKeyExchange(Group.x25519);
+  readonly #exchange = createKeyExchange(Group.x25519);
   readonly #random = randomBytes(32);
   readonly #hello: Buffer;
 

@@ -5,7 +5,6 @@ import { Nonces } from '../relay/nonces.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunWriter } from '../stun/writer.js';
 import { MediaPortCore } from '../transport/media-port-core.js';
-import { asReceived } from './as-received.js';
 import { HandshakeClient } from './handshake-client.js';
 
 const CLIENT = '192.0.2.2';
@@ -76,4 +75,12 @@ function check(ufrag: string, password: string): Buffer {
     .integrity(password)
     .fingerprint()
     .finish();
+}
+
+/**
+ * Returns a copy with the hidden class of a received datagram. Unlike `Buffer.alloc` and `Buffer.from`, native code
+ * creates those from a `Uint8Array`; V8 discards code compiled for one class when it first meets the other.
+ */
+export function asReceived(bytes: Uint8Array): Buffer {
+  return Object.setPrototypeOf(new Uint8Array(bytes), Buffer.prototype) as Buffer;
 }

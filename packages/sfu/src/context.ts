@@ -1,6 +1,8 @@
 import type { Log } from '@bloom/log';
 import { emptyReportBlock, emptySenderInfo, RtcpReader, RtcpWriter, RtpView, TransportCcFeedback } from '@bloom/rtp';
 import type { MediaPort, PacketSealer } from '@bloom/webrtc';
+import type { RtpDropCause } from './media-engine.js';
+import type { WorkerLink } from './crossing/worker-link.js';
 import { Backlog } from './backlog.js';
 
 /** Maximum RTCP compound, bytes; below any path's MTU. */
@@ -17,11 +19,8 @@ interface MediaWorld {
 
 /** Reasons for drops in the forwarding layer; the port counts its own. */
 type ForwardingDrop =
-  | 'unknown_ssrc'
-  | 'unexpected_payload'
-  | 'oversized'
-  | 'malformed_media'
-  /** Frames that a component did not consume in time, or fed faster than a room takes them. */
+  | RtpDropCause
+  /** Frames that a component did not consume in time, or fed faster than a room accepts them. */
   | 'tap_overrun'
   | 'feed_overrun'
   /** Unreadable SCTP packets, and data channel messages with a broken header. */
@@ -30,7 +29,9 @@ type ForwardingDrop =
   | 'data_rate'
   | 'data_denied'
   | 'data_unheard'
-  | 'data_backlog';
+  | 'data_backlog'
+  /** Packets for another worker that is too far behind. */
+  | 'crossing_overrun';
 
 /**
  * Shared by all rooms of one worker: the environment, counters, and the scratch objects that keep the packet path free
@@ -38,13 +39,19 @@ type ForwardingDrop =
  */
 export class MediaContext {
   packetsForwarded = 0;
+  /** Packets passed to other workers. */
+  packetsCrossed = 0;
   /** Data channel messages: received from clients, and copies queued for receivers. */
   readonly dataMessages = { received: 0, sent: 0 };
   readonly dropped: Record<ForwardingDrop, number> = {
     unknown_ssrc: 0,
+    unpublished: 0,
+    ended: 0,
     unexpected_payload: 0,
-    oversized: 0,
+    unknown_rid: 0,
+    ssrc_changes: 0,
     malformed_media: 0,
+    oversized: 0,
     tap_overrun: 0,
     feed_overrun: 0,
     data_malformed: 0,
@@ -52,6 +59,7 @@ export class MediaContext {
     data_denied: 0,
     data_unheard: 0,
     data_backlog: 0,
+    crossing_overrun: 0,
   };
 
   /** Media queued in the feeds and taps of all rooms. */
@@ -66,6 +74,9 @@ export class MediaContext {
   readonly block = emptyReportBlock();
   readonly senderInfo = emptySenderInfo();
   readonly nacks = new Float64Array(256);
+  /** Ways to other workers, by their numbers. */
+  readonly links = new Map<number, WorkerLink>();
+  #tracks = 0;
 
   constructor(
     readonly world: MediaWorld,
@@ -73,4 +84,9 @@ export class MediaContext {
     readonly port: Pick<MediaPort, 'openTransport'>,
     readonly sealer: PacketSealer,
   ) {}
+
+  /** Numbers are never reused, so late messages about a track match no other one. */
+  newTrackNumber(): number {
+    return ++this.#tracks;
+  }
 }

@@ -3,19 +3,19 @@ const PUBLISHER_BYTES = 32 * 1024 * 1024;
 const WORKER_BYTES = 256 * 1024 * 1024;
 /** Bytes reserved for each queue: one that fills the backlog must not starve the others. */
 const OWN_BYTES = 512 * 1024;
-/** Room for a key picture; with less, requesting one is pointless. */
+/** Room for a key picture. Below this, requesting one is pointless. */
 const PICTURE_BYTES = 256 * 1024;
 
 /**
- * Limits the total of one publisher's media queued in a room's feeds and taps, whatever each of them may hold. The
- * total over a worker's publishers is limited as well.
+ * Limits the total media of one publisher queued in a room's feeds and taps, whatever each of them may hold. The total
+ * over a worker's publishers is limited as well.
  */
 export class Backlog {
   readonly #limit: number;
   readonly #worker: Backlog | undefined;
   #bytes = 0;
 
-  /** Without `worker` it is the backlog of a worker, otherwise that of one publisher. */
+  /** Without `worker`, this is the backlog of a worker; otherwise it is that of one publisher. */
   constructor(worker?: Backlog) {
     this.#worker = worker;
     this.#limit = worker === undefined ? WORKER_BYTES : PUBLISHER_BYTES;
@@ -33,7 +33,7 @@ export class Backlog {
   }
 }
 
-/** One queue: its first bytes are reserved, those above come from the publisher's backlog. */
+/** One queue: its first bytes are reserved, the rest comes from the publisher's backlog. */
 export class BacklogShare {
   #backlog: Backlog;
   #bytes = 0;
@@ -42,7 +42,7 @@ export class BacklogShare {
     this.#backlog = backlog;
   }
 
-  /** Returns whether the queue may hold this many more bytes. Ask before allocating them. */
+  /** Returns whether the queue may hold this many more bytes. Call it before allocating them. */
   fits(bytes: number): boolean {
     const more = beyondOwn(this.#bytes + bytes) - beyondOwn(this.#bytes);
     return more <= 0 || more <= this.#backlog.free;

@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import type { TappedFrame } from '../media-frames.js';
-import { type MemoryPeer, MemoryWorld } from '../testing/memory-port.js';
-import { H264, inboundVideo, SyntheticSource } from '../testing/synthetic-media.js';
+import { CODEC_NAMES } from '@bloom/rtp';
+import type { TappedFrame } from './media-frames.js';
+import { type MemoryPeer, MemoryWorld } from './testing/memory-port.js';
+import { H264, inboundVideo, SyntheticSource } from './testing/synthetic-media.js';
 
 const MB = 1024 * 1024;
 
@@ -24,7 +25,7 @@ interface Tap {
 
 function openTap(trackId: string): Tap {
   const number = world.newNumber();
-  world.apply({ type: 'openTap', tap: number, trackId });
+  world.apply({ type: 'openTap', tap: number, trackId, codecs: CODEC_NAMES });
   const frames = (): TappedFrame[] =>
     world.reports.flatMap((report) =>
       report.type === 'tapEvent' && report.tap === number && report.event.type === 'frame' ? [report.event.frame] : [],
@@ -32,7 +33,7 @@ function openTap(trackId: string): Tap {
   return { number, frames };
 }
 
-/** Publishes H.264 tracks, each of which starts with a complete key picture. */
+/** Publishes H.264 tracks, each starting with a complete key picture. */
 function publish(peerId: string, tracks: number): { peer: MemoryPeer; sources: SyntheticSource[]; ids: string[] } {
   const ids = Array.from({ length: tracks }, (_, i) => `${peerId}-${i}`);
   const ssrc = 0x1000 * (world.peers.size + 1);
@@ -50,7 +51,7 @@ function sendKeyPictures({ peer, sources }: ReturnType<typeof publish>): void {
   }
 }
 
-/** Sends one picture of this many bytes on each track, side by side, in slices of 1,150 bytes. */
+/** Sends one picture of this many bytes on each track, interleaved, in slices of 1,150 bytes. */
 function sendPictures({ peer, sources }: ReturnType<typeof publish>, bytes: number, ends: boolean): void {
   const slice = Buffer.alloc(1_150, 0x55);
   slice[0] = 0x41;
@@ -65,7 +66,7 @@ function sendPictures({ peer, sources }: ReturnType<typeof publish>, bytes: numb
 
 const bytesOf = (tap: Tap): number => tap.frames().reduce((sum, { data }) => sum + data.length, 0);
 
-test('an audio feed that outruns the room drops frames, and resumes once the room has caught up', () => {
+test('drops frames of an audio feed that outruns the room, and resumes once the room has caught up', () => {
   const send = openFeed('opus');
   for (let i = 0; i < 10_000; i++) send(Buffer.alloc(1_000, 0xfc), i * 960);
   expect(world.context.dropped.feed_overrun).toBeGreaterThan(5_000);
@@ -76,7 +77,7 @@ test('an audio feed that outruns the room drops frames, and resumes once the roo
   expect(world.context.dropped.feed_overrun).toBe(before);
 });
 
-test('a feed drops audio that fits into no packet before it waits for anything', () => {
+test('drops audio that fits into no packet before it waits for anything', () => {
   const send = openFeed('opus');
   const sound = openTap('feed-1');
   for (let i = 0; i < 100; i++) send(Buffer.alloc(20_000, 0xfc), i * 960);
@@ -86,7 +87,7 @@ test('a feed drops audio that fits into no packet before it waits for anything',
   expect(sound.frames()).toHaveLength(1);
 });
 
-test("the unfinished pictures of one participant's tracks share one limit", () => {
+test("applies one limit to the unfinished pictures of all of a participant's tracks", () => {
   const eve = publish('eve', 16);
   const taps = eve.ids.map(openTap);
   sendKeyPictures(eve);
@@ -96,7 +97,7 @@ test("the unfinished pictures of one participant's tracks share one limit", () =
   expect(world.context.dropped.tap_overrun).toBeGreaterThan(8);
 });
 
-test('a participant whose pictures never end takes nothing from the others', () => {
+test("takes nothing from other participants when one participant's pictures never end", () => {
   const eve = publish('eve', 16);
   const ann = publish('ann', 1);
   for (const id of eve.ids) openTap(id);
@@ -108,7 +109,7 @@ test('a participant whose pictures never end takes nothing from the others', () 
   expect(tap.frames().at(-1)!.data.length).toBeGreaterThan(2.9 * MB);
 });
 
-test('pictures of ordinary size pass while other taps of the same participant are full', () => {
+test('passes pictures of ordinary size while other taps of the same participant are full', () => {
   const eve = publish('eve', 17);
   const [small, ...large] = eve.sources;
   const [tap] = eve.ids.map(openTap);
@@ -118,7 +119,7 @@ test('pictures of ordinary size pass while other taps of the same participant ar
   expect(tap!.frames().at(-1)!.data.length).toBeGreaterThan(MB / 5);
 });
 
-test('a participant has its whole limit again once its frames are consumed', () => {
+test("restores a participant's whole limit once its frames are consumed", () => {
   const eve = publish('eve', 16);
   const taps = eve.ids.map(openTap);
   sendKeyPictures(eve);
@@ -130,7 +131,7 @@ test('a participant has its whole limit again once its frames are consumed', () 
   expect(bytesOf(taps[0]!) - before).toBeGreaterThan(3.9 * MB);
 });
 
-test('a closed tap leaves its share to the others', () => {
+test('returns the share of a closed tap to the others', () => {
   const eve = publish('eve', 16);
   const before = world.context.backlog.free;
   const taps = eve.ids.map(openTap);

@@ -1,0 +1,10 @@
+export { Identifiers } from './identifiers.js';
+export { type Bitrates, isVariant } from './layers.js';
+export {
+  describePublication,
+  type OfferedTracks,
+  Publications,
+  type PublishedMedia,
+  toNegotiatedCodec,
+  UnacceptableOffer,
+} from './publications.js';

@@ -1,0 +1,13 @@
+export {
+  connected,
+  createConnection,
+  decrypt,
+  negotiatedBy,
+  nominatedRelay,
+  remoteOf,
+  transportOf,
+} from './connection.js';
+export { type Arrivals, FastMedia } from './fast-media.js';
+export { FastSource } from './fast-source.js';
+export { Publisher, stampOf, type TrackKind } from './publisher.js';
+export { gathered, type RelayServer, signal } from './signal.js';

@@ -39,7 +39,7 @@ test('fails when a file is in the way', async () => {
   await expect(makeFolder(join(base, 'dangling'))).rejects.toMatchObject({ code: 'EEXIST' });
 });
 
-test.each([1, 50])('%d callers can create a folder whose parents are removed whenever empty', async (makers) => {
+test.each([1, 50])('lets %d callers create a folder whose parents are removed whenever empty', async (makers) => {
   for (let round = 0; round < 10; round += 1) {
     const parent = join(base, `shared-${makers}-${round}`, 'room');
     let ended = false;

@@ -96,8 +96,8 @@ afterEach(async () => {
   for (const node of cluster.nodes.values()) await node.close();
 });
 
-describe('stream of a room on another node', () => {
-  test('is read from its node: small files at once, large ones in pieces, and ranges of either', async () => {
+describe('the stream of a room on another node', () => {
+  test('reads a stream from its node: small files at once, large ones in pieces, and ranges of either', async () => {
     const { stream } = cluster.node('b');
     const large = bytesOf(5 * 1024 * 1024 + 17);
     stream.files.set('index.m3u8', Buffer.from('#EXTM3U\n')).set('big.m4s', large).set('empty.m4s', Buffer.alloc(0));
@@ -116,7 +116,7 @@ describe('stream of a room on another node', () => {
     expect(stream.closed).toEqual(['index.m3u8', 'empty.m4s', 'big.m4s', 'big.m4s']);
   });
 
-  test('requests the next piece of a large file only when the client takes it', async () => {
+  test('requests the next piece of a large file only when the client accepts it', async () => {
     cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
     const file = await cluster.ask('big.m4s').file;
     const reader = file.stream({ start: 0, end: file.size - 1 });
@@ -130,7 +130,7 @@ describe('stream of a room on another node', () => {
     expect(cluster.node('b').stream.closed).toEqual(['big.m4s']);
   });
 
-  test('is requested once for many waiting viewers, and again for the next request', async () => {
+  test('requests a file once for many waiting viewers, and again for the next request', async () => {
     const { stream } = cluster.node('b');
     stream.files.set('main.m3u8', Buffer.from('the newest'));
     const viewers = Array.from({ length: 50 }, () => cluster.ask('main.m3u8', { segment: 3, part: 1 }));
@@ -176,7 +176,7 @@ describe('stream of a room on another node', () => {
     await expect(second.file).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('is not held up by requests that wait', async () => {
+  test('does not wait behind other requests', async () => {
     const { stream } = cluster.node('b');
     stream.files.set('main.m3u8', Buffer.from('list')).set('s.m4s', bytesOf(CHUNK_BYTES * 3));
     const waiting = Array.from({ length: 100 }, (_, i) => cluster.ask('main.m3u8', { segment: i, part: 0 }));
@@ -194,7 +194,7 @@ describe('stream of a room on another node', () => {
     });
     cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room room does not exist');
     await expect(cluster.ask('x.m4s').file).rejects.toMatchObject({ message: 'File not found: x.m4s' });
-    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room room lives on b, which cannot be reached now');
+    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room room is on b, which is currently unreachable');
     await expect(cluster.ask('x.m4s').file).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });
 
@@ -205,11 +205,11 @@ describe('stream of a room on another node', () => {
     await expect(contentOf(file)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
     await expect(cluster.ask('big.m4s').file).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
-      message: 'Room room lives on b, which cannot be reached now',
+      message: 'Room room is on b, which is currently unreachable',
     });
   });
 
-  test('is served from this node if the room is here', async () => {
+  test('serves a stream from this node if the room is here', async () => {
     cluster.owner = 'a';
     cluster.node('a').stream.files.set('index.m3u8', Buffer.from('mine'));
     expect((await contentOf(await cluster.ask('index.m3u8').file)).toString()).toBe('mine');
@@ -217,7 +217,7 @@ describe('stream of a room on another node', () => {
   });
 });
 
-describe('recordings of a cluster', () => {
+describe('the recordings of a cluster', () => {
   const fetch = async (id: string, name: string): Promise<string> =>
     (await contentOf(await cluster.recordings.open(id, name, signal))).toString();
 
@@ -258,7 +258,7 @@ describe('recordings of a cluster', () => {
     cluster.node('c').frozen = true;
     await expect(cluster.recordings.remove('one')).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
-      message: 'Recording one may be on c, which cannot be reached now',
+      message: 'Recording one may be on c, which is currently unreachable',
     });
     cluster.node('c').frozen = false;
     await cluster.recordings.remove('one');
@@ -268,7 +268,7 @@ describe('recordings of a cluster', () => {
   test('reports an unknown recording only as perhaps being on a node that does not answer', async () => {
     cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room xx does not exist');
     cluster.node('c').frozen = true;
-    const maybe = { code: 'OWNER_UNREACHABLE', message: 'Recording xx may be on c, which cannot be reached now' };
+    const maybe = { code: 'OWNER_UNREACHABLE', message: 'Recording xx may be on c, which is currently unreachable' };
     await expect(fetch('xx', 'index.m3u8')).rejects.toMatchObject(maybe);
     await expect(cluster.recordings.remove('xx')).rejects.toMatchObject(maybe);
     cluster.node('c').frozen = false;
@@ -349,10 +349,10 @@ describe('recordings of a cluster', () => {
     cluster.members.delete('b');
     await expect(fetch('one', 'x')).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
-      message: 'Recording one lives on b, which cannot be reached now',
+      message: 'Recording one is on b, which is currently unreachable',
     });
     await expect(cluster.recordings.remove('one')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
-    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room lost lives on b, which cannot be reached now');
+    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room lost is on b, which is currently unreachable');
     await expect(fetch('lost', 'x')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
     cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room other does not exist');
     await expect(fetch('other', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });

@@ -4,6 +4,8 @@ import type { LiveStreams } from './stores.js';
 import type { LocalRecordings } from './local-recordings.js';
 import type { RecordingStore } from './stores.js';
 import { ClusterRecordings } from './cluster-recordings.js';
+import { ClusterRawRecordings } from './cluster-raw-recordings.js';
+import type { OwnRawRecordings, RawRecordingStore } from './raw-recordings.js';
 import { ClusterStreams } from './cluster-streams.js';
 import { fileBehaviour } from './file-actor.js';
 import { FILES_ACTOR, FILES_SHAPES, type FilesProtocol } from './file-messages.js';
@@ -13,6 +15,7 @@ import { type FilesPort, RemoteFiles } from './remote-files.js';
 export interface OwnFiles {
   streams: LiveStreams;
   recordings: LocalRecordings;
+  rawRecordings: OwnRawRecordings;
 }
 
 export interface ClusterFilesOptions {
@@ -33,6 +36,7 @@ export interface ClusterFilesOptions {
 export interface ClusterFiles {
   streams: LiveStreams;
   recordings: RecordingStore;
+  rawRecordings: RawRecordingStore;
   /** Stops watching the members. */
   close(): void;
 }
@@ -79,6 +83,7 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
       ownerOf,
     }),
     recordings: all,
+    rawRecordings: new ClusterRawRecordings({ local: own.rawRecordings, remote: files, lostNodes }),
     close: () => unsubscribe?.(),
   };
 }

@@ -77,14 +77,14 @@ export class ClusterRecordings implements RecordingStore {
     }
     const known = this.#known.get(id);
     if (known !== undefined && !this.#isLost(known)) {
-      const opened = await this.#openOn(known, id, fileName, signal).catch((error: unknown) => {
+      const opened = await this.#openOn(known, { id, fileName }, signal).catch((error: unknown) => {
         // It may since have been removed there and recorded elsewhere.
         if (!(error instanceof MediaFileError) || error.code !== 'NOT_FOUND') throw error;
       });
       if (opened !== undefined) return opened;
     }
 
-    return this.#openOn(await this.#holderOf(id), id, fileName, signal);
+    return this.#openOn(await this.#holderOf(id), { id, fileName }, signal);
   }
 
   /**
@@ -113,7 +113,7 @@ export class ClusterRecordings implements RecordingStore {
     }
   }
 
-  #openOn(node: string, id: string, fileName: string, signal: AbortSignal): Promise<ServedFile> {
+  #openOn(node: string, { id, fileName }: { id: string; fileName: string }, signal: AbortSignal): Promise<ServedFile> {
     const { self, local, remote } = this.#options;
     if (node === self) return local.open(id, fileName);
 

@@ -28,7 +28,7 @@ describe('files opened for other nodes', () => {
     }
   });
 
-  test('are closed when the name of their request is used again', async () => {
+  test('closes a file when the name of its request is used again', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('big', bytesOf(HEAD_BYTES + 1));
@@ -42,7 +42,7 @@ describe('files opened for other nodes', () => {
     }
   });
 
-  test('are limited in number, including those being awaited', async () => {
+  test('limits the number of files, including those being awaited', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('x', Buffer.from('x')).set('big', bytesOf(HEAD_BYTES + 1));

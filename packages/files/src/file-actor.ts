@@ -2,14 +2,23 @@ import { later, LOCAL, outcomeOf, type ActorContext, type Behaviour } from '@blo
 import { LogThrottle } from '@bloom/time';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams } from './stores.js';
+import { MAX_RAW_LISTED, type OwnRawRecordings } from './raw-recordings.js';
 import type { ServedFile } from './served-file.js';
 import type { LocalRecordings } from './local-recordings.js';
-import { CHUNK_BYTES, FILES_SHAPES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+import {
+  CHUNK_BYTES,
+  FILES_SHAPES,
+  type FileAddress,
+  type FilesProtocol,
+  HEAD_BYTES,
+  type RawAddress,
+} from './file-messages.js';
 
 export interface FileActorOptions {
   /** This node's streams. */
   streams: LiveStreams;
   recordings: LocalRecordings;
+  rawRecordings: OwnRawRecordings;
   /** Maximum number of files opened or awaited by other nodes. Beyond it the least recently read one is closed. */
   maxOpen?: number;
 }
@@ -31,6 +40,10 @@ const MAX_LOOKS = 1_000;
 const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
 
+interface OpenMessage {
+  request: string;
+  file: FileAddress | RawAddress;
+}
 type ReadMessage = Parameters<FilesProtocol['read']>[0];
 type Protocol = FilesProtocol & { sweep: (message: object) => void };
 
@@ -41,11 +54,12 @@ type Protocol = FilesProtocol & { sweep: (message: object) => void };
 export function fileBehaviour({
   streams,
   recordings,
+  rawRecordings,
   maxOpen = MAX_OPEN,
 }: FileActorOptions): Behaviour<Protocol, State> {
-  const open = async (state: State, request: string, address: FileAddress, now: () => number) => {
+  const open = async (state: State, { request, file: address }: OpenMessage, now: () => number) => {
     if (state.size >= maxOpen && !dropIdle(state)) {
-      throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are open for other nodes already`);
+      throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are already open for other nodes`);
     }
     // Each node names its requests and uses each name once. A second file with the same name would stay open forever.
     const before = state.get(request);
@@ -68,7 +82,8 @@ export function fileBehaviour({
     }
   };
 
-  const openLocally = (address: FileAddress, signal: AbortSignal): Promise<ServedFile> => {
+  const openLocally = (address: FileAddress | RawAddress, signal: AbortSignal): Promise<ServedFile> => {
+    if (address.kind === 'raw') return rawRecordings.open(address);
     if (address.kind === 'recording') return recordings.open(address.id, address.fileName);
     const { roomId, fileName, blocking } = address;
 
@@ -94,8 +109,7 @@ export function fileBehaviour({
 
   let looks = 0;
   const look = async <T>(run: () => Promise<T>): Promise<T> => {
-    if (looks >= MAX_LOOKS)
-      throw new MediaFileError('TOO_BUSY', `${MAX_LOOKS} looks at the disk are under way already`);
+    if (looks >= MAX_LOOKS) throw new MediaFileError('TOO_BUSY', `${MAX_LOOKS} disk lookups are already in progress`);
     looks += 1;
     try {
       return await run();
@@ -117,10 +131,31 @@ export function fileBehaviour({
       return files;
     },
     handlers: {
-      open: (state, { request, file }, context) =>
+      open: (state, message, context) =>
         later(
           outcomeOf(
-            open(state, request, file, () => context.now()),
+            open(state, message, () => context.now()),
+            MediaFileError,
+          ),
+        ),
+      openRaw: (state, { request, ...file }, context) =>
+        later(
+          outcomeOf(
+            open(state, { request, file: { kind: 'raw', ...file } }, () => context.now()),
+            MediaFileError,
+          ),
+        ),
+      listRaw: (_state, { limit, ...query }) =>
+        later(
+          outcomeOf(
+            look(() => rawRecordings.list({ ...query, limit: Math.min(limit, MAX_RAW_LISTED) })),
+            MediaFileError,
+          ),
+        ),
+      removeRaw: (_state, place) =>
+        later(
+          outcomeOf(
+            look(() => rawRecordings.remove(place).then(() => null)),
             MediaFileError,
           ),
         ),

@@ -3,10 +3,12 @@ import {
   bytes,
   constant,
   count,
+  flag,
   list,
   nullable,
   number,
   object,
+  oneOf,
   optional,
   outcome,
   tagged,
@@ -17,11 +19,16 @@ import {
   type Shapes,
 } from '@bloom/actors';
 import type { MediaFileErrorCode } from './errors.js';
+import { MAX_RAW_LISTED, RAW_STATES, type RawFile, type RawList, type RawPlace } from './raw-recordings.js';
+import type { RawQuery, RawRecording } from './raw-recordings.js';
 import type { BlockingPosition } from './stores.js';
 
 export type FileAddress =
   | { kind: 'stream'; roomId: string; fileName: string; blocking?: BlockingPosition }
   | { kind: 'recording'; id: string; fileName: string };
+
+/** A file of a recording of tracks. */
+export type RawAddress = RawFile & { kind: 'raw' };
 
 export type FileOutcome<T> = Outcome<T, MediaFileErrorCode>;
 
@@ -57,6 +64,11 @@ export type FilesProtocol = {
   /** Reports that a new recording with that id has begun on the sender. */
   began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
+  /** Returns recordings of tracks, newest first. */
+  listRaw: (message: RawQuery) => FileOutcome<RawList>;
+  /** Opens a file of a recording of tracks, as `open` does. */
+  openRaw: (message: RawFile & { request: string }) => FileOutcome<OpenedFile>;
+  removeRaw: (message: RawPlace) => FileOutcome<null>;
 };
 
 /** Name of the actor. */
@@ -91,8 +103,23 @@ const address: Shape<FileAddress> = tagged('kind', {
   recording: { id: text(), fileName: text() },
 });
 
+const place = { roomId: text(), part: text() };
+const rawRecording: Shape<RawRecording> = object({
+  ...place,
+  state: oneOf(RAW_STATES),
+  reason: optional(text()),
+  progress: optional(number),
+  tracks: count,
+  seconds: number,
+  bytes: count,
+  startedAt: number,
+  uploadedAt: nullable(number),
+  isHere: flag,
+}) as Shape<RawRecording>;
+const opened = fileOutcome(object({ size: count, head: bytes }));
+
 export const FILES_SHAPES: Shapes<FilesProtocol> = {
-  open: takes({ request, file: address }, fileOutcome(object({ size: count, head: bytes }))),
+  open: takes({ request, file: address }, opened),
   read: takes({ request, start: count, length: count }, fileOutcome(bytes)),
   close: takes({ request }),
   recordings: takes({}, fileOutcome(list(text()))),
@@ -103,4 +130,10 @@ export const FILES_SHAPES: Shapes<FilesProtocol> = {
   ),
   began: takes({ id: text() }),
   remove: takes({ id: text() }, fileOutcome(constant(null))),
+  listRaw: takes(
+    { limit: count, roomId: optional(text()), after: optional(object(place)) },
+    fileOutcome(object({ recordings: list(rawRecording, MAX_RAW_LISTED), isWhole: flag })),
+  ),
+  openRaw: takes({ ...place, fileName: text(), request }, opened),
+  removeRaw: takes(place, fileOutcome(constant(null))),
 };

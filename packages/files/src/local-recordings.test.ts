@@ -19,7 +19,7 @@ async function record(id: string, files: Record<string, string>): Promise<void> 
 }
 const playlistOf = (date: string): string => `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${date}\ns0\n`;
 
-describe('new recording with the id of an older one', () => {
+describe('a new recording with the id of an older one', () => {
   test('keeps the older one under its start time, with a counter if that is taken', async () => {
     const files = { 'index.m3u8': '#EXTM3U\n', 'main.m3u8': playlistOf('2026-03-04T05:06:07.890Z') };
     for (let i = 0; i < 3; i += 1) {
@@ -59,7 +59,7 @@ describe('new recording with the id of an older one', () => {
     expect(await recordings.setAsideFinished('never-there')).toBe(false);
   });
 
-  test('is announced', async () => {
+  test('announces the new recording', async () => {
     const announced: string[] = [];
     recordings.onBegin((id) => announced.push(id));
     await recordings.begin('standup');

@@ -81,7 +81,7 @@ test('names the release of an owner that does not know the request, instead of c
   );
   await expect(opening).rejects.toMatchObject({
     code: 'OWNER_UNREACHABLE',
-    message: expect.stringContaining('lives on b of release 0.2.0, which does not know this request'),
+    message: expect.stringContaining('is on b of release 0.2.0, which does not know this request'),
   });
   await system.close();
 });

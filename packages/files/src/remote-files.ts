@@ -10,8 +10,11 @@ import {
   type FileOutcome,
   type FilesProtocol,
   type OpenedFile,
+  type RawAddress,
   type RecordingStart,
 } from './file-messages.js';
+
+import type { RawList, RawPlace, RawQuery } from './raw-recordings.js';
 
 /** Access to the file actors of other nodes. */
 export interface FilesPort {
@@ -52,8 +55,27 @@ export class RemoteFiles {
     this.#port = port;
   }
 
+  /** Returns what the members that answered list. */
+  async listRaw(query: RawQuery): Promise<{ found: RawList[]; silent: string[] }> {
+    const { answers, silent } = await this.#askAll({ type: 'listRaw', ...query }, CALL_TIMEOUT_MS);
+    const found: RawList[] = [];
+    for (const [node, outcome] of answers) {
+      if (outcome.ok) found.push(outcome.value);
+      else silent.push(node);
+    }
+
+    return { found, silent };
+  }
+
+  /** Removes the recording from every member. Returns how many had it. @throws MediaFileError of a member */
+  async removeRaw(place: RawPlace): Promise<{ removed: number; silent: string[] }> {
+    const { answers, silent } = await this.#askAll({ type: 'removeRaw', ...place }, CALL_TIMEOUT_MS);
+
+    return { removed: removedBy(answers), silent };
+  }
+
   /** @throws MediaFileError, with `OWNER_UNREACHABLE` when the node does not answer */
-  async open(node: string, file: FileAddress, signal: AbortSignal): Promise<ServedFile> {
+  async open(node: string, file: FileAddress | RawAddress, signal: AbortSignal): Promise<ServedFile> {
     if (signal.aborted) throw gone(file);
     const request = randomUUID();
     const close = (): void => this.#port.cast(node, { type: 'close', request });
@@ -62,16 +84,19 @@ export class RemoteFiles {
       const timeoutMs = mayWait(file) ? WAITING_TIMEOUT_MS : CALL_TIMEOUT_MS;
       const ask = (): Promise<FileOutcome<unknown>> => {
         if (signal.aborted) throw gone(file);
-        return this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
+        return this.#ask(node, openMessage(request, file), { what: describe(file), timeoutMs });
       };
       // Not for streams: their viewers share files, and those may have to be awaited.
-      const opened = await (file.kind === 'recording' ? this.#gate(node)(async () => ask()) : ask());
+      const opened = await (file.kind !== 'stream' ? this.#gate(node)(async () => ask()) : ask());
       const { size, head } = valueOf(opened as FileOutcome<OpenedFile>, MediaFileError);
 
-      return new RemoteFile(file.fileName, size, asBuffer(head), {
-        close,
-        read: (start, length) => this.#read(node, request, start, length),
-      });
+      return new RemoteFile(
+        { name: file.fileName, size, head: asBuffer(head) },
+        {
+          close,
+          read: (start, length) => this.#read(node, { request, start, length }),
+        },
+      );
     } catch (error) {
       // If the answer came too late, the file may be open there.
       if (error instanceof MediaFileError && error.code === 'OWNER_UNREACHABLE') close();
@@ -93,11 +118,8 @@ export class RemoteFiles {
   /** Removes the recording from every member. Returns how many had it. @throws MediaFileError of a member */
   async remove(id: string): Promise<{ removed: number; silent: string[] }> {
     const { answers, silent } = await this.#askAll({ type: 'remove', id }, CALL_TIMEOUT_MS);
-    const outcomes = [...answers.values()];
-    const failed = outcomes.find((outcome) => !outcome.ok && outcome.code !== 'NOT_FOUND');
-    if (failed !== undefined) valueOf(failed, MediaFileError);
 
-    return { removed: outcomes.filter(({ ok }) => ok).length, silent };
+    return { removed: removedBy(answers), silent };
   }
 
   /** Returns the recordings of each member that answered. */
@@ -114,7 +136,7 @@ export class RemoteFiles {
 
   /** Returns the start times of those recordings that the node has. @throws MediaFileError */
   async startsOf(node: string, ids: readonly string[]): Promise<readonly RecordingStart[]> {
-    const outcome = await this.#ask(node, { type: 'startsOf', ids }, CALL_TIMEOUT_MS, 'Recordings');
+    const outcome = await this.#ask(node, { type: 'startsOf', ids }, { what: 'Recordings' });
 
     return valueOf(outcome as FileOutcome<readonly RecordingStart[]>, MediaFileError);
   }
@@ -132,10 +154,9 @@ export class RemoteFiles {
     return this.members().includes(node);
   }
 
-  async #read(node: string, request: string, start: number, length: number): Promise<Buffer> {
-    const answer = await this.#gate(node)(() =>
-      this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
-    );
+  async #read(node: string, piece: { request: string; start: number; length: number }): Promise<Buffer> {
+    const { length } = piece;
+    const answer = await this.#gate(node)(() => this.#ask(node, { type: 'read', ...piece }, { what: 'An open file' }));
 
     const part = asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
     // The client was promised a length, so extra bytes would be taken for its next response.
@@ -172,15 +193,14 @@ export class RemoteFiles {
   async #ask(
     node: string,
     message: MessageOf<FilesProtocol>,
-    timeoutMs: number,
-    what: string,
+    { what, timeoutMs = CALL_TIMEOUT_MS }: { what: string; timeoutMs?: number },
   ): Promise<FileOutcome<unknown>> {
     try {
       return (await this.#port.call(node, message, timeoutMs)) as FileOutcome<unknown>;
     } catch (cause) {
       if (!(cause instanceof ActorError) || cause.code !== 'UNKNOWN_MESSAGE') throw unreachable(what, node, cause);
       const which = `${node} of release ${this.#port.releaseOf(node) ?? '0.1.0 or earlier'}`;
-      const message = `${what} lives on ${which}, which does not know this request`;
+      const message = `${what} is on ${which}, which does not know this request`;
       throw new MediaFileError('OWNER_UNREACHABLE', message, { cause });
     }
   }
@@ -192,16 +212,15 @@ interface Pieces {
 }
 
 class RemoteFile implements ServedFile {
+  readonly name: string;
+  readonly size: number;
   readonly #head: Buffer;
   readonly #pieces: Pieces;
   #closed = false;
 
-  constructor(
-    readonly name: string,
-    readonly size: number,
-    head: Buffer,
-    pieces: Pieces,
-  ) {
+  constructor({ name, size, head }: { name: string; size: number; head: Buffer }, pieces: Pieces) {
+    this.name = name;
+    this.size = size;
     this.#head = head;
     this.#pieces = pieces;
   }
@@ -218,7 +237,7 @@ class RemoteFile implements ServedFile {
     // Reads one piece ahead of the client; in object mode a stream would read sixteen.
     const readable = Readable.from(this.#parts(range), { objectMode: false, highWaterMark: CHUNK_BYTES });
 
-    // A generator that is ended before its first piece never runs its `finally`.
+    // A generator closed before it yields its first chunk never runs its `finally`.
     return readable.once('close', () => void this.close());
   }
 
@@ -237,7 +256,7 @@ class RemoteFile implements ServedFile {
     }
     while (at <= end) {
       const part = await this.#pieces.read(at, Math.min(CHUNK_BYTES, end + 1 - at));
-      if (part.length === 0) throw new MediaFileError('NOT_FOUND', `${this.name} has become shorter meanwhile`);
+      if (part.length === 0) throw new MediaFileError('NOT_FOUND', `${this.name} shrank while it was read`);
       yield part;
       at += part.length;
     }
@@ -246,26 +265,44 @@ class RemoteFile implements ServedFile {
 
 /** Returns the error for a recording that silent nodes may have. */
 export function perhapsOn(what: string, nodes: readonly string[]): MediaFileError {
-  const which = nodes.join(', ');
+  const where = `${nodes.join(', ')}, which ${nodes.length === 1 ? 'is' : 'are'} currently unreachable`;
 
-  return new MediaFileError('OWNER_UNREACHABLE', `${what} may be on ${which}, which cannot be reached now`);
+  return new MediaFileError('OWNER_UNREACHABLE', `${what} may be on ${where}`);
 }
 
 export function unreachable(what: string, node: string, cause?: unknown): MediaFileError {
   const options = cause === undefined ? undefined : { cause };
 
-  return new MediaFileError('OWNER_UNREACHABLE', `${what} lives on ${node}, which cannot be reached now`, options);
+  return new MediaFileError('OWNER_UNREACHABLE', `${what} is on ${node}, which is currently unreachable`, options);
 }
 
-function gone({ fileName }: FileAddress): MediaFileError {
-  return new MediaFileError('NOT_FOUND', `The client that waited for ${fileName} is gone`);
+function openMessage(request: string, file: FileAddress | RawAddress): MessageOf<FilesProtocol> {
+  if (file.kind !== 'raw') return { type: 'open', request, file };
+  const { roomId, part, fileName } = file;
+
+  return { type: 'openRaw', request, roomId, part, fileName };
 }
 
-function describe(file: FileAddress): string {
+/** @throws MediaFileError if one failed for another reason than not having it */
+function removedBy(answers: ReadonlyMap<string, FileOutcome<null>>): number {
+  const outcomes = [...answers.values()];
+  const failed = outcomes.find((outcome) => !outcome.ok && outcome.code !== 'NOT_FOUND');
+  if (failed !== undefined) valueOf(failed, MediaFileError);
+
+  return outcomes.filter(({ ok }) => ok).length;
+}
+
+function gone({ fileName }: { fileName: string }): MediaFileError {
+  return new MediaFileError('NOT_FOUND', `The client that waited for ${fileName} has disconnected`);
+}
+
+function describe(file: FileAddress | RawAddress): string {
+  if (file.kind === 'raw') return `Recording ${file.roomId}/${file.part}`;
+
   return file.kind === 'stream' ? `Room ${file.roomId}` : `Recording ${file.id}`;
 }
 
-function mayWait(file: FileAddress): boolean {
+function mayWait(file: FileAddress | RawAddress): boolean {
   return file.kind === 'stream' && (file.blocking !== undefined || file.fileName.endsWith('_part.m4s'));
 }
 

@@ -11,7 +11,7 @@ function largeFile() {
   return { file, closed };
 }
 
-describe('file too large to keep, awaited by two requests', () => {
+describe('a file too large to keep, awaited by two requests', () => {
   /** Returns the requests, their pending results, and one entry for each time the file was opened. */
   function setUp() {
     const shared = new SharedFiles({});
@@ -34,7 +34,7 @@ describe('file too large to keep, awaited by two requests', () => {
     expect(closed).toEqual([]);
   });
 
-  test('is closed when both requests have left', async () => {
+  test('closes a file when both requests have left', async () => {
     const { opened, signals, first, second } = setUp();
     for (const each of signals) each.abort();
     const { file, closed } = largeFile();

@@ -148,7 +148,7 @@ describe('metrics reports', () => {
     });
   });
 
-  test('the reporter publishes what it is given, empty reports included, and survives a failure', async () => {
+  test('publishes what the reporter is given, empty reports included, and survives a failure', async () => {
     const lines: string[] = [];
     const log = createLogger({ sink: (line) => lines.push(line) });
     const bus = new NotificationBus(log);
@@ -181,7 +181,7 @@ describe('metrics reports', () => {
     expect(lines).toHaveLength(1);
   });
 
-  test('the reporter computes nothing without interest, and restarts rates afterwards', async () => {
+  test('computes nothing without interest, and restarts rates afterwards', async () => {
     const bus = new NotificationBus(silentLog);
     const reports: unknown[] = [];
     bus.subscribe((envelope) => envelope.kind === 'metrics' && reports.push(envelope.report));

@@ -4,17 +4,23 @@ import type { Log } from '@bloom/log';
 /** Where an event occurred: on this node, or on another cluster member that forwarded it. */
 export type Source = 'local' | 'remote';
 
+const KINDS: Partial<Record<Notification['type'], 'data' | 'recording'>> = {
+  dataMessage: 'data',
+  recordingUploaded: 'recording',
+  recordingFailed: 'recording',
+};
+
 /** One event, shared by all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
 export class NotificationEnvelope {
-  /** Data channel messages have their own subscription and are dropped before other events. */
-  readonly kind: 'notification' | 'data';
+  /** Data channel messages, which are dropped before other events, and recordings have subscriptions of their own. */
+  readonly kind: 'notification' | 'data' | 'recording';
   #encoded: Uint8Array | undefined;
 
   constructor(
     readonly notification: Notification,
     readonly source: Source,
   ) {
-    this.kind = notification.type === 'dataMessage' ? 'data' : 'notification';
+    this.kind = KINDS[notification.type] ?? 'notification';
   }
 
   get bytes(): Uint8Array {

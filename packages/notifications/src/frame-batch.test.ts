@@ -32,7 +32,7 @@ test.each([
   expect(binaryFrame(payload)).toEqual(Buffer.concat([Buffer.from(header, 'hex'), payload]));
 });
 
-describe('frame batch', () => {
+describe('a frame batch', () => {
   const created = new NotificationEnvelope({ type: 'roomCreated', roomId: 'r' }, 'local');
   const report = new MetricsEnvelope({}, 'local');
   const message = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: [], data: 'hi' } as const;
@@ -47,10 +47,10 @@ describe('frame batch', () => {
     expect(batch.count('data')).toBe(1);
 
     const framesFor = batch.take();
-    const all = framesFor({ notification: true, metrics: true, data: true });
-    expect(framesFor({ notification: true, metrics: true, data: true })).toBe(all);
+    const all = framesFor({ notification: true, metrics: true, data: true, recording: true });
+    expect(framesFor({ notification: true, metrics: true, data: true, recording: true })).toBe(all);
     const hex = (...wanted: { bytes: Uint8Array }[]) => wanted.map(({ bytes }) => Buffer.from(bytes).toString('hex'));
-    const none = { notification: false, metrics: false, data: false };
+    const none = { notification: false, metrics: false, data: false, recording: false };
     expect(parse(all)).toEqual(hex(created, report, said, deleted));
     expect(parse(framesFor({ ...none, notification: true }))).toEqual(hex(created, deleted));
     expect(parse(framesFor({ ...none, metrics: true }))).toEqual(hex(report));
@@ -58,13 +58,13 @@ describe('frame batch', () => {
     expect(framesFor(none)).toBeUndefined();
   });
 
-  test('a batch is empty after it has been taken', () => {
+  test('is empty after it has been taken', () => {
     const batch = new FrameBatch();
     batch.add(created);
     batch.take();
 
     expect(batch.isEmpty).toBe(true);
     expect(batch.byteLength).toBe(0);
-    expect(batch.take()({ notification: true, metrics: true, data: true })).toBeUndefined();
+    expect(batch.take()({ notification: true, metrics: true, data: true, recording: true })).toBeUndefined();
   });
 });

@@ -29,6 +29,7 @@ export interface Interest {
   notification: boolean;
   metrics: boolean;
   data: boolean;
+  recording: boolean;
 }
 
 /**
@@ -64,7 +65,7 @@ export class FrameBatch {
     this.#size = 0;
 
     return (interest) => {
-      const key = `${interest.notification}${interest.metrics}${interest.data}`;
+      const key = `${interest.notification}${interest.metrics}${interest.data}${interest.recording}`;
       if (!joined.has(key)) {
         const wanted = frames.filter(({ kind }) => interest[kind]);
         joined.set(key, wanted.length === 0 ? undefined : Buffer.concat(wanted.map(({ frame }) => frame)));

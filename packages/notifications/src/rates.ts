@@ -33,17 +33,21 @@ function isNode(value: unknown): value is ReportNode {
  * Metadata is copied unchanged, whatever its keys.
  */
 export function withRates(report: ReportNode, previous: ReportNode | undefined, elapsedMs: number): ReportNode {
-  return elapsedMs > 0 ? rated(report, previous, elapsedMs / 1000, 0) : report;
+  return elapsedMs > 0 ? rated(report, previous, { seconds: elapsedMs / 1000, depth: 0 }) : report;
 }
 
-function rated(report: ReportNode, previous: ReportNode | undefined, seconds: number, depth: number): ReportNode {
+function rated(
+  report: ReportNode,
+  previous: ReportNode | undefined,
+  { seconds, depth }: { seconds: number; depth: number },
+): ReportNode {
   const result: ReportNode = {};
 
   for (const [key, value] of Object.entries(report)) {
     const before = previous?.[key];
 
     if (isNode(value) && depth < MAX_DEPTH && !METADATA.has(key)) {
-      result[key] = rated(value, isNode(before) ? before : undefined, seconds, depth + 1);
+      result[key] = rated(value, isNode(before) ? before : undefined, { seconds, depth: depth + 1 });
       continue;
     }
 

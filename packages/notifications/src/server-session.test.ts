@@ -115,7 +115,7 @@ describe('timeouts', () => {
   });
 });
 
-test('a session answers or closes, and never throws, whatever bytes it receives', () => {
+test('answers or closes, and never throws, whatever bytes it receives', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 4 }), fc.boolean(), (frames, auth) => {
       const session = auth ? authenticated() : fresh();

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, silentLog } from '@bloom/log';
+import { AwakeClock } from '@bloom/time';
 import { ManualClock } from '@bloom/time/testing';
 import { Metrics } from '@bloom/metrics';
 import {
@@ -83,7 +84,9 @@ async function start(options: Partial<ServerSocketOptions> = {}): Promise<void> 
   bus = new NotificationBus(silentLog);
   socket = new ServerSocket({ bus, token: TOKEN, log: silentLog, ...options });
   http = createServer();
-  http.on('upgrade', (request, duplex, head) => socket.handleUpgrade(request, duplex, head));
+  http.on('upgrade', (request, duplex, head) => {
+    socket.handleUpgrade({ request, socket: duplex, head, address: '127.0.0.1' });
+  });
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', () => resolve()));
   port = (http.address() as AddressInfo).port;
 }
@@ -110,7 +113,7 @@ afterEach(async () => {
   await new Promise<void>((resolve) => http.close(() => resolve()));
 });
 
-test('a subscriber receives nothing before its subscription and everything after it, in order', async () => {
+test('sends a subscriber nothing before its subscription and everything after it, in order', async () => {
   const client = await connected();
   bus.publish({ type: 'roomCreated', roomId: 'unheard' });
   client.send({ type: 'authRequest', token: TOKEN });
@@ -129,7 +132,7 @@ test('a subscriber receives nothing before its subscription and everything after
   expect(client.received).toEqual([]);
 });
 
-test('a subscriber does not receive earlier events, even those still waiting to be sent', async () => {
+test('does not send a subscriber earlier events, even those still waiting to be sent', async () => {
   const early = await subscribed('serverNotification');
   const late = await connected();
   late.send({ type: 'authRequest', token: TOKEN });
@@ -150,7 +153,7 @@ test('a subscriber does not receive earlier events, even those still waiting to 
   expect(await late.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
 });
 
-test('metrics reports go to metrics subscribers, and a subscriber to both kinds gets each message once', async () => {
+test('sends metrics reports to metrics subscribers, and each message once to a subscriber to both kinds', async () => {
   const both = await subscribed('metrics', 'serverNotification', 'metrics', 'serverNotification');
   const metrics = await subscribed('metrics');
 
@@ -177,7 +180,7 @@ const said = (data: string): DataMessage => ({
   data,
 });
 
-test('data channel messages go only to their subscribers, in order with other events', async () => {
+test('sends data channel messages only to their subscribers, in order with other events', async () => {
   const both = await subscribed('data', 'serverNotification');
   const notifications = await subscribed('serverNotification');
   expect(socket.wants('data')).toBe(true);
@@ -192,7 +195,25 @@ test('data channel messages go only to their subscribers, in order with other ev
   expect(notifications.received).toEqual([events[0], events[2]]);
 });
 
-test('a subscriber that does not read loses only data channel messages and keeps its connection', async () => {
+test('sends the news of recordings only to their subscribers', async () => {
+  const both = await subscribed('recording', 'serverNotification');
+  const notifications = await subscribed('serverNotification', 'data');
+  expect(socket.wants('recording')).toBe(true);
+
+  const part = { roomId: 'r', componentId: 'c', prefix: 'p', files: ['a.ogg'] };
+  const events = [
+    { type: 'roomCreated', roomId: 'r' },
+    { type: 'recordingUploaded', ...part },
+    { type: 'recordingFailed', ...part, reason: 'down' },
+  ] as const;
+  for (const event of events) bus.publish(event);
+  await both.settled();
+  await notifications.settled();
+  expect(both.received).toEqual(events);
+  expect(notifications.received).toEqual([events[0]]);
+});
+
+test('drops only data channel messages for a subscriber that does not read, and keeps its connection', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -224,17 +245,17 @@ test('a subscriber that does not read loses only data channel messages and keeps
 });
 
 describe('close codes', () => {
-  test('a wrong token closes with 1000 invalid token', async () => {
+  test('closes with 1000 invalid token on a wrong token', async () => {
     const client = await connected();
     client.send({ type: 'authRequest', token: 'wrong' });
     expect(await client.closed).toEqual({ code: 1000, reason: 'invalid token' });
   });
 
-  test('any number of wrong tokens fills one log line', async () => {
+  test('logs one line for any number of wrong tokens', async () => {
     const log = createLogger({ sink: () => undefined });
     const strangers = new ServerSocket({ bus, token: TOKEN, log });
     http.removeAllListeners('upgrade').on('upgrade', (request, duplex, head) => {
-      strangers.handleUpgrade(request, duplex, head);
+      strangers.handleUpgrade({ request, socket: duplex, head, address: '127.0.0.1' });
     });
     for (let i = 0; i < 5; i++) {
       const client = await connected();
@@ -247,7 +268,7 @@ describe('close codes', () => {
     ]);
   });
 
-  test('text closes with 1003, an undecodable first message with 1000', async () => {
+  test('closes with 1003 on text, and with 1000 on an undecodable first message', async () => {
     const text = await connected();
     text.socket.send('hello');
     expect(await text.closed).toEqual({ code: 1003, reason: 'operation not allowed' });
@@ -257,7 +278,7 @@ describe('close codes', () => {
     expect(await garbage.closed).toEqual({ code: 1000, reason: 'invalid auth request' });
   });
 
-  test('a frame above the limit closes its own connection with 1009 and no other', async () => {
+  test('closes only the connection that sends a frame above the limit, with 1009', async () => {
     const other = await subscribed('serverNotification');
     const client = await connected();
     client.socket.send(Buffer.alloc(1024 * 1024));
@@ -267,7 +288,7 @@ describe('close codes', () => {
     expect(await other.next()).toEqual({ type: 'roomCreated', roomId: 'r' });
   });
 
-  test('stopping the server closes connections with 1001', async () => {
+  test('closes connections with 1001 when the server stops', async () => {
     const client = await subscribed('metrics');
     await socket.close();
     expect(await client.closed).toEqual({ code: 1001, reason: 'server stops' });
@@ -275,7 +296,7 @@ describe('close codes', () => {
   });
 });
 
-test('no timer runs without connections, so a node that fails to start leaves none behind', async () => {
+test('runs no timer without connections, so a node that fails to start leaves none behind', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -292,7 +313,7 @@ test('no timer runs without connections, so a node that fails to start leaves no
   expect(clock.pending).toBe(0);
 });
 
-test('an authenticated socket is pinged, and ended if it stays silent', async () => {
+test('pings an authenticated socket, and ends it if it stays silent', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -311,7 +332,24 @@ test('an authenticated socket is pinged, and ended if it stays silent', async ()
   expect((await client.closed).code).toBe(1006);
 });
 
-test('an event larger than the buffer reaches a subscriber that has read everything before it', async () => {
+test('keeps an authenticated socket over a pause of the process that is longer than its time limit', async () => {
+  await socket.close();
+  http.close();
+  const clock = new ManualClock();
+  await start({ clock: new AwakeClock(clock) });
+  const client = await subscribed('serverNotification');
+  await client.settled();
+
+  clock.leap(90_000);
+  clock.advance(28_000);
+  expect(socket.connections).toBe(1);
+
+  const pinged = new Promise<void>((resolve) => client.socket.once('ping', () => resolve()));
+  clock.advance(2_000);
+  await pinged;
+});
+
+test('sends an event larger than the buffer to a subscriber that has read everything before it', async () => {
   await socket.close();
   http.close();
   await start({ maxBufferedBytes: 1_000 });
@@ -321,7 +359,7 @@ test('an event larger than the buffer reaches a subscriber that has read everyth
   expect(await client.next()).toEqual(event);
 });
 
-test('a subscriber that does not read is closed when its buffer is full, while the others get everything', async () => {
+test('closes a subscriber that does not read when its buffer is full, while the others get everything', async () => {
   await socket.close();
   http.close();
   const clock = new ManualClock();
@@ -353,7 +391,7 @@ test('a subscriber that does not read is closed when its buffer is full, while t
   expect(socket.connections).toBe(1);
 });
 
-test('a connection that breaks in the middle of a frame is forgotten', async () => {
+test('forgets a connection that breaks in the middle of a frame', async () => {
   const client = connect(port, '127.0.0.1');
   raw.push(client);
   client.write(

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { networkOf, UnauthenticatedSockets } from '@bloom/net';
-import { inTime, LogThrottle, systemClock, Timer, type Clock } from '@bloom/time';
+import { networkOf, UnauthenticatedSockets, type Upgrade } from '@bloom/net';
+import { awakeClock, inTime, LogThrottle, Timer, type Clock } from '@bloom/time';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';
 import { FrameBatch, type Interest } from './frame-batch.js';
@@ -77,22 +76,14 @@ export class ServerSocket {
 
   constructor(options: ServerSocketOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock ?? awakeClock;
     this.#flushTimer = new Timer(this.#clock);
     this.#sweeper = new Timer(this.#clock);
     this.#unsubscribe = options.bus.subscribe((envelope) => this.#deliver(envelope));
   }
 
-  /**
-   * Returns false when too many clients are still authenticating; the caller then refuses the upgrade. `address` is the
-   * client's and defaults to that of the connection.
-   */
-  handleUpgrade(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    address = request.socket.remoteAddress ?? '',
-  ): boolean {
+  /** Returns false when too many clients are still authenticating; the caller then refuses the upgrade. */
+  handleUpgrade({ request, socket, head, address }: Upgrade): boolean {
     let webSocket: WebSocket | undefined;
     const isOpen = () => webSocket === undefined || webSocket.readyState === webSocket.OPEN;
     const authenticated = this.#unauthenticated.add(socket, { address, isOpen });
@@ -149,7 +140,7 @@ export class ServerSocket {
       ...accepted,
       id: this.#nextId,
       session: new ServerSession(this.#options.token, this.#clock.now()),
-      interest: { notification: false, metrics: false, data: false },
+      interest: { notification: false, metrics: false, data: false, recording: false },
       closingAt: undefined,
     };
     this.#nextId += 1;

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { createAgents, type Names, type RacingAgents } from '@bloom/discovery';
 import type { Clock } from '@bloom/time';
 
 /** A webhook was not accepted: the status was not 2xx, the connection failed, or no answer came in time. */
@@ -24,11 +25,13 @@ export interface WebhookPosterOptions {
   timeoutMs: number;
   /** Signs each body unless null. */
   secret: string | null;
-  clock: Pick<Clock, 'wall'>;
+  clock: Clock;
+  /** Finds the receivers; default: as the system resolves names. */
+  resolver?: Names;
 }
 
 /**
- * Returns the signatures of a request sent at `wallMs`: one of the body alone, and one of `<Unix seconds>.<body>`,
+ * Returns the signatures of a request sent at `wallMs`: one over the body alone, and one over `<Unix seconds>.<body>`,
  * which lets a receiver recognise a replayed request.
  */
 function signatures(secret: string, body: Uint8Array, wallMs: number): Record<string, string> {
@@ -42,18 +45,19 @@ function signatures(secret: string, body: Uint8Array, wallMs: number): Record<st
 /**
  * Returns a function that posts over keep-alive connections, without following redirects or reading response bodies.
  */
-export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterOptions): {
+export function openWebhookPoster({ timeoutMs, secret, clock, resolver }: WebhookPosterOptions): {
   post: PostWebhook;
   close: () => void;
 } {
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  const agents = createAgents({ keepAlive: true }, resolver);
+  const fresh = createAgents({ keepAlive: false }, resolver);
 
   async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     // Not AbortSignal.any: each use leaks memory on a signal that lives as long as the server.
     const ended = new AbortController();
     let late = false;
-    const overdue = setTimeout(() => {
+    const overdue = clock.setTimeout(() => {
       late = true;
       ended.abort();
     }, timeoutMs);
@@ -66,13 +70,13 @@ export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterO
     };
 
     try {
-      await attempt({ url: new URL(url), body, headers, agents, signal: ended.signal });
+      await attempt({ url: new URL(url), body, headers, agents, fresh, signal: ended.signal, clock });
     } catch (error) {
       signal.throwIfAborted();
       if (late) throw new WebhookError(`no answer within ${timeoutMs} ms`);
       throw error;
     } finally {
-      clearTimeout(overdue);
+      clock.clearTimeout(overdue);
       signal.removeEventListener('abort', end);
     }
   }
@@ -80,8 +84,8 @@ export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterO
   return {
     post,
     close: () => {
-      agents.http.destroy();
-      agents.https.destroy();
+      agents.destroy();
+      fresh.destroy();
     },
   };
 }
@@ -90,13 +94,16 @@ interface Attempt {
   url: URL;
   body: Uint8Array;
   headers: Record<string, string | number>;
-  agents: { http: HttpAgent; https: HttpsAgent };
+  agents: RacingAgents;
+  /** Without a pool, whose other connections may be stale too. */
+  fresh: RacingAgents;
   signal: AbortSignal;
+  clock: Clock;
 }
 
 async function attempt(request: Attempt): Promise<void> {
   const first = await send(request);
-  const outcome = first === 'stale connection' ? await send(request) : first;
+  const outcome = first === 'stale connection' ? await send({ ...request, agents: request.fresh }) : first;
 
   if (outcome === 'stale connection') throw new WebhookError('the connection was reset');
   if (outcome < 200 || outcome > 299) throw new WebhookError(`status ${outcome}`);
@@ -106,17 +113,20 @@ async function attempt(request: Attempt): Promise<void> {
  * Returns the response status. If the receiver closed a keep-alive connection just as the request was sent, it has not
  * read the event, which is therefore sent again on a new connection.
  */
-function send({ url, body, headers, agents, signal }: Attempt): Promise<number | 'stale connection'> {
+function send(request: Omit<Attempt, 'fresh'>): Promise<number | 'stale connection'> {
+  const { url, body, headers, agents, signal, clock } = request;
   return new Promise((resolve, reject) => {
-    const options = { method: 'POST', headers, signal };
+    const options = { method: 'POST', headers, signal, ended: signal };
     const outgoing =
       url.protocol === 'https:'
         ? httpsRequest(url, { ...options, agent: agents.https })
         : httpRequest(url, { ...options, agent: agents.http });
 
-    outgoing.on('response', (answer) => {
-      drain(answer);
-      resolve(answer.statusCode ?? 0);
+    // A request that waits for its connection, or for its receiver's name, reports an abort only afterwards.
+    signal.addEventListener('abort', () => reject(new WebhookError('the request was aborted')), { once: true });
+    outgoing.on('response', (response) => {
+      drain(response, clock);
+      resolve(response.statusCode ?? 0);
     });
     outgoing.on('error', (cause: NodeJS.ErrnoException) => {
       if (outgoing.reusedSocket && cause.code === 'ECONNRESET' && !signal.aborted) resolve('stale connection');
@@ -128,19 +138,18 @@ function send({ url, body, headers, agents, signal }: Attempt): Promise<number |
   });
 }
 
-const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 const DRAIN_TIMEOUT_MS = 1_000;
 
 /** Reads a short response so that the connection can be reused. A long or slow one ends the connection. */
-function drain(answer: IncomingMessage): void {
-  const overdue = setTimeout(() => answer.destroy(), DRAIN_TIMEOUT_MS);
+function drain(response: IncomingMessage, clock: Clock): void {
+  const overdue = clock.setTimeout(() => response.destroy(), DRAIN_TIMEOUT_MS);
   let received = 0;
 
-  overdue.unref();
-  answer.on('error', () => undefined);
-  answer.on('close', () => clearTimeout(overdue));
-  answer.on('data', (chunk: Buffer) => {
+  response.on('error', () => undefined);
+  response.on('close', () => clock.clearTimeout(overdue));
+  response.on('data', (chunk: Buffer) => {
     received += chunk.byteLength;
-    if (received > MAX_ANSWER_BYTES) answer.destroy();
+    if (received > MAX_RESPONSE_BYTES) response.destroy();
   });
 }

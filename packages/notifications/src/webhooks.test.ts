@@ -9,7 +9,7 @@ import { decodeServerMessage, encodeNotification, type Notification } from '@blo
 import { systemClock } from '@bloom/time';
 import { until } from '@bloom/time/testing';
 import { NotificationBus } from './bus.js';
-import { createWebhookPoster } from './webhook-post.js';
+import { openWebhookPoster } from './webhook-post.js';
 import { backOffMs, MAX_BACKLOG, MAX_BACKLOG_BYTES, WebhookQueue } from './webhook-queue.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
@@ -72,7 +72,7 @@ function name(message: ReturnType<typeof decodeServerMessage>): string {
 }
 
 /** A port below the range that servers are given, because another test could reuse the port of a closed server. */
-const NOBODY = 'http://127.0.0.1:1';
+const CLOSED_PORT = 'http://127.0.0.1:1';
 
 let receiver: Receiver;
 let bus: NotificationBus;
@@ -100,7 +100,7 @@ afterEach(async () => {
 });
 
 describe('webhook delivery', () => {
-  test('each room event is one POST with one ServerMessage as its body, in order', async () => {
+  test('sends each room event as one POST with one ServerMessage as its body, in order', async () => {
     start().register('r1', `${receiver.url}/hook?x=1`);
 
     bus.publish({ type: 'roomCreated', roomId: 'r1' });
@@ -116,7 +116,7 @@ describe('webhook delivery', () => {
     expect(receiver.requests[0]?.body.toString('hex')).toBe('52040a027231');
   });
 
-  test('rooms without a URL, events of other nodes and metrics reports are not sent', async () => {
+  test('does not send events of rooms without a URL, events of other nodes, or metrics reports', async () => {
     start().register('r1', receiver.url);
 
     bus.publish(added('r2', 'p'));
@@ -129,7 +129,7 @@ describe('webhook delivery', () => {
     expect(webhooks?.pending).toBeLessThanOrEqual(1);
   });
 
-  test('each body is signed when a secret is set', async () => {
+  test('signs each body when a secret is set', async () => {
     start({ secret: 'shared-secret' }).register('r1', receiver.url);
 
     bus.publish(added('r1', 'p1'));
@@ -142,16 +142,14 @@ describe('webhook delivery', () => {
     expect(request?.headers['x-bloom-signature']).toBe(`sha256=${expected}`);
   });
 
-  test('each attempt is signed together with its time in seconds', async () => {
+  test('signs each attempt together with its time in seconds', async () => {
     let wallMs = 1_700_000_000_900;
     receiver.answer = (_received, response) => {
       wallMs += 500;
       response.writeHead(receiver.requests.length > 1 ? 200 : 500).end();
     };
-    start({ secret: 'shared-secret', clock: { wall: () => wallMs }, retries: 1, delay: async () => {} }).register(
-      'r1',
-      receiver.url,
-    );
+    const clock = { ...systemClock, wall: () => wallMs };
+    start({ secret: 'shared-secret', clock, retries: 1, delay: async () => {} }).register('r1', receiver.url);
 
     bus.publish(added('r1', 'p1'));
     await receiver.arrived(2);
@@ -164,7 +162,7 @@ describe('webhook delivery', () => {
     );
   });
 
-  test('a slow receiver delays only its own room', async () => {
+  test('delays only the room of a slow receiver', async () => {
     const slow: ServerResponse[] = [];
     receiver.answer = (received, response) => {
       if (received.path === '/slow') slow.push(response);
@@ -194,7 +192,7 @@ describe('webhook delivery', () => {
 describe('webhook failures', () => {
   const events = ['1', '2', '3'];
 
-  test.each([300, 301, 404, 500])('status %d logs a warning and loses only that event', async (status) => {
+  test.each([300, 301, 404, 500])('logs a warning for status %d and loses only that event', async (status) => {
     const lines: string[] = [];
     const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
     receiver.answer = (received, response) => {
@@ -218,7 +216,7 @@ describe('webhook failures', () => {
     expect(await metrics.expose()).toContain('bloom_webhook_failures_total 1\n');
   });
 
-  test('an event is given up after the timeout when the receiver never answers', async () => {
+  test('gives up an event after the timeout when the receiver never answers', async () => {
     receiver.answer = (received, response) => {
       if (!received.message.endsWith('1')) response.end();
     };
@@ -230,16 +228,16 @@ describe('webhook failures', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3']);
   });
 
-  test('an unreachable receiver costs the event and nothing else', async () => {
+  test('loses only the event when the receiver is unreachable', async () => {
     const lines: string[] = [];
-    start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', NOBODY);
+    start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', CLOSED_PORT);
     bus.publish(added('r1', '1'));
     await webhooks?.close(patience);
 
     expect(lines[0]).toContain('ECONNREFUSED');
   });
 
-  test('a receiver that keeps failing fills few log lines, and a new failure is logged', async () => {
+  test('logs few lines for a receiver that keeps failing, and logs a new failure', async () => {
     const lines: string[] = [];
     receiver.answer = ({ message }, response) => response.writeHead(message.endsWith(' 9') ? 200 : 500).end();
     start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', receiver.url);
@@ -250,7 +248,7 @@ describe('webhook failures', () => {
     expect(lines.map((line) => /webhook.failed .* events=(\d+)/.exec(line)?.[1])).toEqual(['1', '2', '4', '8', '1']);
   });
 
-  test('a connection that the receiver closes between two events costs no event', async () => {
+  test('loses no event to a connection that the receiver closes between two events', async () => {
     start().register('r1', receiver.url);
     for (const event of ['1', '2', '3', '4']) {
       receiver.answer = (_received, response) => {
@@ -264,10 +262,10 @@ describe('webhook failures', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3', 'peerAdded 4']);
   });
 
-  test('sent, refused and abandoned events leave no listeners on a long-lived signal', async () => {
+  test('leaves no listeners on a long-lived signal after sent, refused and abandoned events', async () => {
     const { signal } = new AbortController();
-    const patient = createWebhookPoster({ timeoutMs: 60_000, secret: null, clock: systemClock });
-    const impatient = createWebhookPoster({ timeoutMs: 40, secret: null, clock: systemClock });
+    const patient = openWebhookPoster({ timeoutMs: 60_000, secret: null, clock: systemClock });
+    const impatient = openWebhookPoster({ timeoutMs: 40, secret: null, clock: systemClock });
     const answers = [200, 500, undefined];
     receiver.answer = (_received, response) => {
       const status = answers[receiver.requests.length - 1];
@@ -282,7 +280,7 @@ describe('webhook failures', () => {
     impatient.close();
   });
 
-  test('an endless response does not hold up the next event', async () => {
+  test('does not hold up the next event for an endless response', async () => {
     receiver.answer = (_received, response) => {
       response.writeHead(200);
       const more = () => {
@@ -301,7 +299,7 @@ describe('webhook failures', () => {
 });
 
 describe('webhook retries', () => {
-  test('an event is retried with back-off before the next one is sent', async () => {
+  test('retries an event with back-off before the next one is sent', async () => {
     const waits: number[] = [];
     let failures = 3;
     receiver.answer = (_received, response) => {
@@ -325,7 +323,7 @@ describe('webhook retries', () => {
     expect(waits).toEqual([500, 1000, 2000]);
   });
 
-  test('an event is dropped after its last attempt', async () => {
+  test('drops an event after its last attempt', async () => {
     receiver.answer = (received, response) => {
       response.statusCode = received.message.endsWith('1') ? 500 : 200;
       response.end();
@@ -339,13 +337,13 @@ describe('webhook retries', () => {
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 1', 'peerAdded 1', 'peerAdded 2']);
   });
 
-  test('the back-off doubles up to 30 s', () => {
+  test('doubles the back-off up to 30 s', () => {
     expect([1, 2, 3, 6, 7, 8, 1000].map(backOffMs)).toEqual([500, 1000, 2000, 16_000, 30_000, 30_000, 30_000]);
   });
 });
 
 describe('webhook backlog', () => {
-  test('a full backlog drops the oldest events, warns once and finally logs how many were dropped', async () => {
+  test('drops the oldest events of a full backlog, warns once and finally logs how many were dropped', async () => {
     const lines: string[] = [];
     const held: ServerResponse[] = [];
     const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
@@ -372,7 +370,7 @@ describe('webhook backlog', () => {
   });
 });
 
-test('data channel messages stay below 50 and 1 MiB of the backlog and do not delay other events', async () => {
+test('limits data channel messages to 50 and 1 MiB of the backlog, so that they do not delay other events', async () => {
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
   const held: ServerResponse[] = [];
   receiver.answer = (_received, response) => held.push(response);
@@ -404,8 +402,8 @@ test('data channel messages stay below 50 and 1 MiB of the backlog and do not de
   expect(await metrics.expose()).toContain('bloom_webhook_drops_total 0\n');
 });
 
-describe('backlog of one receiver', () => {
-  test('the backlog holds 4 MiB, and as much again after an overflow', async () => {
+describe('the backlog of one receiver', () => {
+  test('holds 4 MiB, and as much again after an overflow', async () => {
     let answer: () => void = () => undefined;
     const sent: Uint8Array[] = [];
     const queue = new WebhookQueue({
@@ -431,8 +429,8 @@ describe('backlog of one receiver', () => {
   });
 });
 
-describe('end of a room', () => {
-  test('the URL is forgotten after RoomDeleted or RoomCrashed', async () => {
+describe('the end of a room', () => {
+  test('forgets the URL after RoomDeleted or RoomCrashed', async () => {
     start();
     for (const [roomId, type] of [
       ['r1', 'roomDeleted'],
@@ -447,7 +445,7 @@ describe('end of a room', () => {
     expect(receiver.messages.toSorted()).toEqual(['roomCrashed', 'roomDeleted']);
   });
 
-  test('events of the next room with the same id come after those of the ended room', async () => {
+  test('sends events of the next room with the same id after those of the ended room', async () => {
     start();
     let finish = (): void => undefined;
     receiver.answer = (_received, response) => (finish = () => response.end());
@@ -465,7 +463,7 @@ describe('end of a room', () => {
     await until(() => webhooks?.pending === 0);
   });
 
-  test('a pending upload keeps the URL until it has reported, even when the id is reused', async () => {
+  test('keeps the URL for a pending upload until it has reported, even when the id is reused', async () => {
     start().register('r1', `${receiver.url}/old`);
     const release = webhooks?.hold('r1');
     bus.publish({ type: 'roomDeleted', roomId: 'r1' });
@@ -473,18 +471,19 @@ describe('end of a room', () => {
     bus.publish({ type: 'roomCreated', roomId: 'r1' });
 
     bus.publish({ type: 'hlsUploaded', roomId: 'r1' });
+    bus.publish({ type: 'recordingUploaded', roomId: 'r1', componentId: 'c', prefix: 'p', files: [] });
     release?.();
     release?.();
     bus.publish({ type: 'hlsUploadCrashed', roomId: 'r1' });
     await webhooks?.close(patience);
 
     const seen = (path: string) => receiver.requests.filter((one) => one.path === path).map((one) => one.message);
-    expect(seen('/old')).toEqual(['roomDeleted', 'hlsUploaded']);
+    expect(seen('/old')).toEqual(['roomDeleted', 'hlsUploaded', 'recordingUploaded']);
     expect(seen('/new')).toEqual(['roomCreated', 'hlsUploadCrashed']);
     expect(webhooks?.pending).toBe(0);
   });
 
-  test('closing sends pending events and then gives up', async () => {
+  test('sends pending events on close and then gives up', async () => {
     start().register('r1', receiver.url);
     for (let i = 0; i < 20; i += 1) bus.publish(added('r1', String(i)));
     await webhooks?.close(patience);

@@ -1,9 +1,9 @@
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
-import { systemClock, type Clock } from '@bloom/time';
+import { awakeClock, type Clock } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
-import { createWebhookPoster, type PostWebhook } from './webhook-post.js';
+import { openWebhookPoster, type PostWebhook } from './webhook-post.js';
 import { WebhookQueue } from './webhook-queue.js';
 
 export interface WebhooksOptions {
@@ -16,11 +16,19 @@ export interface WebhooksOptions {
   secret?: string | null;
   /** Milliseconds from sending a request to receiving the status. Default 5,000. */
   timeoutMs?: number;
-  /** Dates the signatures; tests replace it. */
-  clock?: Pick<Clock, 'wall'>;
+  /** Dates the signatures and limits the waiting; tests replace it. Default `awakeClock`. */
+  clock?: Clock;
   /** Delays between attempts; tests replace it. */
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
+
+/** Events that may follow the end of their room. */
+const UPLOAD_REPORTS: ReadonlySet<Notification['type']> = new Set([
+  'hlsUploaded',
+  'hlsUploadCrashed',
+  'recordingUploaded',
+  'recordingFailed',
+]);
 
 interface Registration {
   readonly url: string;
@@ -41,14 +49,16 @@ export class Webhooks {
   /** Queues of ended rooms whose last events have not been delivered yet. */
   readonly #leaving = new Map<Registration, string>();
   readonly #abort = new AbortController();
+  readonly #clock: Clock;
   readonly #post: PostWebhook;
   readonly #closePoster: () => void;
   readonly #unsubscribe: () => void;
 
   constructor(options: WebhooksOptions) {
     this.#options = options;
-    const { timeoutMs = 5_000, secret = null, clock = systemClock } = options;
-    const poster = createWebhookPoster({ timeoutMs, secret, clock });
+    const { timeoutMs = 5_000, secret = null, clock = awakeClock } = options;
+    this.#clock = clock;
+    const poster = openWebhookPoster({ timeoutMs, secret, clock });
     this.#post = poster.post;
     this.#closePoster = poster.close;
     this.#unsubscribe = options.bus.subscribe((envelope) => {
@@ -109,9 +119,9 @@ export class Webhooks {
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#unsubscribe();
 
-    const overdue = setTimeout(() => this.#abort.abort(), timeoutMs);
+    const overdue = this.#clock.setTimeout(() => this.#abort.abort(), timeoutMs);
     await Promise.all([...this.#queues()].map((queue) => queue.idle()));
-    clearTimeout(overdue);
+    this.#clock.clearTimeout(overdue);
     this.#abort.abort();
     this.#current.clear();
     this.#leaving.clear();
@@ -137,7 +147,7 @@ export class Webhooks {
 
   /** Upload reports belong to the ended room, even if a new room has its id. */
   #receiverOf(notification: Notification): Registration | undefined {
-    if (notification.type === 'hlsUploaded' || notification.type === 'hlsUploadCrashed') {
+    if (UPLOAD_REPORTS.has(notification.type)) {
       for (const [registration, roomId] of this.#leaving) {
         if (roomId === notification.roomId && registration.holds > 0) return registration;
       }

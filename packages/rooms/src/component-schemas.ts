@@ -90,9 +90,26 @@ const SipOptions = z
 
 const RecordingOptions = z
   .object({
-    credentials: S3Credentials.nullish(),
+    credentials: S3Credentials.extend({
+      endpoint: z
+        .string()
+        .max(2_048)
+        .nullish()
+        .meta({
+          description:
+            'Base URL of the store, with path-style addresses. With it, these credentials replace those of the server',
+          examples: ['https://store.example'],
+        }),
+    })
+      .meta({ id: 'RecordingCredentials', description: 'Where and as whom to upload a recording' })
+      .nullish(),
     pathPrefix: z.string().nullish().meta({ description: 'Prefix of the object keys' }),
     subscribeMode: SubscribeMode.nullish(),
+    notify: z
+      .boolean()
+      .nullish()
+      .meta({ description: 'Send `RecordingUploaded` or `RecordingFailed` once; default false' }),
+    audioOnly: z.boolean().nullish().meta({ description: 'Record no pictures; default false' }),
   })
   .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
 
@@ -145,7 +162,11 @@ export const COMPONENT_SCHEMAS = {
     name: 'Recording',
     options: RecordingOptions,
     properties: z
-      .strictObject({ subscribeMode: SubscribeMode })
+      .strictObject({
+        subscribeMode: SubscribeMode,
+        paused: z.boolean().optional().meta({ description: 'Whether it is paused; absent until it first was' }),
+        audioOnly: z.literal(true).optional().meta({ description: 'Present if no pictures are recorded' }),
+      })
       .meta({ id: 'ComponentPropertiesRecording', description: 'Properties of a Recording component' }),
   },
 };

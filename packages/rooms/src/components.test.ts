@@ -50,7 +50,11 @@ beforeEach(async () => {
       kind(
         'hls',
         { requiresH264: true, limitPerRoom: 1 },
-        { subscribe: (origins) => void deeds.push(`take ${origins}`) },
+        {
+          subscribe: (origins) => void deeds.push(`take ${origins}`),
+          // Pauses once.
+          setPaused: (paused) => deeds.push(`pause ${paused}`) < 3,
+        },
       ),
       kind(
         'sip',
@@ -106,7 +110,7 @@ describe('creating components', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('a bug in a component kind fails the call, not the room', async () => {
+  test('fails only the call, not the room, on a bug in a component kind', async () => {
     for (const broken of ['bug', 'start']) {
       await expect(node.rooms.addComponent('any', 'file', { ...options, broken })).rejects.toMatchObject({
         code: 'ROOM_FAILED',
@@ -132,7 +136,7 @@ describe('creating components', () => {
 });
 
 describe('components', () => {
-  test('a component publishes to everyone and loses its tracks when it is deleted', async () => {
+  test("publishes a component's tracks to everyone and removes them when it is deleted", async () => {
     const { id } = await node.rooms.addComponent('any', 'file', options);
     hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     hosts[0]?.report({ do: 'unpublish', trackIds: ['t2'] });
@@ -151,7 +155,7 @@ describe('components', () => {
     });
   });
 
-  test('a component that finishes is removed silently, one that crashes is announced', async () => {
+  test('removes a component that finishes silently, and announces one that crashes', async () => {
     const [first, second] = [
       await node.rooms.addComponent('any', 'file', options),
       await node.rooms.addComponent('any', 'file', options),
@@ -173,7 +177,7 @@ describe('components', () => {
     expect((await node.rooms.getRoom('any')).components).toEqual([]);
   });
 
-  test('a component that becomes playable is announced and shown as playable', async () => {
+  test('announces a component that becomes playable and shows it as playable', async () => {
     const { id } = await node.rooms.addComponent('kitchen', 'hls', options);
     hosts[0]?.report({ do: 'playable', properties: { playable: true } });
     await node.system.idle();
@@ -182,7 +186,7 @@ describe('components', () => {
     expect((await node.rooms.getRoom('kitchen')).components[0]?.properties).toEqual({ playable: true });
   });
 
-  test('a component loses its tracks before its room ends, and is closed with it', async () => {
+  test("removes a component's tracks before its room ends, and closes the component with it", async () => {
     const { id } = await node.rooms.addComponent('any', 'file', options);
     hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1')] });
     await node.rooms.deleteRoom('any');
@@ -192,17 +196,18 @@ describe('components', () => {
     expect(deeds).toEqual([`close ${id}`]);
   });
 
-  test('a component counts as load for each track that it receives', async () => {
+  test('counts a component as load for each track that it receives', async () => {
     await node.rooms.addComponent('kitchen', 'hls', options);
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
 
-    expect(node.local.load().forwardedTracks).toBe(2);
+    expect(node.host.load().forwardedTracks).toBe(2);
   });
 });
 
 describe('receiving components', () => {
   let told: string[];
+  let names: unknown[];
   const recording = (): ComponentKind => ({
     type: 'recording',
     requiresH264: false,
@@ -213,6 +218,7 @@ describe('receiving components', () => {
       start: () => ({
         receive: (tracks) => {
           if (tracks.some(({ track }) => track.trackId === 'poison')) throw new Error('cannot');
+          names.push(...tracks.map(({ originMetadata }) => originMetadata));
           told.push(tracks.map(({ origin, track }) => `${origin}/${track.trackId}`).join());
         },
         close: async () => void told.push('close'),
@@ -234,12 +240,13 @@ describe('receiving components', () => {
   });
   beforeEach(async () => {
     told = [];
+    names = [];
     await node.close();
     node = testNode({ componentKinds: [recording(), player()] });
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
   });
 
-  test('a component in auto mode receives every track of the room except its own', async () => {
+  test('sends a component in auto mode every track of the room except its own', async () => {
     const ann = await node.join('hall');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
@@ -262,7 +269,18 @@ describe('receiving components', () => {
     expect(told.filter((line) => line === 'close')).toHaveLength(1);
   });
 
-  test('a component in manual mode receives nothing until origins are chosen, known or not yet', async () => {
+  test('tells a component what a peer is called now, and nothing while the metadata stays the same', async () => {
+    const ann = await node.join('hall', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
+    await ann.act({ type: 'setMetadata', metadata: { name: 'Ann' } });
+    await ann.act({ type: 'setMetadata', metadata: { name: 'Anna' } });
+    await node.rooms.updatePeer('hall', ann.id, { metadata: { role: 'host' } });
+    await node.rooms.updatePeer('hall', ann.id, { permissions: { publish: true } });
+    expect(names).toEqual([{ name: 'Ann' }, { name: 'Anna' }, { peer: { name: 'Anna' }, server: { role: 'host' } }]);
+  });
+
+  test('sends a component in manual mode nothing until origins are chosen, known or not yet', async () => {
     const ann = await node.join('hall');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
@@ -273,7 +291,7 @@ describe('receiving components', () => {
     expect(told).toEqual([`${film.id}/film`, `${ann.id}/t1,${film.id}/film`]);
   });
 
-  test('a component subscribes to at most 10,000 endpoints over all calls', async () => {
+  test('subscribes a component to at most 10,000 endpoints over all calls', async () => {
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
     const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, i) => `${name}${i}`);
     await node.rooms.subscribeComponent('hall', id, ids(MAX_ORIGINS - 1, 'a'));
@@ -285,19 +303,19 @@ describe('receiving components', () => {
     expect(told).toEqual([]);
   });
 
-  test('a component forgets endpoints that have gone, so that a long-lived room does not reach the limit', async () => {
+  test('forgets endpoints that have gone, so that a component in a long-lived room does not reach the limit', async () => {
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
     const film = await node.rooms.addComponent('hall', 'file', {});
     const ann = await node.join('hall');
     await node.rooms.subscribeComponent('hall', id, [ann.id, film.id, 'to-come']);
     await ann.detach();
-    expect(node.local.componentState('hall', id)?.origins).toEqual([ann.id, film.id, 'to-come']);
+    expect(node.host.componentState('hall', id)?.origins).toEqual([ann.id, film.id, 'to-come']);
     await node.rooms.removePeer('hall', ann.id);
     await node.rooms.removeComponent('hall', film.id);
-    expect(node.local.componentState('hall', id)?.origins).toEqual(['to-come']);
+    expect(node.host.componentState('hall', id)?.origins).toEqual(['to-come']);
   });
 
-  test('a component that throws on receiving tracks crashes alone', async () => {
+  test('crashes only the component that throws on receiving tracks', async () => {
     const ann = await node.join('hall');
     const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
     await ann.act({ type: 'publish', tracks: [videoTrack('poison')] });
@@ -306,7 +324,7 @@ describe('receiving components', () => {
     expect((await node.rooms.getRoom('hall')).peers).toHaveLength(1);
   });
 
-  test('tracks published at the start are announced before any later call', async () => {
+  test('announces tracks published at the start before any later call', async () => {
     node.news();
     const added = node.rooms.addComponent('hall', 'file', {});
     const deleted = node.rooms.deleteRoom('hall');
@@ -318,7 +336,7 @@ describe('receiving components', () => {
 });
 
 describe('component calls', () => {
-  test('subscribe requires a component that receives tracks in manual mode', async () => {
+  test('allows subscribe only for a component that receives tracks in manual mode', async () => {
     const file = await node.rooms.addComponent('kitchen', 'file', options);
     const hls = await node.rooms.addComponent('kitchen', 'hls', options);
     const subscribe = (id: string): Promise<void> => node.rooms.subscribeComponent('kitchen', id, ['p1', 'p2']);
@@ -340,7 +358,24 @@ describe('component calls', () => {
     expect(deeds.at(-1)).toBe('take p1,p2');
   });
 
-  test('dial requires a SIP component', async () => {
+  test('allows a pause only for a component that can pause, and shows it from then on', async () => {
+    const file = await node.rooms.addComponent('kitchen', 'file', options);
+    const pause = (id: string, paused: boolean) => node.rooms.updateComponent('kitchen', id, { paused });
+    await expect(pause('nobody', true)).rejects.toMatchObject({ code: 'COMPONENT_NOT_FOUND' });
+    await expect(pause(file.id, true)).rejects.toMatchObject({
+      code: 'NOT_A_RECORDING',
+      message: `Component ${file.id} is not a Recording component`,
+    });
+    const { id, properties } = await node.rooms.addComponent('kitchen', 'hls', options);
+    expect(properties).not.toHaveProperty('paused');
+    expect((await pause(id, true)).properties).toMatchObject({ paused: true });
+    expect((await node.rooms.getRoom('kitchen')).components.at(-1)?.properties).toMatchObject({ paused: true });
+    expect((await pause(id, false)).properties).toMatchObject({ paused: false });
+    await expect(pause(id, true)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(deeds).toEqual(['pause true', 'pause false', 'pause true']);
+  });
+
+  test('allows dial only for a SIP component', async () => {
     const file = await node.rooms.addComponent('any', 'file', options);
     const sip = await node.rooms.addComponent('any', 'sip', options);
     await node.rooms.dial('any', sip.id, '+1');

@@ -13,7 +13,7 @@ interface Order {
   by: string;
   /** Unix milliseconds. */
   since: number;
-  /** Unix milliseconds at which the node takes rooms again; null = only when the order is withdrawn. */
+  /** Unix milliseconds at which the node accepts rooms again; null = only when the order is withdrawn. */
   until: number | null;
 }
 
@@ -56,7 +56,7 @@ export class DrainOrder {
     if (!wasDraining) this.#notify('draining', by);
   }
 
-  /** Lets the node take rooms again. Returns false when there was no order. */
+  /** Lets the node accept rooms again. Returns false when there was no order. */
   withdraw(by: string): boolean {
     if (this.#current === undefined) return false;
     this.#options.log.warn('node.drain_withdrawn', { by });
@@ -65,7 +65,7 @@ export class DrainOrder {
     return true;
   }
 
-  /** Forgets the order without taking rooms again, because the node is closing. */
+  /** Forgets the order without accepting rooms again, because the node is closing. */
   close(): void {
     this.#timer.stop();
     this.#current = undefined;

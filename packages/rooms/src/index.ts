@@ -8,6 +8,7 @@ export type {
   ReceivedTrack,
 } from './room/component-kind.js';
 export {
+  MAX_RECEIVERS,
   MessageContent,
   parseOptions,
   PeerOptions,
@@ -22,12 +23,20 @@ export {
   FileOptions,
   MAX_ORIGINS,
 } from './component-schemas.js';
+export { type GuestTerms, type Invitation, MAX_PASS_TTL, Passes, type RoomIdentity } from './passes.js';
+export { INVALID_STRUCTURE, validate } from './validation.js';
+export { readRoomFile, ROOM_FILE, roomFile } from './room-file.js';
 export { jsonEqual } from './json-equal.js';
 export type { DrainOrder } from './drain-order.js';
-export { LocalRooms, type ComponentState } from './local-rooms.js';
+export { RoomHost, type ComponentState } from './room-host.js';
 export type { RoomMeasure } from './room/room-journal.js';
-export { Rooms } from './rooms.js';
-export { ClusterRooms } from './cluster/cluster-rooms.js';
+export { RoomRouter } from './room-router.js';
+export { RoomRegistry } from './cluster/room-registry.js';
+export type { RoomConflict } from './cluster/directory.js';
+export type { Reach } from './media-reach.js';
+export { peerRelay } from './peer/credentials.js';
+export { type PathCheck, PathChecks } from './path-checks.js';
+export type { MediaMeasure } from './room/media-journal.js';
 export { createClusterPort, followMembers } from './cluster/distributed-port.js';
 export { rankByLoad, type LoadSample, type Verdict } from './cluster/load.js';
 export type { PlacementDecision } from './cluster/placement.js';

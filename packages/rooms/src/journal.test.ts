@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, type Logger } from '@bloom/log';
-import type { TransportStats } from '@bloom/sfu';
+import type { MediaReport, TransportStats } from '@bloom/sfu';
 import type { ComponentHost, ComponentKind } from './room/component-kind.js';
 import type { RoomMeasure } from './room/room-journal.js';
 import { defaultRoomConfig, type RoomConfig } from './room-service.js';
@@ -10,6 +10,7 @@ const AT_END: TransportStats = {
   peerId: 'p1',
   iceState: 'connected',
   dtlsState: 'connected',
+  media: { state: 'connected', path: 'udp' },
   protocol: 'udp',
   bytesReceived: 7,
   bytesSent: 11,
@@ -60,6 +61,55 @@ async function lines(): Promise<string[]> {
   });
 }
 
+const media = (peerId: string, report: MediaReport): void =>
+  node.media.emit.get('kitchen')?.({ type: 'mediaState', peerId, media: report });
+
+describe('logs of media connections', () => {
+  test('logs how a client is connected and how long that took', async () => {
+    await room();
+    await node.join('kitchen', { name: 'Ann' });
+    media('p1', { state: 'connecting' });
+    media('p1', { state: 'connected', path: 'relay-tcp', ms: 312 });
+    expect((await lines()).at(-1)).toBe('peer.media_connected peer_id=p1 name=Ann path=relay-tcp ms=312');
+    expect(measures.at(-1)).toMatchObject({ type: 'media', outcome: 'connected', path: 'relay-tcp', seconds: 0.312 });
+  });
+
+  test('logs once per failure what to do, with address and port', async () => {
+    await room();
+    await node.join('kitchen', { name: 'Ann' });
+    const failed = { state: 'failed', problem: 'NO_CHECKS' } as const;
+    // The client reconnects its websocket, and its media fails again.
+    for (const report of [{ state: 'connecting' }, failed, { state: 'connecting' }, failed] as const)
+      media('p1', report);
+    const warnings = (await lines()).filter((line) => line.startsWith('peer.media_failed'));
+    expect(warnings).toEqual([
+      'peer.media_failed peer_id=p1 name=Ann problem=NO_CHECKS ' +
+        'reason=nothing arrives from this client at 127.0.0.1:5000/udp ' +
+        'fix=set JF_WEBRTC_TURN_IP to an address that clients reach, and open UDP port 5000 in every firewall',
+    ]);
+    expect(measures.filter(({ type }) => type === 'media')).toHaveLength(1);
+  });
+
+  test('logs again when a client fails after it was connected', async () => {
+    await room();
+    await node.join('kitchen');
+    const connected = { state: 'connected', path: 'udp', ms: 9 } as const;
+    const failed = { state: 'failed', problem: 'NO_CHECKS' } as const;
+    for (const report of [connected, failed, connected, failed]) media('p1', report);
+    const events = (await lines()).flatMap((line) => /^peer.media_\w+/.exec(line) ?? []);
+    expect(events).toEqual(['peer.media_connected', 'peer.media_failed', 'peer.media_connected', 'peer.media_failed']);
+  });
+
+  test('does not log interruptions that end by themselves', async () => {
+    await room();
+    await node.join('kitchen');
+    media('p1', { state: 'connected', path: 'udp', ms: 9 });
+    media('p1', { state: 'interrupted' });
+    media('p1', { state: 'connected', path: 'udp', ms: 9_000 });
+    expect((await lines()).filter((line) => line.startsWith('peer.media'))).toHaveLength(1);
+  });
+});
+
 /** An outbound slot, for a transport that had a reason to connect. */
 const SLOT = { trackId: 't1' } as unknown as TransportStats['outbound'][number];
 
@@ -81,7 +131,7 @@ describe('room logs', () => {
     ]);
   });
 
-  test('writes the lines of the participants before the line of the room', async () => {
+  test("writes the participants' lines before the room's line", async () => {
     await room({ maxPeers: 2 });
     await node.join('kitchen', { displayName: 'Ann' });
     await node.join('kitchen', { name: 7 });
@@ -106,7 +156,7 @@ describe('room logs', () => {
     },
   );
 
-  test('logs the name of a participant that was removed, crashed, or stayed away for too long', async () => {
+  test('logs the name of a participant that was removed, crashed, or stayed away too long', async () => {
     await room({ peerDisconnectedTimeout: 10, peerlessPurgeTimeout: 20 });
     await node.join('kitchen', { name: 'Ann' });
     const ben = await node.join('kitchen', { name: 'Ben' });
@@ -169,7 +219,27 @@ describe('room logs', () => {
     expect((await lines()).filter((line) => line.startsWith('room.track_b_frames'))).toHaveLength(7);
   });
 
-  test('logs single tracks only at level debug', async () => {
+  test('warns of key pictures without parameter sets and names the setting', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    node.media.emit.get('kitchen')?.({ type: 'bareKeyframes', trackId: 't1' });
+    expect((await lines()).at(-1)).toMatch(
+      /^room\.track_bare_keyframes peer_id=p1 track_id=t1 fix=.*config-interval=-1/,
+    );
+  });
+
+  test('logs why the packets of a publisher are dropped, and the remedy', async () => {
+    await room();
+    const { emit } = node.media;
+    await node.join('kitchen');
+    emit.get('kitchen')?.({ type: 'mediaDropped', peerId: 'p1', cause: 'unknown_rid', trackId: 't1', packets: 20 });
+    expect((await lines()).at(-1)).toMatch(
+      /^room\.media_dropped peer_id=p1 track_id=t1 cause=unknown_rid packets=20 fix=.*a=simulcast:recv/,
+    );
+  });
+
+  test('logs individual tracks only at level debug', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });

@@ -62,7 +62,7 @@ describe('the lifecycle of a room', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('a room without a connected peer for its full timeout ends as if it were deleted', async () => {
+  test('ends a room without a connected peer for its full timeout as if it were deleted', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.advance(1.999);
     expect(await exists()).toBe(true);
@@ -72,7 +72,7 @@ describe('the lifecycle of a room', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('peers that never connect do not keep a room, but each added one restarts the timeout', async () => {
+  test('does not keep a room for peers that never connect, but restarts the timeout for each added one', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.advance(1.5);
     await node.rooms.addPeer('kitchen', {});
@@ -83,7 +83,7 @@ describe('the lifecycle of a room', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'roomDeleted']);
   });
 
-  test('a connected peer keeps a room, and so does one that comes back in time', async () => {
+  test('keeps a room for a connected peer, and for one that comes back in time', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     const ann = await node.join('kitchen');
     await node.advance(60);
@@ -100,7 +100,7 @@ describe('the lifecycle of a room', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'roomDeleted']);
   });
 
-  test('removing a disconnected peer restarts the timeout', async () => {
+  test('restarts the timeout when a disconnected peer is removed', async () => {
     await room({ peerlessPurgeTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     await node.advance(1);
@@ -111,7 +111,7 @@ describe('the lifecycle of a room', () => {
     expect(await exists()).toBe(false);
   });
 
-  test('the timeout restarts when the last disconnected peer runs out of time', async () => {
+  test('restarts the timeout when the last disconnected peer runs out of time', async () => {
     await room({ peerlessPurgeTimeout: 3, peerDisconnectedTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     node.news();
@@ -123,7 +123,7 @@ describe('the lifecycle of a room', () => {
     expect(node.news()).toEqual(['roomDeleted']);
   });
 
-  test('a room whose media fail crashes: it announces disconnects, but no removed tracks or peers', async () => {
+  test('crashes a room whose media fail: it announces disconnects, but no removed tracks or peers', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -135,10 +135,30 @@ describe('the lifecycle of a room', () => {
     expect(node.news()).toEqual(['peerDisconnected p1', 'roomCrashed']);
     expect(ann.socket.closed).toBe('1011 Internal server error');
     await expect(node.rooms.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
-    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+    expect(node.host.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 
-  test('a room whose actor fails crashes too, without any effect on other rooms', async () => {
+  test('disconnects a peer with 1011 when its media worker ends, keeps it, and lets it connect again at once', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    node.news();
+    const lost = { type: 'transportLost', peerId: 'p1', reason: 'worker gone' } as const;
+    node.media.emit.get('kitchen')?.({ ...lost, transport: 99 });
+    await node.system.idle();
+    expect(node.news()).toEqual([]);
+    node.media.emit.get('kitchen')?.(lost);
+    await node.system.idle();
+
+    expect(node.news()).toEqual(['peerDisconnected p1', 'trackRemoved p1/t1']);
+    expect(ann.socket.closed).toBe('1011 Internal server error');
+    expect(bob.socket.closed).toBeUndefined();
+    await node.connect(ann.token);
+    expect(node.news()).toEqual(['peerConnected p1']);
+  });
+
+  test('crashes a room whose actor fails, without any effect on other rooms', async () => {
     await room();
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'garden' });
     const ann = await node.join('kitchen');
@@ -168,7 +188,7 @@ describe('the lifecycle of a room', () => {
     expect(node.loads.at(-1)).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 
-  test('a deleted room frees its id immediately', async () => {
+  test('frees the id of a deleted room immediately', async () => {
     await room();
     await node.rooms.deleteRoom('kitchen');
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
@@ -180,14 +200,14 @@ describe('the lifecycle of a room', () => {
 });
 
 describe('the lifecycle of a peer', () => {
-  test('announces that a peer is added, connected, and has set its metadata', async () => {
+  test('announces that a peer was added, connected and has set its metadata', async () => {
     await room();
     await node.join('kitchen', { name: 'Ann' });
 
     expect(node.news()).toEqual(['peerAdded p1', 'peerConnected p1', 'peerMetadataUpdated p1']);
   });
 
-  test('a peer that loses its socket stays in the room, disconnected and without tracks', async () => {
+  test('keeps a peer that loses its socket in the room, disconnected and without tracks', async () => {
     await room();
     const ann = await node.join('kitchen', { name: 'Ann' });
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
@@ -202,7 +222,7 @@ describe('the lifecycle of a peer', () => {
     expect(node.media.commands).toContain('kitchen: closeTransport p1');
   });
 
-  test('deleting a peer ends its tracks, its connection and itself, in this order', async () => {
+  test("ends a deleted peer's tracks, its connection and the peer itself, in this order", async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -215,7 +235,7 @@ describe('the lifecycle of a peer', () => {
     expect(node.system.list({ limit: 100, match: (path) => path.includes('p1') })).toEqual([]);
   });
 
-  test('deleting a peer that was never connected announces no disconnect', async () => {
+  test('announces no disconnect for a deleted peer that was never connected', async () => {
     await room();
     await node.rooms.addPeer('kitchen', {});
     const ann = await node.join('kitchen');
@@ -227,7 +247,7 @@ describe('the lifecycle of a peer', () => {
     expect(node.news()).toEqual(['peerDeleted p1', 'peerDeleted p2']);
   });
 
-  test('a peer that never connects is removed after the disconnect timeout', async () => {
+  test('removes a peer after the disconnect timeout if it never connects', async () => {
     await room({ peerDisconnectedTimeout: 2 });
     await node.rooms.addPeer('kitchen', {});
     node.news();
@@ -239,7 +259,7 @@ describe('the lifecycle of a peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers).toEqual([]);
   });
 
-  test('a peer has the full disconnect timeout after each loss, and none while connected', async () => {
+  test('gives a peer the full disconnect timeout after each loss, and none while connected', async () => {
     await room({ peerDisconnectedTimeout: 2 });
     const ann = await node.join('kitchen');
     await node.advance(10);
@@ -255,7 +275,7 @@ describe('the lifecycle of a peer', () => {
     expect(node.news()).toEqual(['peerDeleted p1']);
   });
 
-  test('a peer whose transport fails crashes with the reason of the failure', async () => {
+  test('crashes a peer with the reason when its transport fails', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -271,7 +291,7 @@ describe('the lifecycle of a peer', () => {
     expect(ann.socket.closed).toBe('1011 DTLS fingerprint mismatch');
   });
 
-  test('a peer whose session gives up crashes with its reason, cut to what a close frame holds', async () => {
+  test('crashes a peer with the reason when its session gives up, cut to the length of a close frame', async () => {
     await room();
     const ann = await node.join('kitchen');
     node.news();
@@ -283,7 +303,7 @@ describe('the lifecycle of a peer', () => {
     expect(await node.rooms.attachPeer(ann.token, new TestSocket())).toBe('peer not found');
   });
 
-  test('a peer whose actor fails crashes for an unknown reason, and the others only see it leave', async () => {
+  test('crashes a peer with an unknown reason when its actor fails, and shows the others only that it left', async () => {
     await room();
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
@@ -301,28 +321,25 @@ describe('the lifecycle of a peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers.map(({ id }) => id)).toEqual(['p2']);
   });
 
-  test.each([false, true])(
-    'late events of a former transport do not harm a peer (connected again: %s)',
-    async (again) => {
-      await room();
-      const ann = await node.join('kitchen');
-      const transport = node.media.lastTransport;
-      await ann.detach();
-      if (again) await node.connect(ann.token);
-      node.news();
-      const emit = node.media.emit.get('kitchen');
-      emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'late', transport });
-      await node.system.idle();
-      expect(node.news()).toEqual([]);
+  test.each([false, true])("ignores late events of a peer's former transport (connected again: %s)", async (again) => {
+    await room();
+    const ann = await node.join('kitchen');
+    const transport = node.media.lastTransport;
+    await ann.detach();
+    if (again) await node.connect(ann.token);
+    node.news();
+    const emit = node.media.emit.get('kitchen');
+    emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'late', transport });
+    await node.system.idle();
+    expect(node.news()).toEqual([]);
 
-      if (!again) return;
-      emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'now', transport: node.media.lastTransport });
-      await node.system.idle();
-      expect(node.news()).toContain('peerCrashed p1 "now"');
-    },
-  );
+    if (!again) return;
+    emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'now', transport: node.media.lastTransport });
+    await node.system.idle();
+    expect(node.news()).toContain('peerCrashed p1 "now"');
+  });
 
-  test("announces a peer's metadata on every join, and later only when they change", async () => {
+  test("announces a peer's metadata on every join, and later only when it changes", async () => {
     await room();
     const ann = await node.join('kitchen', null);
     expect(node.news()).toContain('peerMetadataUpdated p1');

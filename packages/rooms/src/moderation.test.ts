@@ -33,7 +33,7 @@ const audioTrack = (trackId: string): EndpointTrack => videoTrack(trackId, { kin
 const peers = async () => (await node.rooms.getRoom('kitchen')).peers;
 const media = (): string[] => node.media.commands.splice(0).map((command) => command.replace('kitchen: ', ''));
 
-describe('metadata of the backend', () => {
+describe('metadata from the backend', () => {
   test("shows the backend's metadata beside the client's, even before the client connects", async () => {
     const { peer, token } = await node.rooms.addPeer('kitchen', { metadata: { name: 'Ann' } });
     expect(peer.metadata).toEqual({ peer: null, server: { name: 'Ann' } });
@@ -47,7 +47,7 @@ describe('metadata of the backend', () => {
     expect(node.notifications.at(-1)).toMatchObject({ type: 'peerMetadataUpdated', metadata: shown });
   });
 
-  test("one call changes the backend's metadata for everyone, and null removes it", async () => {
+  test("changes the backend's metadata for everyone with one call, and removes it with null", async () => {
     const ann = await join({}, { mood: 'good' });
     const bob = await join({});
     heard(bob);
@@ -66,13 +66,60 @@ describe('metadata of the backend', () => {
     expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`, `peerMetadataUpdated ${ann.id}`]);
   });
 
-  test('setting the same metadata again changes nothing, on whichever node', async () => {
+  test('tells a peer itself what the backend has set, once', async () => {
+    const ann = await join({});
+    heard(ann);
+    await update(ann.id, { metadata: { name: 'Anna' } });
+    await update(ann.id, { metadata: { name: 'Anna' } });
+    expect(heard(ann)).toEqual([{ type: 'recordSet', metadata: { name: 'Anna' } }]);
+  });
+
+  test("tells sessions when a client's own metadata looks like the backend's, which others see unchanged", async () => {
+    const forged = { peer: null, server: { name: 'Bob' } };
+    const ann = await join({});
+    heard(ann);
+    const eve = await join({}, forged);
+    expect(heard(ann)).toMatchObject([{ type: 'endpointAdded', endpoint: { metadata: forged, claimsServer: true } }]);
+    await eve.act({ type: 'setMetadata', metadata: 'honest' });
+    await eve.act({ type: 'setMetadata', metadata: forged });
+    await update(eve.id, { metadata: 'Eve' });
+    expect(heard(ann)).toEqual([
+      { type: 'endpointUpdated', endpointId: eve.id, metadata: 'honest' },
+      { type: 'endpointUpdated', endpointId: eve.id, metadata: forged, claimsServer: true },
+      { type: 'endpointUpdated', endpointId: eve.id, metadata: { peer: forged, server: 'Eve' } },
+    ]);
+  });
+
+  test('replaces single fields of its metadata, and adds none to metadata without fields', async () => {
+    const ann = await join({ metadata: { name: 'Ann', sources: ['camera'] } });
+    await update(ann.id, { metadata: { name: 'Ann', sources: [] } });
+    heard(ann);
+    await update(ann.id, { fields: { name: 'Anna' } });
+    expect(heard(ann)).toEqual([{ type: 'recordSet', metadata: { name: 'Anna', sources: [] } }]);
+    for (const metadata of ['Ann', ['Ann'], null]) {
+      await update(ann.id, { metadata });
+      heard(ann);
+      await update(ann.id, { fields: { name: 'Anna' } });
+      expect(heard(ann)).toEqual([]);
+    }
+  });
+
+  test('names the peers whose metadata the backend has set', async () => {
+    const ann = await join({ metadata: { name: 'Ann' } });
+    const eve = await join({}, { peer: null, server: { name: 'Ann' } });
+    expect(await node.rooms.describedPeers('kitchen')).toEqual([ann.id]);
+    await update(ann.id, { metadata: null });
+    await update(eve.id, { metadata: 'Eve' });
+    expect(await node.rooms.describedPeers('kitchen')).toEqual([eve.id]);
+  });
+
+  test('changes nothing when the same metadata is set again, on whichever node', async () => {
     const ann = await join({ metadata: { name: 'Ann', tags: [{ id: 1 }] } });
     const bob = await join({});
     heard(bob);
     node.news();
     const withoutPrototype = (fields: object): object => Object.assign(Object.create(null) as object, fields);
-    // As objects that arrive from another node.
+    // Copied, as objects that arrive from another node are.
     await update(ann.id, { metadata: withoutPrototype({ tags: [withoutPrototype({ id: 1 })], name: 'Ann' }) });
     expect(heard(bob)).toEqual([]);
     expect(node.news()).toEqual([]);
@@ -92,7 +139,7 @@ describe('metadata of the backend', () => {
 });
 
 describe('permissions', () => {
-  test('permissions are shown once set, merged by key, and reach the media plane before the session', async () => {
+  test('shows permissions once set, merged by key, and applies them to the media plane before the session', async () => {
     const ann = await join({});
     expect((await peers())[0]).not.toHaveProperty('permissions');
     expect(media().some((command) => command.startsWith('permissions'))).toBe(false);
@@ -105,12 +152,20 @@ describe('permissions', () => {
       `permissions ${ann.id} audio true video false data false subscribe false`,
     ]);
     expect(heard(ann)).toEqual([
-      { type: 'setPublishes', kinds: ['audio'] },
-      { type: 'setPublishes', kinds: ['audio'] },
+      {
+        type: 'setPublishes',
+        kinds: ['audio'],
+        permissions: { publish: ['audio'], subscribe: true, metadata: true },
+      },
+      {
+        type: 'setPublishes',
+        kinds: ['audio'],
+        permissions: { publish: ['audio'], subscribe: false, metadata: true },
+      },
     ]);
   });
 
-  test('revoking permissions removes the tracks of those kinds and refuses new ones', async () => {
+  test('removes the tracks of revoked kinds and refuses new ones', async () => {
     const ann = await join({});
     const bob = await join({});
     await ann.act({ type: 'publish', tracks: [videoTrack('cam'), audioTrack('mic')] });
@@ -123,7 +178,7 @@ describe('permissions', () => {
     expect(node.news()).toEqual([`trackAdded ${ann.id}/mic2`]);
   });
 
-  test('permissions survive a reconnect and are forgotten with the peer', async () => {
+  test('keeps permissions over a reconnect and forgets them with the peer', async () => {
     const ann = await join({ permissions: { publish: false } });
     await ann.detach();
     await node.connect(ann.token);
@@ -133,7 +188,7 @@ describe('permissions', () => {
     expect(media()).toContain(`permissions ${ann.id} audio true video true data true subscribe true`);
   });
 
-  test("revoking the permission to subscribe hides the others' tracks, and granting it shows them again", async () => {
+  test("hides the others' tracks when the permission to subscribe is revoked, and shows them again when granted", async () => {
     const ann = await join({});
     await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
     const bob = await join({ permissions: { subscribe: false } });
@@ -142,14 +197,14 @@ describe('permissions', () => {
     const carl = await join({});
     await carl.act({ type: 'setMetadata', metadata: 'Carl' });
     expect(heard(bob)).toMatchObject([{ type: 'endpointAdded' }, { type: 'endpointUpdated' }]);
-    expect(node.local.load().forwardedTracks).toBe(2);
+    expect(node.host.load().forwardedTracks).toBe(2);
 
     await update(bob.id, { permissions: { subscribe: true } });
     expect(heard(bob)).toMatchObject([
       { type: 'setPublishes' },
       { type: 'tracksAdded', endpointId: ann.id, tracks: [{ trackId: 'mic' }, { trackId: 'cam' }] },
     ]);
-    expect(node.local.load().forwardedTracks).toBe(4);
+    expect(node.host.load().forwardedTracks).toBe(4);
     await update(bob.id, { permissions: { subscribe: false } });
     expect(heard(bob)).toMatchObject([
       { type: 'setPublishes' },
@@ -157,7 +212,7 @@ describe('permissions', () => {
     ]);
   });
 
-  test('permissions hold whatever the session of a dishonest client requests', async () => {
+  test('enforces permissions whatever the session of a dishonest client requests', async () => {
     const kinds = ['audio', 'video'] as const;
     const publish = fc.oneof(fc.boolean(), fc.subarray([...kinds, 'data' as const]));
     const step = fc.oneof(
@@ -212,7 +267,7 @@ describe('moderated tracks', () => {
   const mute = (muted: boolean) => node.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 'mic', muted });
   const shown = async () => (await peers())[0]?.tracks;
 
-  test('a track is muted in the media plane, and only its own client is notified', async () => {
+  test('mutes a track in the media plane, and notifies its client and the sessions of the others', async () => {
     expect(await shown()).toEqual([{ id: 'mic', type: 'audio', metadata: null }]);
     expect(await mute(true)).toEqual({ id: 'mic', type: 'audio', metadata: null, muted: true });
     await mute(true);
@@ -225,11 +280,51 @@ describe('moderated tracks', () => {
       { type: 'trackMutedByServer', trackId: 'mic', muted: true },
       { type: 'trackMutedByServer', trackId: 'mic', muted: false },
     ]);
-    expect(heard(bob)).toEqual([]);
+    const toOthers = (muted: boolean) => ({
+      type: 'trackMuted',
+      endpointId: ann.id,
+      trackId: 'mic',
+      muted: { server: muted },
+    });
+    expect(heard(bob)).toEqual([toOthers(true), toOthers(false)]);
     expect(node.news()).toEqual([]);
   });
 
-  test('a muted track is unmuted again when its client republishes it', async () => {
+  test('shows a track that its publisher mutes as muted, also to those who join later', async () => {
+    await ann.act({ type: 'setTrackMuted', trackId: 'mic', muted: true });
+    expect(await shown()).toEqual([{ id: 'mic', type: 'audio', metadata: null, muted: true }]);
+    const muted = { publisher: true };
+    expect(heard(bob)).toEqual([{ type: 'trackMuted', endpointId: ann.id, trackId: 'mic', muted }]);
+    const eve = await join({});
+    expect(heard(eve)[0]).toMatchObject({ type: 'joined', endpoints: [{ tracks: [{ trackId: 'mic', muted }] }, {}] });
+    await ann.act({ type: 'setTrackMuted', trackId: 'mic', muted: false });
+    expect(await shown()).toMatchObject([{ muted: false }]);
+  });
+
+  test('keeps a track muted until both its publisher and the backend have unmuted it', async () => {
+    await ann.act({ type: 'setTrackMuted', trackId: 'mic', muted: true });
+    await mute(true);
+    await ann.act({ type: 'setTrackMuted', trackId: 'mic', muted: false });
+    expect(await shown()).toMatchObject([{ muted: true }]);
+    expect(await mute(false)).toMatchObject({ muted: false });
+  });
+
+  test('notifies the others once that pictures of a track are missing, and leaves the API unchanged', async () => {
+    await ann.act({ type: 'publish', tracks: [videoTrack('cam')] });
+    heard(bob);
+    const before = await shown();
+    for (const stalled of [true, true, false]) {
+      node.media.emit.get('kitchen')?.({ type: 'trackStalled', trackId: 'cam', stalled });
+    }
+    await node.system.idle();
+    expect(heard(bob)).toEqual([
+      { type: 'trackStalled', endpointId: ann.id, trackId: 'cam', stalled: true },
+      { type: 'trackStalled', endpointId: ann.id, trackId: 'cam', stalled: false },
+    ]);
+    expect(await shown()).toEqual(before);
+  });
+
+  test('unmutes a muted track when its client republishes it', async () => {
     await mute(true);
     await ann.act({ type: 'unpublish', trackIds: ['mic'] });
     await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
@@ -237,7 +332,7 @@ describe('moderated tracks', () => {
     expect(media()).toEqual([`blocked ${ann.id} mic true`, `blocked ${ann.id} mic false`]);
   });
 
-  test('removing a track removes it for everyone', async () => {
+  test('removes a track for everyone', async () => {
     await node.rooms.removeTrack('kitchen', { peerId: ann.id, trackId: 'mic' });
     await node.system.idle();
     expect(await shown()).toEqual([]);
@@ -251,7 +346,7 @@ describe('moderated tracks', () => {
 describe('messages from the backend', () => {
   const message = { topic: 'poll', data: { question: 'Tea?' } };
 
-  test('a message reaches all joined clients, or only the named ones', async () => {
+  test('sends a message to all joined clients, or only to the named ones', async () => {
     const ann = await join({});
     const bob = await join({});
     const idle = await node.rooms.addPeer('kitchen', {});
@@ -265,7 +360,7 @@ describe('messages from the backend', () => {
     expect(heard(bob)).toHaveLength(2);
   });
 
-  test('a message to a peer that does not exist reaches no other peer', async () => {
+  test('sends a message to a peer that does not exist to no other peer', async () => {
     const ann = await join({});
     heard(ann);
     await expect(node.rooms.sendMessage('kitchen', { ...message, to: [ann.id, 'zed'] })).rejects.toMatchObject({
@@ -285,7 +380,7 @@ test('removes a peer with the reason given by the backend, or with the default o
   expect(bob.socket.closed).toBe('1000 Peer removed');
 });
 
-test('a token lives as long as the backend chooses', async () => {
+test('keeps a token valid for as long as the backend chooses', async () => {
   const { token } = await node.rooms.addPeer('kitchen', { ttl: 60 });
   await node.advance(59);
   await node.connect(token);
@@ -294,7 +389,7 @@ test('a token lives as long as the backend chooses', async () => {
   await expect(node.connect(late.token)).rejects.toThrow('expired token');
 });
 
-test('a room shows its metadata once it has any', async () => {
+test("shows a room's metadata once it has any", async () => {
   const before = await node.rooms.getRoom('kitchen');
   expect(before.config).not.toHaveProperty('metadata');
   const { config } = await node.rooms.updateRoom('kitchen', { metadata: { topic: 'soup' }, maxPeers: 3 });

@@ -22,7 +22,7 @@ function failure(act: () => unknown): { code: string; message: string } {
 }
 
 describe('component options', () => {
-  test('absent, null and unknown options are accepted', () => {
+  test('accepts absent, null and unknown options', () => {
     expect(parseOptions(HlsOptions, { lowLatency: null, later: 1 })).toEqual({ lowLatency: null });
     expect(parseOptions(RecordingOptions, {})).toEqual({});
     expect(parseOptions(HlsOptions, { s3, targetWindowDuration: 5 })).toEqual({ s3, targetWindowDuration: 5 });
@@ -39,7 +39,7 @@ describe('component options', () => {
     [RecordingOptions, { pathPrefix: 1 }],
     [SipOptions, { registrarCredentials: 'x' }],
     [PeerOptions, { enableSimulcast: 1 }],
-  ])('options of the wrong type have an invalid structure: %#', (schema, given) => {
+  ])('reports options of the wrong type as an invalid structure: %#', (schema, given) => {
     expect(failure(() => parseOptions(schema, given))).toEqual(invalid);
   });
 
@@ -56,13 +56,13 @@ describe('component options', () => {
     });
   });
 
-  test('a framerate that is not an integer has its own message', () => {
+  test('reports a framerate that is not an integer with its own message', () => {
     const refused = failure(() => parseOptions(FileOptions, { filePath: 'x', framerate: 2.5 }));
     expect(refused).toEqual({ code: 'INVALID_OPTIONS', message: 'Invalid framerate passed' });
     expect(parseOptions(FileOptions, { filePath: 'x', framerate: -1 })).toEqual({ filePath: 'x', framerate: -1 });
   });
 
-  test('any input is either accepted or refused, and nothing else is ever thrown', () => {
+  test('either accepts or refuses any input, and never throws anything else', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(HlsOptions, FileOptions, SipOptions, RecordingOptions),
@@ -92,7 +92,7 @@ test('sends options of usual depth unchanged', () => {
   expect(sendableOptions(undefined)).toBeUndefined();
 });
 
-test('values nested deeper than any option keep their type and lose their content', () => {
+test('empties values nested deeper than any option but keeps their type', () => {
   const lists = JSON.parse(`${'['.repeat(200_000)}${']'.repeat(200_000)}`) as unknown;
   expect(JSON.stringify(sendableOptions(lists))).toBe(`${'['.repeat(129)}${']'.repeat(129)}`);
   const objects = JSON.parse(`${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`) as unknown;

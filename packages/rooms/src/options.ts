@@ -6,14 +6,15 @@ import { done, refused, type Outcome } from './outcome.js';
 import { DEFAULT_TTL } from './peer/credentials.js';
 import { defaultPermissions, mergePermissions } from './peer/permissions.js';
 import { type PeerPermissions, RoomError } from './room-service.js';
-
-const INVALID_STRUCTURE = 'Invalid request body structure';
+import { INVALID_STRUCTURE, validate } from './validation.js';
 
 /** Maximum depth of arrays and objects in the backend's JSON. */
 const MAX_LEVELS = 100;
 /** Size limit for the data of one message, as JSON in UTF-8. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
 const MAX_TOPIC_LENGTH = 256;
+/** Limit on the peers that one message names. */
+export const MAX_RECEIVERS = 10_000;
 /** Seconds; the largest signed 32-bit value. */
 const MAX_TTL = 2 ** 31 - 1;
 
@@ -44,7 +45,9 @@ export const MessageContent = z.object({
 export const Permissions = z
   .object({
     publish: z
-      .union([z.boolean(), z.array(z.enum(['audio', 'video', 'data'])).max(3)])
+      .union([z.boolean(), z.array(z.enum(['audio', 'video', 'data'])).max(3)], {
+        error: 'Expected publish to be true, false or an array of audio, video and data',
+      })
       .nullish()
       .meta({ description: 'Whether the client may publish, or the kinds it may publish; default true' }),
     subscribe: z.boolean().nullish().meta({ description: 'Whether it receives tracks of others; default true' }),
@@ -74,10 +77,10 @@ export const PeerOptions = z
  */
 export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.infer<T> {
   let missing = false;
-  const result = schema.safeParse(given, {
+  const result = validate(schema, given, {
     error: (issue) => {
       const name = issue.path?.at(-1);
-      // Only a required field can be at fault by being absent: others may be null or missing.
+      // Only a required field can fail by being absent: the others may be null or missing.
       if (name === undefined || (issue.input !== undefined && issue.input !== null)) {
         return INVALID_STRUCTURE;
       }
@@ -106,7 +109,7 @@ export interface ParsedPeerOptions {
 
 /** Returns the options of a new peer with defaults applied, or refuses malformed ones. */
 export function peerOptions(given: unknown): Outcome<ParsedPeerOptions> {
-  const result = GivenPeerOptions.safeParse(given);
+  const result = validate(GivenPeerOptions, given);
   if (!result.success) return refused('INVALID_OPTIONS', structureFault(result.error));
   const { enableSimulcast, metadata, permissions, ttl } = result.data ?? {};
 
@@ -136,14 +139,14 @@ function nestsDeeper(value: unknown, levels: number): boolean {
 const MAX_DEPTH = 128;
 
 /**
- * Empties values nested deeper than any option so that the options can be sent to the room's owner. Wherever they are
- * checked, such values would be ignored, or refused for their type.
+ * Empties values nested deeper than any option so that the options can be sent to the room's owner. Every check would
+ * ignore such values or refuse them for their type anyway.
  */
 export function sendableOptions(given: unknown, depth = 0): unknown {
   if (typeof given !== 'object' || given === null) return given;
   if (Array.isArray(given)) return depth === MAX_DEPTH ? [] : given.map((item) => sendableOptions(item, depth + 1));
   if (depth === MAX_DEPTH) return {};
 
-  // Not by assignment: a client may use the key __proto__.
+  // Do not assign: a client may use the key __proto__.
   return Object.fromEntries(Object.entries(given).map(([key, value]) => [key, sendableOptions(value, depth + 1)]));
 }

@@ -51,12 +51,18 @@ export const refusals = {
   tooManyOrigins: (id: string) =>
     refused('INVALID_OPTIONS', `Component ${id} would be subscribed to more than ${MAX_ORIGINS} peers and components`),
   notSip: (id: string) => refused('NOT_A_SIP_COMPONENT', `Component ${id} is not a SIP component`),
-  draining: () => refused('DRAINING', 'This node is shutting down and takes no new rooms'),
+  notRecording: (id: string) => refused('NOT_A_RECORDING', `Component ${id} is not a Recording component`),
+  tooManyPauses: (id: string) =>
+    refused('INVALID_OPTIONS', `Component ${id} has been paused too often; start another one`),
+  invitationUsed: () => refused('INVITATION_USED', 'The invitation has been used up'),
+  invitationLimit: (limit: number) =>
+    refused('INVITATION_LIMIT', `The room counts ${limit} invitations already; wait until some expire`),
+  draining: () => refused('DRAINING', 'This node is shutting down and accepts no new rooms'),
 } as const;
 
 /** The error for a room whose owner is known but cannot be reached. Never a false 'not found'. */
 export function ownerUnreachable(roomId: string, node: string, cause?: unknown): RoomError {
-  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${node}, which cannot be reached now`, { cause });
+  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} is on ${node}, which is currently unreachable`, { cause });
 }
 
 /** The error for an owner that runs another release and does not know the request. `release` null = unannounced. */
@@ -65,7 +71,7 @@ export function requestUnknown(
   cause?: unknown,
 ): RoomError {
   const which = `${node} of release ${release ?? '0.1.0 or earlier'}`;
-  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${which}, which does not know this request`, {
+  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} is on ${which}, which does not know this request`, {
     cause,
   });
 }

@@ -15,7 +15,7 @@ function heard({ socket }: TestPeer): unknown[] {
 }
 
 describe('what peers see of each other', () => {
-  test('a joining peer learns of everyone who has joined, with their tracks, and they learn of the peer', async () => {
+  test('shows a joining peer everyone who has joined, with their tracks, and shows them the peer', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     await ann.act({ type: 'publish', tracks: [videoTrack('t1', { metadata: 'cam' })] });
     await node.connect((await node.rooms.addPeer('kitchen', {})).token);
@@ -35,7 +35,7 @@ describe('what peers see of each other', () => {
     ]);
   });
 
-  test('a flood of metadata reaches the others at a limited rate, including the last update', async () => {
+  test('passes a flood of metadata on at a limited rate, including the last update', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     heard(bob);
@@ -53,7 +53,7 @@ describe('what peers see of each other', () => {
     expect(heard(bob)).toMatchObject([{ type: 'endpointRemoved' }, { endpoint: { metadata: 'back' } }]);
   });
 
-  test('tracks, metadata and encodings reach all others, never the sender, and only when they change', async () => {
+  test('sends tracks, metadata and encodings to all others, never the sender, and only when they change', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     [ann, bob].map(heard);
@@ -88,7 +88,7 @@ describe('what peers see of each other', () => {
     ]);
   });
 
-  test('TrackRemoved carries the last known state of the track', async () => {
+  test('carries the last known state of the track in TrackRemoved', async () => {
     const ann = await node.join('kitchen');
     await ann.act(
       { type: 'publish', tracks: [videoTrack('t1')] },
@@ -114,7 +114,7 @@ describe('what peers see of each other', () => {
     expect(node.news()).toEqual(['trackAdded p2/t2']);
   });
 
-  test('nothing is published or announced before the client has joined', async () => {
+  test('publishes and announces nothing before the client has joined', async () => {
     const ann = await node.join('kitchen');
     const { peer, token } = await node.rooms.addPeer('kitchen', {});
     const bob = await node.connect(token);
@@ -128,7 +128,7 @@ describe('what peers see of each other', () => {
     expect((await node.rooms.getRoom('kitchen')).peers.find(({ id }) => id === peer.id)?.metadata).toBeNull();
   });
 
-  test('the others see a socket loss as the end of the endpoint', async () => {
+  test('shows the others a socket loss as the end of the endpoint', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -138,7 +138,7 @@ describe('what peers see of each other', () => {
     expect(heard(bob)).toEqual([{ type: 'endpointRemoved', endpointId: 'p1' }]);
   });
 
-  test('leaving keeps the peer connected with a new transport, and it may join again', async () => {
+  test('keeps a leaving peer connected with a new transport, and lets it join again', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -162,7 +162,7 @@ describe('what peers see of each other', () => {
 });
 
 describe('the media plane', () => {
-  test('a peer gets a transport with each connection, and loses it with each', async () => {
+  test('opens a transport for each connection of a peer and closes it with the connection', async () => {
     const ann = await node.join('kitchen');
     await ann.detach();
     await node.connect(ann.token);
@@ -184,7 +184,7 @@ describe('the media plane', () => {
     expect(heard(ann)).toEqual([{ type: 'negotiated', generation: 3 }]);
   });
 
-  test('a refused negotiation ends only that peer', async () => {
+  test('ends only the peer whose negotiation was refused', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');
     node.media.rejectNegotiations = true;
@@ -195,7 +195,7 @@ describe('the media plane', () => {
     expect(bob.socket.closed).toBeUndefined();
   });
 
-  test('a failed negotiation on a transport that the client has left harms no one', async () => {
+  test('ignores a failed negotiation on a transport that the client has left', async () => {
     const ann = await node.join('kitchen');
     node.media.rejectNegotiations = true;
     node.news();
@@ -205,7 +205,7 @@ describe('the media plane', () => {
     expect(ann.socket.closed).toBeUndefined();
   });
 
-  test('media events go to the peer they concern, voice activity to all others or to the new subscriber', async () => {
+  test('sends media events to the peer they concern, and voice activity to all others or to the new subscriber', async () => {
     const [ann, bob, carl] = [await node.join('kitchen'), await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     [ann, bob, carl].map(heard);
@@ -232,7 +232,7 @@ describe('the media plane', () => {
     expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
   });
 
-  test('a new peer learns who is already speaking, newest speaker last', async () => {
+  test('tells a new peer who is already speaking, newest speaker last', async () => {
     const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     await bob.act({ type: 'publish', tracks: [videoTrack('t3'), videoTrack('t4')] });
@@ -252,7 +252,7 @@ describe('the media plane', () => {
     expect(await speaking()).not.toHaveProperty('speaking');
   });
 
-  test('the media plane receives the requests of sessions', async () => {
+  test('passes the requests of sessions to the media plane', async () => {
     const ann = await node.join('kitchen');
     await ann.act(
       { type: 'media', command: { type: 'setTargetVariant', peerId: 'p1', trackId: 't9', variant: 'l' } },
@@ -270,7 +270,7 @@ describe('the media plane', () => {
 });
 
 describe('session timers', () => {
-  test('timers fire as inputs, can be cleared, and end with the connection', async () => {
+  test('fires timers as inputs, clears them on request and ends them with the connection', async () => {
     const ann = await node.join('kitchen');
     heard(ann);
     await ann.act({ type: 'setTimer', name: 'offer', ms: 1_000 }, { type: 'setTimer', name: 'ice', ms: 2_000 });
@@ -294,7 +294,7 @@ describe('a second socket for a connected peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers[0]?.metadata).toBe(1);
   });
 
-  test('replaces a silent socket: the new connection follows the end of the old one', async () => {
+  test('replaces a silent socket and starts the new connection after the end of the old one', async () => {
     const ann = await node.join('kitchen', { name: 'Ann' });
     const bob = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
@@ -315,7 +315,7 @@ describe('a second socket for a connected peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers[0]).toMatchObject({ status: 'connected', metadata: 'real' });
   });
 
-  test('lets in exactly one of several sockets that find a silent one', async () => {
+  test('admits exactly one of several sockets that find a silent one', async () => {
     const ann = await node.join('kitchen');
     ann.socket.alive = false;
     node.news();
@@ -349,7 +349,7 @@ test('limits the announcements of a peer that publishes and removes tracks endle
 
 describe('load', () => {
   test('counts one subscription for each track and each other joined peer', async () => {
-    const load = (): number => node.local.load().forwardedTracks;
+    const load = (): number => node.host.load().forwardedTracks;
     const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     expect(load()).toBe(2);
@@ -360,14 +360,14 @@ describe('load', () => {
     await ann.act({ type: 'leave' });
     expect(load()).toBe(1);
     await node.rooms.createRoom({ ...defaultRoomConfig });
-    expect(node.local.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
+    expect(node.host.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
     await node.rooms.deleteRoom('kitchen');
-    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 1 });
+    expect(node.host.load()).toEqual({ forwardedTracks: 0, rooms: 1 });
   });
 });
 
 describe('joining and leaving at scale', () => {
-  test('200 peers that join, publish and leave release every actor, timer and room', async () => {
+  test('releases every actor, timer and room of 200 peers that join, publish and leave', async () => {
     const before = node.system.size;
     for (let i = 0; i < 200; i++) {
       const peer = await node.join('kitchen');
@@ -379,6 +379,6 @@ describe('joining and leaving at scale', () => {
 
     expect(node.system.size).toBe(before - 1);
     expect(node.clock.pending).toBe(0);
-    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+    expect(node.host.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 });

@@ -33,12 +33,12 @@ const where = (requestId: string): string[] =>
   node.system.hops(requestId).map((hop) => `${hop.from} -> ${hop.where} ${hop.what}`);
 
 describe('request ids', () => {
-  test('a request id appears in the messages, notifications and log lines that the request causes', async () => {
-    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' }, 'r1');
-    const { peer } = await node.rooms.addPeer('kitchen', {}, 'r2');
-    await node.rooms.addComponent('kitchen', 'file', {}, 'r3');
+  test('carries a request id in the messages, notifications and log lines that the request causes', async () => {
+    await node.rooms.forRequest('r1').createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+    const { peer } = await node.rooms.forRequest('r2').addPeer('kitchen', {});
+    await node.rooms.forRequest('r3').addComponent('kitchen', 'file', {});
     await node.rooms.addPeer('kitchen', {});
-    await node.rooms.deleteRoom('kitchen', 'r4');
+    await node.rooms.forRequest('r4').deleteRoom('kitchen');
     expect(node.notifications.map(({ type }, i) => [type, node.requestIds[i]])).toEqual([
       ['roomCreated', 'r1'],
       ['peerAdded', 'r2'],
@@ -56,9 +56,9 @@ describe('request ids', () => {
     expect(created?.fields['request_id']).toBe('r1');
   });
 
-  test('a request id does not appear in what happens later', async () => {
+  test('does not carry a request id over to what happens later', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
-    await node.rooms.addComponent('kitchen', 'file', {}, 'r1');
+    await node.rooms.forRequest('r1').addComponent('kitchen', 'file', {});
     host?.report({ do: 'publish', tracks: [videoTrack('t1')] });
     host?.log.warn('file.slow');
     await node.system.idle();
@@ -67,7 +67,7 @@ describe('request ids', () => {
     expect(log.recent.last().find(({ event }) => event === 'file.slow')?.fields['request_id']).toBeUndefined();
   });
 
-  test('each client message gets its own request id, which passes through room and peers', async () => {
+  test('gives each client message its own request id, which passes through room and peers', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await node.join('kitchen');
@@ -87,7 +87,7 @@ describe('request ids', () => {
 });
 
 describe('inspection', () => {
-  test('inspecting a room shows peers, tracks and components, without the secret of its webhook', async () => {
+  test('shows peers, tracks and components of an inspected room, without the secret of its webhook', async () => {
     const config = {
       ...defaultRoomConfig,
       roomId: 'kitchen',
@@ -98,7 +98,7 @@ describe('inspection', () => {
     await ann.act({ type: 'publish', tracks: [videoTrack('t1', { encodings: ['h', 'l'] })] });
     const { token } = await node.rooms.addPeer('kitchen', {});
     await node.rooms.addComponent('kitchen', 'file', {});
-    const ref = node.local.roomRef('kitchen');
+    const ref = node.host.roomRef('kitchen');
     const shown = ref && node.system.inspect(ref);
     expect(shown).toEqual({
       state: {
@@ -133,7 +133,7 @@ describe('inspection', () => {
     for (const secret of [token, ann.token, 'pass@', 'key=secret']) expect(JSON.stringify(shown)).not.toContain(secret);
   });
 
-  test('inspecting a peer or a socket shows its connection, without descriptions', async () => {
+  test('shows the connection of an inspected peer or socket, without descriptions', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await ann.act({ type: 'setTimer', name: 'ice', ms: 5_000 });
@@ -161,7 +161,7 @@ describe('a client that leaves on an open socket', () => {
     return { attached, socket, peer };
   };
 
-  test('a client that left has no transport once its socket has closed, whatever it sent before', async () => {
+  test('leaves no transport for a client that left once its socket has closed, whatever it sent before', async () => {
     const { attached } = await attach();
     for (let at = 0; at < 600; at += 1) attached.receive('[]');
     attached.receive(say({ type: 'leave' }));
@@ -170,7 +170,7 @@ describe('a client that leaves on an open socket', () => {
     expect((await node.media.stats()).transports).toBe(0);
   });
 
-  test('a track muted while its client leaves is not withheld after the client rejoins', async () => {
+  test('does not withhold a track muted while its client leaves after the client rejoins', async () => {
     const { attached, peer } = await attach();
     const publish = say({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t1')] });
     attached.receive(publish);
@@ -184,7 +184,7 @@ describe('a client that leaves on an open socket', () => {
     expect(blocks.at(-1)).toBe(`kitchen: blocked ${peer.id} t1 false`);
   });
 
-  test('a client may rejoin as often as it may connect', async () => {
+  test('lets a client rejoin as often as it may connect', async () => {
     const watcher = await node.join('kitchen');
     const { attached, socket } = await attach();
     watcher.socket.sent.length = 0;

@@ -16,6 +16,8 @@ export interface RoomConfig {
   peerlessPurgeTimeout: number | null;
   /** Seconds; null = off. */
   peerDisconnectedTimeout: number | null;
+  /** The name from which the id was derived; absent where it is the id. */
+  name?: string;
   /** Labels of data channels whose messages are sent to the backend; absent when there are none. */
   dataEvents?: readonly string[];
 }
@@ -57,6 +59,8 @@ export type PermissionChanges = { [K in keyof PeerPermissions]?: PeerPermissions
 /** Absent fields keep their value; null removes the backend's metadata. */
 export interface PeerChanges {
   metadata?: unknown;
+  /** Replaces these fields of the backend's metadata if that is an object: others change the rest at the same time. */
+  fields?: Record<string, unknown>;
   permissions?: PermissionChanges;
 }
 
@@ -119,6 +123,25 @@ export interface AddedPeer {
   websocketUrl: string;
 }
 
+/** One use of an invitation, as the node that checked its signature reports it. */
+export interface InvitationUse {
+  id: string;
+  /** Number of guests that it admits; 0 = as many as the room holds. */
+  uses: number;
+  /** Creation time of the invitation's room, Unix milliseconds. */
+  createdAt: number;
+  /** Unix milliseconds. */
+  expiresAt: number;
+}
+
+/** A person with an invitation. */
+export interface Guest {
+  invitation: InvitationUse;
+  options: unknown;
+  /** False for an agent or a recorder: it takes no place in the room and does not keep it. Default true. */
+  counts?: boolean;
+}
+
 /** A failure that callers can handle; the faces map `code` to a status or close reason in one table. */
 export type RoomErrorCode =
   /** No room has this id. */
@@ -139,6 +162,10 @@ export type RoomErrorCode =
   | 'SESSION_NOT_FOUND'
   /** The room has reached its limit of peers. */
   | 'PEER_LIMIT'
+  /** The invitation has admitted all its guests. */
+  | 'INVITATION_USED'
+  /** The room tracks too many invitations to count another. */
+  | 'INVITATION_LIMIT'
   /** The server runs without WebRTC. */
   | 'PEER_TYPE_DISABLED'
   /** The room has no such component. */
@@ -155,19 +182,21 @@ export type RoomErrorCode =
   | 'MISSING_OPTION'
   /** The file to be played does not exist. */
   | 'FILE_NOT_FOUND'
-  /** The component takes no subscriptions. */
+  /** The component does not accept subscriptions. */
   | 'NOT_SUBSCRIBABLE'
   /** The component subscribes by itself. */
   | 'SUBSCRIBE_MODE_AUTO'
   /** Only SIP components dial. */
   | 'NOT_A_SIP_COMPONENT'
+  /** Only recordings can be paused. */
+  | 'NOT_A_RECORDING'
   /** The room is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
   /** A member of the cluster is not answering. */
   | 'MEMBER_SILENT'
   /** No node can take the room. */
   | 'NO_NODE'
-  /** This node takes no new rooms. */
+  /** This node accepts no new rooms. */
   | 'DRAINING';
 
 export class RoomError extends Error {
@@ -187,6 +216,20 @@ export interface SessionAddress {
   roomId: string;
   peerId: string;
   sessionId: string;
+}
+
+/** Where a peer's client reaches the relay, and its credentials there. */
+export interface PeerRelay {
+  address: string;
+  /** Address of the other family, if there is one. */
+  secondAddress?: string;
+  port: number;
+  /** null = the relay has no TCP port. */
+  tcpPort: number | null;
+  /** The relay over TLS, if there is one; the host is the name in its certificate. */
+  tls?: { host: string; port: number };
+  username: string;
+  password: string;
 }
 
 /** Why a peer websocket was refused. SDKs compare this close reason. */
@@ -218,53 +261,62 @@ export interface AttachedPeer {
   detach(end: SocketEnd): void;
 }
 
-/**
- * The rooms of this node or of the whole cluster. `requestId` names the request that a call serves: every message, log
- * line and notification that the call causes carries it, on other nodes too.
- */
+/** The rooms of this node or of the whole cluster. */
 export interface RoomService {
-  createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom>;
+  /**
+   * Returns the same rooms on behalf of a request: every message, log line and notification that its calls cause
+   * carries the id, on other nodes too.
+   */
+  forRequest(requestId: string): RoomService;
+  createRoom(config: RoomConfig): Promise<CreatedRoom>;
   listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }>;
-  getRoom(roomId: string, requestId?: string): Promise<RoomView>;
-  updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView>;
-  deleteRoom(roomId: string, requestId?: string): Promise<void>;
+  getRoom(roomId: string): Promise<RoomView>;
+  /**
+   * Returns when a room was created, in Unix milliseconds: the same on every node, and different for a later room of
+   * the same id.
+   */
+  createdAt(roomId: string): Promise<number>;
+  updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView>;
+  deleteRoom(roomId: string): Promise<void>;
   /** `options` as the caller sent them; the room checks its own limits first, then the options. */
-  addPeer(roomId: string, options: unknown, requestId?: string): Promise<AddedPeer>;
-  updatePeer(roomId: string, peerId: string, changes: PeerChanges, requestId?: string): Promise<PeerView>;
+  addPeer(roomId: string, options: unknown): Promise<AddedPeer>;
+  /** Adds the peer of a guest, if the invitation is to this room and has a use left. `options` as for `addPeer`. */
+  addGuest(roomId: string, guest: Guest): Promise<AddedPeer>;
+  updatePeer(roomId: string, peerId: string, changes: PeerChanges): Promise<PeerView>;
+  /** Returns the ids of the peers whose metadata the backend has set; a client's own may look the same. */
+  describedPeers(roomId: string): Promise<string[]>;
   /** `reason`: close reason of the peer's websocket, at most 123 bytes; "Peer removed" by default. */
-  removePeer(roomId: string, peerId: string, options?: { reason?: string; requestId?: string }): Promise<void>;
+  removePeer(roomId: string, peerId: string, options?: { reason?: string }): Promise<void>;
   /** Withholds a peer's track from everyone, or releases it. */
-  muteTrack(roomId: string, track: TrackAddress & { muted: boolean }, requestId?: string): Promise<TrackView>;
+  muteTrack(roomId: string, track: TrackAddress & { muted: boolean }): Promise<TrackView>;
   /** Ends a peer's track; its client cannot publish it again under this id. */
-  removeTrack(roomId: string, track: TrackAddress, requestId?: string): Promise<void>;
+  removeTrack(roomId: string, track: TrackAddress): Promise<void>;
   /** Sends a message to the clients of these peers, or of all. Returns the number of clients it was sent to. */
-  sendMessage(
-    roomId: string,
-    message: RoomMessage & { to?: readonly string[] },
-    requestId?: string,
-  ): Promise<{ delivered: number }>;
+  sendMessage(roomId: string, message: RoomMessage & { to?: readonly string[] }): Promise<{ delivered: number }>;
   /** `options` as the caller sent them; the room checks them after the kind, the codec and the limit. */
-  addComponent(roomId: string, type: ComponentType, options: unknown, requestId?: string): Promise<ComponentView>;
-  removeComponent(roomId: string, componentId: string, requestId?: string): Promise<void>;
-  subscribeComponent(
-    roomId: string,
-    componentId: string,
-    origins: readonly string[],
-    requestId?: string,
-  ): Promise<void>;
-  dial(roomId: string, componentId: string, phoneNumber: string, requestId?: string): Promise<void>;
-  hangUp(roomId: string, componentId: string, requestId?: string): Promise<void>;
+  addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView>;
+  removeComponent(roomId: string, componentId: string): Promise<void>;
+  /** Pauses or resumes a recording. */
+  updateComponent(roomId: string, componentId: string, changes: { paused: boolean }): Promise<ComponentView>;
+  subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void>;
+  dial(roomId: string, componentId: string, phoneNumber: string): Promise<void>;
+  hangUp(roomId: string, componentId: string): Promise<void>;
   /** Checks the token and marks the peer connected. The socket sends `authenticated` once this resolves with a peer. */
-  attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
+  attachPeer(token: string, socket: PeerSocket, client?: 'sdk' | 'livekit'): Promise<AttachedPeer | AttachRefusal>;
   /** Returns the peer for which the token was issued, whether or not it still exists. */
   readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token';
+  /**
+   * Returns the relay of a peer. That of a disconnected peer serves it for 30 s after the last call, so that its client
+   * can gather candidates before it connects.
+   */
+  openRelay(roomId: string, peerId: string): Promise<PeerRelay>;
   /**
    * Connects a peer whose client sends requests instead of holding a websocket, and returns the answer to the first
    * request. The session lives on the node of the room.
    */
-  openSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
+  openSession(session: SessionAddress, request: string): Promise<string>;
   /** Returns the answer to a later request of the client. */
-  askSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
+  askSession(session: SessionAddress, request: string): Promise<string>;
   /** Disconnects the peer. */
-  closeSession(session: SessionAddress, requestId: string): Promise<void>;
+  closeSession(session: SessionAddress): Promise<void>;
 }

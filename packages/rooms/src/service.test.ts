@@ -29,7 +29,7 @@ describe('creating rooms', () => {
     expect(await node.rooms.getRoom('p1')).toBe(room);
   });
 
-  test('a room that cannot start leaves the others running, and new ones start', async () => {
+  test('keeps the other rooms running and accepts new ones when a room cannot start', async () => {
     await node.rooms.createRoom({ ...kitchen, roomId: 'attic' });
     const { token } = await node.rooms.addPeer('attic', {});
     const openRoom = node.media.openRoom.bind(node.media);
@@ -46,10 +46,10 @@ describe('creating rooms', () => {
 
     await node.connect(token);
     await node.rooms.createRoom(kitchen);
-    expect(node.local.views().map(({ id }) => id)).toEqual(['attic', 'kitchen']);
+    expect(node.host.views().map(({ id }) => id)).toEqual(['attic', 'kitchen']);
   });
 
-  test('only one of many simultaneous creations gets an id', async () => {
+  test('grants an id to only one of many simultaneous creations', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => node.rooms.createRoom(kitchen)));
     const refusedOnes = outcomes.filter((outcome) => outcome.status === 'rejected');
 
@@ -61,22 +61,22 @@ describe('creating rooms', () => {
     expect(node.news()).toEqual(['roomCreated']);
   });
 
-  test('a room whose media cannot start is not created, and its id stays free', async () => {
+  test('does not create a room whose media cannot start, and keeps its id free', async () => {
     node.media.failNextRoom = true;
     await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_FAILED' });
-    expect(node.local.load().rooms).toBe(0);
+    expect(node.host.load().rooms).toBe(0);
     await node.rooms.createRoom(kitchen);
 
     expect(node.news()).toEqual(['roomCreated']);
   });
 
-  test('a room that takes too long to start never starts, not even later', async () => {
+  test('never starts a room that takes too long to start, not even later', async () => {
     const open = node.media.holdRooms();
     const creation = node.rooms.createRoom(kitchen);
     await node.system.idle();
     open();
     for (let i = 0; i < 10; i++) await undefined;
-    // The main thread was stuck, so the caller gives up before the room's turn comes.
+    // The main thread was blocked, so the caller gives up before the room's turn comes.
     node.clock.advance(6_000);
     await expect(creation).rejects.toMatchObject({ code: 'ROOM_FAILED' });
     await node.system.idle();
@@ -85,10 +85,10 @@ describe('creating rooms', () => {
     expect(node.media.commands.at(-1)).toBe('kitchen: close');
   });
 
-  test('an abandoned creation that is still running does not make its id appear taken', async () => {
+  test('does not treat an id as taken because an abandoned creation is still running', async () => {
     const open = node.media.holdRooms();
     let isWanted = true;
-    const given = node.local.createRoom(kitchen, undefined, () => isWanted);
+    const given = node.host.createRoom(kitchen, undefined, () => isWanted);
     await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
     isWanted = false;
     await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'NO_NODE' });
@@ -97,39 +97,39 @@ describe('creating rooms', () => {
     await node.rooms.createRoom(kitchen);
   });
 
-  test('a drain order given while the node starts outlasts the start', async () => {
-    node.local.drain('starting');
-    node.local.drainOrder.give('bloomctl', null);
-    node.local.undrain('starting');
+  test('keeps a drain order given while the node starts', async () => {
+    node.host.drain('starting');
+    node.host.drainOrder.give('bloomctl', null);
+    node.host.undrain('starting');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
-    node.local.drainOrder.withdraw('bloomctl');
+    node.host.drainOrder.withdraw('bloomctl');
     await node.rooms.createRoom(defaultRoomConfig);
   });
 
-  test('withdrawing a drain order while the node starts does not end the start', async () => {
-    node.local.drain('starting');
-    node.local.drainOrder.give('bloomctl', null);
-    node.local.drainOrder.withdraw('bloomctl');
+  test('does not end the start when a drain order is withdrawn while the node starts', async () => {
+    node.host.drain('starting');
+    node.host.drainOrder.give('bloomctl', null);
+    node.host.drainOrder.withdraw('bloomctl');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
-    node.local.undrain('starting');
+    node.host.undrain('starting');
     await node.rooms.createRoom(defaultRoomConfig);
   });
 
-  test('a draining node takes no new rooms and keeps its old ones until they end', async () => {
+  test('accepts no new rooms while draining and keeps the old ones until they end', async () => {
     await node.rooms.createRoom(kitchen);
     const ann = await node.join('kitchen');
-    node.local.drain('ordered');
+    node.host.drain('ordered');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await ann.act({ type: 'setMetadata', metadata: 1 });
-    node.local.undrain('ordered');
+    node.host.undrain('ordered');
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
     await node.rooms.deleteRoom('hall');
     node.news();
-    // The end of the node overrides the operator.
-    node.local.drain('closing');
-    node.local.undrain('ordered');
+    // Closing the node overrides the operator.
+    node.host.drain('closing');
+    node.host.undrain('ordered');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
-    await node.local.deleteAll();
+    await node.host.deleteAll();
 
     expect(node.news()).toEqual(['peerDisconnected p1', 'peerDeleted p1', 'roomDeleted']);
     expect(ann.socket.closed).toBe('1000 Room stopped');
@@ -138,7 +138,7 @@ describe('creating rooms', () => {
 });
 
 describe('looking at rooms', () => {
-  test('the view stays the same object until something changes, and is new right after a change', async () => {
+  test('returns the same view object until something changes, and a new one right after a change', async () => {
     await node.rooms.createRoom(kitchen);
     const before = await node.rooms.getRoom('kitchen');
     expect(await node.rooms.getRoom('kitchen')).toBe(before);
@@ -150,7 +150,7 @@ describe('looking at rooms', () => {
     expect((await node.rooms.listRooms('local')).rooms).toEqual([after]);
   });
 
-  test('every call on an unknown room reports that it was not found', async () => {
+  test('reports an unknown room as not found in every call', async () => {
     const { rooms } = node;
     const asked = [
       rooms.getRoom('attic'),
@@ -168,7 +168,7 @@ describe('looking at rooms', () => {
     }
   });
 
-  test('only one of two simultaneous deletions of a room succeeds', async () => {
+  test('lets only one of two simultaneous deletions of a room succeed', async () => {
     await node.rooms.createRoom(kitchen);
     const outcomes = await Promise.allSettled([node.rooms.deleteRoom('kitchen'), node.rooms.deleteRoom('kitchen')]);
 
@@ -189,7 +189,7 @@ describe('adding peers', () => {
     );
   });
 
-  test('the limit counts connected and disconnected peers, and 0 admits no one', async () => {
+  test('counts connected and disconnected peers towards the limit, and admits no one at 0', async () => {
     await node.rooms.createRoom({ ...kitchen, maxPeers: 2 });
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'safe', maxPeers: 0 });
     await node.rooms.addPeer('kitchen', {});
@@ -227,11 +227,11 @@ describe('adding peers', () => {
     const { token } = await node.rooms.addPeer('kitchen', options);
     await node.connect(token);
 
-    const [report] = await node.local.reports();
+    const [report] = await node.host.reports();
     expect(report?.peers[0]?.descriptions.answer).toBe(`simulcast ${simulcast}`);
   });
 
-  test('refuses peers without WebRTC, before the options are checked', async () => {
+  test('refuses peers without WebRTC before it checks the options', async () => {
     const off = testNode({ webrtcEnabled: false });
     await off.rooms.createRoom(kitchen);
 
@@ -240,7 +240,7 @@ describe('adding peers', () => {
     await off.close();
   });
 
-  test('unknown peers cannot be removed', async () => {
+  test('refuses to remove unknown peers', async () => {
     await node.rooms.createRoom(kitchen);
 
     await expect(node.rooms.removePeer('kitchen', 'p7')).rejects.toMatchObject({
@@ -267,7 +267,7 @@ describe('attaching sockets', () => {
     expect(node.news()).toEqual(['roomCreated', 'peerAdded p1']);
   });
 
-  test('logs each refusal of a peer, and those of strangers, once a minute', async () => {
+  test('logs each refusal of a peer, and those of strangers once a minute', async () => {
     const log = createLogger({ sink: () => undefined });
     const logged = testNode({ log });
     await logged.rooms.createRoom(kitchen);
@@ -290,7 +290,7 @@ describe('attaching sockets', () => {
     await logged.close();
   });
 
-  test('disconnects a client that overflows the mailbox of its peer, and the peer lives', async () => {
+  test("disconnects a client that overflows its peer's mailbox, and keeps the peer", async () => {
     await node.rooms.createRoom(kitchen);
     const { token } = await node.rooms.addPeer('kitchen', {});
     const socket = new TestSocket();
@@ -307,14 +307,14 @@ describe('attaching sockets', () => {
 });
 
 describe('reports', () => {
-  test('reports list the rooms with connected peers, with or without media', async () => {
+  test('lists the rooms with connected peers, with or without media', async () => {
     await node.rooms.createRoom(kitchen);
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'empty' });
     await node.rooms.addPeer('kitchen', {});
-    expect(await node.local.reports()).toEqual([]);
+    expect(await node.host.reports()).toEqual([]);
     await node.join('kitchen', { name: 'Bob' });
 
-    expect(await node.local.reports()).toEqual([
+    expect(await node.host.reports()).toEqual([
       {
         roomId: 'kitchen',
         peers: [

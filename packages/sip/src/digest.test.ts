@@ -69,7 +69,7 @@ describe('digest authentication', () => {
     expect(value).not.toMatch(/[\u0000-\u001f]/);
   });
 
-  test('takes garbage for no challenge and never throws', () => {
+  test('does not mistake garbage for a challenge and never throws', () => {
     fc.assert(
       fc.property(
         fc.array(

@@ -45,7 +45,7 @@ function readable(read: () => unknown): boolean {
   }
 }
 
-describe('SIP message', () => {
+describe('a SIP message', () => {
   test('is parsed with folded lines, compact names, odd spacing and lists of values (RFC 4475, 3.1.1.1)', () => {
     const message = parseMessage(Buffer.from(invite)) as SipRequest;
     expect(message.method).toBe('INVITE');
@@ -179,7 +179,7 @@ test('splits a stream into messages wherever it is broken, keep-alives included'
   );
 });
 
-describe('SIP URI', () => {
+describe('a SIP URI', () => {
   test('is parsed with all its parts', () => {
     expect(parseUri('sip:+49301234:secret@[2001:db8::1]:5070;transport=TCP;lr')).toEqual({
       scheme: 'sip',

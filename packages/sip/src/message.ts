@@ -50,7 +50,7 @@ export function parseMessage(data: Buffer): SipMessage {
   if (data.length > MAX_MESSAGE_BYTES)
     throw new SipError('SIP_MALFORMED', `a message of ${data.length} bytes is too long`);
   const head = parseHead(data);
-  if (head === undefined) throw new SipError('SIP_MALFORMED', 'the header section has no end');
+  if (head === undefined) throw new SipError('SIP_MALFORMED', 'the header section does not end');
   const { message, bodyStart, contentLength } = head;
   const available = data.length - bodyStart;
   if (contentLength !== undefined && contentLength > available) {
@@ -82,7 +82,7 @@ export function parseHead(data: Buffer, searched = 0): Head | undefined {
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(colon, 0)).trimEnd();
     if (colon < 1 || !tokenPattern.test(name))
-      throw new SipError('SIP_MALFORMED', `${printable(line)} is no header field`);
+      throw new SipError('SIP_MALFORMED', `${printable(line)} is not a header field`);
     fields += message.headers.add(name, line.slice(colon + 1).trim());
     if (fields > MAX_FIELDS) throw tooManyFields();
   }
@@ -109,7 +109,8 @@ function unfold(text: string): string[] {
   for (const raw of text.split('\n')) {
     const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
     if (line === '') continue;
-    if (controlCharacter.test(line)) throw new SipError('SIP_MALFORMED', `${printable(line)} has a control character`);
+    if (controlCharacter.test(line))
+      throw new SipError('SIP_MALFORMED', `${printable(line)} contains a control character`);
     const last = lines.length - 1;
     if (/^[ \t]/.test(line) && last > 0) lines[last] = `${lines[last]} ${line.trim()}`;
     else lines.push(line);
@@ -129,7 +130,7 @@ function parseStartLine(line: string): SipMessage {
   const request = /^(\S+) (\S+) SIP\/2\.0$/i.exec(line);
   const method = request?.[1] ?? '';
   if (!request || !tokenPattern.test(method))
-    throw new SipError('SIP_MALFORMED', `${printable(line)} is no start line`);
+    throw new SipError('SIP_MALFORMED', `${printable(line)} is not a start line`);
   return { kind: 'request', method, uri: request[2] as string, headers, body };
 }
 
@@ -138,7 +139,7 @@ function contentLengthOf(headers: SipHeaders): number | undefined {
   if (values.length === 0) return undefined;
   const text = values[0] as string;
   if (!/^\d{1,9}$/.test(text) || values.some((value) => value !== text)) {
-    throw new SipError('SIP_MALFORMED', `Content-Length ${printable(values.join(', '))} is no length`);
+    throw new SipError('SIP_MALFORMED', `Content-Length ${printable(values.join(', '))} is not a valid length`);
   }
   return Number(text);
 }

@@ -8,6 +8,7 @@ export interface Randomness {
   below(below: number): number;
 }
 
+/** Unpredictable, from the system. */
 export const systemRandomness: Randomness = {
   token: () => randomBytes(12).toString('hex'),
   below: (below) => randomInt(below),

@@ -5,9 +5,10 @@ import type { CallEvent } from './calls/call.js';
 import type { RegistrationEvent } from './calls/registration.js';
 import { pcmAudio } from './testing/pcm-audio.js';
 import { SipHeaders } from './headers.js';
+import { writeRtp } from './media/rtp.js';
 import type { SipRequest } from './message.js';
 import { SipPhone, type SipPhoneOptions } from './sip-phone.js';
-import { ManualClock } from '@bloom/time/testing';
+import { ManualClock, until } from '@bloom/time/testing';
 import { challenge, titleOf } from './testing/test-agent.js';
 import { responseTo } from './transactions/transaction-layer.js';
 import { SipTransport } from './transport/sip-transport.js';
@@ -19,6 +20,8 @@ const here = '127.0.0.1';
 class Provider {
   readonly requests: SipRequest[] = [];
   silent = false;
+  /** Host in its session descriptions. */
+  described = here;
   readonly #waiting: (() => void)[] = [];
   #transport!: SipTransport;
   #echo!: Socket;
@@ -72,6 +75,14 @@ class Provider {
     this.#transport.send({ kind: 'request', method: 'UPDATE', uri: 'sip:room@test', headers, body }, this.#caller!);
   }
 
+  /** Sends a packet of sound to where the last INVITE expects it, by default from where this provider listens. */
+  speak(from = this.#echo): void {
+    const invite = this.requests.findLast(({ method }) => method === 'INVITE') as SipRequest;
+    const port = Number(/m=audio (\d+)/.exec(invite.body.toString())?.[1]);
+    const payload = Buffer.alloc(160, 0x55);
+    from.send(writeRtp({ payloadType: 8, marker: false, sequence: 1, timestamp: 160, ssrc: 1, payload }), port, here);
+  }
+
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((go) => this.#waiting.push(go));
   }
@@ -87,11 +98,11 @@ class Provider {
 
   #answer(request: SipRequest) {
     if (request.method === 'REGISTER' && !request.headers.get('Authorization')) {
-      const refusal = responseTo(request, 401, 'Unauthorized', 'p');
+      const refusal = responseTo(request, { status: 401, reason: 'Unauthorized', toTag: 'p' });
       refusal.headers.add(...challenge('n'));
       return refusal;
     }
-    const response = responseTo(request, 200, 'OK', 'p');
+    const response = responseTo(request, { status: 200, reason: 'OK', toTag: 'p' });
     response.headers.set('Contact', request.headers.get('Contact') ?? '<sip:p@127.0.0.1>');
     if (request.method === 'INVITE') {
       response.headers.set('Contact', `<sip:p@${this.address}>`);
@@ -101,11 +112,11 @@ class Provider {
   }
 
   #sdp(): string {
-    return `v=0\r\no=- 1 1 IN IP4 ${here}\r\ns=-\r\nc=IN IP4 ${here}\r\nt=0 0\r\nm=audio ${this.#echo.address().port} RTP/AVP 8\r\n`;
+    return `v=0\r\no=- 1 1 IN IP4 ${here}\r\ns=-\r\nc=IN IP4 ${this.described}\r\nt=0 0\r\nm=audio ${this.#echo.address().port} RTP/AVP 8\r\n`;
   }
 }
 
-describe('phone', () => {
+describe('a phone', () => {
   const open: { phone: SipPhone; provider: Provider }[] = [];
   afterEach(async () => {
     for (const { phone, provider } of open.splice(0)) {
@@ -151,6 +162,25 @@ describe('phone', () => {
     const trace = phone.trace();
     expect(trace).toHaveLength(11);
     expect(JSON.stringify(trace)).not.toMatch(/response=\\"[0-9a-f]/);
+  });
+
+  test('hears nobody but its provider when the description has a private address', async () => {
+    const stranger = createSocket('udp4').bind(0, '127.0.0.66');
+    await once(stranger, 'listening');
+    const { provider, phone } = await start();
+    provider.described = '10.254.254.254';
+    // Its echo would be counted too.
+    provider.silent = true;
+    const call = await phone.dial('1', { audio: {} });
+    await provider.until(() => provider.requests.some(({ method }) => method === 'ACK'));
+    provider.speak(stranger);
+    await until(() => call.stats().refused === 1);
+    provider.speak();
+    await until(() => call.stats().received === 1);
+    provider.speak(stranger);
+    await until(() => call.stats().refused === 2);
+    await provider.until(() => provider.heard > 0);
+    stranger.close();
   });
 
   test('hangs up and unregisters when stopped during a call', async () => {

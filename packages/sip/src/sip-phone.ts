@@ -4,7 +4,7 @@ import type { EndReason } from './calls/end-reason.js';
 import { Liveness } from './calls/liveness.js';
 import { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 import type { Registration, RegistrationEvent, RegistrationState } from './calls/registration.js';
-import { type Clock, systemClock, Timer } from '@bloom/time';
+import { awakeClock, type Clock, Timer } from '@bloom/time';
 import { SipError } from './errors.js';
 import type { CodecName } from './media/codecs.js';
 import { type CallAudio, type CallMedia, MediaPort, type OpenMedia } from './media/media-port.js';
@@ -12,10 +12,8 @@ import type { RtpStats } from './media/rtp-session.js';
 import type { LoggedMessage } from './message-log.js';
 import { MessageLog } from './message-log.js';
 import type { SipMessage } from './message.js';
-import type { Randomness } from './randomness.js';
 import { systemRandomness } from './randomness.js';
-import { locate, type NameService } from './transport/locate.js';
-import { systemNames } from './transport/name-service.js';
+import { locate, type NameService, systemNames } from './transport/locate.js';
 import { SipTransport } from './transport/sip-transport.js';
 import type { Target } from './transport/target.js';
 import { UserAgent } from './user-agent.js';
@@ -32,8 +30,6 @@ export interface SipPhoneOptions {
   address: string;
   /** Where to bind if `address` is not local, for example `0.0.0.0`. */
   bindAddress?: string;
-  /** SIP port for UDP and TCP; defaults to any free port. */
-  port?: number;
   /** Default: chosen by DNS, falling back to UDP. */
   transport?: 'UDP' | 'TCP';
   /** Requested lifetime of a registration; the registrar decides. Default 300. */
@@ -45,7 +41,6 @@ export interface SipPhoneOptions {
    */
   onFault?: (error: unknown) => void;
   clock?: Clock;
-  randomness?: Randomness;
   names?: NameService;
 }
 
@@ -72,6 +67,8 @@ export interface PhoneCall {
 }
 
 const KEEP_ALIVE_MS = 25_000;
+/** Addresses of a provider that are remembered. */
+const MAX_HOSTS = 16;
 /** Time limit for the responses to the last BYE and REGISTER. */
 const SETTLE_TIMEOUT_MS = 3000;
 
@@ -82,10 +79,11 @@ const SETTLE_TIMEOUT_MS = 3000;
 export class SipPhone {
   readonly #options: SipPhoneOptions;
   readonly #clock: Clock;
-  readonly #randomness: Randomness;
   readonly #names: NameService;
   readonly #log = new MessageLog(() => Date.now());
   readonly #keepAlive: Timer;
+  /** Addresses of the provider: where requests went, newest last. */
+  readonly #hosts = new Set<string>();
   #transport: SipTransport | undefined;
   #agent: UserAgent | undefined;
   #account: Account | undefined;
@@ -102,8 +100,7 @@ export class SipPhone {
 
   constructor(options: SipPhoneOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#randomness = options.randomness ?? systemRandomness;
+    this.#clock = options.clock ?? awakeClock;
     this.#names = options.names ?? systemNames();
     this.#keepAlive = new Timer(this.#clock);
   }
@@ -130,7 +127,7 @@ export class SipPhone {
    */
   async start(credentials: RegistrarCredentials): Promise<void> {
     if (this.#account !== undefined || this.#stopping !== undefined)
-      throw new SipError('SIP_STATE', 'the phone was started before');
+      throw new SipError('SIP_STATE', 'the phone has already been started');
     checkCredentials(credentials);
     const { domain, port } = parseRegistrar(credentials.address);
     const { username, password } = credentials;
@@ -138,7 +135,7 @@ export class SipPhone {
     const transport = await SipTransport.open({
       address: this.#options.address,
       ...(this.#options.bindAddress === undefined ? {} : { bindAddress: this.#options.bindAddress }),
-      port: this.#options.port ?? 0,
+      port: 0,
       onMessage: (message, source) => this.#receive(message, source),
       onFailure: (target) => this.#agent?.transportFailed(target),
       clock: this.#clock,
@@ -155,13 +152,14 @@ export class SipPhone {
     this.#agent = new UserAgent(
       {
         clock: this.#clock,
-        randomness: this.#randomness,
+        randomness: systemRandomness,
         send: (message, target) => {
           this.#log.add('out', message, target);
+          if (message.kind === 'request') this.#remember(target.host);
           transport.send(message, target);
         },
         locate: (uri, done) => {
-          void locate(uri, { names: this.#names, randomness: this.#randomness }).then((targets) => {
+          void locate(uri, { names: this.#names, randomness: systemRandomness }).then((targets) => {
             if (!this.#closed) done(targets);
           });
         },
@@ -184,8 +182,8 @@ export class SipPhone {
     const digits = parsePhoneNumber(number);
     const agent = this.#agent;
     if (agent === undefined || this.#stopping !== undefined)
-      throw new SipError('SIP_STATE', 'the phone is not started');
-    if (this.#call !== undefined || this.#dialling) throw new SipError('SIP_STATE', 'the phone has a call already');
+      throw new SipError('SIP_STATE', 'the phone has not been started');
+    if (this.#call !== undefined || this.#dialling) throw new SipError('SIP_STATE', 'the phone already has a call');
     this.#dialling = true;
     this.#hungUpEarly = false;
     try {
@@ -194,7 +192,7 @@ export class SipPhone {
         await media.close();
         throw new SipError('SIP_STATE', 'the phone was stopped');
       }
-      const call = this.#begin(agent, digits, media, options);
+      const call = this.#begin(agent, media, { ...options, number: digits });
       if (this.#hungUpEarly) call.hangUp();
       return call;
     } finally {
@@ -242,6 +240,14 @@ export class SipPhone {
     }
   }
 
+  /** Only requests prove a host: responses are also sent to strangers. */
+  #remember(host: string): void {
+    this.#hosts.delete(host);
+    this.#hosts.add(host);
+    const [oldest = ''] = this.#hosts;
+    if (this.#hosts.size > MAX_HOSTS) this.#hosts.delete(oldest);
+  }
+
   #openMedia({ audio, onEvent }: DialOptions): Promise<CallMedia> {
     const { address, bindAddress = address } = this.#options;
     const onDigit = (digit: string) => onEvent?.({ type: 'digit', digit });
@@ -252,11 +258,12 @@ export class SipPhone {
       onDigit,
       audio,
       clock: this.#clock,
-      randomness: this.#randomness,
+      randomness: systemRandomness,
     });
   }
 
-  #begin(agent: UserAgent, number: string, media: CallMedia, options: DialOptions): PhoneCall {
+  #begin(agent: UserAgent, media: CallMedia, options: DialOptions & { number: string }): PhoneCall {
+    const { number } = options;
     let end: (how: { reason: EndReason; status: number | undefined; text: string }) => void = () => {};
     let settle: () => void = () => {};
     const ended = new Promise<{ reason: EndReason; status: number | undefined; text: string }>((done) => (end = done));
@@ -273,7 +280,7 @@ export class SipPhone {
     });
     const onEvent = (event: CallEvent) => {
       if (event.type === 'media') {
-        media.configure(event.audio);
+        media.configure({ ...event.audio, signallingHosts: [...this.#hosts] });
         liveness.setHeld(event.audio.direction !== 'sendrecv');
       } else if (event.type === 'answered') {
         if (timeoutMs > 0) liveness.start();

@@ -65,7 +65,7 @@ function outcome(text: string): string {
   return agent.titles()[0] ?? 'dropped';
 }
 
-describe('torture message', () => {
+describe('a torture message', () => {
   test.each([
     [
       '3.1.1.2 intmeth: every character a method may contain',

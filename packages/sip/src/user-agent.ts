@@ -3,7 +3,7 @@ import { type Account, tagOf } from './calls/dialog.js';
 import { Call, type CallOptions } from './calls/call.js';
 import { escapeUser } from './calls/identity.js';
 import { Registration, type RegistrationEvent } from './calls/registration.js';
-import { ALLOW, answerTo, unsupported } from './calls/responses.js';
+import { ALLOW, responseWith, unsupported } from './calls/responses.js';
 import type { Clock } from '@bloom/time';
 import type { SipMessage, SipRequest, SipResponse } from './message.js';
 import type { Randomness } from './randomness.js';
@@ -147,7 +147,7 @@ export class UserAgent {
 
   #answerStranger(request: SipRequest, transaction: ServerTransaction): void {
     const respond = (status: number, reason: string, headers: [string, string][] = []) =>
-      transaction.respond(answerTo(request, status, reason, { toTag: this.#strangerTag, headers }));
+      transaction.respond(responseWith(request, { status, reason, toTag: this.#strangerTag, headers }));
     if (request.method === 'CANCEL' || tagOf(request.headers.get('To')) !== '') {
       respond(481, 'Call/Transaction Does Not Exist');
       return;

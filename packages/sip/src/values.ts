@@ -19,7 +19,7 @@ export function parseUri(text: string): SipUri {
     );
   const port = match?.[4] === undefined ? undefined : Number(match[4]);
   if (!match || (port !== undefined && (port < 1 || port > 65_535)))
-    throw new SipError('SIP_MALFORMED', `${printable(text)} is no SIP URI`);
+    throw new SipError('SIP_MALFORMED', `${printable(text)} is not a SIP URI`);
   const host = match[3] as string;
   return {
     scheme: (match[1] as string).toLowerCase() as 'sip' | 'sips',
@@ -50,7 +50,7 @@ export function parseNameAddress(text: string): NameAddress {
     const close = text.indexOf('>', open);
     const rest = text.slice(close + 1).trim();
     if (close === -1 || (rest !== '' && !rest.startsWith(';')))
-      throw new SipError('SIP_MALFORMED', `${printable(text)} is no address`);
+      throw new SipError('SIP_MALFORMED', `${printable(text)} is not an address`);
     const name = text.slice(0, open).trim();
     const quoted = name.length >= 2 && name.startsWith('"') && name.endsWith('"');
     return {
@@ -62,7 +62,7 @@ export function parseNameAddress(text: string): NameAddress {
   // Without brackets the parameters belong to the header field, not to the URI (section 20.10).
   const semicolon = text.indexOf(';');
   const uri = (semicolon === -1 ? text : text.slice(0, semicolon)).trim();
-  if (uri === '' || /[\s">]/.test(uri)) throw new SipError('SIP_MALFORMED', `${printable(text)} is no address`);
+  if (uri === '' || /[\s">]/.test(uri)) throw new SipError('SIP_MALFORMED', `${printable(text)} is not an address`);
   return { displayName: undefined, uri, params: parseParams(semicolon === -1 ? '' : text.slice(semicolon)) };
 }
 
@@ -80,7 +80,7 @@ export function parseVia(text: string): Via {
   const semicolon = text.indexOf(';');
   const front = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().replaceAll(/\s+/g, ' ');
   const match = /^SIP ?\/ ?2\.0 ?\/ ?([A-Za-z0-9]+) (\[[0-9a-fA-F:.]+\]|[^\s:,[\]]+)(?: ?: ?(\d{1,5}))?$/i.exec(front);
-  if (!match) throw new SipError('SIP_MALFORMED', `${printable(text)} is no Via`);
+  if (!match) throw new SipError('SIP_MALFORMED', `${printable(text)} is not a Via header`);
   const host = match[2] as string;
   return {
     transport: (match[1] as string).toUpperCase(),
@@ -94,7 +94,7 @@ export function parseVia(text: string): Via {
 export function parseCSeq(text: string): { sequence: number; method: string } {
   const match = /^(\d{1,10})\s+(\S+)$/.exec(text);
   const sequence = Number(match?.[1]);
-  if (!match || sequence >= 2 ** 31) throw new SipError('SIP_MALFORMED', `${printable(text)} is no CSeq`);
+  if (!match || sequence >= 2 ** 31) throw new SipError('SIP_MALFORMED', `${printable(text)} is not a CSeq`);
   return { sequence, method: match[2] as string };
 }
 

@@ -33,8 +33,8 @@ export function openVideoDecoder({ lib, constants }: Native, name: PictureCodec)
   decoder.threadCount = 1;
   decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
   // Callers check picture sizes first; this limit holds even where the library reads a parameter set differently.
-  check(decoder.setOption('max_pixels', String(MAX_PIXELS)), `the decoder of ${name} takes no limit`);
-  check(decoder.open2Sync(codec, null), `the decoder of ${name} does not open`);
+  check(decoder.setOption('max_pixels', String(MAX_PIXELS)), `the decoder of ${name} does not accept limits`);
+  check(decoder.open2Sync(codec, null), `the decoder of ${name} cannot be opened`);
 
   return decoder;
 }
@@ -47,7 +47,7 @@ export function openOpusDecoder({ lib, constants }: Native): CodecContext {
   decoder.sampleRate = SAMPLE_RATE;
   decoder.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
   decoder.threadCount = 1;
-  check(decoder.open2Sync(codec, null), 'the Opus decoder does not open');
+  check(decoder.open2Sync(codec, null), 'the Opus decoder cannot be opened');
   if (decoder.sampleFormat !== constants.AV_SAMPLE_FMT_S16) {
     throw new ComponentError('NATIVE_FAILED', `the Opus decoder has the sample format ${decoder.sampleFormat}`);
   }
@@ -76,7 +76,7 @@ export function h264Encoder(native: Native, format: VideoFormat, options: Readon
   frame.format = constants.AV_PIX_FMT_YUV420P;
   frame.width = width;
   frame.height = height;
-  check(frame.getBuffer(1), 'no memory for the canvas');
+  check(frame.getBuffer(1), 'out of memory for the canvas');
 
   return { codec, context, frame };
 }
@@ -98,7 +98,7 @@ export function aacEncoder({ lib, constants }: Native, bitrateBps: number): Enco
   frame.nbSamples = AAC_FRAME;
   frame.sampleRate = SAMPLE_RATE;
   frame.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
-  check(frame.getBuffer(0), 'no memory for the sound');
+  check(frame.getBuffer(0), 'out of memory for the audio');
 
   return { codec, context, frame };
 }

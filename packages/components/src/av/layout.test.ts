@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { fitInto, gridLayout, MAX_TILES, type Tile } from './layout.js';
+import { fitInto, gridLayout, MAX_TILES, speakerLayout, type Tile } from './layout.js';
 
 const canvas = { width: 1280, height: 720 };
 
@@ -60,5 +60,24 @@ describe('fitting a picture into a tile', () => {
       }),
       { numRuns: fuzzRuns(1000) },
     );
+  });
+});
+
+describe('the layout around a speaker', () => {
+  test('gives a single picture everything, and otherwise four fifths of the width', () => {
+    expect(speakerLayout(0, canvas)).toEqual([]);
+    expect(speakerLayout(1, canvas)).toEqual([{ x: 0, y: 0, width: 1280, height: 720 }]);
+    expect(speakerLayout(2, canvas)).toEqual([
+      { x: 0, y: 0, width: 1024, height: 720 },
+      { x: 1024, y: 288, width: 256, height: 144 },
+    ]);
+  });
+
+  test('has at most five small pictures, all within the canvas', () => {
+    const tiles = speakerLayout(30, canvas);
+    expect(tiles).toHaveLength(6);
+    for (const { x, y, width, height } of tiles) {
+      expect(x + width <= 1280 && y >= 0 && y + height <= 720).toBe(true);
+    }
   });
 });

@@ -38,6 +38,31 @@ export function gridLayout(count: number, canvas: Size): Tile[] {
   });
 }
 
+/** Maximum number of small pictures beside the large one. */
+const MAX_SIDE = 5;
+
+/**
+ * Returns the tiles for `count` pictures of which the first is large: it has the whole canvas if it is alone, otherwise
+ * four fifths of its width. The others are in a column on the right, at most five.
+ */
+export function speakerLayout(count: number, canvas: Size): Tile[] {
+  const beside = Math.min(Math.max(0, Math.floor(count) - 1), MAX_SIDE);
+  if (count < 1) return [];
+  if (beside === 0) return gridLayout(1, canvas);
+  const side = even(canvas.width / MAX_SIDE);
+  const large = { x: 0, y: 0, width: canvas.width - side, height: even(canvas.height) };
+  const height = even(canvas.height / MAX_SIDE);
+  const top = Math.floor((canvas.height - beside * height) / 4) * 2;
+  const small = Array.from({ length: beside }, (_, i) => ({
+    x: large.width,
+    y: Math.max(0, top) + i * height,
+    width: side,
+    height,
+  }));
+
+  return [large, ...small];
+}
+
 /** Returns the largest rectangle with the picture's aspect ratio that fits the tile, centred. */
 export function fitInto(picture: Size, tile: Tile): Tile {
   const scale = Math.min(tile.width / picture.width, tile.height / picture.height);

@@ -8,7 +8,7 @@ function world(limit: number): { budget: PictureBudget; given: string[]; track: 
   return { budget: new PictureBudget(limit), given, track };
 }
 
-test('reserves what fits, and changes nothing when it does not fit', () => {
+test('reserves what fits, and changes nothing otherwise', () => {
   const { budget, given, track } = world(100);
   const [a, b] = [track('a'), track('b')];
   expect(budget.reserve(a, 60)).toBe(true);
@@ -30,7 +30,7 @@ test('keeps room for other publishers when one has many tracks', () => {
   expect(budget.bytes).toBe(95);
 });
 
-test('gives nothing to a publisher that would have as much as the one with the most', () => {
+test('gives nothing to a publisher that would then have as much as the largest one', () => {
   const { budget, given, track } = world(100);
   for (const name of ['a1', 'a2', 'b1', 'b2']) budget.reserve(track(name), 25);
   expect(budget.reserve(track('c'), 60)).toBe(false);
@@ -40,7 +40,7 @@ test('gives nothing to a publisher that would have as much as the one with the m
   expect(given).toHaveLength(1);
 });
 
-test('does not evict the newcomer for tracks that have made room for it', () => {
+test('does not evict a newcomer in favour of tracks that made room for it', () => {
   const { budget, given, track } = world(100);
   const large = track('a1');
   budget.reserve(track('a2'), 40);

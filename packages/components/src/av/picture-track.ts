@@ -206,7 +206,7 @@ class PictureScaler {
     // Vector code may write past the end of a row, so it must not write straight into the canvas.
     scaled.width = target.width;
     scaled.height = target.height;
-    check(scaled.getBuffer(64), `no memory for a tile of ${target.width}x${target.height}`);
+    check(scaled.getBuffer(64), `out of memory for a tile of ${target.width}x${target.height}`);
     this.#scaler = scaler;
     this.#scaled = scaled;
     this.#scaledFor = key;

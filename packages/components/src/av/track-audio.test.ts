@@ -14,7 +14,7 @@ function read(track: TrackAudio, from: number, count: number): Float32Array {
   return left;
 }
 
-describe('sound of a track', () => {
+describe("a track's sound", () => {
   const place = (position: number, mixPosition = 0) => ({ mixPosition, position });
 
   test('starts at its place in the mix and continues by its timestamps', () => {
@@ -31,7 +31,7 @@ describe('sound of a track', () => {
     expect(heard[7680]).toBe(0);
   });
 
-  test('is silent where packets are missing', () => {
+  test('reads as silence where packets are missing', () => {
     const track = new TrackAudio();
     track.write(0, packet(8192), place(5760));
     track.write(1920, packet(8192), place(7680));
@@ -41,7 +41,7 @@ describe('sound of a track', () => {
     expect(heard[7680]).toBe(0.25);
   });
 
-  test('is heard only once, not again when the ring buffer wraps', () => {
+  test('plays sound only once, not again when the ring buffer wraps', () => {
     const track = new TrackAudio();
     track.write(0, packet(8192), place(5760));
     expect(read(track, 0, 9600).some((value) => value !== 0)).toBe(true);
@@ -49,7 +49,7 @@ describe('sound of a track', () => {
     expect(read(track, 9600, 96_000).every((value) => value === 0)).toBe(true);
   });
 
-  test('is moved when it is more than 15 ms from its place', () => {
+  test('moves a track that is more than 15 ms from its place', () => {
     const track = new TrackAudio();
     track.write(0, packet(8192), place(1000));
     track.write(960, packet(8192), place(1960 + 721));
@@ -61,7 +61,7 @@ describe('sound of a track', () => {
     expect(heard[3641]).toBe(0);
   });
 
-  test('is left out as far as it arrives too late', () => {
+  test('omits sound that arrives too late', () => {
     const track = new TrackAudio();
     track.write(0, packet(8192), place(100, 480));
     const heard = read(track, 480, 1920);

@@ -73,7 +73,7 @@ describe('options of a file component', () => {
     return 'taken';
   };
 
-  test('are checked in the documented order', async () => {
+  test('checks the options in the documented order', async () => {
     await put('a.h264', Buffer.alloc(0));
     await put('a.ogg', ogg(1));
     await put('a.txt', Buffer.alloc(0));
@@ -101,7 +101,7 @@ describe('options of a file component', () => {
       expect(await refusal({ filePath })).toBe('taken');
   });
 
-  test('cannot leave the directory through a symbolic link', async () => {
+  test('does not let a path leave the directory through a symbolic link', async () => {
     await writeFile(join(base, 'secret.h264'), 'x');
     await symlink(join(base, 'secret.h264'), join(sources, 'link.h264'));
     await symlink(base, join(sources, 'up'));
@@ -127,7 +127,7 @@ describe('options of a file component', () => {
   });
 });
 
-describe('file being played', () => {
+describe('playing a file', () => {
   test('publishes its track before playing, and removes its component at the end', async () => {
     await put('a.ogg', ogg(50));
     const { start } = await prepare({ filePath: 'a.ogg' });
@@ -177,7 +177,7 @@ describe('file being played', () => {
     expect(off).toBeLessThan(0.1);
   });
 
-  test('resumes from the present after the machine was suspended', async () => {
+  test('skips ahead to the current time after the machine was suspended', async () => {
     await put('a.ogg', ogg(100));
     const asleep = new InterruptedClock(40, () => asleep.leap(60_000));
     const other = new TestRoom(asleep);

@@ -1,8 +1,8 @@
 import { type Clock, sleep } from '@bloom/time';
 
 /**
- * When playback is further behind than this (the machine was suspended), it resumes from the present instead of sending
- * everything at once.
+ * When playback is further behind than this (the machine was suspended), it skips ahead instead of sending everything
+ * at once.
  */
 const MAX_LATE_MS = 500;
 

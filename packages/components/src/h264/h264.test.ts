@@ -19,7 +19,7 @@ const types = (units: AccessUnit[]): number[][] => units.map(({ nals }) => nals.
 /** A slice that continues a picture: `first_mb_in_slice` is not 0. */
 const laterSlice = (): Buffer => Buffer.from([0x61, 0b01011000, 1, 2, 3]);
 
-describe('raw H.264 stream', () => {
+describe('a raw H.264 stream', () => {
   test('splits into the same pictures however it is read', () => {
     const stream = toAnnexB([SPS, PPS, idr(300), laterSlice(), picture(), laterSlice(), picture(), idr(), picture()]);
     for (const piece of [1, 2, 3, 7, 64, stream.length]) {
@@ -30,13 +30,13 @@ describe('raw H.264 stream', () => {
     }
   });
 
-  test('is split at delimiters, which are left out', () => {
+  test('is split at delimiters, which are omitted', () => {
     const aud = Buffer.from([9, 0xf0]);
     const stream = toAnnexB([aud, SPS, PPS, idr(), aud, picture(), aud, picture()]);
     expect(types(read(stream))).toEqual([[7, 8, 5], [1], [1]]);
   });
 
-  test('loses the NAL units that have another meaning in RTP', () => {
+  test('omits the NAL units that mean something else in RTP', () => {
     const unspecified = [0, 24, 28, 31].map((type) => Buffer.from([0x60 | type, 1, 2, 3]));
     expect(types(read(toAnnexB([SPS, PPS, idr(), ...unspecified, picture()])))).toEqual([[7, 8, 5], [1]]);
   });
@@ -88,7 +88,7 @@ describe('raw H.264 stream', () => {
   });
 });
 
-describe('sequence parameter set', () => {
+describe('a sequence parameter set', () => {
   test('yields the size of the picture', () => {
     expect(pictureSize(SPS)).toEqual({ width: 640, height: 360 });
     // High profile cropped from 1088 rows; and full chroma cropped on both sides of odd halves.
@@ -98,7 +98,7 @@ describe('sequence parameter set', () => {
     expect(pictureSize(chroma)).toEqual({ width: 322, height: 182 });
   });
 
-  test('yields no size or a sane one for garbage', () => {
+  test('yields no size or a plausible one for garbage', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         const size = pictureSize(Buffer.from(bytes));

@@ -5,7 +5,7 @@ import { parameterSet } from '../testing/parameter-set.js';
 import { SPS } from '../testing/room.js';
 import { readSequenceParameterSet } from './sequence-parameter-set.js';
 
-test('reads a parameter set of an encoder to its end', () => {
+test("reads an encoder's parameter set to its end", () => {
   expect(readSequenceParameterSet(SPS)).toEqual({
     id: 0,
     level: 30,
@@ -56,7 +56,7 @@ test('rejects values that the standard forbids', () => {
   expect(readSequenceParameterSet(parameterSet({ columns: 1_025 }))).toBeUndefined();
 });
 
-test('reads garbage as something sane or as nothing', () => {
+test('reads garbage as nothing or as plausible values', () => {
   const noise = fc.uint8Array({ maxLength: 600 }).map((bytes) => Buffer.from(bytes));
   const broken = fc
     .tuple(fc.nat(30), fc.nat(255))

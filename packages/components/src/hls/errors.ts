@@ -16,9 +16,8 @@ export class HlsError extends Error {
     readonly code: HlsErrorCode,
     /** A sentence that contains the offending name. */
     message: string,
-    options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(message);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { MediaTap } from '@bloom/sfu';
 import { systemClock } from '@bloom/time';
 import type { ForkedProcess, Processes } from '@bloom/processes';
-import type { FromEngine, ToEngine } from './engine/engine-protocol.js';
+import { COMPOSED_CODECS, type FromEngine, type ToEngine } from './engine/engine-protocol.js';
 import type { LiveStream } from './live-stream.js';
 
 export interface HlsComponentOptions {
@@ -48,7 +48,7 @@ export class HlsComponent implements Component {
       memoryMib: MEMORY_MIB,
       hangMs,
       onMessage: (message) => this.#fromEngine(message),
-      onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),
+      onCrash: (reason) => this.fail(`the compositor ended: ${reason}`),
     });
   }
 
@@ -118,6 +118,7 @@ export class HlsComponent implements Component {
   #tap(trackId: string): MediaTap {
     return this.#options.host.media.openTap({
       trackId,
+      codecs: COMPOSED_CODECS,
       onFrame: ({ codec, timestamp, senderMs, key, data }) => {
         const time = senderMs === undefined ? { timestamp } : { timestamp, senderMs };
 
@@ -135,7 +136,7 @@ export class HlsComponent implements Component {
   #fromEngine(message: FromEngine): void {
     const { stream, host, properties } = this.#options;
     if (message.type === 'started') stream.started(bufferOf(message.init), message.codecs);
-    else if (message.type === 'keyFrameWanted') this.#taps.get(message.track)?.requestKeyFrame();
+    else if (message.type === 'keyframeWanted') this.#taps.get(message.track)?.requestKeyframe();
     else if (message.type === 'leftOut')
       host.log.warn('hls.track_left_out', { trackId: message.track, reason: message.reason });
     else if (message.type === 'alive') this.#countLeftOut(message.picturesLeftOut);

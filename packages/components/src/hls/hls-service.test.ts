@@ -74,6 +74,8 @@ class Stage {
     this.component.receive([
       {
         origin: 'ann',
+        originType: 'webrtc',
+        originMetadata: null,
         track: { trackId: 'a', kind: 'audio', codec: 'opus', metadata: null, encodings: [], disabledEncodings: [] },
       },
     ]);
@@ -231,6 +233,8 @@ withCompositor('compositor [needs node-av]', () => {
     await stage.start();
     const track = (trackId: string) => ({
       origin: 'ann',
+      originType: 'webrtc' as const,
+      originMetadata: null,
       track: { trackId, kind: 'audio', codec: 'opus', metadata: null, encodings: [], disabledEncodings: [] } as const,
     });
     stage.component.receive([track('a'), track('b')]);
@@ -320,7 +324,7 @@ test('reports a recording as complete when its process was killed', async () => 
   expect(await readFile(playlist, 'utf8')).toBe('#EXTM3U\n#EXT-X-ENDLIST\n');
 });
 
-test('gives up the place of a stream only once nothing is left in it', async () => {
+test('frees the place of a stream only once nothing is left in it', async () => {
   const stage = await stageWith({ nativeInstalled: () => true });
   const place = join(stage.path, 'temporary_hls', 'kitchen');
   await stage.start();

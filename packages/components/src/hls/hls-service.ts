@@ -1,7 +1,14 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
-import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions } from '@bloom/rooms';
+import {
+  COMPONENT_SCHEMAS,
+  type ComponentHost,
+  type ComponentKind,
+  parseOptions,
+  ROOM_FILE,
+  roomFile,
+} from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
 import { systemClock, Timer } from '@bloom/time';
 import { nativeInstalled } from '../av/native.js';
@@ -23,6 +30,8 @@ export interface HlsServiceOptions {
   beginRecording(id: string): Promise<void>;
   /** Called when a recording is complete: its room has ended, or the process recording it was killed. */
   endRecording(id: string): void;
+  /** Returns when a running room was created, in Unix milliseconds; kept with its recording. */
+  createdAt?(roomId: string): number | undefined;
   /** Called when an upload has finished, after its room has ended. */
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
@@ -190,9 +199,11 @@ export class HlsService {
     },
     destination: S3Target | null,
   ): HlsComponent {
-    const { resourcesPath, beginRecording, hold, processes, engineEntry, hangMs } = this.#options;
+    const { resourcesPath, beginRecording, createdAt, hold, processes, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
+    const created = createdAt?.(roomId);
+    const about = created === undefined ? {} : { [ROOM_FILE]: roomFile({ roomId, createdAt: created }) };
     const former = this.#outputs.get(roomId);
     // Uploaded files share the bucket with other streams of the same room id.
     const names = new StreamNames(destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`);
@@ -212,7 +223,7 @@ export class HlsService {
                 output.former = undefined;
               }),
           }),
-      ...(persistent ? { makeWay: () => beginRecording(roomId) } : {}),
+      ...(persistent ? { makeWay: () => beginRecording(roomId), about } : {}),
     });
     const stream = new LiveStream({
       lowLatency,
@@ -258,7 +269,7 @@ export class HlsService {
     try {
       await component.close();
       await directory.idle();
-      if (destination !== null) await this.#upload(roomId, directory, destination, log);
+      if (destination !== null) await this.#upload(roomId, directory, destination);
     } catch (error) {
       log.error('hls.end_failed', { error });
     } finally {
@@ -273,7 +284,8 @@ export class HlsService {
     }
   }
 
-  async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target, log: Log): Promise<void> {
+  async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target): Promise<void> {
+    const log = this.#options.log.child({ roomId });
     try {
       // A stream without a segment has not taken its place, which may hold an earlier recording.
       const names = (taken ? await readdir(path) : []).filter((name) => UPLOADED.test(name)).toSorted();

@@ -64,7 +64,7 @@ async function pending(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise, idle])) === 'pending';
 }
 
-describe('player waiting for a position', () => {
+describe('a player waiting for a position', () => {
   test('gets the playlist immediately if the part exists, and as soon as it does otherwise', async () => {
     const stage = new Stage().parts(8);
     expect(await stage.at(1, 1)).toContain(partOf(1, 1));
@@ -140,8 +140,8 @@ describe('player waiting for a position', () => {
   });
 });
 
-describe('part', () => {
-  test('is served from memory for four segments, and awaited if it is the next one', async () => {
+describe('a part', () => {
+  test('serves a part from memory for four segments, and waits for it if it is the next one', async () => {
     const stage = new Stage().parts(32);
     expect(await stage.part(partOf(5, 1))).toBe('<5.1>');
     expect(await stage.part(partOf(1, 0))).toBe('<1.0>');
@@ -154,7 +154,7 @@ describe('part', () => {
     await expect(stage.part('x_part.m4s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('is not found when it was hinted but the stream ends first', async () => {
+  test('does not find a part that was hinted if the stream ends first', async () => {
     const stage = new Stage().parts(8);
     const waiting = stage.part(partOf(1, 2));
     stage.stream.end();
@@ -204,7 +204,7 @@ describe('files', () => {
   });
 });
 
-describe('stream that lasts for days', () => {
+describe('a stream that lasts for days', () => {
   test('lists everything without a window, and sends most players only the newest part of it', async () => {
     const hours = 3;
     const count = hours * 1_800;

@@ -1,4 +1,5 @@
 import type { Clock } from '@bloom/time';
+import type { EnginePart } from './engine/engine-protocol.js';
 import { HlsError, fileNotFound } from './errors.js';
 import { MASTER_NAME, type PartPosition, StreamNames } from './names.js';
 import {
@@ -14,17 +15,8 @@ import {
 import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 import { Waiters } from './waiters.js';
 
-/** One part of a segment, from the compositor. Parts arrive in order and without gaps. */
-export interface StreamPart {
-  segment: number;
-  part: number;
-  frames: number;
-  independent: boolean;
-  /** True for the last part of its segment. */
-  last: boolean;
-  /** Capture time of the first frame in Unix milliseconds. */
-  startedAtMs: number;
-  /** One MP4 fragment. */
+/** A part from the compositor. */
+export interface StreamPart extends Omit<EnginePart, 'hasPicture' | 'data'> {
   data: Buffer;
 }
 

@@ -36,7 +36,7 @@ function live(first: number, complete: number, openParts: number): PlaylistState
 
 const valuesOf = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map((match) => match[1]!);
 
-describe('playlist of a low-latency stream', () => {
+describe('the playlist of a low-latency stream', () => {
   test('reads as players expect', () => {
     expect(mediaPlaylist(live(7, 1, 2))).toBe(`#EXTM3U
 #EXT-X-VERSION:9

@@ -37,7 +37,7 @@ const open = (path = join(base, 'stream'), makeWay?: () => Promise<void>): Strea
     ...(makeWay === undefined ? {} : { makeWay }),
   });
 
-describe('directory of a stream', () => {
+describe('the directory of a stream', () => {
   test('fails when too much is waiting to be written, and still writes what was waiting', async () => {
     let release = (): void => undefined;
     const directory = new StreamDirectory({
@@ -87,6 +87,20 @@ describe('directory of a stream', () => {
     expect(await readdir(path)).toEqual(['a.m4s']);
     expect(directory.taken).toBe(true);
     expect(await readdir(`${path}-aside`)).toEqual(['of yesterday']);
+  });
+
+  test('writes the description of a kept stream before its first file', async () => {
+    const directory = new StreamDirectory({
+      path: join(base, 'recordings', 'kitchen'),
+      playlist: MEDIA_NAME,
+      onFailure: (error) => failures.push(error),
+      makeWay: () => Promise.resolve(),
+      about: { 'about.json': '{}' },
+    });
+    directory.write('a.m4s', Buffer.from('1'));
+    await directory.idle();
+    expect((await readdir(directory.path)).toSorted()).toEqual(['a.m4s', 'about.json']);
+    expect(failures).toEqual([]);
   });
 
   test('fails when it cannot make way, and leaves the earlier recording untouched', async () => {

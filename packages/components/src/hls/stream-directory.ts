@@ -17,6 +17,8 @@ export interface StreamDirectoryOptions {
    * emptied immediately.
    */
   makeWay?(): Promise<void>;
+  /** Files written to a kept stream before its first one. */
+  about?: Readonly<Record<string, string>>;
   /** Defaults to about ten minutes of a stream. */
   maxWaitingBytes?: number;
 }
@@ -103,6 +105,7 @@ export class StreamDirectory implements StreamFiles {
     // A stream may wait long for its first track, and another node that shares the disk may remove the empty directory
     // in that time.
     await makeFolder(this.path);
+    for (const [name, text] of Object.entries(this.#options.about ?? {})) await writeFile(join(this.path, name), text);
     this.#begun = true;
   }
 

@@ -49,7 +49,8 @@ export class Waiters {
         if (error === undefined) resolve();
         else reject(error);
       };
-      const aborted = (): void => done(new HlsError('NOT_FOUND', `The client that waited for ${name} is gone`));
+      const aborted = (): void =>
+        done(new HlsError('NOT_FOUND', `The client that waited for ${name} has disconnected`));
       const waiter: Waiter = { check, end: done };
       if (signal.aborted) return aborted();
       limit.start(this.#limitMs, () =>

@@ -11,16 +11,16 @@ function send(message: FromMixer, then = (): void => undefined): void {
   process.send?.(message, then);
 }
 
-async function mix({ tracks, output }: MixJob): Promise<void> {
+async function mix({ tracks, output, picture }: MixJob): Promise<void> {
   const native = await loadNative().catch((error: unknown) => {
     throw new ComponentError(
       'NATIVE_FAILED',
-      `node-av, which decodes and encodes, is not installed or does not load: ${String(error)}`,
+      `node-av, which decodes and encodes, is not installed or cannot be loaded: ${String(error)}`,
     );
   });
   const onProgress = (doneMs: number): void => send({ type: 'progress', doneMs });
   const onLeftOut = (path: string, reason: string): void => send({ type: 'leftOut', path, reason });
-  const durationMs = await mixTracks({ native, tracks, output, onProgress, onLeftOut });
+  const durationMs = await mixTracks({ native, tracks, output, picture, onProgress, onLeftOut });
   // Exit once the message has been sent.
   send({ type: 'done', durationMs }, () => process.exit(0));
 }

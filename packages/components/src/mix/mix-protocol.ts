@@ -4,6 +4,15 @@ import type { RecordedTrack } from './recording-folder.js';
 export interface MixJob {
   tracks: RecordedTrack[];
   output: string;
+  picture: MixPicture;
+}
+
+/** The picture of a mix, in pixels. */
+export interface MixPicture {
+  /** `speaker`: whoever speaks is large, the others are small. */
+  layout: 'grid' | 'speaker';
+  width: number;
+  height: number;
 }
 
 /** Messages from the mixing process. */

@@ -2,24 +2,27 @@ import { access, rename, rm } from 'node:fs/promises';
 import { ComponentError } from '../errors.js';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
-import type { FromMixer, MixJob } from './mix-protocol.js';
+import type { FromMixer, MixJob, MixPicture } from './mix-protocol.js';
 import { readRecordingFolder } from './recording-folder.js';
 
 /** Base usage is 110 MiB, plus whatever its decoders share. */
 const MEMORY_MIB = 1_024;
+const MAX_WIDTH = 3_840;
+const MAX_HEIGHT = 2_160;
 
 export interface MixRecordingOptions {
   /** Directory of a finished recording, with `report.json` and the files it lists. */
   directory: string;
   /** MP4 file to create; must not exist yet. */
   output: string;
+  /** Default: a grid of 1280x720. Sides are even, 64 to 3840 wide and 64 to 2160 high. */
+  picture?: Partial<MixPicture>;
   /** Called about once per second of the recording with the fraction done, 0..1. */
   onProgress?(share: number): void;
   /** Called once per cause when a file's pictures are left out because they are too large or memory is short. */
   onLeftOut?(path: string, reason: string): void;
   /** Built entry of the process; defaults to the one beside this file. */
   entry?: URL;
-  signal?: AbortSignal;
 }
 
 export interface MixedRecording {
@@ -30,19 +33,20 @@ export interface MixedRecording {
 /**
  * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
  * report. Runs in a forked process; a failure leaves nothing behind.
- * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED`
+ * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
   const { directory, output } = options;
+  const picture = pictureOf(options.picture ?? {});
   const { tracks, durationMs } = await readRecordingFolder(directory);
   const exists = await access(output).then(
     () => true,
     () => false,
   );
-  if (exists) throw new ComponentError('MIX_FAILED', `${output} is there already`);
+  if (exists) throw new ComponentError('MIX_FAILED', `${output} already exists`);
   const partial = `${output}.part`;
   try {
-    const made = await runMixer({ tracks, output: partial }, durationMs, options);
+    const made = await runMixer({ tracks, output: partial, picture }, durationMs, options);
     await rename(partial, output);
 
     return { durationMs: made, tracks: tracks.length };
@@ -53,15 +57,27 @@ export async function mixRecording(options: MixRecordingOptions): Promise<MixedR
   }
 }
 
+function pictureOf({ layout = 'grid', width = 1_280, height = 720 }: Partial<MixPicture>): MixPicture {
+  const isLayout = layout === 'grid' || layout === 'speaker';
+  if (!isLayout) throw new ComponentError('MIX_FAILED', `the layout is grid or speaker, not ${String(layout)}`);
+  const fits = (side: number, most: number): boolean =>
+    Number.isInteger(side) && side % 2 === 0 && side >= 64 && side <= most;
+  if (!fits(width, MAX_WIDTH) || !fits(height, MAX_HEIGHT)) {
+    const most = `${MAX_WIDTH}x${MAX_HEIGHT}`;
+    throw new ComponentError('MIX_FAILED', `a picture has even sides, from 64x64 to ${most}, not ${width}x${height}`);
+  }
+
+  return { layout, width, height };
+}
+
 async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
-  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut, signal } = options;
+  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut } = options;
   let made: number | undefined;
   let failure: string | undefined;
   const mixer = new Processes({ log: silentLog }).start<MixJob, FromMixer>({
     kind: 'mixer',
     entry,
     memoryMib: MEMORY_MIB,
-    ...(signal === undefined ? {} : { signal }),
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
       else if (message.type === 'leftOut') onLeftOut?.(message.path, message.reason);

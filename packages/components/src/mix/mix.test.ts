@@ -10,7 +10,7 @@ import { H264Container, OpusContainer, type TrackContainer } from '../recording/
 import { mixRecording } from './mix-recording.js';
 import { readRecordingFolder } from './recording-folder.js';
 
-// Encoders run here, on a machine that is busy with other work.
+// These tests run real encoders, which are slow on a busy machine.
 jest.setTimeout(120_000);
 
 const run = promisify(execFile);
@@ -42,9 +42,8 @@ const writeReport = (report: unknown = { recording_id: 'kitchen', tracks }): Pro
 
 /** Records the output of ffmpeg as the recorder would. */
 async function record(
-  kind: 'audio' | 'video',
   name: string,
-  offsetMs: number,
+  { kind, offsetMs }: { kind: 'audio' | 'video'; offsetMs: number },
   source: readonly string[],
 ): Promise<void> {
   const isVideo = kind === 'video';
@@ -83,13 +82,15 @@ async function probe(path: string): Promise<{ streams: Record<string, string>[];
 }
 
 /** Returns the colour a player shows at that time, at a place given as fractions of the picture. */
-async function colourAt(path: string, seconds: number, x: number, y: number): Promise<string> {
+async function colourAt(path: string, seconds: number, [x, y]: readonly [number, number]): Promise<string> {
   const raw = await run(
     'ffmpeg',
     ['-v', 'error', '-ss', `${seconds}`, '-i', path, '-frames:v', '1', '-pix_fmt', 'rgb24', '-f', 'rawvideo', '-'],
     { encoding: 'buffer', maxBuffer: 1e8 },
   );
-  const at = (Math.floor(y * 720) * 1280 + Math.floor(x * 1280)) * 3;
+  // All pictures of these tests are 16:9.
+  const width = Math.sqrt((raw.stdout.length * 16) / 27);
+  const at = (Math.floor((y * width * 9) / 16) * width + Math.floor(x * width)) * 3;
   const named = { red: [254, 0, 0], blue: [0, 0, 254], green: [0, 127, 0], black: [0, 0, 0] };
   const near = Object.entries(named).find(([, rgb]) => rgb.every((v, i) => Math.abs(v - raw.stdout[at + i]!) < 24));
   return near?.[0] ?? raw.stdout.subarray(at, at + 3).join(' ');
@@ -97,9 +98,9 @@ async function colourAt(path: string, seconds: number, x: number, y: number): Pr
 
 whereItMixes('mixed recording [needs node-av]', () => {
   test('shows everyone in a grid that follows who is present, and decodes without errors', async () => {
-    await record('video', 'ann', 1_000, plain('red', 6));
-    await record('video', 'bob', 3_000, plain('blue', 2));
-    await record('audio', 'mic', 1_500, tone(440, 3));
+    await record('ann', { kind: 'video', offsetMs: 1_000 }, plain('red', 6));
+    await record('bob', { kind: 'video', offsetMs: 3_000 }, plain('blue', 2));
+    await record('mic', { kind: 'audio', offsetMs: 1_500 }, tone(440, 3));
     await writeReport();
     const output = join(folder, 'out.mp4');
     const shares: number[] = [];
@@ -114,24 +115,52 @@ whereItMixes('mixed recording [needs node-av]', () => {
     const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', output, '-f', 'null', '-']);
     expect(stderr).toBe('');
     // Time starts with the first track, which fills the picture alone and shares it with bob.
-    expect(await colourAt(output, 1, 0.5, 0.5)).toBe('red');
-    expect(await colourAt(output, 1.9, 0.02, 0.02)).toBe('red');
-    expect(await colourAt(output, 2.1, 0.25, 0.5)).toBe('red');
-    expect(await colourAt(output, 2.1, 0.75, 0.5)).toBe('blue');
-    expect(await colourAt(output, 2.1, 0.5, 0.02)).toBe('black');
-    expect(await colourAt(output, 3.9, 0.75, 0.5)).toBe('blue');
-    expect(await colourAt(output, 4.1, 0.75, 0.5)).toBe('red');
+    expect(await colourAt(output, 1, [0.5, 0.5])).toBe('red');
+    expect(await colourAt(output, 1.9, [0.02, 0.02])).toBe('red');
+    expect(await colourAt(output, 2.1, [0.25, 0.5])).toBe('red');
+    expect(await colourAt(output, 2.1, [0.75, 0.5])).toBe('blue');
+    expect(await colourAt(output, 2.1, [0.5, 0.02])).toBe('black');
+    expect(await colourAt(output, 3.9, [0.75, 0.5])).toBe('blue');
+    expect(await colourAt(output, 4.1, [0.75, 0.5])).toBe('red');
     expect(shares.length).toBeGreaterThanOrEqual(5);
     expect(shares.toSorted((a, b) => a - b)).toEqual(shares);
     expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
+  test('shows whoever speaks large, in a picture of the size asked for', async () => {
+    await record('ann', { kind: 'video', offsetMs: 0 }, plain('red', 8));
+    await record('bob', { kind: 'video', offsetMs: 0 }, plain('blue', 8));
+    await record('mic-ann', { kind: 'audio', offsetMs: 0 }, tone(440, 3));
+    await record('mic-bob', { kind: 'audio', offsetMs: 4_000 }, tone(880, 4));
+    for (const [file, track] of Object.entries(tracks)) {
+      tracks[file] = { ...track, origin: file.includes('bob') ? 'bob' : 'ann' };
+    }
+    await writeReport();
+    const output = join(folder, 'out.mp4');
+    await mixRecording({ directory, output, entry, picture: { layout: 'speaker', width: 640, height: 360 } });
+    expect((await probe(output)).streams[0]).toMatchObject({ width: 640, height: 360 });
+    expect(await colourAt(output, 2, [0.4, 0.5])).toBe('red');
+    expect(await colourAt(output, 2, [0.9, 0.5])).toBe('blue');
+    expect(await colourAt(output, 7, [0.4, 0.5])).toBe('blue');
+    expect(await colourAt(output, 7, [0.9, 0.5])).toBe('red');
+  });
+
+  test.each([{ width: 1_281 }, { width: 0 }, { height: 2_162 }, { width: Number.NaN }, { layout: 'pile' as 'grid' }])(
+    'makes no picture of %j',
+    async (picture) => {
+      await record('ann', { kind: 'audio', offsetMs: 0 }, tone(440, 1));
+      await writeReport();
+      const output = join(folder, 'out.mp4');
+      await expect(mixRecording({ directory, output, entry, picture })).rejects.toMatchObject({ code: 'MIX_FAILED' });
+    },
+  );
+
   test('plays sound within 40 ms of the picture', async () => {
     // A flash and a beep each second; the sound was recorded 700 ms after the picture started.
     const flash = 'color=black:s=320x240:r=30,drawbox=color=white:t=fill:enable=lt(mod(t\\,1)\\,0.1)';
     const beep = 'aevalsrc=0.5*sin(2*PI*1000*t)*lt(mod(t+0.7\\,1)\\,0.1):s=48000';
-    await record('video', 'cam', 200, lavfi(flash, 5));
-    await record('audio', 'mic', 900, lavfi(beep, 4));
+    await record('cam', { kind: 'video', offsetMs: 200 }, lavfi(flash, 5));
+    await record('mic', { kind: 'audio', offsetMs: 900 }, lavfi(beep, 4));
     await writeReport();
     const output = join(folder, 'out.mp4');
     await mixRecording({ directory, output, entry });
@@ -156,8 +185,8 @@ whereItMixes('mixed recording [needs node-av]', () => {
   });
 
   test('has no picture when only sound was recorded', async () => {
-    await record('audio', 'ann', 0, tone(440, 2));
-    await record('audio', 'bob', 1_000, tone(880, 2));
+    await record('ann', { kind: 'audio', offsetMs: 0 }, tone(440, 2));
+    await record('bob', { kind: 'audio', offsetMs: 1_000 }, tone(880, 2));
     await writeReport();
     const output = join(folder, 'out.mp4');
     await mixRecording({ directory, output, entry });
@@ -166,13 +195,13 @@ whereItMixes('mixed recording [needs node-av]', () => {
     expect(Math.abs(duration - 3)).toBeLessThan(0.1);
   });
 
-  test('is not written over an existing file or from damaged ones, and leaves nothing behind', async () => {
-    await record('audio', 'ann', 0, tone(440, 1));
+  test('does not overwrite an existing file, mixes no damaged files, and leaves nothing behind', async () => {
+    await record('ann', { kind: 'audio', offsetMs: 0 }, tone(440, 1));
     await writeReport();
     await writeFile(join(folder, 'out.mp4'), 'mine');
     await expect(mixRecording({ directory, output: join(folder, 'out.mp4'), entry })).rejects.toMatchObject({
       code: 'MIX_FAILED',
-      message: expect.stringContaining('is there already'),
+      message: expect.stringContaining('already exists'),
     });
     const output = join(folder, 'other.mp4');
     await writeFile(join(directory, 'ann.ogg'), 'no sound at all');
@@ -188,7 +217,7 @@ whereItMixes('mixed recording [needs node-av]', () => {
   });
 });
 
-describe('directory of a recording', () => {
+describe('the directory of a recording', () => {
   const track = {
     type: 'audio',
     encoding: 'OPUS',
@@ -207,7 +236,7 @@ describe('directory of a recording', () => {
     return 'taken';
   };
 
-  test('lists how its tracks lie in time', async () => {
+  test('lists how its tracks are placed in time', async () => {
     await writeFile(join(directory, 'a.ogg'), 'x');
     await writeFile(join(directory, 'b.mp4'), 'x');
     const video = {
@@ -218,12 +247,12 @@ describe('directory of a recording', () => {
       clock_rate: 90_000,
       end_timestamp: 450_000,
     };
-    await writeReport({ tracks: { 'a.ogg': track, 'b.mp4': video } });
+    await writeReport({ tracks: { 'a.ogg': { ...track, origin: 'ann' }, 'b.mp4': video } });
     expect(await readRecordingFolder(directory)).toEqual({
       durationMs: 5_000,
       tracks: [
-        { path: join(directory, 'b.mp4'), kind: 'video', startMs: 0 },
-        { path: join(directory, 'a.ogg'), kind: 'audio', startMs: 3_000 },
+        { path: join(directory, 'b.mp4'), kind: 'video', origin: 'b.mp4', startMs: 0 },
+        { path: join(directory, 'a.ogg'), kind: 'audio', origin: 'ann', startMs: 3_000 },
       ],
     });
   });
@@ -231,18 +260,18 @@ describe('directory of a recording', () => {
   test('reports what is wrong with it', async () => {
     expect(await read()).toMatch(/^BAD_RECORDING .*report\.json cannot be read/);
     await writeReport('{');
-    expect(await read()).toMatch(/is no JSON/);
+    expect(await read()).toMatch(/is not JSON/);
     await writeReport([]);
     expect(await read()).toMatch(/has no "tracks"/);
     await writeReport({ tracks: {} });
     expect(await read()).toMatch(/lists no track/);
     await writeReport({ tracks: { 'a.ogg': track } });
-    expect(await read()).toMatch(/a\.ogg, which is not there or empty/);
+    expect(await read()).toMatch(/a\.ogg, which is missing or empty/);
     await writeFile(join(directory, 'a.ogg'), 'x');
     expect(await read()).toBe('taken');
     await writeFile(join(folder, 'outside.ogg'), 'x');
     await writeReport({ tracks: { '../outside.ogg': track } });
-    expect(await read()).toMatch(/"\.\.\/outside\.ogg" is no name of a file/);
+    expect(await read()).toMatch(/"\.\.\/outside\.ogg" is not the name of a file/);
     for (const [key, value] of Object.entries({ type: 'text', encoding: 'VP8', offset: -1, clock_rate: '48000' })) {
       await writeReport({ tracks: { 'a.ogg': { ...track, [key]: value } } });
       expect(await read()).toContain(JSON.stringify(value));

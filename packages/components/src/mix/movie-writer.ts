@@ -33,7 +33,7 @@ export class MovieWriter {
   constructor(native: Native, options: MovieFormat) {
     this.#native = native;
     this.#format = new native.lib.FormatContext();
-    check(this.#format.allocOutputContext2(null, 'mp4', options.path), 'the MP4 writer does not begin');
+    check(this.#format.allocOutputContext2(null, 'mp4', options.path), 'the MP4 writer cannot be started');
     this.#packet = new native.lib.Packet();
     this.#packet.alloc();
     if (options.hasVideo) this.#video = this.#openVideo(options);
@@ -93,9 +93,9 @@ export class MovieWriter {
   }
 
   #open({ codec, context, frame }: Encoder, step: bigint): Output {
-    check(context.open2Sync(codec, null), 'an encoder does not open');
+    check(context.open2Sync(codec, null), 'an encoder cannot be opened');
     const stream = this.#format.newStream(codec);
-    check(stream.codecpar.fromContext(context), 'an encoder does not say what it makes');
+    check(stream.codecpar.fromContext(context), 'an encoder does not report its output format');
     stream.timeBase = context.timeBase;
 
     return { context, stream, frame, pts: 0n, step };

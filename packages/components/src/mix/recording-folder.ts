@@ -11,6 +11,8 @@ const MAX_MS = 100 * 365 * 86_400_000;
 export interface RecordedTrack {
   path: string;
   kind: 'audio' | 'video';
+  /** Peer or component that published it. */
+  origin: string;
   /** Offset from the start of the earliest track. */
   startMs: number;
 }
@@ -38,7 +40,7 @@ export async function readRecordingFolder(directory: string): Promise<RecordingF
       (found) => (found.isFile() ? found.size : 0),
       () => 0,
     );
-    if (size === 0) throw bad(`${path} lists ${file}, which is not there or empty`);
+    if (size === 0) throw bad(`${path} lists ${file}, which is missing or empty`);
     tracks.push(track);
   }
   if (tracks.length === 0) throw bad(`${path} lists no track`);
@@ -46,7 +48,7 @@ export async function readRecordingFolder(directory: string): Promise<RecordingF
   const firstMs = sorted[0]!.startMs;
 
   return {
-    tracks: sorted.map((track) => ({ path: track.path, kind: track.kind, startMs: track.startMs - firstMs })),
+    tracks: sorted.map(({ endMs: _end, ...track }) => ({ ...track, startMs: track.startMs - firstMs })),
     durationMs: Math.max(...sorted.map(({ endMs }) => endMs)) - firstMs,
   };
 }
@@ -56,7 +58,7 @@ function tracksOf(text: string, path: string): Record<string, unknown> {
   try {
     report = JSON.parse(text);
   } catch (cause) {
-    throw bad(`${path} is no JSON`, cause);
+    throw bad(`${path} is not JSON`, cause);
   }
   const tracks = isObject(report) ? report['tracks'] : undefined;
   if (!isObject(tracks)) throw bad(`${path} has no "tracks"`);
@@ -66,9 +68,9 @@ function tracksOf(text: string, path: string): Record<string, unknown> {
 
 function trackOf(directory: string, file: string, entry: unknown): RecordedTrack & { endMs: number } {
   if (file !== basename(file) || file === '' || file === '.' || file === '..' || file.includes('\0')) {
-    throw bad(`${JSON.stringify(file)} is no name of a file in the recording`);
+    throw bad(`${JSON.stringify(file)} is not the name of a file in the recording`);
   }
-  if (!isObject(entry)) throw bad(`the report says nothing of ${file}`);
+  if (!isObject(entry)) throw bad(`the report does not mention ${file}`);
   const { type, encoding } = entry;
   if (type !== 'audio' && type !== 'video') throw bad(`${file} is of the type ${JSON.stringify(type)}`);
   if (encoding !== ENCODINGS[type]) {
@@ -77,9 +79,11 @@ function trackOf(directory: string, file: string, entry: unknown): RecordedTrack
   const startMs = number(entry, 'offset', file) / 1e6;
   const ticks = number(entry, 'end_timestamp', file) - number(entry, 'start_timestamp', file);
   const endMs = startMs + (ticks * 1_000) / Math.max(1, number(entry, 'clock_rate', file));
-  if (startMs > MAX_MS || endMs > MAX_MS) throw bad(`${file} ends beyond all time`);
+  if (startMs > MAX_MS || endMs > MAX_MS) throw bad(`${file} ends after the latest time that can be represented`);
 
-  return { path: join(directory, file), kind: type, startMs, endMs };
+  const origin = typeof entry['origin'] === 'string' ? entry['origin'] : file;
+
+  return { path: join(directory, file), kind: type, origin, startMs, endMs };
 }
 
 function number(entry: Record<string, unknown>, key: string, file: string): number {

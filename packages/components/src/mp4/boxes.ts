@@ -31,6 +31,10 @@ export function box(type: string, ...parts: readonly Buffer[]): Buffer {
   return Buffer.concat([u32(size), ascii(type), ...parts], size);
 }
 
-export function fullBox(type: string, version: number, flags: number, ...parts: readonly Buffer[]): Buffer {
+export function fullBox(
+  type: string,
+  { version = 0, flags = 0 }: { version?: number; flags?: number },
+  ...parts: readonly Buffer[]
+): Buffer {
   return box(type, u32(((version << 24) | flags) >>> 0), ...parts);
 }

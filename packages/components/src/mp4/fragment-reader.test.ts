@@ -32,8 +32,8 @@ const third = fragment(2, [
 ]);
 const file = Buffer.concat([init, two, third]);
 
-describe('recorded MP4 file', () => {
-  test('is read as it was written, however it is split', () => {
+describe('a recorded MP4 file', () => {
+  test('reads a file as it was written, however it is split', () => {
     for (const piece of [1, 7, 100, file.length]) {
       const { reader, pictures } = read(file, piece);
       expect(reader.header).toEqual({ width: 640, height: 360, timescale: 90_000, sps: SPS, pps: PPS });
@@ -46,7 +46,7 @@ describe('recorded MP4 file', () => {
     }
   });
 
-  test('is read up to the last complete fragment', () => {
+  test('reads a file up to the last complete fragment', () => {
     for (let cut = 1; cut < third.length; cut++) {
       const { reader, pictures } = read(file.subarray(0, file.length - cut));
       expect(pictures).toHaveLength(2);

@@ -79,7 +79,7 @@ export class FragmentReader {
         continue;
       }
       if (bytes.length < size) break;
-      this.#box(type, bytes.subarray(HEADER_BYTES, size), size, pictures);
+      for (const picture of this.#box(type, bytes.subarray(HEADER_BYTES, size))) pictures.push(picture);
       this.#read += size;
       if (type === 'mdat') this.#wholeBytes = this.#read;
       bytes = bytes.subarray(size);
@@ -89,17 +89,20 @@ export class FragmentReader {
     return pictures;
   }
 
-  #box(type: string, body: Buffer, size: number, pictures: Mp4Picture[]): void {
-    if (type === 'moov') this.#header = readHeader(body);
-    else if (type === 'moof') this.#moof = { bytes: size, runs: readRuns(body) };
-    else {
+  #box(type: string, body: Buffer): Mp4Picture[] {
+    if (type === 'mdat') {
       const { runs, bytes } = this.#moof ?? { runs: [], bytes: 0 };
-      for (const run of runs) this.#run(run, body, run.dataOffset - bytes - HEADER_BYTES, pictures);
       this.#moof = undefined;
+      return runs.flatMap((run) => this.#run(run, body, run.dataOffset - bytes - HEADER_BYTES));
     }
+    if (type === 'moov') this.#header = readHeader(body);
+    else this.#moof = { bytes: HEADER_BYTES + body.length, runs: readRuns(body) };
+
+    return [];
   }
 
-  #run({ decodeTime, samples }: Run, body: Buffer, offset: number, pictures: Mp4Picture[]): void {
+  #run({ decodeTime, samples }: Run, body: Buffer, offset: number): Mp4Picture[] {
+    const pictures: Mp4Picture[] = [];
     let time = decodeTime;
     let at = offset;
     for (const { duration, size, key } of samples) {
@@ -109,6 +112,8 @@ export class FragmentReader {
       time += duration;
     }
     this.#end = Math.max(this.#end, time);
+
+    return pictures;
   }
 }
 
@@ -201,5 +206,5 @@ function atLeast(body: Buffer | undefined, type: string, bytes: number): Buffer 
 }
 
 function bad(what: string): ComponentError {
-  return new ComponentError('BAD_MP4', `the file is none that a recording has written: ${what}`);
+  return new ComponentError('BAD_MP4', `the file was not written by a recording: ${what}`);
 }

@@ -40,7 +40,7 @@ export function fragment(sequence: number, runs: readonly Mp4Run[]): Buffer {
       return part;
     });
 
-    return box('moof', fullBox('mfhd', 0, 0, u32(sequence)), ...trafs);
+    return box('moof', fullBox('mfhd', {}, u32(sequence)), ...trafs);
   };
   const moof = header(header(0).length + 8);
 
@@ -57,9 +57,9 @@ function traf({ track, decodeTime, samples }: Mp4Run, dataOffset: number): Buffe
 
   return box(
     'traf',
-    fullBox('tfhd', 0, DEFAULT_BASE_IS_MOOF, u32(track)),
-    fullBox('tfdt', 1, 0, u64(decodeTime)),
-    fullBox('trun', 0, TRUN_FIELDS, u32(samples.length, dataOffset), entries),
+    fullBox('tfhd', { flags: DEFAULT_BASE_IS_MOOF }, u32(track)),
+    fullBox('tfdt', { version: 1 }, u64(decodeTime)),
+    fullBox('trun', { flags: TRUN_FIELDS }, u32(samples.length, dataOffset), entries),
   );
 }
 

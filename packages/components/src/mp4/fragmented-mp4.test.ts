@@ -35,7 +35,7 @@ const inside = (buffer: Buffer, ...path: string[]): Buffer =>
 const sps = Buffer.from('6742c01fda014016e840', 'hex');
 const pps = Buffer.from('68ce3c80', 'hex');
 
-describe('initialisation segment', () => {
+describe('the initialisation segment', () => {
   const init = initSegment([
     { kind: 'video', width: 1280, height: 720, timescale: 90_000, sps, pps },
     { kind: 'audio', sampleRate: 48_000, audioConfig: Buffer.from('1190', 'hex') },
@@ -70,7 +70,7 @@ describe('initialisation segment', () => {
   });
 });
 
-describe('fragment', () => {
+describe('a fragment', () => {
   const sample = fc.record({
     data: fc.uint8Array({ minLength: 1, maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
     duration: fc.integer({ min: 1, max: 90_000 }),

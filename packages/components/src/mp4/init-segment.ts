@@ -36,8 +36,7 @@ const LANGUAGE_UND = 0x55c4;
 export function initSegment(tracks: readonly Mp4Track[]): Buffer {
   const mvhd = fullBox(
     'mvhd',
-    0,
-    0,
+    {},
     zeros(8),
     u32(1000, 0),
     u32(0x0001_0000),
@@ -48,7 +47,7 @@ export function initSegment(tracks: readonly Mp4Track[]): Buffer {
     u32(tracks.length + 1),
   );
   const traks = tracks.map((track, i) => (track.kind === 'video' ? videoTrak(track, i + 1) : audioTrak(track, i + 1)));
-  const trexs = tracks.map((_, i) => fullBox('trex', 0, 0, u32(i + 1, 1, 0, 0, 0)));
+  const trexs = tracks.map((_, i) => fullBox('trex', {}, u32(i + 1, 1, 0, 0, 0)));
 
   return Buffer.concat([
     box('ftyp', ascii('iso6'), u32(512), ascii('iso6isomcmfcmp41')),
@@ -70,8 +69,7 @@ interface TrackHeader {
 function trak({ id, volume, width, height, timescale, handler, mediaHeader, sampleEntry }: TrackHeader): Buffer {
   const tkhd = fullBox(
     'tkhd',
-    0,
-    3,
+    { flags: 3 },
     zeros(8),
     u32(id),
     zeros(20),
@@ -79,16 +77,16 @@ function trak({ id, volume, width, height, timescale, handler, mediaHeader, samp
     UNITY_MATRIX,
     u32(width * 65_536, height * 65_536),
   );
-  const mdhd = fullBox('mdhd', 0, 0, zeros(8), u32(timescale, 0), u16(LANGUAGE_UND, 0));
-  const hdlr = fullBox('hdlr', 0, 0, zeros(4), ascii(handler), zeros(12), ascii('Bloom\0'));
-  const dinf = box('dinf', fullBox('dref', 0, 0, u32(1), fullBox('url ', 0, 1)));
+  const mdhd = fullBox('mdhd', {}, zeros(8), u32(timescale, 0), u16(LANGUAGE_UND, 0));
+  const hdlr = fullBox('hdlr', {}, zeros(4), ascii(handler), zeros(12), ascii('Bloom\0'));
+  const dinf = box('dinf', fullBox('dref', {}, u32(1), fullBox('url ', { flags: 1 })));
   const stbl = box(
     'stbl',
-    fullBox('stsd', 0, 0, u32(1), sampleEntry),
-    fullBox('stts', 0, 0, u32(0)),
-    fullBox('stsc', 0, 0, u32(0)),
-    fullBox('stsz', 0, 0, zeros(8)),
-    fullBox('stco', 0, 0, u32(0)),
+    fullBox('stsd', {}, u32(1), sampleEntry),
+    fullBox('stts', {}, u32(0)),
+    fullBox('stsc', {}, u32(0)),
+    fullBox('stsz', {}, zeros(8)),
+    fullBox('stco', {}, u32(0)),
   );
 
   return box('trak', tkhd, box('mdia', mdhd, hdlr, box('minf', mediaHeader, dinf, stbl)));
@@ -117,7 +115,7 @@ function videoTrak({ width, height, timescale, sps, pps, hasOtherSets }: Mp4Vide
     u16(24, 0xffff),
     avcC,
   );
-  const mediaHeader = fullBox('vmhd', 0, 1, zeros(8));
+  const mediaHeader = fullBox('vmhd', { flags: 1 }, zeros(8));
 
   return trak({ id, volume: 0, width, height, timescale, handler: 'vide', mediaHeader, sampleEntry });
 }
@@ -129,7 +127,7 @@ function audioTrak({ sampleRate, audioConfig }: Mp4AudioTrack, id: number): Buff
     // MPEG-4 audio in an audio stream; buffer size and bitrates are unknown.
     Buffer.concat([u8(0x40, 0x15), zeros(11), descriptor(5, audioConfig)]),
   );
-  const esds = fullBox('esds', 0, 0, descriptor(3, Buffer.concat([zeros(3), decoderConfig, descriptor(6, u8(2))])));
+  const esds = fullBox('esds', {}, descriptor(3, Buffer.concat([zeros(3), decoderConfig, descriptor(6, u8(2))])));
   const sampleEntry = box('mp4a', zeros(6), u16(1), zeros(8), u16(2, 16), zeros(4), u32(sampleRate * 65_536), esds);
 
   return trak({
@@ -139,7 +137,7 @@ function audioTrak({ sampleRate, audioConfig }: Mp4AudioTrack, id: number): Buff
     height: 0,
     timescale: sampleRate,
     handler: 'soun',
-    mediaHeader: fullBox('smhd', 0, 0, zeros(4)),
+    mediaHeader: fullBox('smhd', {}, zeros(4)),
     sampleEntry,
   });
 }

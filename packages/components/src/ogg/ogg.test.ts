@@ -57,13 +57,13 @@ describe('Ogg', () => {
 
   test('reads a packet across several pages as one, and loses it with any of them', () => {
     const data = opusPacket(3, 700);
-    const page = (sequence: number, flags: number, lacing: number[], body: Buffer) =>
+    const page = (sequence: number, { flags = 0, lacing }: { flags?: number; lacing: number[] }, body: Buffer) =>
       writePage({ flags, granule: 0n, serial: 1, sequence, lacing: Uint8Array.from(lacing), body });
     const pages = [
-      page(0, OggFlag.first, [19], writeOpusHead({ channels: 1, preSkip: 312 })),
-      page(1, 0, [255], data.subarray(0, 255)),
-      page(2, OggFlag.continued, [255], data.subarray(255, 510)),
-      page(3, OggFlag.continued, [190, 40], Buffer.concat([data.subarray(510), opusPacket(9)])),
+      page(0, { flags: OggFlag.first, lacing: [19] }, writeOpusHead({ channels: 1, preSkip: 312 })),
+      page(1, { lacing: [255] }, data.subarray(0, 255)),
+      page(2, { flags: OggFlag.continued, lacing: [255] }, data.subarray(255, 510)),
+      page(3, { flags: OggFlag.continued, lacing: [190, 40] }, Buffer.concat([data.subarray(510), opusPacket(9)])),
     ];
     const read = (list: Buffer[]) => new OggReader().push(Buffer.concat(list)).map((packet) => packet.data);
     expect(read(pages).slice(1)).toEqual([data, opusPacket(9)]);

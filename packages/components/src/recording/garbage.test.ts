@@ -33,7 +33,7 @@ describe('garbage collection', () => {
     await empty('gone/part_empty', old);
     // A recording that has just begun, perhaps on another node or in a room created just now.
     await empty('gone/part_begun', fresh);
-    // Renamed since it was listed, like a mark being written.
+    // Renamed since it was listed, as a mark is while being written.
     await put('gone/part_renaming');
     await symlink('nowhere', join(base, 'gone/part_renaming', '.upload.json.new'));
     await put('gone/part_fresh', fresh);
@@ -61,7 +61,7 @@ describe('garbage collection', () => {
     ]);
   });
 
-  test('is no error when the directory does not exist', async () => {
+  test('ignores a directory that does not exist', async () => {
     await collectGarbage({
       directory: join(base, 'nowhere'),
       liveRooms: async () => new Set(),

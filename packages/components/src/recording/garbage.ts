@@ -14,6 +14,8 @@ export interface GarbageOptions {
   /** Returns the ids of the rooms alive on this node. */
   liveRooms(): Promise<ReadonlySet<string>>;
   isPending(partDirectory: string): boolean;
+  /** Called once per pass. */
+  tidy?(): Promise<void>;
   log: Log;
   clock: Clock;
 }
@@ -23,7 +25,8 @@ export interface GarbageOptions {
  * are left for the next one.
  */
 export async function collectGarbage(options: GarbageOptions): Promise<void> {
-  const { directory, liveRooms, log } = options;
+  const { directory, liveRooms, log, tidy } = options;
+  await tidy?.();
   const live = await liveRooms();
   for (const roomId of await directories(directory)) {
     if (live.has(roomId)) continue;

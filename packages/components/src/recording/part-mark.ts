@@ -6,6 +6,7 @@
  */
 import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type PartWriter, THIS_WRITER, writerIn } from './part-writer.js';
 import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
 
 export const MARK_FILE = '.upload.json';
@@ -20,35 +21,49 @@ export interface PartMark {
   bucket: string;
   /** Prefix of the object keys, without leading or trailing slashes. */
   prefix: string;
+  /** The credentials came with the request, so another run can upload nothing. */
+  byRequest?: true;
   /** Time of the first upload attempt in Unix milliseconds; null before it. */
   uploadingSince: number | null;
   /** The report so far, while the files are being written; null once `report.json` exists. */
   draft: RecordingReport | null;
+  /** Component that asked for news of the upload. */
+  notify?: string;
+  /** Added by `writeMark`; undefined in marks of earlier releases. */
+  writer?: PartWriter;
 }
 
 /** Replaces the mark atomically. */
 export async function writeMark(directory: string, mark: PartMark): Promise<void> {
-  await writeWhole(directory, MARK_FILE, MARK_DRAFT, JSON.stringify(mark));
+  await writeWhole(
+    join(directory, MARK_FILE),
+    join(directory, MARK_DRAFT),
+    JSON.stringify({ ...mark, writer: THIS_WRITER }),
+  );
 }
 
-async function writeWhole(directory: string, name: string, draft: string, text: string): Promise<void> {
-  await writeFile(join(directory, draft), text);
-  await rename(join(directory, draft), join(directory, name));
+async function writeWhole(path: string, draft: string, text: string): Promise<void> {
+  await writeFile(draft, text);
+  await rename(draft, path);
 }
 
 /** Returns undefined when there is no valid mark. */
 export async function readMark(directory: string): Promise<PartMark | undefined> {
   try {
     const mark = JSON.parse(await readFile(join(directory, MARK_FILE), 'utf8')) as Partial<PartMark>;
-    const { bucket, prefix, uploadingSince = null, draft = null } = mark;
+    const { bucket, prefix, byRequest, notify, writer: written, uploadingSince = null, draft = null } = mark;
     if (typeof bucket !== 'string' || typeof prefix !== 'string') return undefined;
+    const writer = writerIn(written);
     const hasTracks = draft !== null && typeof draft.tracks === 'object' && draft.tracks !== null;
 
     return {
       bucket,
       prefix,
+      ...(byRequest === true ? { byRequest } : {}),
+      ...(typeof notify === 'string' ? { notify } : {}),
       uploadingSince: typeof uploadingSince === 'number' ? uploadingSince : null,
       draft: hasTracks ? draft : null,
+      ...(writer === undefined ? {} : { writer }),
     };
   } catch {
     return undefined;
@@ -61,8 +76,7 @@ export async function touchMark(directory: string, unixMs: number): Promise<void
 }
 
 /**
- * Returns when a node last touched the mark, on that node's clock; 0 after an orderly shutdown, undefined without a
- * mark.
+ * Returns when a node last touched the mark, on that node's clock; 0 after a clean shutdown, undefined without a mark.
  */
 export async function touchedAt(directory: string): Promise<number | undefined> {
   return (await stat(join(directory, MARK_FILE)).catch(() => undefined))?.mtimeMs;
@@ -77,7 +91,7 @@ export async function removeMark(directory: string): Promise<void> {
 /** Writes the report atomically, even on a full disk: there it replaces the mark and reuses its blocks. */
 export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
   try {
-    await writeWhole(directory, REPORT_FILE, REPORT_DRAFT, reportText(report));
+    await writeWhole(join(directory, REPORT_FILE), join(directory, REPORT_DRAFT), reportText(report));
   } catch (error) {
     await rm(join(directory, REPORT_DRAFT), { force: true }).catch(() => undefined);
     const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);

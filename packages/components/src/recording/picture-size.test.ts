@@ -8,6 +8,7 @@ import { until } from '@bloom/time/testing';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { idr, LeapingClock, PPS, SPS, TestRoom } from '../testing/room.js';
 import { OriginClock } from './origin-clock.js';
+import { Pauses } from './pauses.js';
 import { TrackRecorder } from './track-recorder.js';
 
 const LARGER = Buffer.concat([SPS, Buffer.of(1)]);
@@ -24,10 +25,13 @@ beforeEach(async () => {
     name: 'cam',
     received: {
       origin: 'ann',
+      originType: 'webrtc',
+      originMetadata: null,
       track: { trackId: 'cam', kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [] },
     },
     media: room.host.media,
     origin: new OriginClock(),
+    pauses: new Pauses(),
     serial: 1,
     mediaNow: () => clock.wall(),
     begun: () => undefined,

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
+import { limitMetadata } from './origin-description.js';
 import { OriginClock } from './origin-clock.js';
+import { Pauses } from './pauses.js';
 import { removeMark, touchMark, writeMark, writeReport } from './part-mark.js';
 import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
 import { TrackRecorder } from './track-recorder.js';
@@ -17,9 +19,13 @@ export interface RecorderOptions {
   /** Returns the time on the clock of frame arrivals, which ignores changes of the machine's time. */
   mediaNow(): number;
   /** Destination of the finished part. */
-  destination: { bucket: string; prefix: string };
+  destination: { bucket: string; prefix: string; byRequest?: true; notify?: string };
+  /** Records no pictures. */
+  audioOnly?: boolean;
   /** Called once with the finished part, unless nothing was recorded. */
   finished(part: RecordedPart): void;
+  /** Called once instead of `finished` if nothing was recorded. */
+  empty?(name: string): void;
   closed?(): void;
 }
 
@@ -38,6 +44,7 @@ export class Recorder implements Component {
   readonly #tracks = new Map<string, TrackRecorder>();
   /** Includes tracks that have ended. */
   readonly #recorders: TrackRecorder[] = [];
+  readonly #pauses = new Pauses();
   readonly #origins = new Map<string, OriginClock>();
   readonly #startedAtMs: number;
   /** The same moment on the clock of frame arrivals. */
@@ -64,7 +71,14 @@ export class Recorder implements Component {
     });
   }
 
-  receive(tracks: readonly ReceivedTrack[]): void {
+  /** Directory of the files, once it exists. */
+  get directory(): string | undefined {
+    return this.#part?.directory;
+  }
+
+  receive(all: readonly ReceivedTrack[]): void {
+    const { audioOnly = false } = this.#options;
+    const tracks = audioOnly ? all.filter(({ track }) => track.kind === 'audio') : all;
     this.#wanted = tracks;
     if (this.#part === undefined || this.#closed !== undefined) return;
     const wanted = new Map(tracks.map((received) => [received.track.trackId, received]));
@@ -80,6 +94,15 @@ export class Recorder implements Component {
     for (const [trackId, received] of wanted) {
       if (!this.#tracks.has(trackId)) this.#record(trackId, received, this.#part.directory);
     }
+  }
+
+  /** Pauses or resumes all tracks. Returns false if the recording had too many pauses already. */
+  setPaused(paused: boolean): boolean {
+    if (!this.#pauses.set(paused, this.#options.mediaNow())) return false;
+    if (!paused) for (const recorder of this.#tracks.values()) recorder.resume();
+    void this.saveDraft();
+
+    return true;
   }
 
   /**
@@ -103,7 +126,7 @@ export class Recorder implements Component {
       const mark = { ...destination, uploadingSince: null, draft: this.#report() };
       await writeMark(part.directory, mark).catch((error: unknown) => {
         host.log.warn('recording.draft_failed', { error });
-        // The directory was removed, perhaps by a node that took this one for dead: whatever the open files still
+        // The directory was removed, perhaps by a node that considered this one dead: whatever the open files still
         // receive is lost.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#crash('recording.write_failed', error);
       });
@@ -116,6 +139,7 @@ export class Recorder implements Component {
     return {
       state: this.#crashed ? 'failed' : this.#closed === undefined ? 'recording' : 'closing',
       part: this.#part?.name ?? null,
+      ...(this.#pauses.isPaused ? { paused: true } : {}),
       startedAt: this.#startedAtMs,
       bytes: this.#recorders.reduce((sum, { bytes }) => sum + bytes, 0),
       tracks: this.#recorders.map((recorder) => recorder.inspect()),
@@ -140,6 +164,7 @@ export class Recorder implements Component {
       origin,
       serial: randomInt(0x7fffffff),
       mediaNow: () => this.#options.mediaNow(),
+      pauses: this.#pauses,
       begun: () => void this.saveDraft(),
       failed: (error) => this.#crash('recording.write_failed', error),
     });
@@ -158,7 +183,7 @@ export class Recorder implements Component {
 
   async #finish(): Promise<void> {
     const part = await this.#directory;
-    if (part === undefined) return;
+    if (part === undefined) return this.#options.empty?.(partName(this.#startedAtMs));
     await Promise.all(this.#recorders.map((recorder) => recorder.close()));
     await this.#saving;
     const { host, finished } = this.#options;
@@ -167,6 +192,7 @@ export class Recorder implements Component {
     if (files.length === 0) {
       await removeMark(part.directory);
       await rmdir(part.directory).catch(() => undefined);
+      this.#options.empty?.(part.name);
       return;
     }
     try {
@@ -186,8 +212,15 @@ export class Recorder implements Component {
     for (const recorder of this.#recorders) {
       if (recorder.bytes > 0) tracks[recorder.file] = recorder.report(start);
     }
+    limitMetadata(Object.values(tracks));
+    const pauses = this.#pauses.report(this.#mediaStartedAtMs);
 
-    return { recording_id: this.#options.host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };
+    return {
+      recording_id: this.#options.host.roomId,
+      start_time: new Date(this.#startedAtMs).toISOString(),
+      ...(pauses.length === 0 ? {} : { pauses }),
+      tracks,
+    };
   }
 
   async #makeDirectory(): Promise<{ directory: string; name: string } | undefined> {

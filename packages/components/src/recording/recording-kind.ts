@@ -15,7 +15,18 @@ export interface RecordingKindOptions {
   /** Base URL of a compatible store; null = AWS. */
   endpoint: string | null;
   /** Starts recording. The files go to `target` below `prefix`, which has no leading or trailing slashes. */
-  record(host: ComponentHost, target: S3Target, prefix: string): Component;
+  record(host: ComponentHost, to: RecordingOptions): Component;
+}
+
+export interface RecordingOptions {
+  target: S3Target;
+  /** Without leading or trailing slashes. */
+  prefix: string;
+  /** The credentials came with the request, so they end with this process. */
+  byRequest: boolean;
+  audioOnly: boolean;
+  /** Send news of the upload. */
+  notify: boolean;
 }
 
 /** Returns the component kind that records a room's tracks into files and uploads them. */
@@ -28,22 +39,28 @@ export function recordingKind(options: RecordingKindOptions): ComponentKind {
     limitPerRoom: 1,
     prepare: async (given) => {
       const asked = parseOptions(COMPONENT_SCHEMAS.recording.options, given);
-      const target = { ...credentialsOf(options.s3, asked.credentials ?? null), endpoint };
+      const own = asked.credentials ?? null;
+      const { endpoint: asIs, ...credentials } = credentialsOf(options.s3, own);
+      const target = { ...credentials, endpoint: endpointOf(asIs ?? null) ?? endpoint };
       const prefix = prefixOf(options.pathPrefix, asked.pathPrefix ?? null);
       const subscribeMode = asked.subscribeMode ?? 'auto';
+      const audioOnly = asked.audioOnly ?? false;
 
       return {
-        properties: { subscribeMode },
+        properties: { subscribeMode, ...(audioOnly ? { audioOnly } : {}) },
         subscribeMode,
-        start: (host) => record(host, target, prefix),
+        start: (host) =>
+          record(host, { target, prefix, byRequest: own !== null, audioOnly, notify: asked.notify ?? false }),
       };
     },
   };
 }
 
-/** Clients compare these texts. */
-function credentialsOf(environment: S3Credentials | null, request: S3Credentials | null): S3Credentials {
-  if (environment !== null && request !== null) throw conflict('S3 credentials');
+type GivenCredentials = S3Credentials & { endpoint?: string | null | undefined };
+
+/** Credentials with an endpoint replace those of the environment. Clients compare these texts. */
+function credentialsOf(environment: S3Credentials | null, request: GivenCredentials | null): GivenCredentials {
+  if (environment !== null && request !== null && (request.endpoint ?? null) === null) throw conflict('S3 credentials');
   const credentials = request ?? environment;
   if (credentials === null) {
     throw new RoomError(
@@ -53,6 +70,22 @@ function credentialsOf(environment: S3Credentials | null, request: S3Credentials
   }
 
   return credentials;
+}
+
+/** Returns the base URL. The error does not repeat it, because it may contain a password. */
+function endpointOf(given: string | null): string | null {
+  if (given === null) return null;
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  const isPlain =
+    url !== undefined && url.username === '' && url.password === '' && url.search === '' && url.hash === '';
+  if (!isPlain || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new RoomError(
+      'INVALID_OPTIONS',
+      'Expected credentials.endpoint to be an http or https URL without user, query and fragment',
+    );
+  }
+
+  return url.href;
 }
 
 /** Returns the prefix without leading or trailing slashes. */

@@ -39,6 +39,7 @@ async function start(clock: ManualClock, endTap: () => Promise<void> = async () 
   } as MediaRoom;
   const service = new RecordingService({
     directory: base,
+    notesDirectory: join(base, '..', 'notes'),
     s3: null,
     pathPrefix: null,
     endpoint: null,
@@ -47,7 +48,7 @@ async function start(clock: ManualClock, endTap: () => Promise<void> = async () 
   });
   const prepared = await service.kind.prepare({ credentials }, { roomId: 'kitchen', videoCodec: 'h264' });
   const recorder: Component = prepared.start({ ...room.host, media });
-  recorder.receive?.([{ origin: 'ann', track: mic }]);
+  recorder.receive?.([{ origin: 'ann', originType: 'webrtc', originMetadata: null, track: mic }]);
   await until(() => room.taps.has('mic'));
   const directory = join(base, 'kitchen', (await readdir(join(base, 'kitchen')))[0]!);
   await until(() => readMark(directory));
@@ -83,8 +84,8 @@ async function isMarked(directory: string, clock: ManualClock): Promise<boolean>
 /** Waits for two timers: the pauses of garbage collection and of the check for leftovers. */
 const looked = (clock: ManualClock): Promise<number> => until(() => clock.pending === 2);
 
-describe('recording of this node', () => {
-  test('is not taken for an orphan while in progress, even if the file server is minutes behind', async () => {
+describe("this node's recordings", () => {
+  test('does not mistake a recording in progress for an orphan, even if the file server is minutes behind', async () => {
     const clock = new ManualClock(Date.now() + 2 * ORPHAN_MS);
     const { service, directory } = await start(clock);
     service.collectGarbage(async () => new Set(['kitchen']));
@@ -94,7 +95,7 @@ describe('recording of this node', () => {
     await service.close({ timeoutMs: 0 });
   });
 
-  test('is not taken for an orphan while ending, however slow its disk', async () => {
+  test('does not mistake an ending recording for an orphan, however slow its disk', async () => {
     const clock = new ManualClock(Date.now());
     let release = (): void => undefined;
     const { service, recorder, directory } = await start(clock, () => new Promise((resolve) => (release = resolve)));
@@ -111,7 +112,7 @@ describe('recording of this node', () => {
     await service.close({ timeoutMs: 0 });
   });
 
-  test('is not taken for an orphan while leftovers are completed, however slow their files', async () => {
+  test('does not mistake leftovers being completed for orphans, however slow their files', async () => {
     const clock = new ManualClock(Date.now());
     const { service, directory } = await start(clock);
     const left = join(base, 'kitchen', 'part_left');
@@ -158,7 +159,7 @@ test('completes the leftovers of a crash a minute after the start', async () => 
   await service.close({ timeoutMs: 0 });
 });
 
-test('leftovers of a crash are not garbage while they wait to be completed', async () => {
+test('does not treat leftovers of a crash as garbage while they wait to be completed', async () => {
   const clock = new ManualClock(Date.now());
   const { service } = await start(clock);
   const left = ['one', 'two'].map((name) => join(base, 'hall', name));

@@ -5,18 +5,28 @@ import { startGarbageCollection } from './garbage.js';
 import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
 import type { S3Credentials } from '../s3/object-store.js';
 import { Recorder, type RecordedPart } from './recorder.js';
+import { bytesIn, Parts, readReport, startOf } from './parts.js';
+import { newsOf, type RecordingNews } from './recording-news.js';
+import { UploadNotes } from './part-outcome.js';
+import { extentOf } from './part-state.js';
 import { recordingKind } from './recording-kind.js';
 import { Uploads } from './uploads.js';
 
 export interface RecordingServiceOptions {
   /** `raw_recordings` */
   directory: string;
+  /** Directory of the notes about uploaded recordings. */
+  notesDirectory: string;
   /** From the environment. */
   s3: S3Credentials | null;
   pathPrefix: string | null;
   endpoint: string | null;
   log: Log;
   clock?: Clock;
+  /** Called once for each recording whose component asked for it. */
+  onNews?(news: RecordingNews): void;
+  /** Keeps the room's webhook for news until the returned function is called. */
+  hold?(roomId: string): () => void;
   /** Called when an upload is given up on. */
   onGivenUp?(part: RecordedPart): void;
 }
@@ -25,6 +35,9 @@ export interface RecordingServiceOptions {
 export class RecordingService {
   readonly #options: RecordingServiceOptions;
   readonly kind: ComponentKind;
+  /** The recordings on disk. */
+  readonly parts: Parts;
+  readonly #notes: UploadNotes;
   readonly #uploads: Uploads;
   readonly #recorders = new Set<Recorder>();
   readonly #clock: Clock;
@@ -35,21 +48,51 @@ export class RecordingService {
 
   constructor(options: RecordingServiceOptions) {
     this.#options = options;
-    const { directory, s3, pathPrefix, endpoint, log, clock = systemClock, onGivenUp } = options;
+    const { directory, notesDirectory, s3, pathPrefix, endpoint, log, clock = systemClock, onGivenUp } = options;
+    const { onNews, hold } = options;
     this.#clock = clock;
-    this.#uploads = new Uploads({ log, clock, ...(onGivenUp === undefined ? {} : { onGivenUp }) });
+    this.#notes = new UploadNotes(notesDirectory);
+    const onUploaded = (part: RecordedPart): Promise<void> => this.#note(part);
+    this.#uploads = new Uploads({
+      log,
+      clock,
+      onUploaded,
+      onCancelled: async (part) => void (await this.#notes.remove(part)),
+      isUploaded: async (part) => (await this.#notes.read(part)) !== undefined,
+      ...(onNews === undefined ? {} : { onNews }),
+      ...(onGivenUp === undefined ? {} : { onGivenUp }),
+    });
+    this.parts = new Parts({
+      directory,
+      notes: this.#notes,
+      clock,
+      ownBucket: s3?.bucket,
+      here: (path) => this.#doing(path),
+      progress: (path) => this.#uploads.progress(path),
+      cancel: (path) => this.#uploads.cancel(path),
+    });
     this.kind = recordingKind({
       s3,
       pathPrefix,
       endpoint,
-      record: (host, target, prefix) => {
+      record: (host, { target, prefix, byRequest, audioOnly, notify }) => {
+        const told = notify ? hold?.(host.roomId) : undefined;
+        const asks = notify ? { notify: host.componentId } : {};
         const recorder = new Recorder({
           host,
           baseDirectory: directory,
           clock,
           mediaNow: epochNow,
-          destination: { bucket: target.bucket, prefix },
-          finished: (part) => this.#uploads.add(part, target, prefix),
+          destination: { bucket: target.bucket, prefix, ...(byRequest ? { byRequest } : {}), ...asks },
+          audioOnly,
+          finished: (part) =>
+            this.#uploads.add(part, { target, prefix, byRequest, ...asks, ...(told === undefined ? {} : { told }) }),
+          empty: (name) => {
+            if (!notify) return;
+            const { roomId, componentId } = host;
+            onNews?.(newsOf({ roomId, name, files: [] }, { componentId, prefix }, 'nothing was recorded'));
+            told?.();
+          },
           closed: () => this.#recorders.delete(recorder),
         });
         this.#recorders.add(recorder);
@@ -73,9 +116,30 @@ export class RecordingService {
       log,
       clock: this.#clock,
       // Any part, however old, may be the next one to resume.
+      tidy: () => this.#notes.tidy(this.#clock.wall()),
       isPending: (part) => this.#resuming || this.#uploads.isPending(part),
     });
     void this.#keep(this.#ending.signal);
+  }
+
+  #doing(directory: string): 'recording' | 'uploading' | undefined {
+    if (this.#uploads.isPending(directory)) return 'uploading';
+
+    return [...this.#recorders].some((recorder) => recorder.directory === directory) ? 'recording' : undefined;
+  }
+
+  /** Never rejects: without a note the recording is no longer listed. */
+  async #note({ directory, roomId, name, files }: RecordedPart): Promise<void> {
+    const report = await readReport(directory);
+    const note = {
+      ...(report === undefined ? { tracks: 0, seconds: 0 } : extentOf(report)),
+      bytes: await bytesIn(directory, files),
+      startedAt: startOf(name),
+      uploadedAt: this.#clock.wall(),
+    };
+    await this.#notes.write({ roomId, name }, note).catch((error: unknown) => {
+      this.#options.log.warn('recording.upload_not_noted', { roomId, part: name, error });
+    });
   }
 
   async #keep(signal: AbortSignal): Promise<void> {

@@ -12,10 +12,9 @@ import { until } from '@bloom/time/testing';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
-import { type RecordedPart, Recorder } from './recorder.js';
+import { type RecordedPart, Recorder, type RecorderOptions } from './recorder.js';
 import { REPORT_FILE } from './report.js';
 import { MARK_FILE } from './part-mark.js';
-import { recordingKind } from './recording-kind.js';
 import { H264Container, OpusContainer } from './track-container.js';
 
 const run = promisify(execFile);
@@ -41,14 +40,15 @@ afterEach(() => rm(base, { recursive: true, force: true }));
 
 function received(trackId: string, kind: 'audio' | 'video', metadata: unknown = null): ReceivedTrack {
   const codec = kind === 'audio' ? 'opus' : 'h264';
-  return { origin: 'ann', track: { trackId, kind, codec, metadata, encodings: [], disabledEncodings: [] } };
+  const origin = { origin: 'ann', originType: 'webrtc', originMetadata: { name: 'Ann' } } as const;
+  return { ...origin, track: { trackId, kind, codec, metadata, encodings: [], disabledEncodings: [] } };
 }
 
 function frame(more: Partial<TappedFrame>): TappedFrame {
   return { codec: 'opus', ssrc: 7, timestamp: 0, key: true, arrivalMs: 0, data: Buffer.alloc(0), ...more };
 }
 
-/** Limit of what a component may hold of one track (docs/reference/limits.md). */
+/** Limit on what a component may hold of one track (docs/reference/limits.md). */
 const TAP_BYTES = 8 * 1024 * 1024;
 
 interface Recording {
@@ -57,6 +57,10 @@ interface Recording {
 }
 
 async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
+  return recordWith({}, ...tracks);
+}
+
+async function recordWith(more: Partial<RecorderOptions>, ...tracks: ReceivedTrack[]): Promise<Recording> {
   const parts: RecordedPart[] = [];
   const recorder = new Recorder({
     host: room.host,
@@ -65,13 +69,18 @@ async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
     mediaNow: () => clock.wall() - setByMs,
     destination: { bucket: 'calls', prefix: '' },
     finished: (part) => parts.push(part),
+    ...more,
   });
   recorder.receive(tracks);
-  await until(() => tracks.every(({ track }) => room.taps.has(track.trackId)));
+  await until(() =>
+    tracks
+      .filter(({ track }) => more.audioOnly !== true || track.kind === 'audio')
+      .every(({ track }) => room.taps.has(track.trackId)),
+  );
   return { recorder, parts };
 }
 
-describe('audio file', () => {
+describe('an audio file', () => {
   test('stays on time where packets are missing, by writing silence', () => {
     const container = new OpusContainer(1);
     const parts = [0, 1, 2, 10, 11].map((i) => container.frame(frame({ timestamp: i * 960, data: opusPacket(i) })));
@@ -101,7 +110,7 @@ describe('audio file', () => {
   });
 });
 
-describe('video file', () => {
+describe('a video file', () => {
   test('starts with a key picture and grows by one fragment per second', () => {
     const container = new H264Container();
     const grown: number[] = [];
@@ -144,7 +153,7 @@ describe('video file', () => {
   });
 });
 
-describe('recording', () => {
+describe('a recording', () => {
   test('has one file per track, and a report that relates them to each other', async () => {
     const { recorder, parts } = await record(received('mic', 'audio', { name: 'Ann' }), received('cam', 'video'));
     for (let i = 0; i < 100; i++) {
@@ -187,6 +196,10 @@ describe('recording', () => {
       clock_rate: 48_000,
       metadata: { name: 'Anna' },
       origin: 'ann',
+      kind: 'webrtc',
+      source: null,
+      name: 'Ann',
+      peer_metadata: { name: 'Ann' },
       ssrc: 7,
       start_time: '2026-01-02T03:04:05.500Z',
     });
@@ -198,6 +211,12 @@ describe('recording', () => {
       ssrc: 9,
       metadata: null,
     });
+  });
+
+  test('receives no pictures if only sound is to be recorded', async () => {
+    const { recorder } = await recordWith({ audioOnly: true }, received('cam', 'video'), received('mic', 'audio'));
+    expect([...room.taps.keys()]).toEqual(['mic']);
+    await recorder.close();
   });
 
   test.each([60, -60])(
@@ -237,6 +256,17 @@ describe('recording', () => {
     expect(failed).toBeLessThan(20);
     await rm(join(directory, MARK_FILE), { recursive: true });
     await recorder.close();
+  });
+
+  test('repeats the metadata of a participant on a few of its many tracks only', async () => {
+    const originMetadata = { name: 'Ann', more: 'x'.repeat(60_000) };
+    const ids = Array.from({ length: 20 }, (_, i) => `mic${i}`);
+    const { recorder, parts } = await record(...ids.map((id) => ({ ...received(id, 'audio'), originMetadata })));
+    await Promise.all(ids.map((id) => room.frame(id, { data: opusPacket(1) })));
+    await recorder.close();
+    const text = await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8');
+    expect(text.length).toBeLessThan(300_000);
+    expect(Object.values<any>(JSON.parse(text).tracks).every(({ name }) => name === 'Ann')).toBe(true);
   });
 
   test('leaves nothing behind when nothing was recorded', async () => {
@@ -347,7 +377,7 @@ describe('recording', () => {
   );
 });
 
-describe('publisher that changes its picture size', () => {
+describe('a publisher that changes its picture size', () => {
   withFfmpeg('stays in one file, which decodes to the end [needs ffmpeg]', async () => {
     const container = new H264Container();
     const parts: Buffer[] = [];
@@ -393,7 +423,7 @@ describe('publisher that changes its picture size', () => {
   });
 });
 
-describe('video track whose time is set back slightly', () => {
+describe('a video track whose time is set back slightly', () => {
   withFfmpeg('keeps its length and every picture, since later ones need them [needs ffmpeg]', async () => {
     const path = join(base, 'a.h264');
     const film = [
@@ -425,47 +455,5 @@ describe('video track whose time is set back slightly', () => {
     const { stdout, stderr } = await run('ffprobe', ['-v', 'error', ...entries, file]);
     expect(stdout.trim()).toMatch(/^3\.0+,90$/);
     expect(stderr).toBe('');
-  });
-});
-
-describe('options of a recording', () => {
-  const s3 = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b' };
-  const prepare = (env: { s3?: typeof s3; pathPrefix?: string }, options: Record<string, unknown>) =>
-    recordingKind({
-      s3: env.s3 ?? null,
-      pathPrefix: env.pathPrefix ?? null,
-      endpoint: null,
-      record: () => ({ close: async () => undefined }),
-    }).prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
-
-  test('need credentials from exactly one side', async () => {
-    await expect(prepare({}, {})).rejects.toMatchObject({
-      code: 'INVALID_OPTIONS',
-      message: 'S3 credentials has to be passed either by request or at application startup as envs',
-    });
-    await expect(prepare({ s3 }, { credentials: s3 })).rejects.toMatchObject({
-      message:
-        'Conflicting S3 credentials supplied via environment variables and the REST API. Overrides on existing values are disallowed',
-    });
-    await expect(prepare({ s3, pathPrefix: 'a' }, { pathPrefix: 'a' })).rejects.toMatchObject({
-      message:
-        'Conflicting S3 path prefix supplied via environment variables and the REST API. Overrides on existing values are disallowed',
-    });
-    for (const options of [
-      { credentials: 'x' },
-      { credentials: { ...s3, bucket: 7 } },
-      { pathPrefix: 7 },
-      { pathPrefix: 'a/../b' },
-      { subscribeMode: 'some' },
-    ]) {
-      const environment = 'credentials' in options ? {} : { s3 };
-      await expect(prepare(environment, options)).rejects.toMatchObject({
-        code: 'INVALID_OPTIONS',
-        message: 'Invalid request body structure',
-      });
-    }
-    expect(await prepare({ s3 }, {})).toMatchObject({ properties: { subscribeMode: 'auto' }, subscribeMode: 'auto' });
-    const taken = await prepare({}, { credentials: s3, pathPrefix: null, subscribeMode: 'manual' });
-    expect(taken.properties).toEqual({ subscribeMode: 'manual' });
   });
 });

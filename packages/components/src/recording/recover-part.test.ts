@@ -42,6 +42,8 @@ const store: ObjectStore = {
 
 const received = (trackId: string, kind: 'audio' | 'video'): ReceivedTrack => ({
   origin: 'ann',
+  originType: 'webrtc',
+  originMetadata: null,
   track: {
     trackId,
     kind,
@@ -90,7 +92,7 @@ async function startAgain(directory: string, s3: S3Target | null = target): Prom
   while (uploads.isPending(directory)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('recording interrupted by the end of its process', () => {
+describe('a recording interrupted by the end of its process', () => {
   test('arrives in its bucket after the next start, complete and with its report', async () => {
     const directory = await record(received('mic', 'audio'), received('cam', 'video'));
     const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));

@@ -24,8 +24,8 @@ function play(
   return placed;
 }
 
-describe('start of a track', () => {
-  test("follows the publisher's clock, so that sound and picture stay together", () => {
+describe('the start of a track', () => {
+  test("follows the publisher's clock, so that sound and picture stay in sync", () => {
     const origin = new OriginClock();
     const [audio, video] = [new Timeline(origin, 48_000), new Timeline(origin, 90_000)];
     // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer to arrive than its sound.
@@ -79,7 +79,7 @@ describe('start of a track', () => {
   });
 });
 
-describe('frames of a track', () => {
+describe('the frames of a track', () => {
   test("follow the publisher's clock when its sound card runs away from it", () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     // 100 ppm, or 720 ms in two hours, with a report every 5 s that is wrong by up to 5 ms.

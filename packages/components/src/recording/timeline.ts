@@ -87,7 +87,13 @@ export class Timeline {
       this.#arrivalStartMs = Math.min(this.#arrivalStartMs, arrivalMs - this.#msOf(timestamp));
     }
     const arrivedAtMs = arrivalMs - this.#arrivalStartMs;
-    if (senderMs !== undefined) this.#compare(frame, senderMs, arrivedAtMs, offset);
+    if (senderMs !== undefined) {
+      if (this.#senderStartMs === undefined) {
+        this.#senderStartMs = senderMs - this.#msOf(timestamp);
+        this.#offset = offset;
+      }
+      this.#compare(frame, senderMs, arrivedAtMs);
+    }
 
     return timestamp + this.#shift;
   }
@@ -112,17 +118,13 @@ export class Timeline {
     this.#reportsOff = 0;
   }
 
-  #compare(frame: TappedFrame, senderMs: number, arrivedAtMs: number, offset: ClockOffset | undefined): void {
+  #compare(frame: TappedFrame, senderMs: number, arrivedAtMs: number): void {
     const placedMs = this.#msOf(frame.timestamp);
     const lateMs = arrivedAtMs - placedMs;
     const report = senderMs - (frame.timestamp * 1_000) / this.#clockRate;
     // NaN differs from every report.
     const isNew = !(Math.abs(report - this.#report) < SAME_REPORT_MS);
     this.#report = report;
-    if (this.#senderStartMs === undefined) {
-      this.#senderStartMs = senderMs - placedMs;
-      this.#offset = offset;
-    }
     this.#referenceMs ??= senderMs - placedMs;
     const offByMs = senderMs - this.#referenceMs - placedMs;
     const arrivalSaysMs = lateMs - this.#usuallyLateMs;

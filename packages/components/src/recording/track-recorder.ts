@@ -2,7 +2,9 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { MediaRoom, MediaTap, TappedFrame } from '@bloom/sfu';
+import { describeOrigin } from './origin-description.js';
 import type { OriginClock } from './origin-clock.js';
+import type { Pauses } from './pauses.js';
 import { type JudgedFrame, PauseJudge } from './pause-judge.js';
 import type { TrackReport } from './report.js';
 import { Timeline } from './timeline.js';
@@ -19,6 +21,7 @@ export interface TrackRecorderOptions {
   serial: number;
   /** Returns the time on the clock of frame arrivals in Unix milliseconds. */
   mediaNow(): number;
+  pauses: Pauses;
   /** Called once the file exists. */
   begun(): void;
   /** Called when the file can no longer be written. */
@@ -49,6 +52,8 @@ export class TrackRecorder {
   #ssrc = -1;
   /** The header after it was rewritten. */
   #header: Buffer | undefined;
+  /** Pictures are left out up to the next key frame, because those before it were. */
+  #isBroken = false;
   #failed = false;
   #closed: Promise<void> | undefined;
 
@@ -62,6 +67,7 @@ export class TrackRecorder {
     this.file = `${name}.${this.#container.extension}`;
     this.#tap = media.openTap({
       trackId: received.track.trackId,
+      codecs: [received.track.kind === 'audio' ? 'opus' : 'h264'],
       onFrame: (frame) => this.#frame(frame),
     });
   }
@@ -106,9 +112,15 @@ export class TrackRecorder {
       clock_rate: this.#container.clockRate,
       metadata: track.metadata,
       origin,
+      ...describeOrigin(this.#received),
       ssrc: this.#ssrc,
       start_time: new Date(Math.round(start.wallMs + offsetMs)).toISOString(),
     };
+  }
+
+  /** Continues after a pause; pictures do so at the next key frame. */
+  resume(): void {
+    if (this.#received.track.kind === 'video') this.#tap.requestKeyframe();
   }
 
   /** Resolves when everything received is in the file. Idempotent. */
@@ -128,15 +140,19 @@ export class TrackRecorder {
   }
 
   #frame(frame: TappedFrame): Promise<void> | undefined {
-    const wanted = this.#received.track.kind === 'audio' ? 'opus' : 'h264';
-    if (this.#failed || frame.codec !== wanted) return undefined;
+    if (this.#failed) return undefined;
     return this.#append(Buffer.concat(this.#pauses.push(frame).map((judged) => this.#place(judged))));
   }
 
   #place({ frame, afterPause }: JudgedFrame): Buffer {
+    const isPaused = this.#options.pauses.covers(frame.arrivalMs);
+    this.#isBroken = isPaused || (this.#isBroken && !frame.key);
+    if (this.#isBroken && this.#ssrc < 0) return Buffer.alloc(0);
     if (this.#ssrc >= 0) {
       if (afterPause) this.#timeline.resume(frame);
+      // Also in a pause, so that the frames after it stay in time.
       const timestamp = this.#timeline.place(frame);
+      if (this.#isBroken) return Buffer.alloc(0);
       return this.#container.frame({ timestamp, key: frame.key, data: frame.data });
     }
     const bytes = this.#container.frame(frame);

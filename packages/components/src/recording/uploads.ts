@@ -2,11 +2,23 @@ import { rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
+import { ComponentError } from '../errors.js';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
 import { directories } from './garbage.js';
-import { BEAT_MS, ORPHAN_MS, readMark, removeMark, touchedAt, touchMark, writeMark } from './part-mark.js';
+import {
+  BEAT_MS,
+  ORPHAN_MS,
+  type PartMark,
+  readMark,
+  removeMark,
+  touchedAt,
+  touchMark,
+  writeMark,
+} from './part-mark.js';
+import { writeFailure } from './part-outcome.js';
 import type { RecordedPart } from './recorder.js';
+import { newsOf, type RecordingNews } from './recording-news.js';
 import { recoverPart } from './recover-part.js';
 
 const FIRST_RETRY_MS = 5_000;
@@ -14,11 +26,38 @@ const LONGEST_RETRY_MS = 600_000;
 /** A part that keeps failing for this long is given up on. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
+interface UploadTarget {
+  target: S3Target;
+  /** Without leading or trailing slashes; may be empty. */
+  prefix: string;
+  /** The credentials came with the request: they are never stored, and their endpoint is never logged. */
+  byRequest?: boolean;
+  /** Component that asked for news. */
+  notify?: string;
+  /** Called once with the news. */
+  told?(): void;
+}
+
+/** An upload in progress. */
+interface Bringing {
+  readonly cancelled: AbortController;
+  /** Share of the files that have arrived, 0 to 1. */
+  progress: number;
+}
+
 export interface UploadsOptions {
   log: Log;
   clock: Clock;
   /** Called when a part is given up on. */
   onGivenUp?(part: RecordedPart): void;
+  /** Called when every object has arrived, before the local files are removed. Must not reject. */
+  onUploaded?(part: RecordedPart): Promise<void>;
+  /** Called when an upload is cancelled, after `onUploaded` if that was running. Must not reject. */
+  onCancelled?(part: RecordedPart): Promise<void>;
+  /** Returns true if a part was uploaded completely, by a process that did not come to remove its files. */
+  isUploaded?(part: RecordedPart): Promise<boolean>;
+  /** Called once for each part whose component asked for it. */
+  onNews?(news: RecordingNews): void;
   open?: UploaderOptions['open'];
 }
 
@@ -28,7 +67,7 @@ export interface UploadsOptions {
  */
 export class Uploads {
   readonly #options: UploadsOptions;
-  readonly #pending = new Set<string>();
+  readonly #pending = new Map<string, Bringing>();
   /** Directories whose files are being completed. */
   readonly #recovering = new Set<string>();
   /** Directories with an unfinished upload, for this run or the next one. */
@@ -50,13 +89,23 @@ export class Uploads {
     return this.#pending.has(directory);
   }
 
+  /** Returns the share of a part's files that have arrived, 0 to 1; undefined unless it is being uploaded. */
+  progress(directory: string): number | undefined {
+    return this.#pending.get(directory)?.progress;
+  }
+
+  /** Ends the upload of a part whose files are about to be removed, and removes the objects that have arrived. */
+  cancel(directory: string): void {
+    this.#pending.get(directory)?.cancelled.abort();
+  }
+
   /**
-   * Starts the upload of a part. `prefix` has no leading or trailing slashes and may be empty. `since` is the time of
-   * the first attempt in Unix milliseconds.
+   * Starts the upload of a part. `since` is the time of the first attempt in Unix milliseconds.
    */
-  add(part: RecordedPart, target: S3Target, prefix: string, since = this.#options.clock.wall()): void {
-    this.#pending.add(part.directory);
-    const run = this.#bring(part, target, prefix, since).finally(() => {
+  add(part: RecordedPart, to: UploadTarget, since = this.#options.clock.wall()): void {
+    const bringing = { cancelled: new AbortController(), progress: 0 };
+    this.#pending.set(part.directory, bringing);
+    const run = this.#bring(part, { ...to, since, bringing }).finally(() => {
       this.#pending.delete(part.directory);
       this.#running.delete(run);
     });
@@ -66,7 +115,7 @@ export class Uploads {
   /** Shows other nodes which parts this one is uploading or completing; called every `BEAT_MS`. */
   async beat(): Promise<void> {
     const now = this.#options.clock.wall();
-    await Promise.all([...this.#pending, ...this.#recovering].map((directory) => touchMark(directory, now)));
+    await Promise.all([...this.#pending.keys(), ...this.#recovering].map((directory) => touchMark(directory, now)));
   }
 
   /**
@@ -84,8 +133,9 @@ export class Uploads {
       if (this.isPending(directory) || this.#ending.signal.aborted) continue;
       if (!(await this.#isOrphan(directory))) continue;
       const mark = await readMark(directory);
-      const isOurs = mark !== undefined && mark.bucket === target?.bucket;
-      if (mark === undefined || (mark.draft === null && !isOurs)) continue;
+      const isOurs = mark !== undefined && mark.byRequest !== true && mark.bucket === target?.bucket;
+      const isUntold = mark?.byRequest === true && mark.notify !== undefined;
+      if (mark === undefined || (mark.draft === null && !isOurs && !isUntold)) continue;
       // Claims the part, so other nodes leave it alone from here on.
       this.#recovering.add(directory);
       await touchMark(directory, clock.wall());
@@ -97,10 +147,22 @@ export class Uploads {
           // Recover only once: the report now exists.
           if (files.length > 0) await writeMark(directory, { ...mark, draft: null });
         }
-        if (files.length === 0 || !isOurs) continue;
-        log.info('recording.upload_resumed', fields);
         const part = { directory, roomId: fields.roomId, name: fields.part, files };
-        this.add(part, target, mark.prefix, mark.uploadingSince ?? undefined);
+        if (files.length === 0 && mark.draft !== null && mark.notify !== undefined) {
+          const to = { componentId: mark.notify, prefix: mark.prefix };
+          this.#options.onNews?.(newsOf(part, to, 'nothing was recorded'));
+        }
+        if (files.length === 0) continue;
+        if ((await this.#options.isUploaded?.(part)) === true) {
+          await this.#removeLocal(part);
+          continue;
+        }
+        if (mark.byRequest === true && mark.notify !== undefined) await this.#abandon(part, mark);
+        if (!isOurs) continue;
+        log.info('recording.upload_resumed', fields);
+        const { prefix, notify } = mark;
+        const to = { target, prefix, ...(notify === undefined ? {} : { notify }) };
+        this.add(part, to, mark.uploadingSince ?? undefined);
       } catch (error) {
         log.warn('recording.recover_failed', { ...fields, error });
       } finally {
@@ -134,51 +196,104 @@ export class Uploads {
     await Promise.all([...this.#marked].map((directory) => touchMark(directory, 0)));
   }
 
-  async #bring(part: RecordedPart, target: S3Target, prefix: string, since: number): Promise<void> {
-    const { log, clock } = this.#options;
-    const { signal } = this.#ending;
+  async #bring(
+    part: RecordedPart,
+    {
+      target,
+      prefix,
+      byRequest = false,
+      notify,
+      told,
+      since,
+      bringing,
+    }: UploadTarget & { since: number; bringing: Bringing },
+  ): Promise<void> {
+    const { log, clock, onUploaded, onCancelled } = this.#options;
+    const { signal: cancelled } = bringing.cancelled;
+    const signal = AbortSignal.any([this.#ending.signal, cancelled]);
     const files = part.files.map((file) => ({
       key: keyOf(prefix, part.roomId, part.name, file),
       path: join(part.directory, file),
     }));
     const fields = { roomId: part.roomId, part: part.name, bucket: target.bucket };
-    const mark = { bucket: target.bucket, prefix, uploadingSince: since, draft: null };
+    const mark = {
+      bucket: target.bucket,
+      prefix,
+      ...(byRequest ? ({ byRequest } as const) : {}),
+      ...(notify === undefined ? {} : { notify }),
+      uploadingSince: since,
+      draft: null,
+    };
     await writeMark(part.directory, mark).catch((error: unknown) => {
       log.warn('recording.upload_not_marked', { ...fields, error });
     });
     this.#marked.add(part.directory);
+    const removeObjects = (): Promise<void> =>
+      this.#uploader.remove(
+        target,
+        files.map(({ key }) => key),
+      );
+    const tell = (error?: unknown): void => {
+      if (notify !== undefined) this.#options.onNews?.(newsOf(part, { componentId: notify, prefix }, error));
+      told?.();
+    };
+    const end = async (): Promise<void> => {
+      this.#marked.delete(part.directory);
+      await onCancelled?.(part);
+      await removeObjects();
+      log.info('recording.upload_cancelled', fields);
+      tell('it was deleted');
+    };
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
       try {
-        await this.#uploader.upload(target, files);
+        await this.#uploader.upload(target, files, (arrived) => {
+          bringing.progress = arrived / files.length;
+        });
+        if (cancelled.aborted) return await end();
+        await onUploaded?.(part);
+        // Deleted meanwhile: the note may be newer than its removal.
+        if (cancelled.aborted) return await end();
+        tell();
         this.#marked.delete(part.directory);
         await this.#removeLocal(part);
         log.info('recording.uploaded', { ...fields, files: part.files.length });
         return;
-      } catch (error) {
+      } catch (cause) {
+        const error = byRequest ? withoutAddress(cause) : cause;
+        if (cancelled.aborted) return await end();
         if (!(await exists(part.directory))) {
           this.#marked.delete(part.directory);
           log.error('recording.upload_gone', { ...fields, files: part.files, error });
+          tell('its files have disappeared from the disk');
           return;
         }
         if (clock.wall() - since + waitMs > GIVE_UP_MS) {
           log.error('recording.upload_given_up', { ...fields, files: part.files, error });
           // A partial recording in the bucket would be mistaken for a complete one.
-          await this.#uploader.remove(
-            target,
-            files.map(({ key }) => key),
-          );
-          await this.#giveUp(part);
+          await removeObjects();
+          await this.#giveUp(part, error);
+          tell(error);
           return;
         }
         log.warn('recording.upload_failed', { ...fields, error, retryInMs: waitMs });
       }
       await sleep(waitMs, { clock, signal });
+      if (cancelled.aborted) return end();
       if (signal.aborted) return;
     }
   }
 
+  /** Reports the end of a part whose credentials ended with the process that recorded it, once: the mark goes. */
+  async #abandon(part: RecordedPart, { notify = '', prefix }: PartMark): Promise<void> {
+    const reason = 'the credentials of the request ended with the process that recorded it';
+    await writeFailure(part.directory, reason);
+    await removeMark(part.directory);
+    this.#options.onNews?.(newsOf(part, { componentId: notify, prefix }, reason));
+  }
+
   /** Keeps the local files for an hour, as for any other recording. */
-  async #giveUp(part: RecordedPart): Promise<void> {
+  async #giveUp(part: RecordedPart, error: unknown): Promise<void> {
+    await writeFailure(part.directory, error instanceof Error ? error.message : String(error));
     await removeMark(part.directory);
     this.#marked.delete(part.directory);
     const now = this.#options.clock.wall() / 1_000;
@@ -216,4 +331,13 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Returns an error that says what failed but not where: the endpoint came with the request. */
+function withoutAddress(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(cause instanceof Error)) return error;
+  const { code = cause.name } = cause as NodeJS.ErrnoException;
+
+  return new ComponentError('UPLOAD_FAILED', `the store does not take the recording: ${code}`);
 }

@@ -43,7 +43,7 @@ async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Ins
 }
 
 pulling('source that is not a camera [needs node-av]', () => {
-  test('is lost when it redirects to files or other protocols, which are never opened', async () => {
+  test('drops a source that redirects to files or other protocols, which are never opened', async () => {
     const web = await serve(() => 'HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n');
     for (const target of [
       'file:///etc/passwd',
@@ -59,7 +59,7 @@ pulling('source that is not a camera [needs node-av]', () => {
     expect(web.heard.filter((request) => request.startsWith('GET'))).toEqual([]);
   }, 60_000);
 
-  test('may redirect to another address of its protocol', async () => {
+  test('follows a redirect to another address of the same protocol', async () => {
     const other = await serve((_request, cseq) => reply('404 Not Found', cseq));
     const location = `Location: rtsp://127.0.0.1:${other.port}/moved\r\n`;
     const { port } = await serve((_request, cseq) => reply('302 Moved', cseq, location));
@@ -86,14 +86,14 @@ pulling('source that is not a camera [needs node-av]', () => {
     expect(other.heard.join('')).not.toContain('Authorization');
   }, 60_000);
 
-  test('is lost immediately when it announces a session description of 2 GB', async () => {
+  test('drops a source immediately that announces a session description of 2 GB', async () => {
     const { port } = await serve((_request, cseq) => reply('200 OK', cseq, 'Content-Length: 2147483000\r\n'));
     const { inspect } = await pull(`rtsp://127.0.0.1:${port}/`);
     await until(() => inspect().state === 'waiting', 20_000);
     expect(inspect().lostReason).toContain('allowed are 65536');
   }, 60_000);
 
-  test('is lost or rejected, whatever it answers', async () => {
+  test('drops or rejects a source, whatever it answers', async () => {
     const garbage = Buffer.alloc(100_000, 0x24);
     const answers = [
       () => garbage,
@@ -119,7 +119,7 @@ pulling('source that is not a camera [needs node-av]', () => {
     );
   }, 60_000);
 
-  test('sees the password, but the command line and environment of the process do not show it', async () => {
+  test("shows the password to the camera, but not in the process's command line and environment", async () => {
     const { port, heard } = await serve((_request, cseq) =>
       reply('401 Unauthorized', cseq, 'WWW-Authenticate: Basic realm="x"\r\n'),
     );
@@ -135,7 +135,7 @@ pulling('source that is not a camera [needs node-av]', () => {
 });
 
 pulling('server that is not an RTMP server [needs node-av]', () => {
-  test('cannot fill the process with messages that never end', async () => {
+  test('does not let a source fill the process with messages that never end', async () => {
     const filling = Buffer.alloc(2 * 1024 * 1024);
     let stream = 3;
     const server = createServer((socket) => {
@@ -199,7 +199,7 @@ pulling('source that is left [needs node-av]', () => {
   }, 60_000);
 });
 
-describe('input of the native library', () => {
+describe('the input of the native library', () => {
   const input = (uri: string) => pullerInput(parseSourceUri(uri)!, 20_000);
 
   test('names its format and protocols for each scheme, none of which reaches a file', () => {
@@ -223,7 +223,29 @@ describe('input of the native library', () => {
     expect(input('rtsps://c/').options).toMatchObject({ rtsp_transport: 'tcp' });
   });
 
-  test('has room for four ports', () => {
+  test.each<[uri: string, given: { address: string; expected: string; more?: object }]>([
+    [
+      'rtsp://u:p@cam.test/1',
+      { address: '10.0.0.7', expected: 'rtsp://u:p@cam.test/1', more: { address: '10.0.0.7' } },
+    ],
+    ['srt://cam.test:9000?streamid=a', { address: 'fd00::7', expected: 'srt://[fd00::7]:9000' }],
+    ['rtmp://u:p@cam.test/live/a?key=1', { address: '10.0.0.7', expected: 'rtmp://u:p@10.0.0.7:1935/live/a?key=1' }],
+    ['rtmps://cam.test/live/a', { address: '10.0.0.7', expected: 'rtmps://cam.test/live/a' }],
+    ['rtmp://10.0.0.9/live/a', { address: '10.0.0.9', expected: 'rtmp://10.0.0.9/live/a' }],
+  ])('uses an address in place of the name of %s, unless TLS needs the name', (uri, { address, expected, more }) => {
+    expect(pullerInput(parseSourceUri(uri)!, 20_000, address)).toMatchObject({ uri: expected, ...more });
+  });
+
+  test.each([
+    ['rtmp://cam.test/live/a', 'rtmp://cam.test:1935/live'],
+    ['rtmp://cam.test:99/live/inst/a', 'rtmp://cam.test:99/live/inst'],
+    ['rtmp://cam.test/live/mp4:x/a', 'rtmp://cam.test:1935/live'],
+    ['rtmp://cam.test/ondemand/x/a', 'rtmp://cam.test:1935/ondemand'],
+  ])('keeps the name of %s for the server, which may host several', (uri, tcUrl) => {
+    expect(pullerInput(parseSourceUri(uri)!, 20_000, '10.0.0.7').options['rtmp_tcurl']).toBe(tcUrl);
+  });
+
+  test('reserves four ports', () => {
     expect(pullerInput(parseSourceUri('rtsp://c/')!, 65_535).rtpPort).toBe(65_532);
   });
 });

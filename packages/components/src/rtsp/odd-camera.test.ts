@@ -73,13 +73,13 @@ async function pull(nalsOf: (picture: number) => Buffer[], ssrcOf = (_picture: n
 }
 
 pulling('camera [needs node-av]', () => {
-  test('may send its parameter sets only in band', async () => {
+  test('accepts a camera that sends its parameter sets only in band', async () => {
     const room = await pull(() => [SPS, PPS, IDR]);
     await until(() => room.sent.length >= 5, 20_000);
     expect(room.deeds).toEqual(['open h264']);
   }, 30_000);
 
-  test('may change its SSRC, and with it the sequence numbers of its packets', async () => {
+  test('accepts a camera that changes its SSRC, and with it the sequence numbers of its packets', async () => {
     const room = await pull(
       () => [SPS, PPS, IDR],
       (picture) => (picture < 20 ? 7 : 40),
@@ -88,7 +88,7 @@ pulling('camera [needs node-av]', () => {
     expect(room.deeds).toEqual(['open h264']);
   }, 30_000);
 
-  test('is lost when it sends no parameter sets at all, and the reason says what to do', async () => {
+  test('gives up a camera that sends no parameter sets at all, and says what to do', async () => {
     const room = await pull(() => [IDR]);
     const inspect = (): { state: string; lostReason: string } =>
       component?.inspect() as { state: string; lostReason: string };

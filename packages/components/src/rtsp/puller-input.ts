@@ -1,4 +1,6 @@
+import { isIPv6 } from 'node:net';
 import type { PullerInput } from './engine/puller-protocol.js';
+import { isName } from './reachability.js';
 import type { SourceScheme, SourceUri } from './source-uri.js';
 
 /** Time limit for each network wait, in microseconds as the library expects. */
@@ -17,8 +19,12 @@ const SOURCES: Readonly<Record<SourceScheme, { format: PullerInput['format']; pr
   rtmps: { format: 'flv', protocols: 'rtmps,tls,tcp', formats: 'flv' },
 };
 
-/** Returns the input for the native library. `rtpPort` is where RTP over UDP arrives first. */
-export function pullerInput({ scheme, secret, transport, srt }: SourceUri, rtpPort: number): PullerInput {
+/**
+ * Returns the input for the native library. `rtpPort` is where RTP over UDP arrives first, `address` an address of the
+ * source's host.
+ */
+export function pullerInput(source: SourceUri, rtpPort: number, address?: string): PullerInput {
+  const { scheme, secret, transport, srt } = source;
   const { format, protocols, formats } = SOURCES[scheme];
   const common = { protocol_whitelist: protocols, format_whitelist: formats, fflags: 'nobuffer' };
   const options =
@@ -29,7 +35,33 @@ export function pullerInput({ scheme, secret, transport, srt }: SourceUri, rtpPo
         ? { ...common, rw_timeout: IO_TIMEOUT, rtmp_live: 'live' }
         : { ...common, ...srt, mode: 'caller', timeout: IO_TIMEOUT, connect_timeout: '5000' };
 
-  return { uri: secret, format, options, rtpPort: Math.min(rtpPort, 65_535 - PORTS) };
+  const input = { uri: secret, format, options, rtpPort: Math.min(rtpPort, 65_535 - PORTS) };
+
+  return address === undefined || !isName(source.host) ? input : atAddress(input, source, address);
+}
+
+/** Puts an address in place of the name, so that the library need not look it up: it would use `getaddrinfo`. */
+function atAddress(input: PullerInput, { scheme, host, port, secret }: SourceUri, address: string): PullerInput {
+  if (input.format === 'rtsp') return { ...input, address };
+  // The library sends no server name with the certificate request of a numeric host.
+  if (scheme === 'rtmps') return input;
+  const [, before = '', path = ''] = /^([a-z]+:\/\/(?:[^/?#]*@)?)[^/?#]*(.*)$/.exec(secret) ?? [];
+  const uri = `${before}${isIPv6(address) ? `[${address}]` : address}:${port}${path}`;
+  if (scheme === 'srt') return { ...input, uri };
+  // Servers choose by the name in this field, which the library would derive from the address.
+  const options = { ...input.options, rtmp_tcurl: `rtmp://${host}:${port}/${rtmpApp(path)}` };
+
+  return { ...input, uri, options };
+}
+
+/** Returns the part of a path that names the application, as the native library splits it. */
+function rtmpApp(path: string): string {
+  const [app = '', ...rest] = path.slice(1).split('/');
+  if (app === 'ondemand' && rest.length > 0) return app;
+  // A colon belongs to the name of the stream, such as `mp4:yard`.
+  const hasInstance = rest.length > 1 && !rest[0]!.includes(':');
+
+  return hasInstance ? `${app}/${rest[0]}` : app;
 }
 
 /** Ports after the first one, for two streams with RTCP. */

@@ -1,12 +1,7 @@
-import { connect, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { connectTcp, type Names, systemResolver } from '@bloom/discovery';
+import type { SourceUri } from './source-uri.js';
 
-/** Address of a source that accepts TCP connections. */
-export interface TcpAddress {
-  host: string;
-  port: number;
-}
-
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'rtsp:': 554, 'rtsps:': 322, 'rtmp:': 1_935, 'rtmps:': 443 };
 /** The native library's wording for the error codes of Node.js. */
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Connection refused',
@@ -15,32 +10,42 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'Network is unreachable',
 };
 
-/**
- * Returns the address to connect to; undefined for a host name or a scheme without TCP. A name lookup would block one
- * of a few threads until a silent name server has timed out.
- */
-export function tcpAddress(uri: string): TcpAddress | undefined {
-  if (!URL.canParse(uri)) return undefined;
-  const { protocol, hostname, port } = new URL(uri);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const fallback = DEFAULT_PORTS[protocol];
-
-  return fallback === undefined || isIP(host) === 0 ? undefined : { host, port: port === '' ? fallback : Number(port) };
+export interface ReachOptions {
+  /** Time limit for a connection to one address. */
+  timeoutMs: number;
+  signal: AbortSignal;
+  resolver?: Names;
+  /** Number of earlier attempts, which selects among the addresses of a source without TCP; default 0. */
+  attempt?: number;
 }
 
-/** Resolves with the reason no connection is possible; undefined when one succeeds. Never rejects. */
-export function whyUnreachable(
-  { host, port }: TcpAddress,
-  options: { timeoutMs: number; signal: AbortSignal },
-): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: options.timeoutMs, signal: options.signal });
-    const end = (reason?: string): void => {
-      resolve(reason);
-      socket.destroy();
-    };
-    socket.once('connect', () => end());
-    socket.once('timeout', () => end(REASONS['ETIMEDOUT']));
-    socket.on('error', ({ code, message }: NodeJS.ErrnoException) => end(REASONS[code ?? ''] ?? message));
-  });
+/**
+ * Resolves with the address at which the source accepts connections, or with the reason that there is none. A source
+ * without TCP is only looked up. Never rejects.
+ */
+export async function reach(
+  { host, port, scheme }: Pick<SourceUri, 'host' | 'port' | 'scheme'>,
+  { timeoutMs, signal, resolver = systemResolver(), attempt = 0 }: ReachOptions,
+): Promise<{ address: string } | { reason: string }> {
+  try {
+    if (scheme === 'srt') {
+      const addresses = await resolver.addresses(host);
+
+      return { address: addresses[attempt % addresses.length]! };
+    }
+    const socket = await connectTcp({ host, port, timeoutMs, signal, resolver });
+    const { remoteAddress } = socket;
+    socket.destroy();
+
+    return { address: remoteAddress ?? host };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+
+    return { reason: REASONS[code ?? ''] ?? message };
+  }
+}
+
+/** True for a host that has to be looked up. */
+export function isName(host: string): boolean {
+  return isIP(host) === 0;
 }

@@ -1,5 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
 import { ManualClock, until } from '@bloom/time/testing';
@@ -31,11 +31,20 @@ beforeEach(() => {
 });
 afterEach(() => component?.close());
 
+// Its port is all that the component itself sees of a source.
+const camera = createServer();
+let cameraPort: number;
+beforeAll(async () => {
+  await new Promise<void>((done) => camera.listen(0, '127.0.0.1', done));
+  cameraPort = (camera.address() as AddressInfo).port;
+});
+afterAll(() => new Promise((done) => camera.close(done)));
+
 /** Starts a component whose process is the rig. */
 async function start(path: string, options: object = {}): Promise<void> {
   // Node.js alone may take more than a second to start on a busy machine, and is silent until then.
   const kind = rtspKind({ processes, entry, clock, random: () => 0, hangMs: 4_000 });
-  const sourceUri = `rtsp://admin:secret@camera/${path}`;
+  const sourceUri = `rtsp://admin:secret@camera.localhost:${cameraPort}/${path}`;
   const prepared = await kind.prepare({ sourceUri, reconnectDelay: 5_000, ...options }, context);
   const log = {
     ...room.host.log,
@@ -48,6 +57,8 @@ async function start(path: string, options: object = {}): Promise<void> {
 const inspect = (): Inspection => component.inspect() as Inspection;
 const inState = (state: string, connections = 1): Promise<number> =>
   until(() => inspect().state === state && inspect().connections === connections);
+/** Waits until the source has been found reachable and the component connects to it. */
+const connects = (connections: number): Promise<number> => until(() => inspect().connections === connections);
 const done = (what: ComponentReport['do']): ComponentReport[] => room.reports.filter((report) => report.do === what);
 
 describe('options of an RTSP component', () => {
@@ -60,13 +71,13 @@ describe('options of an RTSP component', () => {
     }
   };
 
-  test('have defaults, and the address is shown without credentials', async () => {
+  test('applies defaults, and shows the address without credentials', async () => {
     expect(await refusal({ sourceUri: 'rtsp://user:pass@cam/1' })).toBe(
       '{"sourceUri":"rtsp://***@cam/1","rtpPort":20000,"reconnectDelay":15000,"keepAliveInterval":15000,"pierceNat":true}',
     );
   });
 
-  test('are checked', async () => {
+  test('checks the options', async () => {
     const sourceUri = 'rtsp://cam/';
     expect(await refusal({})).toBe('MISSING_OPTION Required field "sourceUri" missing');
     for (const wrong of [
@@ -85,7 +96,7 @@ describe('options of an RTSP component', () => {
   });
 });
 
-describe('RTSP component', () => {
+describe('an RTSP component', () => {
   test('publishes each track with its first frame', async () => {
     await start('play');
     await until(() => room.sent.length === 3);
@@ -95,7 +106,11 @@ describe('RTSP component', () => {
       { tracks: [{ kind: 'audio', codec: 'opus', metadata: null }] },
     ]);
     expect(room.sent.map(({ timestamp }) => timestamp)).toEqual([0, 960, 3_600]);
-    expect(inspect()).toMatchObject({ state: 'playing', source: 'rtsp://***@camera/play', connections: 1 });
+    expect(inspect()).toMatchObject({
+      state: 'playing',
+      source: `rtsp://***@camera.localhost:${cameraPort}/play`,
+      connections: 1,
+    });
     await component.close();
     expect(room.deeds).toEqual(['open h264', 'open opus', 'close', 'close']);
     expect(clock.pending).toBe(0);
@@ -109,7 +124,7 @@ describe('RTSP component', () => {
       clock.advance(4_999);
       expect(inspect().connections).toBe(connection);
       clock.advance(1);
-      expect(inspect().connections).toBe(connection + 1);
+      await connects(connection + 1);
     }
     const ids = room.reports.flatMap((report) =>
       report.do === 'publish' ? report.tracks.map(({ trackId }) => trackId) : [],
@@ -123,7 +138,7 @@ describe('RTSP component', () => {
     clock.advance(999);
     expect(inspect().connections).toBe(1);
     clock.advance(1);
-    expect(inspect().connections).toBe(2);
+    await connects(2);
   });
 
   test('leaves a source alone that takes too much memory, twice as long each time, up to an hour', async () => {
@@ -134,7 +149,7 @@ describe('RTSP component', () => {
       expect(inspect().connections).toBe(at + 1);
       clock.advance(1);
     }
-    expect(inspect().connections).toBe(9);
+    await connects(9);
   });
 
   test('checks an unreachable source without a process until it is reachable', async () => {
@@ -163,7 +178,7 @@ describe('RTSP component', () => {
       clock.advance(delay - 1);
       expect(inspect().connections).toBe(i + 1);
       clock.advance(1);
-      expect(inspect().connections).toBe(i + 2);
+      await connects(i + 2);
     }
   });
 
@@ -172,7 +187,7 @@ describe('RTSP component', () => {
     await inState('waiting');
     expect(inspect().lostReason).toContain('SIGABRT');
     clock.advance(5_000);
-    expect(inspect().connections).toBe(2);
+    await connects(2);
   });
 
   test('kills a process that hangs', async () => {

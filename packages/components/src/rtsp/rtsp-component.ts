@@ -3,14 +3,16 @@ import type { Component, ComponentHost } from '@bloom/rooms';
 import type { MediaFeed } from '@bloom/sfu';
 import { type Clock, Timer } from '@bloom/time';
 import { Backoff, type ForkedProcess, type Processes } from '@bloom/processes';
-import type { FromPuller, PulledFrame, PullerInput, ToPuller } from './engine/puller-protocol.js';
-import { tcpAddress, whyUnreachable } from './reachability.js';
+import type { FromPuller, PulledFrame, ToPuller } from './engine/puller-protocol.js';
+import { pullerInput } from './puller-input.js';
+import { isName, reach } from './reachability.js';
+import type { SourceUri } from './source-uri.js';
 
 export interface RtspComponentOptions {
   host: ComponentHost;
-  input: PullerInput;
-  /** Address without credentials. */
-  shown: string;
+  source: SourceUri;
+  /** First of the four ports for RTP over UDP. */
+  rtpPort: number;
   reconnectDelayMs: number;
   processes: Processes;
   /** Built entry of the process. */
@@ -74,13 +76,14 @@ export class RtspComponent implements Component {
     this.#failures = new Backoff({ firstMs: MIN_PERIOD_MS, mostMs: MOST_DELAY_MS, random });
     this.#costs = new Backoff({ firstMs: COSTLY_DELAY_MS, mostMs: MAX_COSTLY_DELAY_MS, random });
     this.#absences = new Backoff({ firstMs: MIN_PERIOD_MS, mostMs: MOST_LOOK_DELAY_MS, random });
-    this.#connect();
+    if (isName(options.source.host)) void this.#connectWhenReachable();
+    else this.#connect();
   }
 
   inspect(): object {
     return {
       state: this.#state,
-      source: this.#options.shown,
+      source: this.#options.source.shown,
       processId: this.#process?.pid ?? null,
       connections: this.#connections,
       /** Arrival time of the first picture of this connection. */
@@ -97,8 +100,10 @@ export class RtspComponent implements Component {
     await Promise.all(this.#ending);
   }
 
-  #connect(): void {
-    const { processes, entry, hangMs, input, shown, clock } = this.#options;
+  /** Connects, to this address if the source has a name. */
+  #connect(address?: string): void {
+    const { processes, entry, hangMs, source, rtpPort, clock } = this.#options;
+    const input = pullerInput(source, rtpPort, address);
     this.#state = 'connecting';
     this.#connections += 1;
     this.#startedAtMs = clock.now();
@@ -113,10 +118,10 @@ export class RtspComponent implements Component {
       },
       onCrash: (reason, cause) => {
         // Its last message may contain the address.
-        const words = reason.replaceAll(input.uri, shown);
+        const words = reason.replaceAll(input.uri, source.shown);
         const isCostly = cause === 'memory';
         if (process !== this.#process) return;
-        this.#lose(`the process of the connection is gone: ${words}`, isCostly ? 'costly' : 'gone');
+        this.#lose(`the process of the connection ended: ${words}`, isCostly ? 'costly' : 'gone');
       },
     });
     this.#process = process;
@@ -124,9 +129,10 @@ export class RtspComponent implements Component {
   }
 
   #receive(message: FromPuller): void {
-    const { host, shown } = this.#options;
+    const { host, source } = this.#options;
     if (message.type === 'frames') for (const frame of message.frames) this.#send(frame);
-    else if (message.type === 'noSound') host.log.warn('rtsp.no_sound', { source: shown, reason: message.reason });
+    else if (message.type === 'noSound')
+      host.log.warn('rtsp.no_sound', { source: source.shown, reason: message.reason });
     else if (message.type === 'lost') this.#lose(message.reason, message.isCostly === true ? 'costly' : 'lost');
     else if (message.type === 'refused') {
       this.#state = 'failed';
@@ -141,12 +147,12 @@ export class RtspComponent implements Component {
   }
 
   #publish(kind: PulledFrame['kind']): MediaFeed {
-    const { host, shown, clock } = this.#options;
+    const { host, source, clock } = this.#options;
     if (this.#state !== 'playing') {
       this.#state = 'playing';
       this.#playingSince = clock.wall();
       this.#lostReason = null;
-      host.log.info('rtsp.playing', { source: shown, connection: this.#connections });
+      host.log.info('rtsp.playing', { source: source.shown, connection: this.#connections });
     }
     const trackId = randomUUID();
     const codec = kind === 'audio' ? 'opus' : 'h264';
@@ -159,26 +165,28 @@ export class RtspComponent implements Component {
 
   /** Connects once the source is reachable. A check costs next to nothing, a process a third of a second. */
   async #connectWhenReachable(): Promise<void> {
-    const address = tcpAddress(this.#options.input.uri);
-    if (address === undefined) return this.#connect();
+    const { source } = this.#options;
+    if (source.scheme === 'srt' && !isName(source.host)) return this.#connect();
     const look = new AbortController();
     this.#look = look;
     this.#startedAtMs = this.#options.clock.now();
-    const reason = await whyUnreachable(address, { timeoutMs: LOOK_TIMEOUT_MS, signal: look.signal });
+    const attempt = this.#connections;
+    const found = await reach(source, { timeoutMs: LOOK_TIMEOUT_MS, signal: look.signal, attempt });
     if (look.signal.aborted) return;
-    if (reason === undefined) this.#connect();
-    else this.#lose(reason, 'away');
+    if ('address' in found) this.#connect(found.address);
+    else this.#lose(found.reason, 'away');
   }
 
   #lose(reason: string, cause: LossCause): void {
-    const { host, shown, reconnectDelayMs, clock } = this.#options;
+    const { host, source, reconnectDelayMs, clock } = this.#options;
     const ranMs = clock.now() - this.#startedAtMs;
     if (cause !== 'away') this.#absences.succeeded();
     if (this.#state === 'playing' && ranMs >= STEADY_MS) this.#failures.succeeded();
     const atLeastMs = Math.max(reconnectDelayMs, MIN_PERIOD_MS - ranMs);
     const delayMs = this.#delaysAfter(cause).failed(cause, atLeastMs);
     // Log a source that stays away only once.
-    if (reason !== this.#lostReason) host.log.warn('rtsp.lost', { source: shown, reason, reconnectDelayMs: delayMs });
+    if (reason !== this.#lostReason)
+      host.log.warn('rtsp.lost', { source: source.shown, reason, reconnectDelayMs: delayMs });
     this.#lostReason = reason;
     this.#leave();
     this.#state = 'waiting';

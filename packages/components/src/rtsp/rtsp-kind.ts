@@ -1,7 +1,6 @@
 import { COMPONENT_SCHEMAS, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
 import { type Clock, systemClock } from '@bloom/time';
-import { pullerInput } from './puller-input.js';
 import { RtspComponent } from './rtsp-component.js';
 import { parseSourceUri } from './source-uri.js';
 
@@ -56,8 +55,8 @@ export function rtspKind(options: RtspKindOptions): ComponentKind {
 
           return new RtspComponent({
             host,
-            input: pullerInput(uri, rtpPort),
-            shown: uri.shown,
+            source: uri,
+            rtpPort,
             reconnectDelayMs: reconnectDelay,
             processes,
             entry: entry ?? new URL('./engine/puller-main.js', import.meta.url),

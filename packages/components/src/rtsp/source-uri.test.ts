@@ -5,8 +5,8 @@ import { parseSourceUri } from './source-uri.js';
 
 const shown = (uri: string): string | undefined => parseSourceUri(uri)?.shown;
 
-describe('address of a source', () => {
-  test('has one of five schemes and a host', () => {
+describe('the address of a source', () => {
+  test('accepts one of five schemes with a host', () => {
     for (const uri of [
       'rtsp://camera',
       'RTSPS://[::1]:322/stream',
@@ -40,7 +40,7 @@ describe('address of a source', () => {
     }
   });
 
-  test('is shown without its credentials', () => {
+  test('shows an address without its credentials', () => {
     expect(shown('rtsp://admin:p%40ss@cam:554/Streaming/Channels/101')).toBe(
       'rtsp://***@cam:554/Streaming/Channels/101',
     );
@@ -57,7 +57,7 @@ describe('address of a source', () => {
     expect(shown('rtsp://cam/plain')).toBe('rtsp://cam/plain');
   });
 
-  test('may name an SRT stream and its encryption, but nothing that opens a listener or takes memory', () => {
+  test('accepts the name of an SRT stream and its encryption, but nothing that opens a listener or takes memory', () => {
     const options = (query: string): unknown => parseSourceUri(`srt://host:9000?${query}`)?.srt;
     expect(options('mode=caller&streamid=read%3Acam&passphrase=0123456789&pbkeylen=32&latency=200')).toEqual({
       streamid: 'read:cam',

@@ -107,7 +107,7 @@ pulling('RTP over UDP [needs node-av]', () => {
     ['is requested by the address', '?udp'],
     ['follows a refusal of TCP', ''],
   ])(
-    'is accepted only from the camera when it %s',
+    'accepts media only from the camera when it %s',
     async (_title, query) => {
       const { first: port } = await freeUdpRange(4);
       const strangers = [await udpSocket('127.0.0.2'), await udpSocket('127.0.0.1')];
@@ -140,7 +140,7 @@ pulling('RTP over UDP [needs node-av]', () => {
 
 pulling('camera with RTSP over TLS [needs node-av, openssl]', () => {
   test.each(['', '?udp'])(
-    'is not asked for UDP, which is never encrypted, when it refuses RTP over TCP: "%s"',
+    'does not ask for UDP, which is never encrypted, when a camera refuses RTP over TCP: "%s"',
     async (query) => {
       const { port, heard } = await serve((request, cseq) => {
         if (request.startsWith('DESCRIBE')) return described(described264, cseq);

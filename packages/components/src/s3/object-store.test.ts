@@ -48,7 +48,7 @@ afterEach(async () => {
 
 const stored = (key: string): Promise<Buffer> => readFile(join(storage, 'calls', `${key}._S3rver_object`));
 
-describe('bucket', () => {
+describe('a bucket', () => {
   test('receives small files whole and large ones in parts', async () => {
     const large = Buffer.alloc(12 * 1024 * 1024, 'frame');
     await writeFile(join(local, 'small.ogg'), 'sound');
@@ -76,7 +76,7 @@ describe('bucket', () => {
     expect(await store.sizeOf('d/a.ogg')).toBeUndefined();
   });
 
-  test('is given up on when it does not answer in time', async () => {
+  test('gives up on a bucket that does not answer in time', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     await writeFile(join(local, 'a.ogg'), 'sound');
@@ -91,7 +91,7 @@ describe('bucket', () => {
     silent.close();
   });
 
-  test('is given up on when it falls silent, so that a retry is possible', async () => {
+  test('gives up on a bucket that falls silent, so that a retry is possible', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     await writeFile(join(local, 'a.ogg'), 'sound');
@@ -125,7 +125,7 @@ describe('bucket', () => {
     return { url: `http://127.0.0.1:${port}`, end };
   }
 
-  test('is given up on after a megabyte of an endless response', async () => {
+  test('gives up after a megabyte of an endless response', async () => {
     let sent = 0;
     const flood = await endless((response) => {
       const more = (): void => {
@@ -149,13 +149,13 @@ describe('bucket', () => {
     flood.end();
   });
 
-  test('is given up on when its response trickles for too long', async () => {
+  test('gives up on a response that trickles for too long', async () => {
     const drip = await endless((response) => {
       const timer = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(timer));
     });
     await writeFile(join(local, 'a.ogg'), 'sound');
-    const other = await openStore({ ...target, endpoint: drip.url }, { answerMs: 300 });
+    const other = await openStore({ ...target, endpoint: drip.url }, { responseMs: 300 });
     await expect(other.put('h/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
       message: expect.stringContaining('took more than 300 ms'),
     });
@@ -196,7 +196,8 @@ test('deletes a finished recording locally only after it has arrived under its k
   await writeFile(join(directory, 'a.ogg'), 'sound');
   await writeFile(join(directory, 'report.json'), '{}');
   const uploads = new Uploads({ log: silentLog, clock: systemClock });
-  uploads.add({ directory, roomId: 'kitchen', name: 'part_1', files: ['a.ogg', 'report.json'] }, target, 'prefix');
+  const part = { directory, roomId: 'kitchen', name: 'part_1', files: ['a.ogg', 'report.json'] };
+  uploads.add(part, { target, prefix: 'prefix' });
   await uploads.close({ timeoutMs: 20_000 });
   expect((await stored('prefix/kitchen/part_1/a.ogg')).toString()).toBe('sound');
   expect((await stored('prefix/kitchen/part_1/report.json')).toString()).toBe('{}');

@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { pipeline, Readable } from 'node:stream';
+import { createAgents } from '@bloom/discovery';
 import { ComponentError } from '../errors.js';
-import { ANSWER_MS, AnswerLimit, MAX_ANSWER_BYTES } from './answer-limit.js';
+import { RESPONSE_MS, ResponseLimit, MAX_RESPONSE_BYTES } from './response-limit.js';
 
 export interface S3Credentials {
   accessKeyId: string;
@@ -36,6 +37,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   m3u8: 'application/vnd.apple.mpegurl',
 };
 const CONNECT_TIMEOUT_MS = 5_000;
+const MAX_SOCKETS = 50;
 const IDLE_TIMEOUT_MS = 60_000;
 
 export interface StoreOptions {
@@ -44,7 +46,7 @@ export interface StoreOptions {
   /** Time limit for a request without progress; default 60 s. */
   idleTimeoutMs?: number;
   /** Time limit for a response that has started; default 60 s. */
-  answerMs?: number;
+  responseMs?: number;
 }
 
 /**
@@ -53,19 +55,25 @@ export interface StoreOptions {
  */
 export async function openStore(
   target: S3Target,
-  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS, answerMs = ANSWER_MS }: StoreOptions = {},
+  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS, responseMs = RESPONSE_MS }: StoreOptions = {},
 ): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
   const library = await import('./client-library.js').catch((cause: unknown) => {
     throw new ComponentError('UPLOAD_FAILED', 'the S3 client library is not installed', { cause });
   });
   const { S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound, Upload } = library;
+  const agents = createAgents({ keepAlive: true, maxSockets: MAX_SOCKETS });
   const client = new S3Client({
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 3,
     // `requestTimeout` would only log a warning.
-    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: idleTimeoutMs },
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: idleTimeoutMs,
+      httpAgent: agents.http,
+      httpsAgent: agents.https,
+    },
     // Older stores reject the checksums that newer clients send by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -76,7 +84,7 @@ export async function openStore(
       const result = await next(args);
       const response = result.response as { body?: unknown };
       if (response.body instanceof Readable) {
-        const limit = new AnswerLimit({ bytes: MAX_ANSWER_BYTES, ms: answerMs });
+        const limit = new ResponseLimit({ bytes: MAX_RESPONSE_BYTES, ms: responseMs });
         // The library reading the response receives the error; without a callback it would be thrown.
         response.body = pipeline(response.body, limit, () => undefined);
       }
@@ -84,7 +92,7 @@ export async function openStore(
       return result;
     },
     // Closest to the connection, before anything is read.
-    { step: 'deserialize', priority: 'low', name: 'answerLimit' },
+    { step: 'deserialize', priority: 'low', name: 'responseLimit' },
   );
   const failed = (what: string, key: string) => (cause: unknown) => {
     const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
@@ -116,6 +124,9 @@ export async function openStore(
     remove: async (Key) => {
       await client.send(new DeleteObjectCommand({ Bucket, Key })).catch(failed('remove', Key));
     },
-    close: () => client.destroy(),
+    close: () => {
+      client.destroy();
+      agents.destroy();
+    },
   };
 }

@@ -26,11 +26,17 @@ export class Uploader {
     this.#options = options;
   }
 
-  /** Uploads the files one by one, stopping at the first failure. @throws ComponentError `UPLOAD_FAILED` */
-  upload(target: S3Target, files: readonly StoredFile[]): Promise<void> {
+  /**
+   * Uploads the files one by one, stopping at the first failure. `onArrived` gets the number of files so far.
+   * @throws ComponentError `UPLOAD_FAILED`
+   */
+  upload(target: S3Target, files: readonly StoredFile[], onArrived?: (files: number) => void): Promise<void> {
     return this.#limit(() =>
       this.#with(target, async (store) => {
-        for (const file of files) await this.#put(store, file);
+        for (const [i, file] of files.entries()) {
+          await this.#put(store, file);
+          onArrived?.(i + 1);
+        }
       }),
     );
   }

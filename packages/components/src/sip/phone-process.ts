@@ -1,5 +1,5 @@
 import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
-import { systemClock, Timer } from '@bloom/time';
+import { awakeClock, Timer } from '@bloom/time';
 import { ComponentError } from '../errors.js';
 import type { ForkedProcess, Processes } from '@bloom/processes';
 import { FrameBatch, framesOf } from './engine/frame-batch.js';
@@ -70,7 +70,7 @@ export class PhoneProcess {
     const call = this.#lastCall;
     return new Promise((resolve, reject) => {
       if (this.#gone) {
-        reject(new ComponentError('CALL_FAILED', 'the process of the call is gone'));
+        reject(new ComponentError('CALL_FAILED', 'the process of the call ended'));
         return;
       }
       const channel = new CallChannel(options, {
@@ -177,7 +177,7 @@ export class CallChannel implements CallMedia {
   }
 
   quietFor(): number | undefined {
-    return this.#quiet === undefined ? undefined : this.#quiet.ms + systemClock.now() - this.#quiet.at;
+    return this.#quiet === undefined ? undefined : this.#quiet.ms + awakeClock.now() - this.#quiet.at;
   }
 
   configure(audio: NegotiatedAudio): void {
@@ -217,7 +217,9 @@ export class CallChannel implements CallMedia {
       this.#port = message.port;
       this.#process.opened();
     } else {
-      this.#process.opened(new ComponentError('CALL_FAILED', `there is no socket for the call: ${message.message}`));
+      this.#process.opened(
+        new ComponentError('CALL_FAILED', `no socket can be opened for the call: ${message.message}`),
+      );
       void this.close();
     }
   }
@@ -230,12 +232,12 @@ export class CallChannel implements CallMedia {
   /** Called by the process with the call's statistics. */
   alive(stats: RtpStats, quietMs: number | undefined): void {
     this.#stats = stats;
-    this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: systemClock.now() };
+    this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: awakeClock.now() };
   }
 
   /** Called by the process when it has exited. */
   crashed(reason: string): void {
-    this.#process.opened(new ComponentError('CALL_FAILED', `the process of the call is gone: ${reason}`));
+    this.#process.opened(new ComponentError('CALL_FAILED', `the process of the call ended: ${reason}`));
     if (this.#closed) return;
     this.#closed = true;
     this.#options.onCrash(reason);

@@ -97,6 +97,7 @@ export class RoomCall {
       if (this.#taps.has(trackId)) continue;
       const tap = this.#options.host.media.openTap({
         trackId,
+        codecs: ['opus'],
         onFrame: ({ timestamp, data }) => channel.push(trackId, timestamp, data),
         onGap: () => channel.gap(trackId),
       });

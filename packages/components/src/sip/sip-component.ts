@@ -131,7 +131,7 @@ export class SipComponent implements Component {
     }
     if (this.#call === undefined) this.#begin(number);
     else if (this.#call.hungUp.signal.aborted) this.#next = number;
-    else log.warn('sip.dial_ignored', { number, detail: `a call to ${this.#call.room.number} is under way` });
+    else log.warn('sip.dial_ignored', { number, detail: `a call to ${this.#call.room.number} is already in progress` });
   }
 
   hangUp(): void {
@@ -193,7 +193,7 @@ export class SipComponent implements Component {
       number,
       processes,
       startedAt: clock.wall(),
-      onCrash: (reason) => this.#crash(`the process of the call is gone: ${reason}`),
+      onCrash: (reason) => this.#crash(`the process of the call ended: ${reason}`),
     });
     const call: CurrentCall = {
       room,
@@ -286,7 +286,7 @@ export class SipComponent implements Component {
       const { reason, status, text, final } = event;
       this.#registered = undefined;
       this.#registrationFailure = { reason, status: status ?? null, text };
-      const outlook = final ? 'there is no further try' : 'it is tried again';
+      const outlook = final ? 'there will be no further attempt' : 'it is tried again';
       host.log.error('sip.registration_failed', { ...account, reason, answer: text, outlook });
     } else host.log.info('sip.unregistered', account);
     this.#registrationKnown.abort();

@@ -45,6 +45,8 @@ async function phone(id = 'component'): Promise<{ room: TestRoom; component: Com
 const does = (room: TestRoom): string[] => room.reports.map((report) => report.do);
 const audio = (trackId: string, kind: 'audio' | 'video' = 'audio'): ReceivedTrack => ({
   origin: 'ann',
+  originType: 'webrtc',
+  originMetadata: null,
   track: {
     trackId,
     kind,
@@ -55,8 +57,8 @@ const audio = (trackId: string, kind: 'audio' | 'video' = 'audio'): ReceivedTrac
   },
 });
 
-describe('SIP component', () => {
-  test('is prepared with the credentials that clients compare, and rejects invalid ones', async () => {
+describe('a SIP component', () => {
+  test('prepares a component with the credentials that clients compare, and rejects invalid ones', async () => {
     const given = { address: 'sip.example.com:5070', username: 'u', password: 'p' };
     const prepared = await service.kind.prepare(
       { registrarCredentials: { ...given, more: 1 } },
@@ -91,7 +93,7 @@ describe('SIP component', () => {
     expect(does(room)).toEqual(['publish']);
   });
 
-  test('is a track of the room while the phone is heard, and reports its state', async () => {
+  test('publishes a track in the room while the phone is heard, and reports its state', async () => {
     const { room, component, id } = await phone();
     component.receive?.([audio('ann-voice'), audio('ann-face', 'video')]);
     component.dial?.('+1 (23) 4');
@@ -188,10 +190,10 @@ describe('SIP component', () => {
   });
 });
 
-describe('processes of calls', () => {
+describe('the processes of calls', () => {
   const processes = (ids: string[]) => ids.map((id) => service.inspect(id)?.call?.processId);
 
-  test('serve one call each when few and share when many, and a crash costs only their own calls', async () => {
+  test('serve one call each when few and several when many, and a crash costs only their own calls', async () => {
     start({ mostProcesses: 2 });
     const all = [await phone('a'), await phone('b'), await phone('c')];
     for (const { component, room } of all) {
@@ -209,7 +211,7 @@ describe('processes of calls', () => {
     expect(does(all[1]!.room)).toEqual(['publish']);
   });
 
-  test('are killed when they are stuck', async () => {
+  test('kills processes that are stuck', async () => {
     start({ hangMs: 4_000 });
     const { room, component, id } = await phone();
     component.dial?.('1');

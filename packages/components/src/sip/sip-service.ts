@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
 import { checkCredentials, parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
-import { type Clock, systemClock } from '@bloom/time';
+import { awakeClock } from '@bloom/time';
 import { PhoneProcesses } from './phone-processes.js';
 import { SipComponent, type SipInspection } from './sip-component.js';
 
@@ -19,7 +19,6 @@ export interface SipServiceOptions {
   hangMs?: number;
   /** Up to this many calls, each has a process to itself; beyond that, calls share processes. Default 4. */
   mostProcesses?: number;
-  clock?: Clock;
 }
 
 const DEFAULT_HANG_MS = 5000;
@@ -71,7 +70,7 @@ export class SipService {
   }
 
   #start(host: ComponentHost, credentials: RegistrarCredentials): SipComponent {
-    const { address, clock = systemClock } = this.#options;
+    const { address } = this.#options;
     const { componentId } = host;
     const component = new SipComponent({
       host,
@@ -79,7 +78,7 @@ export class SipService {
       address,
       bindAddress: this.#bindAddress(),
       processes: this.#processes,
-      clock,
+      clock: awakeClock,
       onClosing: (closed) => {
         this.#components.delete(componentId);
         this.#closing.add(closed);

@@ -73,7 +73,7 @@ export class TestRoom {
         this.taps.set(options.trackId, options);
         return {
           trackId: options.trackId,
-          requestKeyFrame: () => undefined,
+          requestKeyframe: () => undefined,
           close: async () => void this.taps.delete(options.trackId),
         };
       },

@@ -7,6 +7,7 @@ import { MediaFileError } from '../errors.js';
 import { fileBehaviour } from '../file-actor.js';
 import { FILES_ACTOR } from '../file-messages.js';
 import { LocalRecordings } from '../local-recordings.js';
+import type { OwnRawRecordings, RawFile, RawList, RawPlace, RawQuery, RawRecording } from '../raw-recordings.js';
 import { BytesFile, type ServedFile } from '../served-file.js';
 import type { LiveStreams, StreamRequest } from '../stores.js';
 
@@ -25,7 +26,7 @@ class TestStream implements LiveStreams {
         this.#waiting.set(fileName, resolve);
         signal.addEventListener('abort', () => {
           this.aborted.push(fileName);
-          reject(new MediaFileError('NOT_FOUND', `Nobody waits for ${fileName} any more`));
+          reject(new MediaFileError('NOT_FOUND', `The client that waited for ${fileName} has disconnected`));
         });
       });
     }
@@ -42,13 +43,42 @@ class TestStream implements LiveStreams {
   }
 }
 
-/** A node with files of its own that it serves to other nodes. */
+/** Recordings of tracks in memory, with one file each. */
+class TestRawRecordings implements OwnRawRecordings {
+  readonly listed: RawRecording[] = [];
+  readonly content = new Map<string, Buffer>();
+
+  add(roomId: string, part: string, more: Partial<RawRecording> = {}): void {
+    const times = { startedAt: 0, uploadedAt: null };
+    const sizes = { tracks: 1, seconds: 2, bytes: 3 };
+    this.listed.push({ roomId, part, state: 'finished', ...sizes, ...times, isHere: false, ...more });
+  }
+
+  async list({ limit }: RawQuery): Promise<RawList> {
+    return { recordings: this.listed.slice(0, limit), isWhole: this.listed.length <= limit };
+  }
+
+  async open({ roomId, part, fileName }: RawFile): Promise<ServedFile> {
+    const bytes = this.content.get(`${roomId}/${part}/${fileName}`);
+    if (bytes === undefined) throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
+    return new BytesFile(fileName, bytes);
+  }
+
+  async remove(place: RawPlace): Promise<void> {
+    const at = this.listed.findIndex(({ roomId, part }) => roomId === place.roomId && part === place.part);
+    if (at < 0) throw new MediaFileError('NOT_FOUND', `Recording ${place.roomId}/${place.part} not found`);
+    this.listed.splice(at, 1);
+  }
+}
+
+/** A node with its own files, which it serves to other nodes. */
 export class TestNode {
   readonly stream = new TestStream();
   readonly system: ActorSystem = createActorSystem({ log: silentLog });
   readonly live = new Set<string>();
   frozen = false;
   recordings!: LocalRecordings;
+  readonly raw = new TestRawRecordings();
   #directory = '';
 
   constructor(readonly name: string) {}
@@ -56,7 +86,9 @@ export class TestNode {
   async open(maxOpen = 1_000): Promise<this> {
     this.#directory = await mkdtemp(join(tmpdir(), 'bloom-cluster-files-'));
     this.recordings = new LocalRecordings({ directory: this.#directory, isLive: (id) => this.live.has(id) });
-    const actor = this.system.spawn(fileBehaviour({ streams: this.stream, recordings: this.recordings, maxOpen }));
+    const actor = this.system.spawn(
+      fileBehaviour({ streams: this.stream, recordings: this.recordings, rawRecordings: this.raw, maxOpen }),
+    );
     this.system.register(FILES_ACTOR, actor);
     return this;
   }

@@ -15,7 +15,7 @@ test('grants an id to one claimant only, who may repeat the claim', () => {
   expect(claims.claim('r', 'a')).toBe(true);
 });
 
-test('only the claimant can release an id', () => {
+test('lets only the claimant release an id', () => {
   claims.claim('r', 'a');
   claims.release('r', 'b');
   expect(claims.claim('r', 'b')).toBe(false);
@@ -23,7 +23,7 @@ test('only the claimant can release an id', () => {
   expect(claims.claim('r', 'b')).toBe(true);
 });
 
-test('only the claimant can settle an id', () => {
+test('lets only the claimant settle an id', () => {
   claims.claim('r', 'a');
   claims.settle('r', 'b', 'node b');
   expect(claims.holder('r')?.owner).toBeUndefined();
@@ -31,7 +31,7 @@ test('only the claimant can settle an id', () => {
   expect(claims.holder('r')?.owner).toBe('node a');
 });
 
-test('a claim expires after ten seconds', () => {
+test('expires a claim after ten seconds', () => {
   claims.claim('r', 'a');
   now = 9_999;
   expect(claims.claim('r', 'b')).toBe(false);

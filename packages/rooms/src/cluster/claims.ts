@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 
-/** Lifetime of a claim when its claimant has disappeared. */
+/** Lifetime of a claim whose claimant has disappeared. */
 const LIFETIME_MS = 10_000;
 /** Maximum number of concurrent claims; further ids are refused. */
 const MAX_CLAIMS = 10_000;
@@ -58,7 +58,7 @@ export class Claims {
 
 /**
  * Returns the members in the order in which they decide about an id (rendezvous hashing). Nodes that see the same
- * members agree on the order, and a member that joins or leaves moves only its own share of the ids.
+ * members agree on the order, and a joining or leaving member moves only its own share of the ids.
  */
 export function homesOf(id: string, members: readonly string[]): string[] {
   return members

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { fuzzRuns, until } from '@bloom/time/testing';
 import fc from 'fast-check';
@@ -17,21 +18,21 @@ afterEach(() => cluster?.close());
 const namedFor = (home: string): string => {
   for (let i = 0; ; i += 1) if (homesOf(`room-${i}`, ['a', 'b', 'c'])[0] === home) return `room-${i}`;
 };
-const spread = () => cluster.nodes.map(({ local }) => local.views().length);
+const spread = () => cluster.nodes.map(({ host }) => host.views().length);
 const create = (node: string, roomId: string | null = null) =>
   cluster.node(node).rooms.createRoom({ ...defaultRoomConfig, roomId });
 
 describe('placement by load', () => {
-  const sample = (node: string, forwardedTracks: number, rooms: number, draining = false): LoadSample => ({
+  const sample = (node: string, [forwardedTracks, rooms]: readonly [number, number], draining = false): LoadSample => ({
     node,
     answeredInMs: 1,
     answer: { forwardedTracks, rooms, draining },
   });
 
-  test('ranks by fewest forwarded tracks, then fewest rooms, then the asked node, then the lower name', () => {
-    expect(rankByLoad([sample('a', 0, 3), sample('b', 1, 1)], 'b').candidates).toEqual(['a', 'b']);
-    expect(rankByLoad([sample('a', 0, 1), sample('b', 0, 0)], 'a').candidates).toEqual(['b', 'a']);
-    expect(rankByLoad([sample('c', 0, 0), sample('a', 0, 0), sample('b', 0, 0)], 'b').candidates).toEqual([
+  test('ranks by fewest forwarded tracks, then fewest rooms, then the node that received the request, then the lower name', () => {
+    expect(rankByLoad([sample('a', [0, 3]), sample('b', [1, 1])], 'b').candidates).toEqual(['a', 'b']);
+    expect(rankByLoad([sample('a', [0, 1]), sample('b', [0, 0])], 'a').candidates).toEqual(['b', 'a']);
+    expect(rankByLoad([sample('c', [0, 0]), sample('a', [0, 0]), sample('b', [0, 0])], 'b').candidates).toEqual([
       'b',
       'a',
       'c',
@@ -41,10 +42,10 @@ describe('placement by load', () => {
   test('gives a verdict on every node', () => {
     const { verdicts } = rankByLoad(
       [
-        sample('a', 5, 1),
-        sample('b', 2, 9),
-        sample('c', 2, 1),
-        sample('d', 0, 0, true),
+        sample('a', [5, 1]),
+        sample('b', [2, 9]),
+        sample('c', [2, 1]),
+        sample('d', [0, 0], true),
         { node: 'e', answeredInMs: 1000, failure: 'silent' },
       ],
       'a',
@@ -76,9 +77,10 @@ test('members with the same view agree on the homes of an id, and a leaving memb
   for (const count of counts.values()) expect(count).toBeGreaterThan(120);
 });
 
-test('a reservation counts as load, expires, and is refused when the node has become busier', () => {
+test('counts a reservation as load, lets it expire, and refuses it when the node has become busier', () => {
   let now = 0;
-  const reservations = new Reservations(() => ({ forwardedTracks: 0, rooms: 2 }), { now: () => now });
+  const load = { forwardedTracks: 0, rooms: 2 };
+  const reservations = new Reservations(() => load, { now: () => now }, randomUUID);
   const seen = { forwardedTracks: 0, rooms: 2 };
   const first = reservations.reserve(seen, false);
   expect(first).toHaveProperty('granted');
@@ -93,7 +95,7 @@ describe('Directory', () => {
   const ref: RoomRef = { path: '/rooms/r', key: '/rooms/r#1' };
   const room = (roomId: string, createdAt: number) => ({ roomId, createdAt, ref });
 
-  test('converges on what the owners announced last, in whatever order the news arrives', () => {
+  test("converges on the owners' last announcements, in whatever order they arrive", () => {
     const step = fc.record({
       node: fc.constantFrom('b', 'c'),
       roomId: fc.constantFrom('r1', 'r2', 'r3'),
@@ -167,7 +169,7 @@ describe('Directory', () => {
     const directory = new Directory('a', { now: () => now });
     directory.replace('b', [room('r', 1)]);
     directory.lost('b');
-    expect(directory.find('r')).toEqual({ node: 'b', ref, reachable: false });
+    expect(directory.find('r')).toEqual({ node: 'b', ref, createdAt: 1, reachable: false });
     expect(directory.unreachable()).toEqual(['b']);
     now = 11 * 60_000;
     expect(directory.find('r')).toBeUndefined();
@@ -178,22 +180,22 @@ describe('Directory', () => {
 });
 
 describe('a cluster', () => {
-  test('a cluster spreads 300 parallel creations evenly over all nodes, give or take one room', async () => {
+  test('spreads 300 parallel creations evenly over all nodes, give or take one room', async () => {
     cluster = new TestCluster(['a', 'b', 'c', 'd', 'e']);
     const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => create('abcde'[i % 5] as string)));
     expect(new Set(answers.map(({ room }) => room.id)).size).toBe(300);
     expect(Math.max(...spread()) - Math.min(...spread())).toBeLessThanOrEqual(1);
   });
 
-  test('a cluster places each room where the fewest tracks are forwarded', async () => {
+  test('places each room where the fewest tracks are forwarded', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 3;
+    cluster.node('a').host.forwardedTracks = 3;
     const { address } = await create('a');
     expect(address).toBe('b:80');
-    expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('a')).toBe('more tracks');
+    expect(cluster.node('a').registry.decisions.at(-1)?.verdicts.get('a')).toBe('more tracks');
   });
 
-  test('only one of two simultaneous creations with the same id succeeds', async () => {
+  test('grants only one of two simultaneous creations with the same id', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     for (let i = 0; i < 100; i += 1) {
       const results = await Promise.allSettled([create('a', `room-${i}`), create('b', `room-${i}`)]);
@@ -204,15 +206,15 @@ describe('a cluster', () => {
     expect(spread().reduce((sum, n) => sum + n)).toBe(100);
   });
 
-  test('an id stays taken while the announcement of its room is still on its way to its home', async () => {
+  test('keeps an id taken while the announcement of its room is still on its way to its home', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
     // Busy, so that the first room goes to b and a second one would go to c.
-    cluster.node('a').local.forwardedTracks = 2;
-    cluster.node('c').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 2;
+    cluster.node('c').host.forwardedTracks = 1;
     cluster.hold('b', 'a');
     expect((await create('c', id)).address).toBe('b:80');
-    cluster.node('b').local.forwardedTracks = 3;
+    cluster.node('b').host.forwardedTracks = 3;
     await expect(create('c', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
     cluster.letThrough('b', 'a');
     await cluster.settled();
@@ -220,25 +222,25 @@ describe('a cluster', () => {
     expect(spread()).toEqual([0, 1, 0]);
   });
 
-  test('an id is taken even when its home has no link to the owner of the room', async () => {
+  test('keeps an id taken even when its home has no link to the owner of the room', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('c');
-    cluster.node('a').local.forwardedTracks = 2;
-    cluster.node('c').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 2;
+    cluster.node('c').host.forwardedTracks = 1;
     expect((await create('a', id)).address).toBe('b:80');
     await cluster.settled();
     cluster.cut('b', 'c');
-    cluster.node('b').local.forwardedTracks = 3;
+    cluster.node('b').host.forwardedTracks = 3;
     await expect(create('a', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
-    await cluster.node('b').local.deleteRoom(id);
+    await cluster.node('b').host.deleteRoom(id);
     expect((await create('a', id)).room.id).toBe(id);
   });
 
-  test('an id is free as soon as its room has ended, even before either event reaches its home', async () => {
+  test('frees an id as soon as its room has ended, even before either event reaches its home', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
-    cluster.node('a').local.forwardedTracks = 1;
-    cluster.node('c').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
+    cluster.node('c').host.forwardedTracks = 1;
     cluster.hold('b', 'a');
     expect((await create('c', id)).address).toBe('b:80');
     await cluster.node('b').rooms.deleteRoom(id);
@@ -247,13 +249,13 @@ describe('a cluster', () => {
 
   test('finds a room that was recreated elsewhere, even before the end of the old one is announced', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
-    cluster.node('a').local.forwardedTracks = 2;
-    cluster.node('c').local.forwardedTracks = 2;
+    cluster.node('a').host.forwardedTracks = 2;
+    cluster.node('c').host.forwardedTracks = 2;
     expect((await create('a', 'kitchen')).address).toBe('b:80');
     await cluster.settled();
     cluster.hold('b', 'c');
     await cluster.node('b').rooms.deleteRoom('kitchen');
-    cluster.node('b').local.forwardedTracks = 3;
+    cluster.node('b').host.forwardedTracks = 3;
     expect((await create('a', 'kitchen')).address).toBe('a:80');
     await cluster.settled();
     const { rooms } = cluster.node('c');
@@ -266,21 +268,21 @@ describe('a cluster', () => {
     expect(cluster.node('c').conflicts).toEqual([]);
   });
 
-  test('late announcements from a node that has gone do not bring its rooms back', async () => {
+  test('does not bring rooms back because of late announcements from a node that has gone', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     cluster.hold('b', 'a');
     await expect(create('b', 'kitchen')).resolves.toBeDefined();
     cluster.cut('a', 'b');
     cluster.letThrough('b', 'a');
     await cluster.settled();
-    expect(cluster.node('a').cluster.directory.find('kitchen')).toBeUndefined();
+    expect(cluster.node('a').registry.directory.find('kitchen')).toBeUndefined();
     expect((await cluster.node('a').rooms.listRooms('cluster')).unreachable).toEqual(['b']);
   });
 
   test('refuses a websocket as final only when its room has ended, not when its node is cut off', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
     const token = (roomId: string) => issuePeerToken({ roomId, peerId: 'p' }, Date.now(), { secretKeyBase: 'secret' });
@@ -291,7 +293,33 @@ describe('a cluster', () => {
     await expect(rooms.attachPeer(token('kitchen'), socket)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });
 
-  test('any node answers for any room, and the id of a deleted room is free again', async () => {
+  test('agrees on every node on when a room was created, with another time for a later room of the same id', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    const times = () => Promise.all(cluster.nodes.map(({ rooms }) => rooms.createdAt('kitchen')));
+    await create('a', 'kitchen');
+    await cluster.settled();
+    const first = await times();
+    expect(new Set(first).size).toBe(1);
+    await cluster.node('b').rooms.deleteRoom('kitchen');
+    await cluster.settled();
+    await expect(cluster.node('c').rooms.createdAt('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await create('c', 'kitchen');
+    await cluster.settled();
+    const later = await times();
+    expect(new Set(later).size).toBe(1);
+    expect(later[0]).toBeGreaterThan(first[0] ?? Infinity);
+  });
+
+  test('does not know the creation time of a room whose owner is cut off, nor report the room as missing', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').host.forwardedTracks = 1;
+    await create('a', 'kitchen');
+    await cluster.settled();
+    cluster.cut('a', 'b');
+    await expect(cluster.node('a').rooms.createdAt('kitchen')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  });
+
+  test('lets any node answer for any room, and frees the id of a deleted room', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     await create('a', 'kitchen');
     for (const { rooms } of cluster.nodes) expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
@@ -304,33 +332,33 @@ describe('a cluster', () => {
     expect(all.unreachable).toEqual([]);
   });
 
-  test('any node shows the last known state of a stuck room', async () => {
+  test('shows the last known state of a stuck room on any node', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('b').local.forwardedTracks = 1;
+    cluster.node('b').host.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
-    const { system, local } = cluster.node('a');
-    system.suspend(local.roomRef('kitchen')!);
+    const { system, host } = cluster.node('a');
+    system.suspend(host.roomRef('kitchen')!);
     for (const { rooms } of cluster.nodes) {
       expect(await rooms.getRoom('kitchen')).toMatchObject({ id: 'kitchen', peers: [] });
     }
   });
 
-  test('only one creation waits for a frozen node, which gets no rooms until it answers again', async () => {
+  test('makes only one creation wait for a frozen node, which gets no rooms until it answers again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.freeze('b');
     await create('a');
-    expect(cluster.node('a').cluster.silentMembers.list()).toEqual(['b']);
+    expect(cluster.node('a').registry.silentMembers.list()).toEqual(['b']);
     for (let i = 0; i < 3; i += 1) await create('a');
-    expect(cluster.node('b').local.views().length).toBe(0);
+    expect(cluster.node('b').host.views().length).toBe(0);
     cluster.thaw('b');
-    await until(async () => (await create('a')) && cluster.node('b').local.views().length > 0);
+    await until(async () => (await create('a')) && cluster.node('b').host.views().length > 0);
   });
 
-  test('calls that need a frozen node fail, and the first one marks the node as silent', async () => {
+  test('fails calls that need a frozen node, the first of which marks the node as silent', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
-    cluster.node('a').local.forwardedTracks = 1;
-    cluster.node('c').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
+    cluster.node('c').host.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
     cluster.freeze('b');
@@ -346,22 +374,22 @@ describe('a cluster', () => {
     ];
     for (const [i, call] of calls.entries()) {
       const outcome = await call().catch((error: unknown) => error);
-      expect(cluster.node('a').cluster.silentMembers.list()).toEqual(['b']);
+      expect(cluster.node('a').registry.silentMembers.list()).toEqual(['b']);
       if (i < 4) {
-        const verb = i === 2 ? 'may live' : 'lives';
-        const message = expect.stringContaining(`${verb} on b`) as unknown;
+        const verb = i === 2 ? 'may be' : 'is';
+        const message = expect.stringContaining(`${verb} on b, which`) as unknown;
         expect(outcome).toMatchObject({ code: 'OWNER_UNREACHABLE', message });
       } else expect(outcome).toMatchObject({ rooms: [], unreachable: ['b'] });
     }
     cluster.thaw('b');
     await cluster.settled();
-    await until(() => !cluster.node('a').cluster.silentMembers.has('b'));
+    await until(() => !cluster.node('a').registry.silentMembers.has('b'));
     await expect(rooms.getRoom('nowhere')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
   });
 
-  test('a creation that takes too long moves to the next node and leaves nothing behind', async () => {
+  test('moves a creation that takes too long to the next node and leaves nothing behind', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     const { media } = cluster.node('b');
     const open = media.holdRooms();
     const { address } = await create('a', 'slow');
@@ -372,64 +400,64 @@ describe('a cluster', () => {
     expect(spread()).toEqual([1, 0]);
   });
 
-  test('a room whose first node was too slow is never reported as deleted', async () => {
+  test('never reports a room as deleted because its first node was too slow', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     const open = cluster.node('b').media.holdRooms();
     const { room } = await create('a');
     open();
     const news = () => cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
-    await until(() => cluster.node('b').local.load().rooms === 0);
+    await until(() => cluster.node('b').host.load().rooms === 0);
     await cluster.settled();
     expect(news()).toEqual([`a roomCreated ${room.id}`]);
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
-  test('a room with a chosen id is not reported as deleted when it moves away from a slow node', async () => {
+  test('does not report a room with a chosen id as deleted when it moves away from a slow node', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
-    cluster.node('a').local.forwardedTracks = 5;
-    cluster.node('c').local.forwardedTracks = 3;
+    cluster.node('a').host.forwardedTracks = 5;
+    cluster.node('c').host.forwardedTracks = 3;
     const open = cluster.node('b').media.holdRooms();
     const chosen = { ...defaultRoomConfig, roomId: 'kitchen' };
     expect((await cluster.node('a').rooms.createRoom(chosen)).address).toBe('c:80');
     open();
-    await until(() => cluster.node('b').local.load().rooms === 0);
+    await until(() => cluster.node('b').host.load().rooms === 0);
     await cluster.settled();
     const news = cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
     expect(news).toEqual(['c roomCreated kitchen']);
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
-  test('a node that answers but cannot create delays a burst only once, until it can create again', async () => {
+  test('delays a burst only once for a node that answers but cannot create, until it can create again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const open = cluster.node('b').media.holdRooms();
     const answers = await Promise.all(Array.from({ length: 30 }, () => create('a')));
     expect(answers.map(({ address }) => address)).not.toContain('b:80');
-    expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
+    expect(cluster.node('a').registry.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
     open();
-    await until(async () => (await create('a')) && cluster.node('b').local.views().length > 1);
+    await until(async () => (await create('a')) && cluster.node('b').host.views().length > 1);
   });
 
-  test('a draining node gets no rooms, and a cluster of draining nodes refuses creations', async () => {
+  test('places no rooms on a draining node, and refuses creations when all nodes drain', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.drain('ordered');
+    cluster.node('a').host.drain('ordered');
     for (let i = 0; i < 3; i += 1) expect((await create('a')).address).toBe('b:80');
-    cluster.node('b').local.drain('ordered');
+    cluster.node('b').host.drain('ordered');
     await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
     cluster.cut('a', 'b');
     await expect(create('a')).rejects.toMatchObject({ code: 'DRAINING' });
   });
 
-  test('a room of a cut-off owner answers 503, not 404, and after the split the older room keeps the id', async () => {
+  test('answers 503, not 404, for a room whose owner is cut off, and lets the older room keep the id after the split', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     await create('a', 'kitchen');
-    expect(cluster.node('b').local.ids).toContain('kitchen');
+    expect(cluster.node('b').host.ids).toContain('kitchen');
     await cluster.settled();
     cluster.cut('a', 'b');
     await expect(cluster.node('a').rooms.getRoom('kitchen')).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
-      message: expect.stringContaining('lives on b') as unknown,
+      message: expect.stringContaining('is on b') as unknown,
     });
     expect((await cluster.node('a').rooms.listRooms('cluster')).unreachable).toEqual(['b']);
     await create('a', 'kitchen');
@@ -441,9 +469,25 @@ describe('a cluster', () => {
     expect(spread()).toEqual([1, 1]);
   });
 
-  test('every member forgets the rooms of a node that leaves in an orderly way', async () => {
+  test('reports two rooms with the same id only once both owners have answered', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    const config = { ...defaultRoomConfig, roomId: 'kitchen' };
+    await cluster.node('c').host.createRoom(config);
+    await cluster.settled();
+    cluster.freeze('c');
+    await cluster.node('a').host.createRoom(config);
+    const { registry, conflicts } = cluster.node('b');
+    await until(() => registry.silentMembers.has('c'));
+    await cluster.settled();
+    expect(conflicts).toEqual([]);
+    cluster.thaw('c');
+    await until(() => conflicts.length > 0);
+    expect(conflicts).toEqual([{ roomId: 'kitchen', kept: 'c', shadowed: 'a' }]);
+  });
+
+  test('forgets the rooms of a node that shuts down cleanly on every member', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('a').host.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
     cluster.cut('a', 'b', true);

@@ -12,6 +12,8 @@ export interface OwnedRoom {
 export interface RoomPlace {
   node: string;
   ref: RoomRef;
+  /** Unix milliseconds by the owner's clock; absent until the room's announcement has arrived. */
+  createdAt?: number;
 }
 
 export interface RoomConflict {
@@ -32,6 +34,8 @@ interface Node {
 const LOST_NODE_MEMORY_MS = 10 * 60_000;
 /** Maximum number of rooms kept per member; further rooms are found by asking it. */
 export const MAX_ROOMS = 200_000;
+/** No node creates a room with a longer id. */
+const MAX_ID_LENGTH = 255;
 /** Maximum number of conflicts remembered and reported. */
 const MAX_CONFLICTS = 1_000;
 
@@ -53,7 +57,7 @@ export class Directory {
   add(node: string, room: OwnedRoom): RoomConflict | undefined {
     const { roomId } = room;
     const { rooms } = this.#node(node);
-    if (rooms.size >= MAX_ROOMS && !rooms.has(roomId)) return undefined;
+    if (roomId.length > MAX_ID_LENGTH || (rooms.size >= MAX_ROOMS && !rooms.has(roomId))) return undefined;
     rooms.set(roomId, room);
     // A lost owner may be dead: two owners conflict only while both are reachable.
     const owners = this.#ownersOf(roomId).filter((owner) => this.#nodes.get(owner)?.reachable);
@@ -67,6 +71,11 @@ export class Directory {
 
   remove(node: string, roomId: string): void {
     this.#nodes.get(node)?.rooms.delete(roomId);
+    this.unconfirmed(roomId);
+  }
+
+  /** Forgets the conflicts about an id: the next announcement that reveals one returns it again. */
+  unconfirmed(roomId: string): void {
     for (const key of this.#conflicts) if (key.startsWith(`${roomId}\0`)) this.#conflicts.delete(key);
   }
 
@@ -100,13 +109,13 @@ export class Directory {
   find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
     this.#forgetExpired();
     const own = this.#self === except ? undefined : this.#nodes.get(this.#self)?.rooms.get(roomId);
-    if (own !== undefined) return { node: this.#self, ref: own.ref, reachable: true };
+    if (own !== undefined) return { node: this.#self, ref: own.ref, createdAt: own.createdAt, reachable: true };
 
     const owner = this.#ownersOf(roomId).find((node) => node !== except);
     const known = owner === undefined ? undefined : this.#nodes.get(owner);
     const room = known?.rooms.get(roomId);
     if (owner === undefined || known === undefined || room === undefined) return undefined;
-    return { node: owner, ref: room.ref, reachable: known.reachable };
+    return { node: owner, ref: room.ref, createdAt: room.createdAt, reachable: known.reachable };
   }
 
   /** Returns the lost nodes that may still be running. */

@@ -12,14 +12,14 @@ import { TestWires } from '@bloom/distribution/testing';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
-import { LocalRooms } from '../local-rooms.js';
+import { RoomHost } from '../room-host.js';
 import { defaultRoomConfig } from '../room-service.js';
 import { ROOM_SHAPES, type RoomProtocol } from '../room/room-messages.js';
-import { Rooms } from '../rooms.js';
+import { RoomRouter } from '../room-router.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { homesOf } from './claims.js';
 import type { ClusterPort } from './cluster-port.js';
-import { ClusterRooms } from './cluster-rooms.js';
+import { RoomRegistry } from './room-registry.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 
@@ -28,9 +28,9 @@ interface Member {
   system: ActorSystem;
   remote: RemoteActors;
   node: DistributionNode;
-  local: LocalRooms;
-  cluster: ClusterRooms;
-  rooms: Rooms;
+  host: RoomHost;
+  registry: RoomRegistry;
+  rooms: RoomRouter;
   wires: TestWires;
   stop: () => Promise<void>;
 }
@@ -41,23 +41,23 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
   const name = `${alive}@127.0.0.1`;
   const system = createActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
-  const local = new LocalRooms({
+  const host = new RoomHost({
     system,
     engine: new TestMedia(),
     createSession: scriptedSession,
-    events: (notification) => cluster.observe(notification),
+    events: (notification) => registry.observe(notification),
     log: silentLog,
     address: `${alive}.example:5002`,
     secretKeyBase,
     webrtcEnabled: true,
   });
-  const cluster = new ClusterRooms({
+  const registry = new RoomRegistry({
     system,
     port: createClusterPort({ system, remote, self: name }),
-    local,
+    host,
     log: silentLog,
   });
-  const rooms = new Rooms({ system, local, cluster, log: silentLog, secretKeyBase });
+  const rooms = new RoomRouter({ system, host, registry, log: silentLog, secretKeyBase });
   const wires = new TestWires();
   const node = await remote.start({
     name,
@@ -67,14 +67,14 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     wire: wires.wire,
     log: silentLog,
   });
-  followMembers(node, cluster);
+  followMembers(node, registry);
   node.seed(seeds);
   const stop = async (): Promise<void> => {
     await remote.close();
     await system.close();
   };
 
-  return { name, system, remote, node, local, cluster, rooms, wires, stop };
+  return { name, system, remote, node, host, registry, rooms, wires, stop };
 }
 
 function portOf({ system, remote, name }: Member): ClusterPort {
@@ -89,7 +89,7 @@ describe('clusters over real connections', () => {
   let c: Member;
 
   beforeAll(async () => {
-    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    mapper = await PortMapperServer.open({ port: 0, log: silentLog });
   });
   afterAll(() => mapper.close());
 
@@ -107,14 +107,14 @@ describe('clusters over real connections', () => {
   test('spreads rooms created through one node over all nodes', async () => {
     const addresses: string[] = [];
     for (let i = 0; i < 6; i++) addresses.push((await a.rooms.createRoom(defaultRoomConfig)).address);
-    for (const { local } of members) expect(local.views().length).toBe(2);
+    for (const { host } of members) expect(host.views().length).toBe(2);
     expect(new Set(addresses)).toEqual(new Set(['a.example:5002', 'b.example:5002', 'c.example:5002']));
     const { rooms, unreachable } = await b.rooms.listRooms('cluster');
     expect(rooms).toHaveLength(6);
     expect(unreachable).toEqual([]);
   });
 
-  test('any node answers for any room', async () => {
+  test('answers for any room on any node', async () => {
     const { room } = await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', maxPeers: 1 });
     expect(room.id).toBe('kitchen');
     for (const { rooms } of members) {
@@ -128,9 +128,9 @@ describe('clusters over real connections', () => {
     }
   });
 
-  test('a malformed message from a member ends neither the rooms of a node nor its services', async () => {
+  test("keeps a member's rooms and services running after a malformed message", async () => {
     await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
-    const owner = members.find(({ local }) => local.roomRef('kitchen') !== undefined) ?? a;
+    const owner = members.find(({ host }) => host.roomRef('kitchen') !== undefined) ?? a;
     const asker = owner === a ? b : a;
     const { counters } = owner.remote;
     for (let i = 0; i < 5; i += 1) {
@@ -143,26 +143,26 @@ describe('clusters over real connections', () => {
     expect(owner.system.info(owner.system.whereis(NODE_ACTOR)!)?.restarts).toBe(0);
   });
 
-  test('a request id is logged on every node that works on the request', async () => {
+  test('logs a request id on every node that works on the request', async () => {
     for (let i = 0; i < 3; i++) {
-      await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `room-${i}` }, `create-${i}`);
+      await a.rooms.forRequest(`create-${i}`).createRoom({ ...defaultRoomConfig, roomId: `room-${i}` });
     }
-    const at = [0, 1, 2].find((i) => b.local.roomRef(`room-${i}`) !== undefined);
+    const at = [0, 1, 2].find((i) => b.host.roomRef(`room-${i}`) !== undefined);
     const roomId = `room-${at}`;
-    expect(a.cluster.decisions.find((decision) => decision.roomId === roomId)?.requestId).toBe(`create-${at}`);
+    expect(a.registry.decisions.find((decision) => decision.roomId === roomId)?.requestId).toBe(`create-${at}`);
     const where = ({ system }: Member, id: string): string[] =>
       system.hops(id).map((hop) => `${hop.from} -> ${hop.where} ${hop.what}`);
     expect(where(b, `create-${at}`)).toEqual(
       expect.arrayContaining([expect.stringMatching(/^a@127.0.0.1 -> .* create$/), 'rooms -> /rooms create']),
     );
 
-    await a.rooms.addPeer(roomId, {}, 'add');
+    await a.rooms.forRequest('add').addPeer(roomId, {});
     expect(where(a, 'add')).toEqual([`null -> directory owner of ${roomId} is b@127.0.0.1`]);
     expect(where(b, 'add')).toEqual([`a@127.0.0.1 -> /rooms/${roomId} addPeer`]);
     expect(where(c, 'add')).toEqual([]);
   });
 
-  test('announcements that a full link rejected are resent once it accepts messages again', async () => {
+  test('resends announcements that a full link rejected once it accepts messages again', async () => {
     const roomId = Array.from({ length: 99 }, (_, i) => `room-${i}`).find(
       (id) => homesOf(id, [a.name, b.name, c.name])[0] === b.name,
     ) as string;
@@ -171,14 +171,14 @@ describe('clusters over real connections', () => {
       await act();
       a.wires.pendingBytes = undefined;
     };
-    await whileFull(() => a.local.createRoom({ ...defaultRoomConfig, roomId }));
-    await until(() => [b, c].every(({ cluster }) => cluster.directory.find(roomId)?.node === a.name), 3_000);
+    await whileFull(() => a.host.createRoom({ ...defaultRoomConfig, roomId }));
+    await until(() => [b, c].every(({ registry }) => registry.directory.find(roomId)?.node === a.name), 3_000);
     await expect(b.rooms.createRoom({ ...defaultRoomConfig, roomId })).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
-    await whileFull(() => a.local.deleteRoom(roomId));
-    await until(() => [b, c].every(({ cluster }) => cluster.directory.find(roomId) === undefined), 3_000);
+    await whileFull(() => a.host.deleteRoom(roomId));
+    await until(() => [b, c].every(({ registry }) => registry.directory.find(roomId) === undefined), 3_000);
   });
 
-  test('only one of two simultaneous creations of the same id on two nodes succeeds', async () => {
+  test('grants only one of two simultaneous creations of the same id on two nodes', async () => {
     for (let round = 0; round < 10; round++) {
       const config = { ...defaultRoomConfig, roomId: `room-${round}` };
       const both = await Promise.allSettled([b.rooms.createRoom(config), c.rooms.createRoom(config)]);
@@ -195,7 +195,7 @@ describe('clusters over real connections', () => {
 
     beforeEach(async () => {
       await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
-      owner = members.find(({ local }) => local.views().length === 1) as Member;
+      owner = members.find(({ host }) => host.views().length === 1) as Member;
       elsewhere = members.find((member) => member !== owner) as Member;
       ({ token } = await a.rooms.addPeer('hall', {}));
       socket = new TestSocket();
@@ -205,16 +205,16 @@ describe('clusters over real connections', () => {
       attached.receive(JSON.stringify([{ type: 'join', metadata: { name: 'ann', '\ud800': 1 } }]));
     });
 
-    const status = () => owner.local.views()[0]?.peers[0]?.status;
+    const status = () => owner.host.views()[0]?.peers[0]?.status;
 
-    test('a websocket on another node talks with its peer in both directions', async () => {
+    test('carries messages between a websocket on another node and its peer in both directions', async () => {
       await until(() => socket.sent.length > 0);
       expect(status()).toBe('connected');
       attached.receive(JSON.stringify([{ type: 'send', text: JSON.stringify({ back: 'ä' }) }]));
       await until(() => socket.sent.some((text) => JSON.stringify(text) === '{"back":"ä"}'));
     });
 
-    test('a live websocket on another node keeps a second one from attaching to its peer', async () => {
+    test('keeps a second websocket from attaching to a peer with a live one on another node', async () => {
       const third = members.find((member) => member !== owner && member !== elsewhere) as Member;
       expect(await third.rooms.attachPeer(token, new TestSocket())).toBe('peer already connected');
       expect(socket.pings).toBe(1);
@@ -223,7 +223,7 @@ describe('clusters over real connections', () => {
       await until(() => socket.closed !== undefined);
     });
 
-    test('a websocket receives everything that its node could not accept for a moment', async () => {
+    test('delivers everything to a websocket that its node could not accept for a moment', async () => {
       await until(() => status() === 'connected');
       await until(() => socket.sent.length > 0);
       const before = socket.sent.length;
@@ -237,7 +237,7 @@ describe('clusters over real connections', () => {
       expect(socket.closed).toBeUndefined();
     });
 
-    test('a websocket is closed when its node stops accepting messages, and its client may come back', async () => {
+    test('closes a websocket when its node stops accepting messages, and lets its client come back', async () => {
       await until(() => status() === 'connected');
       owner.wires.pendingBytes = 9 * 1024 * 1024;
       attached.receive(JSON.stringify([{ type: 'send', text: '{"lost":1}' }]));
@@ -249,7 +249,7 @@ describe('clusters over real connections', () => {
       expect(typeof (await elsewhere.rooms.attachPeer(token, new TestSocket()))).toBe('object');
     });
 
-    test('a websocket that overflows the mailbox of its peer is closed, and its client may come back', async () => {
+    test("closes a websocket that overflows its peer's mailbox, and lets its client come back", async () => {
       await until(() => status() === 'connected');
       const [peer] = owner.system.list({ limit: 1, match: (path) => path.includes('/peers/') });
       owner.system.suspend(peer?.ref as AnyRef);
@@ -261,40 +261,40 @@ describe('clusters over real connections', () => {
       expect(typeof (await elsewhere.rooms.attachPeer(token, new TestSocket()))).toBe('object');
     });
 
-    test('a websocket on another node ends with its peer', async () => {
+    test('closes a websocket on another node when its peer ends', async () => {
       await until(() => status() === 'connected');
       await a.rooms.deleteRoom('hall');
       await until(() => socket.closed !== undefined);
       expect(socket.closed).toBe('1000 Room stopped');
     });
 
-    test('the room notices when a websocket on another node closes', async () => {
+    test('notifies the room when a websocket on another node closes', async () => {
       await until(() => status() === 'connected');
       attached.detach('closed_by_client');
       await until(() => status() === 'disconnected');
     });
 
-    test('a websocket is closed when the node of the room is lost', async () => {
+    test('closes a websocket when the node of the room is lost', async () => {
       await until(() => status() === 'connected');
       await owner.stop();
       await until(() => socket.closed !== undefined);
       expect(socket.closed).toBe('1011 Internal server error');
     });
 
-    test('a websocket does not keep its node from ending the rooms there', async () => {
+    test('lets a node end its rooms despite websockets on another node', async () => {
       await until(() => status() === 'connected');
-      await elsewhere.local.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
+      await elsewhere.host.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
       let ended = false;
-      void elsewhere.local.deleteAll().then(() => {
+      void elsewhere.host.deleteAll().then(() => {
         ended = true;
       });
       await until(() => ended, 2_000);
-      expect(elsewhere.local.views()).toEqual([]);
+      expect(elsewhere.host.views()).toEqual([]);
       expect(socket.closed).toBeUndefined();
       expect(status()).toBe('connected');
     });
 
-    test("the room treats the loss of a websocket's node as the loss of the websocket", async () => {
+    test("treats the loss of a websocket's node as the loss of the websocket", async () => {
       await until(() => status() === 'connected');
       await elsewhere.stop();
       await until(() => status() === 'disconnected');
@@ -303,7 +303,7 @@ describe('clusters over real connections', () => {
 
   test('shows a room on a node of the previous release', async () => {
     await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'old' });
-    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const owner = members.find(({ host }) => host.views().length === 1) as Member;
     const elsewhere = members.find((member) => member !== owner) as Member;
     const { load, roomRef } = NODE_SHAPES;
     const before: Behaviour<Pick<NodeProtocol, 'load' | 'roomRef'>, null> = {
@@ -312,7 +312,7 @@ describe('clusters over real connections', () => {
       init: () => null,
       handlers: {
         load: () => ({ forwardedTracks: 0, rooms: 1, draining: true }),
-        roomRef: (_state, { roomId }) => owner.local.roomRef(roomId) ?? null,
+        roomRef: (_state, { roomId }) => owner.host.roomRef(roomId) ?? null,
       },
     };
     owner.system.unregister(NODE_ACTOR);
@@ -320,9 +320,9 @@ describe('clusters over real connections', () => {
     expect(await elsewhere.rooms.getRoom('old')).toMatchObject({ id: 'old' });
   });
 
-  test('shows metadata with more terms than a message may hold, and such a message ends no connection', async () => {
+  test('shows metadata with more terms than a message may hold, without ending any connection', async () => {
     const { room } = await a.rooms.createRoom(defaultRoomConfig);
-    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const owner = members.find(({ host }) => host.views().length === 1) as Member;
     const elsewhere = members.find((member) => member !== owner) as Member;
     const metadata = Array.from({ length: 32_000 }, () => 0);
     for (let i = 0; i < 130; i++) await owner.rooms.addPeer(room.id, { metadata });
@@ -339,10 +339,10 @@ describe('clusters over real connections', () => {
     expect(lost).toBe(0);
   });
 
-  test('the link stays usable for other calls while it carries a room with much metadata', async () => {
+  test('keeps the link usable for other calls while it carries a room with much metadata', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
     const [owner, elsewhere] = [a, b];
-    const large = owner.local.views()[0]?.id as string;
+    const large = owner.host.views()[0]?.id as string;
     const metadata = 'x'.repeat(65_000);
     for (let i = 0; i < 400; i++) await owner.rooms.addPeer(large, { metadata });
     let lost = 0;
@@ -368,22 +368,22 @@ describe('clusters over real connections', () => {
 
   test('does not consider a member silent while it sends much data over a slow link', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
-    const roomId = a.local.views()[0]?.id as string;
+    const roomId = a.host.views()[0]?.id as string;
     for (let i = 0; i < 40; i++) await a.rooms.addPeer(roomId, { metadata: 'x'.repeat(65_000) });
     // 2.6 MB take longer than a ping may.
     a.wires.bytesPerSecond = 1_500_000;
     const timeoutMs = 25_000;
     const shown = portOf(b).call(a.name, { type: 'viewRoom', roomId, text: true }, { timeoutMs });
-    const asked = b.cluster.silentMembers.guard(a.name, () =>
+    const asked = b.registry.silentMembers.guard(a.name, () =>
       portOf(b).call(a.name, { type: 'roomRef', roomId }, { timeoutMs }),
     );
     expect(await asked).not.toBeNull();
     expect(JSON.stringify(await shown)).toContain(roomId);
   });
 
-  test('a participant with much metadata ends no other websocket on another node', async () => {
+  test('ends no other websocket on another node because of a participant with much metadata', async () => {
     await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
-    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const owner = members.find(({ host }) => host.views().length === 1) as Member;
     const elsewhere = members.find((member) => member !== owner) as Member;
     const sockets: TestSocket[] = [];
     const join = async (metadata: string): Promise<(text: string) => void> => {
@@ -405,9 +405,9 @@ describe('clusters over real connections', () => {
     expect(others.filter(({ closed }) => closed !== undefined).length).toBe(0);
   });
 
-  test('a stopped node takes its rooms with it, and the other nodes keep running', async () => {
+  test('loses only the rooms of a stopped node, and keeps the other nodes running', async () => {
     for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
-    const gone = b.local.views()[0]?.id as string;
+    const gone = b.host.views()[0]?.id as string;
     await b.stop();
     await until(() => a.node.nodes().length === 1 && c.node.nodes().length === 1);
     await expect(a.rooms.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
@@ -415,19 +415,19 @@ describe('clusters over real connections', () => {
     expect((await c.rooms.createRoom(defaultRoomConfig)).address).not.toBe('b.example:5002');
   });
 
-  test("a request unknown to the owner of a room is refused with the owner's name and release", async () => {
+  test("refuses a request unknown to the owner of a room with the owner's name and release", async () => {
     const older = { kind: 'room', init: () => null, shapes: ROOM_SHAPES, handlers: {} };
     const behaviour = older as unknown as Behaviour<RoomProtocol, null>;
     const ref = b.system.spawn(behaviour, { name: 'room-of-an-older-release' });
     portOf(b).cast(a.name, { type: 'announce', node: b.name, created: { roomId: 'old', createdAt: 1, ref } });
-    await until(() => a.cluster.directory.find('old') !== undefined);
+    await until(() => a.registry.directory.find('old') !== undefined);
     await expect(a.rooms.addPeer('old', {})).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
-      message: 'Room old lives on b@127.0.0.1 of release 0.1.0 or earlier, which does not know this request',
+      message: 'Room old is on b@127.0.0.1 of release 0.1.0 or earlier, which does not know this request',
     });
   });
 
-  test('tools and foreign nodes are not members', async () => {
+  test('does not count tools and foreign nodes as members', async () => {
     const options = { mode: 'name', cookie: 'c', mapper: { port: mapper.port }, log: silentLog } as const;
     const tool = await DistributionNode.start({ ...options, name: 'tool@127.0.0.1', tool: true, listen: false });
     await tool.connect(a.name);
@@ -436,7 +436,7 @@ describe('clusters over real connections', () => {
     await tool.stop();
   });
 
-  test('a node has no members before it has started', async () => {
+  test('has no members before it has started', async () => {
     const system = createActorSystem({ log: silentLog });
     const remote = connectActors(system, { log: silentLog });
     const port = createClusterPort({ system, remote, self: 'x@127.0.0.1' });

@@ -1,7 +1,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import type { ClusterPort } from './cluster-port.js';
-import type { ClusterRooms } from './cluster-rooms.js';
+import type { RoomRegistry } from './room-registry.js';
 import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 
 export interface ClusterPortOptions {
@@ -33,7 +33,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
 /** Reports current members to the rooms, then each one that joins or leaves. Returns a function that unsubscribes. */
 export function followMembers(
   node: DistributionNode,
-  rooms: Pick<ClusterRooms, 'memberUp' | 'memberDown'>,
+  rooms: Pick<RoomRegistry, 'memberUp' | 'memberDown'>,
 ): () => void {
   const unsubscribe = node.subscribe({
     nodeup: (event) => {

@@ -1,4 +1,4 @@
-/** Placement policy: a pure function of the answers of the nodes. */
+/** Placement policy: a pure function of the nodes' answers. */
 
 /** What placement compares, in this order. */
 export interface Load {
@@ -9,7 +9,7 @@ export interface Load {
 }
 
 export interface LoadAnswer extends Load {
-  /** The node takes no new rooms. */
+  /** True when the node accepts no new rooms. */
   draining: boolean;
 }
 
@@ -45,7 +45,7 @@ export function compareLoad(a: Load, b: Load): number {
 
 /**
  * Ranks by fewest forwarded tracks, then fewest rooms, then the node that received the request, then the lower name. A
- * node that did not answer is no candidate: its load is unknown, not zero.
+ * node that did not answer is not a candidate: its load is unknown, not zero.
  */
 export function rankByLoad(samples: readonly LoadSample[], asked: string): Ranking {
   const verdicts = new Map<string, Verdict>();

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { ActorRef } from '@bloom/actors';
 import { defaultRoomConfig } from '../room-service.js';
@@ -10,18 +11,18 @@ let actor: ActorRef<NodeProtocol>;
 
 beforeEach(() => {
   node = testNode();
-  const { local: rooms, clock } = node;
+  const { host: rooms, clock } = node;
   const ignore = (): void => undefined;
   const claim = (): Promise<boolean> => Promise.resolve(true);
   actor = node.system.spawn(
-    nodeBehaviour({ rooms, clock, claim, unclaim: ignore, onSnapshot: ignore, onAnnounce: ignore }),
+    nodeBehaviour({ rooms, clock, newId: randomUUID, claim, unclaim: ignore, onSnapshot: ignore, onAnnounce: ignore }),
   );
 });
 afterEach(() => node.close());
 
 async function create(roomId: string) {
-  const { system, local } = node;
-  const { forwardedTracks } = local.load();
+  const { system, host } = node;
+  const { forwardedTracks } = host.load();
   const reserved = await system.call(actor, { type: 'reserve', seen: { forwardedTracks, rooms: 9 } });
   if (!('granted' in reserved)) throw new Error('the node is busier than it can be');
   const config = { ...defaultRoomConfig, roomId };
@@ -31,7 +32,7 @@ async function create(roomId: string) {
   return { outcome };
 }
 
-test('a creation can be withdrawn after a change of the system clock and another creation', async () => {
+test('withdraws a creation even after the system clock was changed and another creation started', async () => {
   const open = node.media.holdRooms();
   const first = await create('first');
   node.clock.jump(60_000);
@@ -41,19 +42,19 @@ test('a creation can be withdrawn after a change of the system clock and another
   open();
   expect((await first.outcome).ok).toBe(false);
   expect((await second.outcome).ok).toBe(true);
-  expect(node.local.views().map(({ id }) => id)).toEqual(['second']);
+  expect(node.host.views().map(({ id }) => id)).toEqual(['second']);
 });
 
-test('a creation can be withdrawn within a minute, which never ends another room that has taken its id', async () => {
-  const { system, clock, local } = node;
-  const ids = (): string[] => local.views().map(({ id }) => id);
+test('withdraws a creation within a minute, and never ends another room that has taken its id', async () => {
+  const { system, clock, host } = node;
+  const ids = (): string[] => host.views().map(({ id }) => id);
   const withdraw = async (creation: string): Promise<void> => {
     system.cast(actor, { type: 'withdraw', creation });
     await system.idle();
   };
   for (const roomId of ['late', 'again', 'other']) expect((await (await create(roomId)).outcome).ok).toBe(true);
-  await local.deleteRoom('again');
-  await local.createRoom({ ...defaultRoomConfig, roomId: 'again' });
+  await host.deleteRoom('again');
+  await host.createRoom({ ...defaultRoomConfig, roomId: 'again' });
   await clock.advance(55_000);
   expect((await (await create('next')).outcome).ok).toBe(true);
   await withdraw('late');
@@ -61,7 +62,7 @@ test('a creation can be withdrawn within a minute, which never ends another room
   expect(ids().toSorted()).toEqual(['again', 'next', 'other']);
 });
 
-test('a member that withdraws and reserves endlessly fills neither the memory nor the node', async () => {
+test('bounds memory and load when a member withdraws and reserves endlessly', async () => {
   const { system } = node;
   for (let i = 0; i < 12_000; i += 1) {
     system.cast(actor, { type: 'withdraw', creation: `${i}` });

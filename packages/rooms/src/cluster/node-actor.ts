@@ -1,6 +1,6 @@
 import { later, outcomeOf, type Behaviour } from '@bloom/actors';
 import type { Clock } from '@bloom/time';
-import type { LocalRooms } from '../local-rooms.js';
+import type { RoomHost } from '../room-host.js';
 import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
@@ -10,13 +10,15 @@ import { Reservations } from './reservations.js';
 
 /** What other nodes may ask about the rooms of this node. */
 export type OwnRooms = Pick<
-  LocalRooms,
-  'load' | 'draining' | 'view' | 'views' | 'roomRef' | 'createRoom' | 'deleteRoom'
+  RoomHost,
+  'load' | 'draining' | 'view' | 'views' | 'roomRef' | 'createdAt' | 'createRoom' | 'deleteRoom'
 >;
 
 export interface NodeActorOptions {
   rooms: OwnRooms;
   clock: Clock;
+  /** Returns ids that no other node returns. */
+  newId: () => string;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
@@ -40,14 +42,17 @@ interface Attempt {
   since: number;
 }
 
-/** How long an attempt can still be withdrawn after its start: the asker's link may be full or lost for a while. */
+/**
+ * How long an attempt can still be withdrawn after its start: the link to the requesting node may be full or lost for a
+ * while.
+ */
 const CREATION_MEMORY_MS = 60_000;
 /** Maximum number of remembered creations and withdrawals; the oldest that have ended are forgotten first. */
 const MAX_CREATIONS = 10_000;
 
 /** Answers other nodes from cached figures without asking rooms, so a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
-  const { rooms, clock } = options;
+  const { rooms, clock, newId } = options;
 
   async function create(
     state: State,
@@ -81,7 +86,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
   return {
     kind: 'rooms-node',
     shapes: NODE_SHAPES,
-    init: () => ({ reservations: new Reservations(() => rooms.load(), clock), creations: new Map() }),
+    init: () => ({ reservations: new Reservations(() => rooms.load(), clock, newId), creations: new Map() }),
     handlers: {
       load: (state) => ({ ...state.reservations.load(), draining: rooms.draining }),
       reserve: (state, { seen }) => state.reservations.reserve(seen, rooms.draining),
@@ -89,7 +94,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       withdraw: (state, { creation }) => {
         const attempt = state.creations.get(creation);
         if (attempt === undefined) {
-          // The creation may still arrive; it is then refused.
+          // The creation may still arrive, and is then refused.
           remember(state, creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
         } else {
           attempt.withdrawn = true;

@@ -33,7 +33,7 @@ export type NodeProtocol = {
   reserve: (message: { seen: Load }) => ReserveAnswer;
   /** Uses the reservation. `creation` identifies this attempt. */
   create: (message: { reservation: string; creation: string; config: NamedConfig }) => Outcome<CreatedRoom>;
-  /** Withdraws an attempt that the asker has given up: any room it has created or still creates is deleted. */
+  /** Withdraws an attempt that the caller has given up: any room it has created or will still create is deleted. */
   withdraw: (message: { creation: string }) => void;
   /** Asks the home of an id whether a room of that id may be created. */
   claim: (message: { roomId: string; claimant: string }) => { granted: boolean };
@@ -45,8 +45,8 @@ export type NodeProtocol = {
   /** Returns the actor of a room of this node, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
   /**
-   * Answers with JSON text on request, because metadata can exceed the limit of terms per message. Older releases
-   * ignore it.
+   * Asks for the answer as JSON text, because metadata can exceed the limit of terms per message. Older releases ignore
+   * this field.
    */
   listRooms: (message: { text?: boolean }) => readonly RoomView[] | string;
   /** Returns the last known state of a room of this node, or null. Does not ask the room, which may be stuck. */

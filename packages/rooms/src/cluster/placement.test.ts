@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
@@ -7,7 +8,7 @@ import { Placement } from './placement.js';
 import { SilentMembers } from './silent-members.js';
 
 /**
- * Node `a` among `members`. `ask` sets the duration and the answer of each call, `takes` whether links accept messages.
+ * Node `a` among `members`. `ask` sets the duration and the result of each call, `takes` whether links accept messages.
  */
 function nodeAmong(
   members: string[],
@@ -35,7 +36,7 @@ function nodeAmong(
   const { members: listed, received } = port;
   const ping = async () => 'pong';
   const silentMembers = new SilentMembers({ members: listed, ping, received, log: silentLog, clock });
-  const placement = new Placement({ port, silentMembers, log: silentLog, clock });
+  const placement = new Placement({ port, silentMembers, log: silentLog, clock, newId: randomUUID });
   const advance = (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
   /** Creates a room. Resolves with the address, or the code of the refusal, and the time rounded to 0.1 s. */
   const create = async (): Promise<[outcome: string, tookMs: number]> => {
@@ -101,7 +102,7 @@ test('withdraws an abandoned creation as soon as the link accepts it, while the 
   expect(clock.now() - from).toBe(240_000);
 });
 
-test('a lone node gets the full time for a creation, and is asked again when that was not enough', async () => {
+test('gives a lone node the full time for a creation, and asks it again when that was not enough', async () => {
   let createMs = 2_000;
   const { create } = nodeAmong([], (type) => {
     if (type === 'load') return { tookMs: 0, answer: IDLE };
@@ -114,7 +115,7 @@ test('a lone node gets the full time for a creation, and is asked again when tha
   expect((await create())[0]).toBe('a:80');
 });
 
-test('a burst waits once for a slow member and spreads over the others', async () => {
+test('makes a burst wait once for a slow member and spreads it over the others', async () => {
   const rooms: Record<string, number> = { a: 0, b: 0, c: 10 };
   const { said, advance, placement, clock } = nodeAmong(['b', 'c'], (type, node) => {
     if (type === 'reserve') return { tookMs: 10, answer: { granted: 'it' } };
@@ -136,11 +137,11 @@ test('a burst waits once for a slow member and spreads over the others', async (
   expect(ends.every(({ outcome }) => outcome === 'created')).toBe(true);
   expect(ends.at(-1)?.at).toBeLessThan(2_800);
   expect(rooms).toEqual({ a: 10, b: 10, c: 10 });
-  // All three nodes, twice, and each time the node that took the previous room.
+  // All three nodes, twice, and each time the node that got the previous room.
   expect(said.filter((type) => type === 'load')).toHaveLength(6 + 18);
 });
 
-test('requests that run out of time before their turn are refused at that moment', async () => {
+test('refuses requests that run out of time before their turn at that moment', async () => {
   const { advance, placement, clock } = nodeAmong(['b'], (type) => {
     if (type === 'load') return { tookMs: 0, answer: IDLE };
     return { tookMs: type === 'create' ? 2_000 : 0, answer: type === 'create' ? CREATED : { granted: 'it' } };

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Log } from '@bloom/log';
 import { inTime, type Clock } from '@bloom/time';
 import { refusals, unwrap } from '../outcome.js';
@@ -7,13 +6,13 @@ import type { ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
 import type { SilentMembers } from './silent-members.js';
 
-/** Time that a node has to report its load. */
+/** How long a node has to report its load. */
 const LOAD_TIMEOUT_MS = 1000;
 /** Time limit for a reservation, and again for the creation. */
 const CREATE_TIMEOUT_MS = 1000;
 /** Clients give up after 5 s. */
 const DEADLINE_MS = 4000;
-/** A creation that is still running by then is considered lost. */
+/** A creation that is still running by then counts as lost. */
 const OVERDUE_MS = 10_000;
 /** Interval and duration of retries of a withdrawal that the link rejected; nodes remember creations for longer. */
 const WITHDRAW_PAUSE_MS = 500;
@@ -35,7 +34,7 @@ export interface PlacementDecision {
   conflicts: readonly string[];
 }
 
-/** A new room and the node that took it. */
+/** A new room and the node that hosts it. */
 export type PlacedRoom = CreatedRoom & { node: string };
 
 export interface PlacementOptions {
@@ -43,6 +42,10 @@ export interface PlacementOptions {
   silentMembers: SilentMembers;
   log: Log;
   clock: Clock;
+  /** Returns ids that no other node returns. */
+  newId: () => string;
+  /** Returns whether a member is known to have a room of this id and confirms it. */
+  isTaken?: (roomId: string) => Promise<boolean>;
   onPlaced?: (node: string) => void;
   onConflict?: (node: string) => void;
 }
@@ -102,7 +105,8 @@ export class Placement {
     asked: RoomConfig,
     { request, deadline, requestId }: { request: number; deadline: number; requestId: string | undefined },
   ): Promise<PlacedRoom> {
-    const { port, clock } = this.#options;
+    const { port, clock, newId } = this.#options;
+    const withId = (given: RoomConfig): NamedConfig => ({ ...given, roomId: given.roomId ?? newId() });
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
     // Earlier requests used up its time: querying loads now would delay the requests behind it.
@@ -110,6 +114,10 @@ export class Placement {
       throw new RoomError('NO_NODE', 'No node can take the room in time (too many requests before it)');
     }
     const shared = await this.#samplesFor(request, requestId);
+    // Messages keep their order: whatever a member announced before it answered is known by now, even to a node that
+    // was frozen when it granted the id.
+    if (asked.roomId !== null && (await this.#options.isTaken?.(asked.roomId)) === true)
+      unwrap(refusals.roomExists(asked.roomId));
     const samples = new Map(this.#withoutOverdue([...shared.values()]).map((sample) => [sample.node, sample]));
     const update = (sample: LoadSample): void => {
       samples.set(sample.node, sample);
@@ -157,7 +165,7 @@ export class Placement {
         continue;
       }
 
-      const creation = randomUUID();
+      const creation = newId();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
       // Without an alternative there is no reason to give up early: crashed media workers restart soon.
       const creationMs = patience(next === undefined ? DEADLINE_MS : CREATE_TIMEOUT_MS);
@@ -259,8 +267,4 @@ export class Placement {
       return { node, answeredInMs: Math.round(clock.now() - from), failure: 'silent' };
     }
   }
-}
-
-function withId(config: RoomConfig): NamedConfig {
-  return { ...config, roomId: config.roomId ?? randomUUID() };
 }

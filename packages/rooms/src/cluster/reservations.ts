@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 import { compareLoad, type Load } from './load.js';
 
-/** Lifetime of a reservation when its asker has disappeared. */
+/** Lifetime of a reservation whose requester has disappeared. */
 const LIFETIME_MS = 5000;
 /** Maximum number of reservations: a greedy member can neither fill memory nor slow down every expiry. */
 const MAX_RESERVATIONS = 1_000;
@@ -15,12 +14,14 @@ export type ReserveAnswer = { granted: string } | { refused: Load & { draining: 
 export class Reservations {
   readonly #load: () => Load;
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #newId: () => string;
   readonly #expiries = new Map<string, number>();
 
   /** `load` returns the load of the existing rooms. */
-  constructor(load: () => Load, clock: Pick<Clock, 'now'>) {
+  constructor(load: () => Load, clock: Pick<Clock, 'now'>, newId: () => string) {
     this.#load = load;
     this.#clock = clock;
+    this.#newId = newId;
   }
 
   get size(): number {
@@ -39,7 +40,7 @@ export class Reservations {
     const load = this.load();
     const isFull = this.#expiries.size >= MAX_RESERVATIONS;
     if (isFull || draining || compareLoad(load, seen) > 0) return { refused: { ...load, draining } };
-    const id = randomUUID();
+    const id = this.#newId();
     this.#expiries.set(id, this.#clock.now() + LIFETIME_MS);
     return { granted: id };
   }

@@ -32,7 +32,7 @@ beforeEach(() => {
 const advance = (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
 const outcome = (call: Promise<unknown>) => call.catch((error: { code: string }) => error.code);
 
-test('the first call to a frozen member fails after 1.1 s, every later one immediately', async () => {
+test('fails the first call to a frozen member after 1.1 s and every later one immediately', async () => {
   let first: unknown;
   void outcome(silence.guard('b', never)).then((result) => (first = result));
   await advance(1_099);
@@ -56,7 +56,7 @@ test('calls a member again once it answers', async () => {
   await expect(silence.guard('b', async () => 'answer')).resolves.toBe('answer');
 });
 
-test('a merely slow member keeps the time limit of the call', async () => {
+test("keeps the call's time limit for a member that is merely slow", async () => {
   frozen = false;
   let answer: (value: string) => void = () => {};
   const call = silence.guard('b', () => new Promise<string>((resolve) => (answer = resolve)));
@@ -65,7 +65,7 @@ test('a merely slow member keeps the time limit of the call', async () => {
   await expect(call).resolves.toBe('late');
 });
 
-test('a member whose answer waits behind other data is not silent', async () => {
+test('does not treat a member as silent when its answer waits behind other data', async () => {
   let answer: (value: string) => void = () => {};
   const call = silence.guard('b', () => new Promise<string>((resolve) => (answer = resolve)));
   await advance(500);
@@ -85,11 +85,11 @@ test('calls a silent member again once it sends anything', async () => {
   expect(silence.has('b')).toBe(false);
 });
 
-test('a failing call keeps its own reason', async () => {
+test('keeps the reason of a failing call', async () => {
   await expect(silence.guard('b', () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
 });
 
-test('a lost member is not silent: calls to it fail for lack of a link', async () => {
+test('fails calls to a lost member for lack of a link, and does not treat it as silent', async () => {
   const call = outcome(
     silence.guard(
       'b',

@@ -2,7 +2,7 @@ import type { Log } from '@bloom/log';
 import { inTime, sleep, systemClock, type Clock } from '@bloom/time';
 import { RoomError } from '../room-service.js';
 
-/** Time without an answer to a call before the member is pinged. */
+/** Time that a call waits for an answer before the member is pinged. */
 const PATIENCE_MS = 100;
 /** A member that sends nothing at all for this long after a ping is silent. */
 const PING_TIMEOUT_MS = 1_000;
@@ -45,8 +45,8 @@ export class SilentMembers {
   }
 
   /**
-   * Returns the outcome of a call to a member. Stops waiting when the member is or becomes silent; a member that is
-   * merely slow keeps the call's own time limit.
+   * Returns the outcome of a call to a member. Stops waiting when the member is silent or becomes silent; a member that
+   * is merely slow keeps the call's own time limit.
    * @throws RoomError `MEMBER_SILENT`
    */
   async guard<T>(node: string, call: () => Promise<T>): Promise<T> {

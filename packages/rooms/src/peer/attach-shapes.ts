@@ -3,7 +3,7 @@ import type { AttachRefusal, SocketEnd } from '../room-service.js';
 import { PEER_SHAPES, SOCKET_SHAPES, type AttachAnswer, type SocketWatch } from './peer-messages.js';
 import type { ClientKind } from './peer-session.js';
 
-export const CLIENT_KINDS = ['sdk', 'http'] as const satisfies readonly ClientKind[];
+export const CLIENT_KINDS = ['sdk', 'http', 'livekit'] as const satisfies readonly ClientKind[];
 
 export const SOCKET_ENDS = [
   'closed_by_client',
@@ -22,7 +22,7 @@ const REFUSALS: Record<AttachRefusal, true> = {
   'too many connections': true,
 };
 
-/** `room`: the shapes of the room, which answers with its own address. */
+/** `room`: shapes of the room's messages; the room answers with its own address. */
 export function attachAnswer<P extends Protocol>(room: () => Shapes<P>): Shape<AttachAnswer> {
   return tagged('result', {
     attached: {

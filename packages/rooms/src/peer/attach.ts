@@ -5,7 +5,7 @@ import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js'
 import type { ClientKind } from './peer-session.js';
 import { socketBehaviour } from './socket-actor.js';
 
-/** Time that a peer's current socket has to answer a ping before a new one replaces it. */
+/** How long a peer's current socket has to answer a ping before a new one replaces it. */
 const PING_TIMEOUT_MS = 2_000;
 /** Attempts to replace a dead socket. Each further attempt means that yet another socket attached in between. */
 const MAX_ROUNDS = 3;
@@ -24,7 +24,7 @@ export interface AttachOptions {
 }
 
 /** The sender that traces show for client messages. */
-const FACE = 'websocket';
+const SENDER = 'websocket';
 
 /** Creates an actor for the websocket and attaches it to the peer, unless the peer already has a live socket. */
 export async function attachSocket({
@@ -36,7 +36,7 @@ export async function attachSocket({
   sockets,
   requestId,
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
-  const sender = system.forRequest(requestId, FACE);
+  const sender = system.forRequest(requestId, SENDER);
   const ref = system.spawn(socketBehaviour(socket), { folder: 'sockets', mailbox: { essential: 'all' } });
   if (sockets !== undefined) {
     sockets.add(ref);
@@ -54,7 +54,7 @@ export async function attachSocket({
 
     return {
       receive: (text) => {
-        const taken = system.forRequest(newRequestId(), FACE).cast(peer, { type: 'clientEvent', socket: ref, text });
+        const taken = system.forRequest(newRequestId(), SENDER).cast(peer, { type: 'clientEvent', socket: ref, text });
         // The mailbox is full and the lost event may be an offer: the client has to start over.
         if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
       },

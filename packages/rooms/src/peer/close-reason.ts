@@ -1,5 +1,7 @@
 /** Close reason for a failure with an unknown or internal cause. */
 export const INTERNAL_ERROR = 'Internal server error';
+/** Close reason of a room that ends because its node stops, for clients that then start over elsewhere. */
+export const NODE_STOPPED = 'Node stopped';
 
 /** A close frame holds 125 bytes, of which the code takes two (RFC 6455, section 5.5). */
 const MAX_CLOSE_REASON_BYTES = 123;

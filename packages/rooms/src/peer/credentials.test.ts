@@ -9,7 +9,7 @@ const now = Date.UTC(2026, 10, 21, 12, 0, 0, 500);
 const token = issuePeerToken(claim, now, key);
 
 describe('peer tokens', () => {
-  test('a token binds room and peer, on any node with the same secret', () => {
+  test('issues a token for one room and peer that is valid on any node with the same secret', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (roomId, peerId, secretKeyBase) => {
         const other = issuePeerToken({ roomId, peerId }, now, { secretKeyBase });
@@ -20,22 +20,22 @@ describe('peer tokens', () => {
     );
   });
 
-  test('a token is valid for 24 hours from its issue', () => {
+  test('keeps a token valid for 24 hours after its issue', () => {
     expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000 - 1_000, key)).toEqual(claim);
     expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000, key)).toBe('expired token');
   });
 
-  test('a token is valid for as long as it was issued for', () => {
+  test('keeps a token valid for the lifetime it was issued with', () => {
     const short = issuePeerToken({ ...claim, ttl: 90 }, now, key);
     expect(verifyPeerToken(short, now + 89_000, key)).toEqual(claim);
     expect(verifyPeerToken(short, now + 90_000, key)).toBe('expired token');
   });
 
-  test('a token of another secret is invalid, even when it has expired', () => {
+  test('refuses a token of another secret, even when it has expired', () => {
     expect(verifyPeerToken(token, now + 2 * DEFAULT_TTL * 1_000, { secretKeyBase: 'another' })).toBe('invalid token');
   });
 
-  test('a token with a single changed character is invalid', () => {
+  test('refuses a token with a single changed character', () => {
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.constantFrom(...'abcXYZ019-_.=+/ \n'), (at, letter) => {
         fc.pre(token[at] !== letter);
@@ -47,7 +47,7 @@ describe('peer tokens', () => {
     );
   });
 
-  test('garbage is never a valid token and never throws', () => {
+  test('never accepts garbage as a token and never throws on it', () => {
     const garbage = fc.oneof(
       fc.string({ unit: codePoint(fc), maxLength: 300 }),
       fc.tuple(fc.base64String(), fc.base64String()).map(([a, b]) => `${a}.${b}`),
@@ -65,7 +65,7 @@ describe('peer tokens', () => {
   });
 });
 
-test('relay credentials are the Unix time with the peer id, and the base64 HMAC-SHA1 of that', () => {
+test('derives relay credentials from the Unix time with the peer id, and the base64 HMAC-SHA1 of that', () => {
   // printf '%s' '1795262400:ann' | openssl dgst -sha1 -hmac secret -binary | base64
   expect(relayCredentials('ann', 1_795_262_400_999, 'secret')).toEqual({
     username: '1795262400:ann',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { videoTrack } from '../testing/index.js';
-import { BURST_TRACKS, MAX_METADATA_BYTES, MetadataGate, TICK_MS } from './metadata-gate.js';
+import { MAX_METADATA_BYTES, MetadataGate, TICK_MS, TRACKS } from './metadata-gate.js';
 import type { PeerRequest } from './peer-session.js';
 
 /** Returns metadata of this many bytes. */
@@ -37,7 +37,7 @@ describe('the size of metadata', () => {
     expect(gate.admit({ type: 'publish', tracks })).toMatchObject({ tracks: [{ metadata: null }, { metadata: 'ok' }] });
   });
 
-  test('limits the metadata of a peer and its tracks to 256 KiB in total, which removed tracks give back', () => {
+  test('limits the metadata of a peer and its tracks to 256 KiB in total, freed when tracks are removed', () => {
     const gate = new MetadataGate();
     gate.admit({ type: 'join', metadata: null });
     for (const id of ['t1', 't2', 't3', 't4']) {
@@ -133,7 +133,7 @@ describe('floods of tracks', () => {
 
   test('announces 256 tracks in a burst, then 8 per second, without those removed by then', () => {
     const gate = new MetadataGate();
-    expect(exhaust(gate)).toBe(BURST_TRACKS);
+    expect(exhaust(gate)).toBe(TRACKS.burst);
     const tracks = Array.from({ length: 20 }, (_, i) => videoTrack(`t${i}`));
     expect(gate.admit({ type: 'publish', tracks })).toBeUndefined();
     gate.admit({ type: 'unpublish', trackIds: ['t0', 't7'] });
@@ -142,7 +142,7 @@ describe('floods of tracks', () => {
     expect(ids(ticks(gate, 1))).toEqual(['t1', 't2', 't3', 't4', 't5', 't6', 't8', 't9']);
     expect(ids(ticks(gate, 60))).toHaveLength(10);
     expect(gate.needsTick).toBe(false);
-    expect(exhaust(gate)).toBe(BURST_TRACKS);
+    expect(exhaust(gate)).toBe(TRACKS.burst);
   });
 
   test('announces a deferred track in its latest state', () => {
@@ -158,7 +158,7 @@ describe('floods of tracks', () => {
     gate.admit(setTrackMetadata('t', 2));
     const [announced, ...later] = ticks(gate, 60);
     expect(announced).toMatchObject({ tracks: [{ trackId: 't', disabledEncodings: ['m'] }] });
-    // The rate of metadata is used up too: it comes with the track or after it.
+    // The rate of metadata is exhausted too: a track's metadata comes with the track or after it.
     const values = [announced?.type === 'publish' ? announced.tracks[0]?.metadata : undefined];
     for (const update of later) if (update.type === 'setTrackMetadata') values.push(update.metadata);
     expect(values.at(-1)).toBe(2);
@@ -170,5 +170,33 @@ describe('floods of tracks', () => {
     gate.admit({ type: 'publish', tracks: [videoTrack('t')] });
     gate.admit({ type: 'leave' });
     expect(ticks(gate, 60)).toEqual([]);
+  });
+});
+
+describe('mutes', () => {
+  const mute = (trackId: string, muted: boolean): PeerRequest => ({ type: 'setTrackMuted', trackId, muted });
+
+  test('passes at most 256 mutes of a flood, then 32 per second, and delivers the last state', () => {
+    const gate = new MetadataGate();
+    let passed = 0;
+    for (let i = 0; i < 1_001; i++) if (gate.admit(mute('t1', i % 2 === 0)) !== undefined) passed++;
+    expect(passed).toBe(256);
+    expect(ticks(gate, 10)).toEqual([mute('t1', true)]);
+  });
+
+  test('includes mutes of a track that is not announced yet in its announcement', () => {
+    const gate = new MetadataGate();
+    gate.admit({ type: 'publish', tracks: Array.from({ length: TRACKS.burst + 50 }, (_, i) => videoTrack(`t${i}`)) });
+    ticks(gate, 5);
+    expect(gate.admit(mute('t305', true))).toBeUndefined();
+    const announced = ticks(gate, 5).flatMap((one) => (one.type === 'publish' ? one.tracks : []));
+    expect(announced.find(({ trackId }) => trackId === 't305')?.muted).toEqual({ publisher: true });
+  });
+
+  test('forgets mutes of a removed track', () => {
+    const gate = new MetadataGate();
+    while (gate.admit(mute('t1', true)) !== undefined);
+    gate.admit({ type: 'unpublish', trackIds: ['t1'] });
+    expect(ticks(gate, 10)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /** Messages of peer and socket actors: plain data and actor refs only, because they cross nodes. */
 import { actor, flag, integer, LOCAL, takes, text, type ActorRef, type Shape, type Shapes } from '@bloom/actors';
-import type { AttachRefusal, RoomMessage, SocketEnd } from '../room-service.js';
+import type { AttachRefusal, PeerPermissions, PeerRelay, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
 import type { ClientKind, SessionInput, SessionTimer } from './peer-session.js';
 
@@ -27,12 +27,15 @@ export interface PeerConnection {
 }
 
 export type PeerProtocol = {
-  /** A socket has authenticated as this peer. Its connection number makes messages of earlier connections ignored. */
+  /**
+   * A socket has authenticated as this peer. The connection number lets the peer ignore messages of earlier
+   * connections.
+   */
   attached: (message: { connection: PeerConnection }) => void;
   detached: (message: object) => void;
   clientEvent: (message: { socket: SocketRef; text: string }) => void;
-  /** Replaces the kinds of tracks that the client may publish. */
-  setPublishes: (message: { kinds: readonly TrackKind[] }) => void;
+  /** Replaces the kinds of tracks that the client may publish, and the full permissions, which the client can read. */
+  setPublishes: (message: { kinds: readonly TrackKind[]; permissions: PeerPermissions }) => void;
   /** Delivers a message from the backend to the client. */
   deliver: (message: { message: RoomMessage }) => void;
   input: (message: { input: SessionInput }) => void;
@@ -41,6 +44,9 @@ export type PeerProtocol = {
   sessionTimer: (message: { connection: number; name: SessionTimer }) => void;
   metadataTick: (message: object) => void;
   outboxTick: (message: object) => void;
+  /** Returns the relay of the current connection, or of the next one. */
+  openRelay: (message: object) => PeerRelay;
+  relayUnused: (message: object) => void;
   /** Returns the last offer and answer, for reports. */
   describe: (message: object) => { offer?: string; answer?: string };
 };
@@ -104,5 +110,7 @@ export const PEER_SHAPES: Shapes<PeerProtocol> = {
   sessionTimer: LOCAL,
   metadataTick: LOCAL,
   outboxTick: LOCAL,
+  openRelay: LOCAL,
+  relayUnused: LOCAL,
   describe: LOCAL,
 };

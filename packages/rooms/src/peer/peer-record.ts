@@ -1,10 +1,13 @@
 import type { TrackInfo } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
+import { Allowance } from '@bloom/time';
 import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
-import { ConnectionRate } from './connection-rate.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
 import { defaultPermissions } from './permissions.js';
+
+/** Connections of a peer: each one costs its room a handshake and every other participant two notifications. */
+const CONNECTIONS = { burst: 30, perSecond: 1 };
 
 /** A room's record of one peer. */
 export interface PeerRecord {
@@ -12,23 +15,36 @@ export interface PeerRecord {
   readonly ref: PeerRef;
   /** The peer's socket, while it has one. */
   connection: PeerConnection | undefined;
-  readonly connectionRate: ConnectionRate;
+  /** Connections that the peer may still open. */
+  readonly connections: Allowance;
   /** Number of the connection on which the client left the room; it may rejoin on it. */
   leftOn: number | undefined;
   /** The client has sent `connect`, so the peer is visible to the others. */
   joined: boolean;
   /** The peer has joined but only watches, so the others do not see it. */
   hidden: boolean;
+  /** Name by which publishers let the peer receive their tracks. */
+  name: string | undefined;
+  /** The peer receives every track, whatever the publishers say. */
+  exempt: boolean;
+  /** Who may receive the peer's tracks; undefined = all. */
+  audience: ReadonlyMap<string, ReadonlySet<string> | 'all'> | undefined;
+  /** Ids of the tracks that the media plane withholds from the peer. */
+  readonly withheld: Set<string>;
   /** Metadata set by the client. Survives disconnects, as do the next two fields. */
   metadata: unknown;
   /** Metadata set by the backend; null = none. */
   serverMetadata: unknown;
   /** Undefined = the backend has set none, so everything is permitted. */
   permissions: PeerPermissions | undefined;
+  /** True if the peer came with an invitation, so that nobody else would remove it. */
+  readonly isGuest: boolean;
+  /** False for an agent or a recorder, which neither takes a place in the room nor keeps it. */
+  readonly counts: boolean;
   /** Tracks that the backend has muted (true) or unmuted (false). */
   readonly moderated: Map<string, boolean>;
   readonly tracks: Map<string, EndpointTrack>;
-  /** The current transport's report that the client takes the backend's messages on a data channel. */
+  /** The current transport has reported that the client accepts the backend's messages on a data channel. */
   messageChannel: MediaRoomEvent | undefined;
   view: PeerView | undefined;
 }
@@ -38,24 +54,34 @@ export function newPeer({
   ref,
   metadata,
   permissions,
+  isGuest = false,
+  counts = true,
 }: {
   id: string;
   ref: PeerRef;
   /** Metadata set by the backend. */
   metadata: unknown;
   permissions: PeerPermissions | undefined;
+  isGuest?: boolean;
+  counts?: boolean;
 }): PeerRecord {
   return {
     id,
     ref,
     connection: undefined,
-    connectionRate: new ConnectionRate(),
+    connections: new Allowance(CONNECTIONS),
     leftOn: undefined,
     joined: false,
     hidden: false,
+    name: undefined,
+    exempt: false,
+    audience: undefined,
+    withheld: new Set(),
     metadata: null,
     serverMetadata: metadata,
     permissions,
+    isGuest,
+    counts,
     moderated: new Map(),
     tracks: new Map(),
     messageChannel: undefined,
@@ -74,6 +100,14 @@ export function shownMetadata(peer: PeerRecord): unknown {
   return peer.serverMetadata === null ? own : { peer: own, server: peer.serverMetadata };
 }
 
+/** Marks metadata of a client alone that looks like the backend's part, because it has a field `server` of its own. */
+export function claims(peer: PeerRecord): { claimsServer?: true } {
+  const shown = shownMetadata(peer);
+  const isClaim = peer.serverMetadata === null && typeof shown === 'object' && shown !== null && 'server' in shown;
+
+  return isClaim ? { claimsServer: true } : {};
+}
+
 /** Returns the peer as the API shows it. Returns the same object until `view` is reset. */
 export function peerView(peer: PeerRecord): PeerView {
   peer.view ??= {
@@ -90,13 +124,17 @@ export function peerView(peer: PeerRecord): PeerView {
 
 /** Returns the peer as the sessions of the others see it. */
 export function peerEndpoint(peer: PeerRecord): Endpoint {
-  return { id: peer.id, type: 'webrtc', metadata: shownMetadata(peer), tracks: [...peer.tracks.values()] };
+  const tracks = [...peer.tracks.values()];
+
+  return { id: peer.id, type: 'webrtc', metadata: shownMetadata(peer), ...claims(peer), tracks };
 }
 
+/** Returns the track as the API shows it: muted by its publisher or the backend, once either has used muting. */
 export function trackView({ moderated }: PeerRecord, track: EndpointTrack): TrackView {
-  const muted = moderated.get(track.trackId);
+  if (track.muted === undefined && !moderated.has(track.trackId)) return trackInfo(track);
+  const muted = moderated.get(track.trackId) === true || track.muted?.publisher === true;
 
-  return muted === undefined ? trackInfo(track) : { ...trackInfo(track), muted };
+  return { ...trackInfo(track), muted };
 }
 
 export function trackInfo({ trackId, kind, metadata }: EndpointTrack): TrackInfo & TrackView {

@@ -16,9 +16,12 @@ import type {
   TrackKind,
   Variant,
 } from '@bloom/sfu';
-import type { EndpointType, RoomMessage, VideoCodec } from '../room-service.js';
+import type { EndpointType, PeerPermissions, RoomMessage, VideoCodec } from '../room-service.js';
 
 export type CodecName = NegotiatedCodec['name'];
+
+/** Who has muted a track. Each field is set once that side has muted, and false after it has unmuted. */
+export type Mutes = Readonly<Partial<Record<'publisher' | 'server', boolean>>>;
 
 /** A published track as others see it. */
 export interface EndpointTrack {
@@ -30,22 +33,35 @@ export interface EndpointTrack {
   encodings: readonly Variant[];
   /** Encodings that the publisher has announced as disabled; informative. */
   disabledEncodings: readonly Variant[];
-  /** Tracks of one endpoint that share this id were captured together, so receivers synchronize them. */
+  /** Tracks of one endpoint that share this id were captured together, so receivers synchronise them. */
   streamId?: string;
   /** The publisher sends the audio level with its packets (RFC 6464). */
   audioLevel?: boolean;
+  muted?: Mutes;
+  /** Whether pictures are missing; absent until they first were. */
+  stalled?: boolean;
+  /** Set if this session's client may not receive the track; only clients with a name are shown such tracks. */
+  withheld?: true;
 }
+
+/** Who may receive a peer's tracks: names of receivers, each with the ids of the tracks. */
+export type Audience = readonly (readonly [name: string, trackIds: readonly string[] | 'all'])[];
 
 /** A peer that has joined, or a component. */
 export interface Endpoint {
   id: string;
   type: EndpointType;
   metadata: unknown;
+  /** The field `server` of the metadata comes from the peer's client, not from the backend. */
+  claimsServer?: true;
   tracks: readonly EndpointTrack[];
 }
 
 export type SessionInput =
-  /** JSON text of one media event as the client sent it, not validated. For `http`, the text of one request. */
+  /**
+   * JSON text of one media event as the client sent it, not validated. For `http` and `livekit`, the text of one
+   * request.
+   */
   | { type: 'clientEvent'; text: string }
   /**
    * The room's answer to the action `join`: all other endpoints at this moment. Every `join` gets exactly one answer,
@@ -58,19 +74,27 @@ export type SessionInput =
       speaking?: readonly string[];
     }
   | { type: 'endpointAdded'; endpoint: Endpoint }
-  | { type: 'endpointUpdated'; endpointId: string; metadata: unknown }
+  | { type: 'endpointUpdated'; endpointId: string; metadata: unknown; claimsServer?: true }
   /** The endpoint's tracks are removed with it. */
   | { type: 'endpointRemoved'; endpointId: string }
   | { type: 'tracksAdded'; endpointId: string; tracks: readonly EndpointTrack[] }
   | { type: 'tracksRemoved'; endpointId: string; trackIds: readonly string[] }
   | { type: 'trackUpdated'; endpointId: string; trackId: string; metadata: unknown }
   | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
+  | { type: 'trackMuted'; endpointId: string; trackId: string; muted: Mutes }
+  | { type: 'trackStalled'; endpointId: string; trackId: string; stalled: boolean }
+  /** The publisher withholds tracks from this client, which has a name, or no longer does. */
+  | { type: 'tracksWithheld'; endpointId: string; trackIds: readonly string[]; withheld: boolean }
   /** The media plane has applied the negotiation of this generation, so the answer may be sent. */
   | { type: 'negotiated'; generation: number }
   /** Voice activity may arrive before the client receives the track; the client is then notified later. */
   | ClientMediaEvent
   /** Replaces the kinds of tracks that the client may publish. May arrive before the client connects. */
-  | { type: 'setPublishes'; kinds: readonly TrackKind[] }
+  | { type: 'setPublishes'; kinds: readonly TrackKind[]; permissions?: PeerPermissions }
+  /** The backend has set metadata of this peer; null = removed it. Only LiveKit's clients read their own. */
+  | { type: 'recordSet'; metadata: unknown }
+  /** The backend has set metadata of the room; null = removed it. */
+  | { type: 'roomUpdated'; metadata: unknown }
   /** The backend has muted or unmuted a track of this client. */
   | { type: 'trackMutedByServer'; trackId: string; muted: boolean }
   /** The backend has removed a track of this client, which it may not publish again under this id. */
@@ -89,6 +113,10 @@ export type PeerRequest =
       metadata: unknown;
       /** The peer only watches, so the other participants do not see it. */
       hidden?: boolean;
+      /** Name by which publishers let the peer receive their tracks; absent: only those that all may receive. */
+      name?: string;
+      /** The peer receives every track, whatever the publishers say. */
+      exempt?: boolean;
     }
   /** The client sent `disconnect`: like a socket loss, but the socket stays open and may `connect` again. */
   | { type: 'leave' }
@@ -97,6 +125,9 @@ export type PeerRequest =
   | { type: 'unpublish'; trackIds: readonly string[] }
   | { type: 'setTrackMetadata'; trackId: string; metadata: unknown }
   | { type: 'setEncoding'; trackId: string; encoding: Variant; enabled: boolean }
+  | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  /** Sets who may receive the peer's tracks, present and future ones; null = all, as after a join. */
+  | { type: 'setAudience'; audience: Audience | null }
   /** The peer's media endpoint is beyond repair: close 1011 with this reason and count the peer as crashed. */
   | { type: 'fail'; reason: string };
 
@@ -118,8 +149,11 @@ export interface PeerSession {
   descriptions(): { offer?: string; answer?: string };
 }
 
-/** `sdk` clients send media events over a websocket, `http` clients send requests (WHIP and WHEP). */
-export type ClientKind = 'sdk' | 'http';
+/**
+ * `sdk` clients send media events over a websocket, `http` clients send requests (WHIP and WHEP), `livekit` clients
+ * speak LiveKit's protocol.
+ */
+export type ClientKind = 'sdk' | 'http' | 'livekit';
 
 export interface PeerSessionOptions {
   peerId: string;
@@ -129,6 +163,8 @@ export interface PeerSessionOptions {
   enableSimulcast: boolean;
   /** Kinds of tracks that the client may publish. */
   publishes: readonly TrackKind[];
+  /** Shown to clients that ask for it. */
+  permissions?: PeerPermissions;
   endpoint: MediaEndpoint;
   relay: RelayCredentials;
   /** Returns `n` random bytes, for ICE credentials, SSRCs and session ids. */

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => system.close());
 
-test('closes a socket as after a failure when its peer is lost without a word', async () => {
+test('closes a socket as after a failure when its peer disappears without notice', async () => {
   await system.idle();
   await system.stop(peer);
   await system.idle();
@@ -29,7 +29,7 @@ test('closes a socket as after a failure when its peer is lost without a word', 
   expect(system.isAlive(ref)).toBe(false);
 });
 
-test('the last word of the room counts, and nothing is sent after it', async () => {
+test("closes with the room's last reason and sends nothing after it", async () => {
   system.cast(ref, { type: 'close', code: 1000, reason: 'Peer removed' });
   system.cast(ref, { type: 'send', text: '{}' });
   await system.stop(peer);
@@ -39,7 +39,7 @@ test('the last word of the room counts, and nothing is sent after it', async () 
   expect(socket.sent).toEqual([]);
 });
 
-test('waiting for a pong does not delay outgoing events', async () => {
+test('keeps sending events while it waits for a pong', async () => {
   let pong: (alive: boolean) => void = () => {};
   socket.ping = () => new Promise((resolve) => (pong = resolve));
   const alive = system.call(ref, { type: 'ping', timeoutMs: 2_000 });

@@ -40,6 +40,10 @@ export class ClientRequests {
         return this.#setTrackMetadata(peer, request.trackId, request.metadata);
       case 'setEncoding':
         return this.#setEncoding(peer, request);
+      case 'setTrackMuted':
+        return this.#endpoints.setMuted(peer, request.trackId, { publisher: request.muted });
+      case 'setAudience':
+        return peer.joined ? this.#endpoints.setAudience(peer, request.audience) : undefined;
     }
   }
 
@@ -52,14 +56,18 @@ export class ClientRequests {
     this.#endpoints.sendToOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
   }
 
-  #join(peer: PeerRecord, { metadata, hidden = false }: PeerRequest & { type: 'join' }): void {
+  #join(peer: PeerRecord, { metadata, hidden = false, name, exempt = false }: PeerRequest & { type: 'join' }): void {
     if (peer.joined) return;
     peer.joined = true;
     peer.hidden = hidden;
     peer.metadata = metadata;
+    peer.name = name;
+    peer.exempt = exempt;
+    peer.audience = undefined;
+    this.#endpoints.withholdFrom(peer);
     this.#journal.joined(peer.id, shownMetadata(peer));
     this.#endpoints.changed(peer);
-    const { speaking } = this.#endpoints;
+    const speaking = this.#endpoints.speakingFor(peer);
     this.#world.sendToPeer(peer.ref, {
       type: 'joined',
       endpoints: this.#endpoints.visibleTo(peer),

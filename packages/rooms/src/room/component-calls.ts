@@ -78,11 +78,11 @@ export async function createComponent(
 }
 
 /** Calls `act` with the component, or refuses when it does not exist. */
-export function withComponent(
+export function withComponent<T>(
   machine: RoomMachine,
   componentId: string,
-  act: (component: ComponentRecord) => Outcome<null>,
-): Outcome<null> {
+  act: (component: ComponentRecord) => Outcome<T>,
+): Outcome<T> {
   const component = machine.components.get(componentId);
 
   return component === undefined ? refusals.componentNotFound(componentId) : act(component);

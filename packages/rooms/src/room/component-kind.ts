@@ -2,7 +2,7 @@ import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import type { EndpointTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
-import type { VideoCodec } from '../room-service.js';
+import type { EndpointType, VideoCodec } from '../room-service.js';
 
 /** One kind of server-side component. A node offers the kinds that its configuration enables. */
 export interface ComponentKind {
@@ -50,6 +50,10 @@ export interface ReceivedTrack {
   /** The endpoint that publishes it. */
   origin: string;
   track: EndpointTrack;
+  /** Kind of the endpoint that publishes it. */
+  originType: EndpointType;
+  /** Metadata of that endpoint as others see it; null for components. */
+  originMetadata: unknown;
 }
 
 /** A running component. */
@@ -63,6 +67,8 @@ export interface Component {
   subscribe?(origins: readonly string[]): void;
   /** Returns the state that operators see: plain data, without passwords and keys. Must not change anything. */
   inspect?(): unknown;
+  /** Pauses or resumes a recording. Returns false if it had too many pauses already. */
+  setPaused?(paused: boolean): boolean;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
   /** Idempotent; slow work (upload, hang-up) continues in the background. */
@@ -74,7 +80,7 @@ export type ComponentReport =
   | { do: 'publish'; tracks: readonly EndpointTrack[] }
   | { do: 'unpublish'; trackIds: readonly string[] }
   | { do: 'setProperties'; properties: Record<string, unknown> }
-  /** HLS: the first playable video playlist. */
+  /** HLS: the first video playlist is playable. */
   | { do: 'playable'; properties: Record<string, unknown> }
   /** The component has reached its natural end. */
   | { do: 'finished' }

@@ -1,5 +1,6 @@
 import type { Component, ReceivedTrack } from './component-kind.js';
-import { trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import { jsonEqual } from '../json-equal.js';
+import { peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { Endpoint, EndpointTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { ComponentView } from '../room-service.js';
@@ -82,10 +83,16 @@ export class ComponentTable {
       for (const source of [...peers.values(), ...this.#components.values()]) {
         if (source.id === component.id) continue;
         if (component.subscribeMode === 'manual' && !component.origins.has(source.id)) continue;
-        for (const track of source.tracks.values()) tracks.push({ origin: source.id, track });
+        // Callers are people, whom no publisher can name; recordings and streams are the backend's.
+        if (component.type === 'sip' && 'audience' in source && source.audience !== undefined) continue;
+        const [originType, originMetadata] =
+          'running' in source ? [source.type, null] : (['webrtc', peerView(source).metadata] as const);
+        for (const track of source.tracks.values()) {
+          tracks.push({ origin: source.id, track, originType, originMetadata });
+        }
       }
       const before = component.received ?? [];
-      const same = before.length === tracks.length && tracks.every(({ track }, i) => before[i]?.track === track);
+      const same = before.length === tracks.length && tracks.every((track, i) => isSame(before[i], track));
       if (same) continue;
       component.received = tracks;
       changes.push({ component, tracks });
@@ -95,12 +102,7 @@ export class ComponentTable {
   }
 
   views(): ComponentView[] {
-    return this.all().map((component) => ({
-      id: component.id,
-      type: component.type,
-      properties: component.properties,
-      tracks: [...component.tracks.values()].map(trackInfo),
-    }));
+    return this.all().map(componentView);
   }
 
   endpoint(component: ComponentRecord): Endpoint {
@@ -110,4 +112,14 @@ export class ComponentTable {
   endpoints(): Endpoint[] {
     return this.all().map((component) => this.endpoint(component));
   }
+}
+
+/** Returns the component as the API shows it. */
+export function componentView({ id, type, properties, tracks }: ComponentRecord): ComponentView {
+  return { id, type, properties, tracks: [...tracks.values()].map(trackInfo) };
+}
+
+/** The metadata is nearly always the same object. */
+function isSame(before: ReceivedTrack | undefined, { track, originMetadata }: ReceivedTrack): boolean {
+  return before?.track === track && jsonEqual(before.originMetadata, originMetadata);
 }

@@ -1,8 +1,9 @@
 import type { TrackOwner } from '@bloom/protocol';
 import type { ClientMediaEvent } from '@bloom/sfu';
 import { jsonEqual } from '../json-equal.js';
-import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
-import type { Endpoint, EndpointTrack, SessionInput } from '../peer/peer-session.js';
+import { claims, peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { Audience, Endpoint, EndpointTrack, Mutes, SessionInput } from '../peer/peer-session.js';
+import { inputFor, mayReceive, shownTracks } from './audience.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
 import type { RoomWorld } from './room-world.js';
 
@@ -31,7 +32,7 @@ export class Endpoints {
 
   /**
    * Counts track subscriptions, active and pending: each joined peer receives every track but its own, unless it may
-   * not subscribe.
+   * not subscribe. Those that their publisher withholds count.
    */
   get subscriptions(): number {
     let tracks = this.components.trackCount;
@@ -42,9 +43,20 @@ export class Endpoints {
     return count;
   }
 
-  /** Ids of the tracks that currently carry speech, newest last. */
-  get speaking(): string[] {
-    return [...this.#speaking];
+  /** Number of peers that count against the limit of the room. */
+  get counted(): number {
+    let count = 0;
+    for (const peer of this.peers.values()) if (peer.counts) count++;
+
+    return count;
+  }
+
+  /** Ids of the tracks that currently carry speech, newest last, as far as the peer may know. */
+  speakingFor(peer: PeerRecord): string[] {
+    return [...this.#speaking].filter((trackId) => {
+      const owner = this.peers.get(this.ownerOf(trackId) ?? '');
+      return owner === undefined || mayReceive(owner, trackId, peer);
+    });
   }
 
   /** Returns the id of the endpoint that publishes the track. */
@@ -60,9 +72,10 @@ export class Endpoints {
   }
 
   sendToOthers(endpointId: string | undefined, input: SessionInput): void {
+    const owner = endpointId === undefined ? undefined : this.peers.get(endpointId);
     for (const peer of this.peers.values()) {
       if (!peer.joined || peer.id === endpointId) continue;
-      const visible = permissionsOf(peer).subscribe ? input : withoutTracks(input);
+      const visible = inputFor(peer, owner, input);
       if (visible !== undefined) this.#world.sendToPeer(peer.ref, visible);
     }
   }
@@ -80,7 +93,10 @@ export class Endpoints {
   visibleTo(peer: PeerRecord): Endpoint[] {
     const endpoints = [...this.peers.values()]
       .filter((other) => other !== peer && other.joined && !other.hidden)
-      .map(peerEndpoint)
+      .map((other) => {
+        const endpoint = peerEndpoint(other);
+        return { ...endpoint, tracks: shownTracks(other, endpoint.tracks, peer) };
+      })
       .concat(this.components.endpoints());
 
     return permissionsOf(peer).subscribe ? endpoints : endpoints.map((endpoint) => ({ ...endpoint, tracks: [] }));
@@ -91,7 +107,8 @@ export class Endpoints {
     if (!peer.joined) return;
     const receives = receivesTracks(peer);
     for (const other of [...this.peers.values(), ...this.components.all()]) {
-      const tracks = [...other.tracks.values()];
+      const all = [...other.tracks.values()];
+      const tracks = 'audience' in other ? shownTracks(other, all, peer) : all;
       if (other.id === peer.id || tracks.length === 0) continue;
       this.#world.sendToPeer(
         peer.ref,
@@ -102,18 +119,97 @@ export class Endpoints {
     }
   }
 
+  /** Sets who may receive the peer's tracks. Takes effect in the media plane first, whatever the receivers do. */
+  setAudience(owner: PeerRecord, audience: Audience | null): void {
+    if (owner.audience === undefined && audience === null) return;
+    const trackIds = [...owner.tracks.keys()];
+    const receivers = [...this.peers.values()].filter((peer) => peer !== owner);
+    const before = new Map(receivers.map((peer) => [peer, trackIds.filter((id) => !mayReceive(owner, id, peer))]));
+    owner.audience =
+      audience === null
+        ? undefined
+        : new Map(audience.map(([name, ids]) => [name, ids === 'all' ? ids : new Set(ids)]));
+    for (const [peer, withheld] of before) {
+      this.#withhold(owner, trackIds, peer);
+      if (!receivesTracks(peer)) continue;
+      const now = new Set(trackIds.filter((id) => !mayReceive(owner, id, peer)));
+      const lost = [...now].filter((id) => !withheld.includes(id));
+      const gained = withheld.filter((id) => !now.has(id));
+      if (lost.length > 0) this.#accessChanged(owner, peer, { trackIds: lost, withheld: true });
+      if (gained.length > 0) this.#accessChanged(owner, peer, { trackIds: gained, withheld: false });
+    }
+    this.changed(owner);
+  }
+
+  /** Withholds from a peer that joins what it may not receive. */
+  withholdFrom(peer: PeerRecord): void {
+    for (const owner of this.peers.values()) if (owner !== peer) this.#withhold(owner, owner.tracks.keys(), peer);
+  }
+
+  /** Forgets what is withheld from a peer whose transport has ended. */
+  release({ id: peerId, withheld }: PeerRecord): void {
+    for (const trackId of withheld) this.#world.media({ type: 'setTrackWithheld', peerId, trackId, withheld: false });
+    withheld.clear();
+  }
+
+  #withhold(owner: PeerRecord, trackIds: Iterable<string>, peer: PeerRecord): void {
+    for (const trackId of trackIds) {
+      const withheld = !mayReceive(owner, trackId, peer);
+      if (withheld === peer.withheld.has(trackId)) continue;
+      if (withheld) peer.withheld.add(trackId);
+      else peer.withheld.delete(trackId);
+      this.#world.media({ type: 'setTrackWithheld', peerId: peer.id, trackId, withheld });
+    }
+  }
+
+  #accessChanged(
+    owner: PeerRecord,
+    { ref, name }: PeerRecord,
+    { trackIds, withheld }: { trackIds: readonly string[]; withheld: boolean },
+  ): void {
+    const endpointId = owner.id;
+    const tracks = trackIds.flatMap((trackId) => owner.tracks.get(trackId) ?? []);
+    if (name !== undefined) this.#world.sendToPeer(ref, { type: 'tracksWithheld', endpointId, trackIds, withheld });
+    else if (withheld) this.#world.sendToPeer(ref, { type: 'tracksRemoved', endpointId, trackIds });
+    else this.#world.sendToPeer(ref, { type: 'tracksAdded', endpointId, tracks });
+  }
+
   /** Announces the metadata of a peer if it differs from what was shown before. */
   metadataChanged(peer: PeerRecord, before: unknown): void {
     const metadata = shownMetadata(peer);
     if (jsonEqual(before, metadata)) return;
     if (peer.joined && !peer.hidden)
-      this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+      this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata, ...claims(peer) });
     this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
+  }
+
+  /** Updates who has muted a track of the peer, and tells the others. */
+  setMuted(peer: PeerRecord, trackId: string, by: Mutes): void {
+    const track = peer.tracks.get(trackId);
+    if (track === undefined) return;
+    const muted = { ...track.muted, ...by };
+    if (muted.publisher === track.muted?.publisher && muted.server === track.muted?.server) return;
+    peer.tracks.set(trackId, { ...track, muted });
+    this.changed(peer);
+    this.sendToOthers(peer.id, { type: 'trackMuted', endpointId: peer.id, trackId, muted });
+  }
+
+  /** Records whether pictures of a track are missing, and tells the others. */
+  setStalled(trackId: string, stalled: boolean): void {
+    const owner = [...this.peers.values(), ...this.components.all()].find(({ tracks }) => tracks.has(trackId));
+    const track = owner?.tracks.get(trackId);
+    if (owner === undefined || track === undefined || (track.stalled ?? false) === stalled) return;
+    owner.tracks.set(trackId, { ...track, stalled });
+    this.sendToOthers(owner.id, { type: 'trackStalled', endpointId: owner.id, trackId, stalled });
   }
 
   addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {
     if (tracks.length === 0) return;
     for (const track of tracks) endpoint.tracks.set(track.trackId, track);
+    if ('audience' in endpoint && endpoint.audience !== undefined) {
+      for (const peer of this.peers.values())
+        if (peer !== endpoint) this.#withhold(endpoint, endpoint.tracks.keys(), peer);
+    }
     this.changed(endpoint);
     this.sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
@@ -144,6 +240,9 @@ export class Endpoints {
   clearTracks(peer: PeerRecord): void {
     const tracks = [...peer.tracks.values()];
     peer.tracks.clear();
+    // They may still flow, and are about to be withheld from nobody.
+    if (peer.audience !== undefined)
+      for (const { trackId } of tracks) this.#world.media({ type: 'removeTrack', peerId: peer.id, trackId });
     this.#forget(peer, tracks);
     if (tracks.length > 0) this.changed(peer);
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
@@ -163,6 +262,10 @@ export class Endpoints {
       if (moderated.get(trackId) === true)
         this.#world.media({ type: 'setTrackBlocked', peerId: id, trackId, blocked: false });
       moderated.delete(trackId);
+      for (const peer of this.peers.values()) {
+        if (!peer.withheld.delete(trackId)) continue;
+        this.#world.media({ type: 'setTrackWithheld', peerId: peer.id, trackId, withheld: false });
+      }
     }
   }
 
@@ -179,11 +282,4 @@ export class Endpoints {
 
 function receivesTracks(peer: PeerRecord): boolean {
   return peer.joined && permissionsOf(peer).subscribe;
-}
-
-/** Returns what is left of an input for a peer that receives no tracks; undefined when nothing is. */
-function withoutTracks(input: SessionInput): SessionInput | undefined {
-  if (input.type === 'tracksAdded') return undefined;
-
-  return input.type === 'endpointAdded' ? { ...input, endpoint: { ...input.endpoint, tracks: [] } } : input;
 }

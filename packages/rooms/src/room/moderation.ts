@@ -19,17 +19,32 @@ export class Moderation {
     this.#world = world;
   }
 
-  updatePeer(peerId: string, { metadata, permissions }: PeerChanges): Outcome<PeerView> {
+  updatePeer(peerId: string, { metadata: given, fields, permissions }: PeerChanges): Outcome<PeerView> {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return refusals.peerNotFound(peerId);
 
     const shown = shownMetadata(peer);
+    const metadata = fields === undefined ? given : merged(given ?? peer.serverMetadata, fields);
+    const isRecordSet = metadata !== undefined && !isDeepStrictEqual(metadata, peer.serverMetadata);
     if (metadata !== undefined) peer.serverMetadata = metadata;
     if (permissions !== undefined) this.#permit(peer, permissions);
     this.#endpoints.changed(peer);
     this.#endpoints.metadataChanged(peer, shown);
+    if (isRecordSet) this.#endpoints.sendIfJoined(peerId, { type: 'recordSet', metadata });
 
     return done(peerView(peer));
+  }
+
+  /** Returns the ids of the peers whose metadata the backend has set. */
+  describedPeers(): string[] {
+    const described = [...this.#endpoints.peers.values()].filter(({ serverMetadata }) => serverMetadata !== null);
+
+    return described.map(({ id }) => id);
+  }
+
+  /** Returns the actor of a peer. */
+  refOf(peerId: string): PeerRecord['ref'] | undefined {
+    return this.#endpoints.peers.get(peerId)?.ref;
   }
 
   /** Applies a new peer's permissions to the media plane and the client's session. */
@@ -54,8 +69,9 @@ export class Moderation {
     }
     peer.moderated.set(trackId, muted);
     this.#endpoints.changed(peer);
+    this.#endpoints.setMuted(peer, trackId, { server: muted });
 
-    return done(trackView(peer, track));
+    return done(trackView(peer, peer.tracks.get(trackId) ?? track));
   }
 
   removeTrack({ peerId, trackId }: TrackAddress): Outcome<null> {
@@ -78,7 +94,8 @@ export class Moderation {
     const wanted = to === null ? peers : new Set(to);
     // WHIP and WHEP clients have neither a websocket nor a data channel.
     const receivers = [...peers.values()].filter(
-      ({ id, joined, connection }) => joined && connection?.client === 'sdk' && wanted.has(id),
+      ({ id, joined, connection }) =>
+        joined && connection !== undefined && connection.client !== 'http' && wanted.has(id),
     );
     for (const peer of receivers) {
       const channel = peer.messageChannel;
@@ -104,4 +121,11 @@ export class Moderation {
     );
     if (before.subscribe !== after.subscribe) this.#endpoints.subscriptionChanged(peer);
   }
+}
+
+/** Returns metadata with these fields replaced; unchanged if it is no object. */
+function merged(metadata: unknown, fields: Record<string, unknown>): unknown {
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
+
+  return isObject ? { ...metadata, ...fields } : metadata;
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
+import { ActorError, later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
+import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import type { Notification } from '@bloom/protocol';
-import { done, refusals } from '../outcome.js';
+import { done, refusals, type Outcome } from '../outcome.js';
 import { relayCredentials } from '../peer/credentials.js';
-import type { RequestSessions } from '../peer/request-sessions.js';
+import type { RequestSessions } from './request-sessions.js';
 import { mayPublish } from '../peer/permissions.js';
 import { peerBehaviour } from '../peer/peer-actor.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
@@ -13,6 +14,8 @@ import type { CreatePeerSession } from '../peer/peer-session.js';
 import type { AddedPeer, NamedConfig } from '../room-service.js';
 import { createComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
+import { componentView } from './component-table.js';
+import { Guests } from './guests.js';
 import { inspectRoom } from './room-inspection.js';
 import type { RoomMeasure } from './room-journal.js';
 import { RoomMachine } from './room-machine.js';
@@ -30,6 +33,8 @@ export interface RoomActorOptions {
   relaySecret: string;
   /** Issues a token for a new peer. */
   admit: (peerId: string, ttl: number) => Omit<AddedPeer, 'peer'>;
+  /** Returns when the room was created, in Unix milliseconds. */
+  createdAt: () => number | undefined;
   /** Sessions of this node. */
   sessions: RequestSessions;
   /** Called before the machine announces anything. */
@@ -47,6 +52,7 @@ type Context = ActorContext<RoomProtocol>;
 
 export interface RoomState {
   machine: RoomMachine;
+  guests: Guests;
   /** Context for work that lasts as long as the room. */
   context: Context;
 }
@@ -54,10 +60,22 @@ export interface RoomState {
 /** Messages of the room's own parts and timers, which limit their number. Calls from outside are not included. */
 const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'deleteRoom'] as const;
 
+/** How long a peer has to name its relay; shorter than callers wait for the room. */
+const RELAY_TIMEOUT_MS = 3_000;
+
 export const roomMailbox = { essential: ESSENTIAL };
 
 /** Owns one room: a `RoomMachine` whose effects are actors, timers and the media room. */
 export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol, RoomState> {
+  const withToken = (added: ReturnType<RoomMachine['addPeer']>, log: Log): Outcome<AddedPeer> => {
+    if (!added.ok) {
+      log.info('peer.refused', { reason: added.message });
+      return added;
+    }
+    const { peer, ttl } = added.value;
+    return done({ peer, ...options.admit(peer.id, ttl) });
+  };
+
   return {
     kind: 'room',
     shapes: ROOM_SHAPES,
@@ -67,7 +85,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
       options.created(machine, context.self);
       machine.start();
-      return { machine, context };
+      return { machine, guests: new Guests(), context };
     },
     handlers: {
       getRoom: ({ machine }) => done(machine.view),
@@ -76,16 +94,15 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         machine.remove(why ?? 'deleted');
         return done(null);
       },
-      addPeer: ({ machine }, { options: given }, { log }) => {
-        const added = machine.addPeer(given);
-        if (!added.ok) {
-          log.info('peer.refused', { reason: added.message });
-          return added;
-        }
-        const { peer, ttl } = added.value;
-        return done({ peer, ...options.admit(peer.id, ttl) });
+      addPeer: ({ machine }, { options: given }, { log }) => withToken(machine.addPeer(given), log),
+      addGuest: ({ machine, guests }, { invitation, options: given, counts = true }, context) => {
+        // The invitation is to an earlier room of this id.
+        if (invitation.createdAt !== options.createdAt()) return refusals.roomNotFound(machine.roomId);
+        const add = () => machine.addPeer(given, { isGuest: true, counts });
+        return withToken(guests.admit(invitation, context.wall(), add), context.log);
       },
       updatePeer: ({ machine }, { peerId, changes }) => machine.moderation.updatePeer(peerId, changes),
+      describedPeers: ({ machine }) => done(machine.moderation.describedPeers()),
       removePeer: ({ machine }, { peerId, reason }) => machine.removePeer(peerId, reason ?? undefined),
       muteTrack: ({ machine }, { peerId, trackId, muted }) => machine.moderation.muteTrack({ peerId, trackId, muted }),
       removeTrack: ({ machine }, { peerId, trackId }) => machine.moderation.removeTrack({ peerId, trackId }),
@@ -94,6 +111,17 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         const answer = machine.attach(request);
         return answer.result === 'attached' ? { ...answer, room: self as ActorRef<SocketWatch> } : answer;
       },
+      openRelay: ({ machine }, { peerId }, context) => {
+        const peer = machine.moderation.refOf(peerId);
+        if (peer === undefined) return refusals.peerNotFound(peerId);
+
+        return later(
+          context.call(peer, { type: 'openRelay' }, RELAY_TIMEOUT_MS).then(done, (error: unknown) => {
+            if (error instanceof ActorError) return refusals.peerNotFound(peerId);
+            throw error;
+          }),
+        );
+      },
       openSession: (_state, { roomId, peerId, sessionId, request, requestId }, context) =>
         later(options.sessions.open(context.self, { roomId, peerId, sessionId }, { request, requestId })),
       askSession: (_state, { request, ...session }) => later(options.sessions.ask(session, request)),
@@ -101,6 +129,14 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
         createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
+      updateComponent: ({ machine }, { componentId, paused }) =>
+        withComponent(machine, componentId, (component) => {
+          if (component.running.setPaused === undefined) return refusals.notRecording(componentId);
+          if (!component.running.setPaused(paused)) return refusals.tooManyPauses(componentId);
+          const properties = { ...component.properties, paused };
+          machine.fromComponent(componentId, { do: 'setProperties', properties });
+          return done(componentView(component));
+        }),
       subscribeComponent: ({ machine }, { componentId, origins }) =>
         withComponent(machine, componentId, (component) => {
           // SIP receives every track: there is nothing to choose.
@@ -125,7 +161,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
       fromData: ({ machine }, { event }) => machine.fromMedia(event),
       socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
-      // After an orderly end the room no longer has a record of the peer.
+      // After a clean end the room no longer has a record of the peer.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
@@ -214,7 +250,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
           subscribe: permissions.subscribe,
         },
       });
-      context.cast(ref, { type: 'setPublishes', kinds });
+      context.cast(ref, { type: 'setPublishes', kinds, permissions });
     },
     media: (command) => media.do(command),
     deliver: ({ id, ref }, message, over) => {
@@ -253,6 +289,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     },
     now: () => context.now(),
     measure: (measure) => options.measure?.(measure),
+    endpointOf: (peerId) => media.endpointOf(peerId),
   };
 }
 

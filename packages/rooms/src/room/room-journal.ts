@@ -1,7 +1,9 @@
 import type { Log, LogFields } from '@bloom/log';
+import type { MediaEndpoint, MediaReport } from '@bloom/sfu';
 import type { ConnectFailure, Traffic } from '../peer/peer-traffic.js';
 import type { SocketEnd } from '../room-service.js';
 import type { ComponentRecord } from './component-table.js';
+import { MediaJournal, type MediaMeasure } from './media-journal.js';
 
 /** `left`: the client left before its media was up; includes participants with nothing to send or receive. */
 export type JoinOutcome = 'media' | 'left' | 'failed';
@@ -11,12 +13,17 @@ export type RoomMeasure =
   /** `seconds`: from the authentication of the websocket to the DTLS connection, or to the end. */
   | { type: 'join'; outcome: JoinOutcome; seconds: number }
   | { type: 'connectFailure'; cause: ConnectFailure | 'silent' }
-  | { type: 'componentCrashed'; kind: string };
+  | { type: 'componentCrashed'; kind: string }
+  | MediaMeasure;
 
-/** Why a peer or its connection ended. `disconnected_too_long`: the disconnect timeout has passed. */
+/**
+ * Why a peer or its connection ended. `disconnected_too_long`: the disconnect timeout has passed. `media_lost`: the
+ * media worker of its transport has ended.
+ */
 export type ConnectionEnd =
   | SocketEnd
   | 'replaced'
+  | 'media_lost'
   | 'removed'
   | 'disconnected_too_long'
   | 'crashed'
@@ -33,6 +40,8 @@ export interface RoomJournalOptions {
   /** Resolves with the traffic over the peer's closed transports. Never rejects. */
   traffic: (peerId: string) => Promise<Traffic>;
   measure: (measure: RoomMeasure) => void;
+  /** Returns where the peer's transport is reached; undefined if it has none. */
+  endpointOf: (peerId: string) => MediaEndpoint | undefined;
 }
 
 /** One connection of a peer. */
@@ -47,12 +56,13 @@ interface Visit {
 const MAX_NAME = 64;
 
 /**
- * Logs one line per participant, per component and per end of a room: who took part, how long, how much was sent, and
- * why it ended (docs/reference/log-events.md). A peer's line waits for its traffic, which is known a moment after its
- * end.
+ * Logs one line per participant, per component and per end of a room: who took part, for how long, how much was sent,
+ * and why it ended (docs/reference/log-events.md). A peer's line waits for its traffic, which is known a moment after
+ * its end.
  */
 export class RoomJournal {
   readonly #options: RoomJournalOptions;
+  readonly #media: MediaJournal;
   readonly #since: number;
   readonly #visits = new Map<string, Visit>();
   readonly #components = new Map<string, number>();
@@ -62,6 +72,7 @@ export class RoomJournal {
 
   constructor(options: RoomJournalOptions) {
     this.#options = options;
+    this.#media = new MediaJournal(options);
     this.#since = options.now();
   }
 
@@ -86,6 +97,15 @@ export class RoomJournal {
     if (visit !== undefined) this.#measureJoin(visit, 'media');
   }
 
+  mediaState(peerId: string, report: MediaReport): void {
+    this.#media.reported(peerId, this.#visits.get(peerId)?.name, report);
+  }
+
+  /** Forgets a peer that has been removed from the room. */
+  forget(peerId: string): void {
+    this.#media.forget(peerId);
+  }
+
   silent(peerId: string): void {
     this.#options.log().warn('peer.transport_silent', { peerId });
     this.#options.measure({ type: 'connectFailure', cause: 'silent' });
@@ -97,7 +117,7 @@ export class RoomJournal {
   leftRoom(peerId: string): void {
     const visit = this.#visits.get(peerId);
     if (visit === undefined) return;
-    this.#write(peerId, visit, 'closed_by_client');
+    this.#write(peerId, visit, { why: 'closed_by_client' });
     this.#visits.set(peerId, { ...visit, since: this.#options.now(), joined: false, measured: true });
   }
 
@@ -105,7 +125,7 @@ export class RoomJournal {
   disconnected(peerId: string, why: ConnectionEnd, reason?: string): void {
     const visit = this.#visits.get(peerId);
     this.#visits.delete(peerId);
-    if (visit !== undefined) return this.#write(peerId, visit, why, reason);
+    if (visit !== undefined) return this.#write(peerId, visit, { why, reason });
 
     void this.#options.traffic(peerId);
     if (why === 'removed' || why === 'disconnected_too_long') this.#options.log().info('peer.removed', { peerId, why });
@@ -142,7 +162,7 @@ export class RoomJournal {
     else void Promise.all(this.#pending).then(last);
   }
 
-  #write(peerId: string, visit: Visit, why: ConnectionEnd, reason?: string): void {
+  #write(peerId: string, visit: Visit, { why, reason }: { why: ConnectionEnd; reason?: string | undefined }): void {
     const { log, traffic, measure } = this.#options;
     const seconds = this.#secondsSince(visit.since);
     const lineLog = log();

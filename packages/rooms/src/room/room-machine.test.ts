@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog, type Log } from '@bloom/log';
-import type { MediaCommand } from '@bloom/sfu';
+import type { MediaCommand, MediaEndpoint } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import { videoTrack } from '../testing/index.js';
@@ -63,6 +63,10 @@ class RecordedWorld implements RoomWorld {
 
   deliver({ id }: { id: string }, { topic }: { topic: string }, over: string): void {
     this.effects.push(`deliver ${id} ${topic} ${over}`);
+  }
+
+  endpointOf(): MediaEndpoint {
+    return { address: '203.0.113.7', port: 50_000, fingerprint: { algorithm: 'sha-256', value: '00' } };
   }
 
   isCurrent(): boolean {
@@ -135,7 +139,7 @@ describe('a peer that connects over and over', () => {
     return answer.result === 'refused' ? answer.reason : answer.result;
   };
 
-  test('after 30 connections a peer waits one second for each further one, and the others do not wait', () => {
+  test('makes a peer wait one second for each connection after 30, and the others not at all', () => {
     machine.addPeer({});
     machine.addPeer({});
     for (let i = 0; i < 30; i++) expect(connect('p1')).toBe('attached');
@@ -148,7 +152,7 @@ describe('a peer that connects over and over', () => {
     expect(connect('p1')).toBe('too many connections');
   });
 
-  test('a peer that connects too often keeps its current connection', () => {
+  test('keeps the current connection of a peer that connects too often', () => {
     machine.addPeer({});
     for (let i = 0; i < 29; i++) connect('p1');
     const [first, second] = [socket('first'), socket('second')];
@@ -158,6 +162,20 @@ describe('a peer that connects over and over', () => {
     expect(answer).toEqual({ result: 'refused', reason: 'too many connections' });
     expect(world.read()).toEqual([]);
   });
+});
+
+test.each([
+  ['media', { type: 'mediaState', peerId: 'p1', media: { state: 'failed', problem: 'NO_CHECKS' } }],
+  ['silence', { type: 'transportSilent', peerId: 'p1' }],
+] as const)('logs reports of the %s of a peer until the peer is removed', (_what, report) => {
+  join('p1');
+  world.read();
+  machine.fromMedia(report);
+  expect(world.read()).toContainEqual(expect.stringMatching(/^warn peer/));
+  machine.removePeer('p1');
+  world.read();
+  machine.fromMedia(report);
+  expect(world.read()).toEqual([]);
 });
 
 describe('the end and the announcements of a room', () => {
@@ -171,7 +189,7 @@ describe('the end and the announcements of a room', () => {
     expect(world.read()).toEqual(['start p1', 'notify peerAdded']);
   });
 
-  test('deleting a room closes sockets first, then announces each end once', () => {
+  test('closes sockets first when a room is deleted, then announces each end once', () => {
     join('p1');
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     world.read();
@@ -189,7 +207,16 @@ describe('the end and the announcements of a room', () => {
     ]);
   });
 
-  test('a crashing room announces no deletion of its peers', () => {
+  test("tells only LiveKit's clients that the node stops, since they would not come back to a deleted room", () => {
+    join('p1');
+    machine.addPeer({});
+    machine.attach({ peerId: 'p2', socket: socket('s-p2'), client: 'livekit', replaces: null });
+    world.read();
+    machine.remove('node_closing');
+    expect(world.read().slice(0, 2)).toEqual(['close s-p1 1000 Room stopped', 'close s-p2 1001 Node stopped']);
+  });
+
+  test('announces no deletion of the peers of a crashing room', () => {
     join('p1');
     world.read();
     machine.crash();
@@ -204,7 +231,7 @@ describe('the end and the announcements of a room', () => {
 });
 
 describe('peers of a room', () => {
-  test('a peer learns of the others, and they learn of the peer', () => {
+  test('tells a peer of the others, and them of the peer', () => {
     join('p1');
     join('p2');
     expect(world.read().slice(-4)).toEqual([
@@ -215,7 +242,7 @@ describe('peers of a room', () => {
     ]);
   });
 
-  test('a peer moves to another socket only when its own was named as dead', () => {
+  test('moves a peer to another socket only when its own was named as dead', () => {
     join('p1');
     world.read();
     expect(machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: null })).toEqual({
@@ -264,7 +291,7 @@ describe('peers of a room', () => {
     expect(machine.view.peers).toMatchObject([{ id: 'p1', status: 'connected' }]);
   });
 
-  test('a peer cannot take the track id of another one', () => {
+  test('refuses a peer the track id of another one', () => {
     join('p1');
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     join('p2');
@@ -284,7 +311,7 @@ describe('peers of a room', () => {
 });
 
 describe('configuration changes', () => {
-  test('a change restarts or stops the timers', () => {
+  test('restarts or stops the timers on a change', () => {
     open({ peerlessPurgeTimeout: 5 });
     machine.addPeer({});
     machine.update({ peerlessPurgeTimeout: 7, peerDisconnectedTimeout: 3 });

@@ -1,17 +1,20 @@
 import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
 import { MAX_ORIGINS } from '../component-schemas.js';
+import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
-import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
+import { closeReason, INTERNAL_ERROR, NODE_STOPPED } from '../peer/close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
 import { newPeer, peerView, shownMetadata, type PeerRecord } from '../peer/peer-record.js';
-import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
+import type { ClientKind, EndpointTrack, PeerRequest } from '../peer/peer-session.js';
 import type { NamedConfig, PeerView, RoomChanges, RoomView, SocketEnd } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
+import { DROP_REMEDIES, ENCODER_REMEDIES } from './dropped-media.js';
 import { Endpoints } from './endpoints.js';
+import { GUEST_AWAY_S } from './guests.js';
 import { Moderation } from './moderation.js';
 import { RoomJournal, type ConnectionEnd, type RoomEnd } from './room-journal.js';
 import type { RoomWorld } from './room-world.js';
@@ -39,8 +42,8 @@ export class RoomMachine {
   readonly #requests: ClientRequests;
   readonly #journal: RoomJournal;
   #connections = 0;
-  /** Number of tracks with B-frames so far. */
-  #bFrames = 0;
+  /** Number of tracks with each fault so far. */
+  readonly #faultyTracks = { bFrames: 0, bareKeyframes: 0 };
   #ended = false;
   #view: RoomView | undefined;
 
@@ -57,6 +60,7 @@ export class RoomMachine {
       now: () => world.now(),
       traffic: (peerId) => world.traffic(peerId),
       measure: (measure) => world.measure(measure),
+      endpointOf: (peerId) => world.endpointOf(peerId),
     });
     this.#requests = new ClientRequests(this.#endpoints, world, this.#journal);
   }
@@ -110,7 +114,7 @@ export class RoomMachine {
 
   /** Changes the configuration. Running timers restart if their time has changed. */
   update(changes: RoomChanges): Outcome<RoomView> {
-    const { peerlessPurgeTimeout, peerDisconnectedTimeout } = this.#config;
+    const { peerlessPurgeTimeout, peerDisconnectedTimeout, metadata: before } = this.#config;
     const { metadata, dataEvents, ...config } = { ...this.#config, ...changes };
     this.#config = {
       ...config,
@@ -118,6 +122,9 @@ export class RoomMachine {
       ...(metadata === undefined || metadata === null ? {} : { metadata }),
     };
     if (changes.dataEvents !== undefined) this.#setDataEvents(changes.dataEvents ?? []);
+    if (metadata !== undefined && !jsonEqual(before ?? null, metadata)) {
+      this.#endpoints.sendToOthers(undefined, { type: 'roomUpdated', metadata });
+    }
     if (this.#config.peerlessPurgeTimeout !== peerlessPurgeTimeout) {
       this.#world.clearTimer('peerless');
       this.#restartPeerlessTimer();
@@ -134,22 +141,23 @@ export class RoomMachine {
   }
 
   /** `ttl`: lifetime of the peer's token in seconds. */
-  addPeer(given: unknown): Outcome<{ peer: PeerView; ttl: number }> {
+  addPeer(given: unknown, { isGuest = false, counts = true } = {}): Outcome<{ peer: PeerView; ttl: number }> {
     const { maxPeers } = this.#config;
-    if (maxPeers !== null && this.#endpoints.peers.size >= maxPeers) return refusals.peerLimit(this.roomId);
+    if (maxPeers !== null && counts && this.#endpoints.counted >= maxPeers) return refusals.peerLimit(this.roomId);
     if (!this.#webrtcEnabled) return refusals.peersDisabled();
     const options = peerOptions(given);
     if (!options.ok) return options;
 
     const { enableSimulcast, metadata, permissions, ttl } = options.value;
     const id = this.#newId();
-    const peer = newPeer({ id, ref: this.#world.startPeer(id, { enableSimulcast }), metadata, permissions });
+    const ref = this.#world.startPeer(id, { enableSimulcast });
+    const peer = newPeer({ id, ref, metadata, permissions, isGuest, counts });
     this.moderation.admit(peer);
     this.#endpoints.peers.set(id, peer);
     this.#endpoints.changed(peer);
     this.#world.notify({ type: 'peerAdded', roomId: this.roomId, peerId: id });
     this.#armDisconnectTimer(peer);
-    this.#restartPeerlessTimer();
+    this.#restartPeerlessTimer(peer);
 
     return done({ peer: peerView(peer), ttl });
   }
@@ -173,7 +181,7 @@ export class RoomMachine {
 
     const current = peer.connection?.socket;
     if (current !== undefined && replaces?.key !== current.key) return { result: 'occupied', by: current };
-    if (!peer.connectionRate.take(this.#world.now())) return { result: 'refused', reason: 'too many connections' };
+    if (!peer.connections.take(this.#world.now())) return { result: 'refused', reason: 'too many connections' };
     if (current !== undefined) {
       this.#world.closeSocket(current, 1000, 'Replaced by a new connection');
       this.#disconnect(peer, 'replaced');
@@ -181,7 +189,7 @@ export class RoomMachine {
 
     peer.connection = { number: ++this.#connections, socket, client };
     this.#world.clearTimer({ peerId });
-    this.#world.clearTimer('peerless');
+    if (peer.counts) this.#world.clearTimer('peerless');
     this.#world.watchSocket(peerId, socket);
     this.#world.attachPeer(peer.ref, peer.connection);
     this.#journal.attached(peerId);
@@ -203,7 +211,7 @@ export class RoomMachine {
 
     if (request.type === 'fail') return this.crashPeer(peerId, request.reason);
     // Rejoining on an open socket costs the room as much as another connection.
-    if (request.type === 'join' && peer.leftOn === connection && !peer.connectionRate.take(this.#world.now())) {
+    if (request.type === 'join' && peer.leftOn === connection && !peer.connections.take(this.#world.now())) {
       this.#world.closeSocket(peer.connection.socket, 1013, 'too many connections');
       return this.#disconnect(peer, 'closed_by_server');
     }
@@ -233,16 +241,33 @@ export class RoomMachine {
         if (peer !== undefined) peer.messageChannel = event.open ? event : undefined;
         return undefined;
       }
-      case 'bFrames': {
-        const { trackId } = event;
-        this.#bFrames += 1;
+      case 'bFrames':
+      case 'bareKeyframes': {
+        const { type, trackId } = event;
+        this.#faultyTracks[type] += 1;
         // Log occurrences 1, 2, 4, 8 and so on: a client can publish such tracks endlessly.
-        if (!isPowerOfTwo(this.#bFrames)) return undefined;
-        const fix = 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)';
-        return this.#world.log.warn('room.track_b_frames', { peerId: this.#endpoints.ownerOf(trackId), trackId, fix });
+        if (!isPowerOfTwo(this.#faultyTracks[type])) return undefined;
+        const peerId = this.#endpoints.ownerOf(trackId);
+        const fix = ENCODER_REMEDIES[type];
+        return type === 'bFrames'
+          ? this.#world.log.warn('room.track_b_frames', { peerId, trackId, fix })
+          : this.#world.log.warn('room.track_bare_keyframes', { peerId, trackId, fix });
+      }
+      case 'mediaDropped': {
+        const { peerId, trackId, cause, packets } = event;
+        const fix = DROP_REMEDIES[cause];
+        return this.#world.log.warn('room.media_dropped', { peerId, trackId, cause, packets, fix });
       }
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
+      case 'transportLost':
+        return this.#transportLost(event.peerId, event.reason);
+      case 'trackStalled':
+        return this.#endpoints.setStalled(event.trackId, event.stalled);
+      case 'mediaState':
+        // The journal has dropped a removed peer, and would otherwise keep it for as long as the room.
+        if (this.#endpoints.peers.has(event.peerId)) this.#journal.mediaState(event.peerId, event.media);
+        return undefined;
       case 'transportSilent':
         return this.#transportSilent(event.peerId);
       case 'roomFailed':
@@ -263,11 +288,21 @@ export class RoomMachine {
     this.#world.media({ type: 'setDataEvents', labels });
   }
 
+  /** Disconnects a peer whose media worker has ended: the client connects again with the same token. */
+  #transportLost(peerId: string, reason: string): void {
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer?.connection === undefined) return;
+    this.#world.log.warn('peer.transport_lost', { peerId, reason });
+    this.#world.closeSocket(peer.connection.socket, 1011, INTERNAL_ERROR);
+    this.#disconnect(peer, 'media_lost');
+  }
+
   /** Disconnects a peer whose media path is silent, unless it has a websocket, where pings show whether it is alive. */
   #transportSilent(peerId: string): void {
-    this.#journal.silent(peerId);
     const peer = this.#endpoints.peers.get(peerId);
-    if (peer?.connection?.client !== 'http') return;
+    if (peer === undefined) return;
+    this.#journal.silent(peerId);
+    if (peer.connection?.client !== 'http') return;
     this.#world.closeSocket(peer.connection.socket, 1000, 'No sign of life');
     this.#disconnect(peer, 'silent');
   }
@@ -290,7 +325,8 @@ export class RoomMachine {
   remove(why: Exclude<RoomEnd, 'crashed'>): void {
     if (this.#ended) return;
 
-    this.#closeSockets(1000, 'Room stopped');
+    // The SDKs of Jellyfish know only the first; LiveKit's clients start over after the second.
+    this.#closeSockets(1000, 'Room stopped', why === 'node_closing' ? 'livekit' : undefined);
     for (const peer of this.#endpoints.peers.values()) {
       this.#endpoints.clearTracks(peer);
       this.#notifyDisconnected(peer);
@@ -376,9 +412,12 @@ export class RoomMachine {
     }
   }
 
-  #closeSockets(code: number, reason: string): void {
+  /** `told`: the kind of clients that learn that the node stops. */
+  #closeSockets(code: number, reason: string, told?: ClientKind): void {
     for (const { connection } of this.#endpoints.peers.values()) {
-      if (connection !== undefined) this.#world.closeSocket(connection.socket, code, reason);
+      if (connection === undefined) continue;
+      if (connection.client === told) this.#world.closeSocket(connection.socket, 1001, NODE_STOPPED);
+      else this.#world.closeSocket(connection.socket, code, reason);
     }
   }
 
@@ -388,11 +427,12 @@ export class RoomMachine {
     peer.connection = undefined;
     this.#world.detachPeer(peer.ref);
     this.#endConnection(peer.id, why);
+    this.#endpoints.release(peer);
     this.#endpoints.clearTracks(peer);
     this.#requests.leave(peer);
     this.#endpoints.changed(peer);
     this.#armDisconnectTimer(peer);
-    this.#restartPeerlessTimer();
+    this.#restartPeerlessTimer(peer);
   }
 
   /** Removes the peer from the room and sends every notification up to PeerDisconnected. */
@@ -406,9 +446,11 @@ export class RoomMachine {
     this.#endpoints.changed();
     this.#world.clearTimer({ peerId: peer.id });
     this.#endConnection(peer.id, why, reason);
+    this.#endpoints.release(peer);
+    this.#journal.forget(peer.id);
     this.moderation.forget(peer);
     this.#world.endPeer(peer.ref);
-    this.#restartPeerlessTimer();
+    this.#restartPeerlessTimer(peer);
   }
 
   #dropComponent(component: ComponentRecord): void {
@@ -439,19 +481,20 @@ export class RoomMachine {
   }
 
   #hasConnectedPeer(): boolean {
-    return this.connectedPeers().length > 0;
+    return [...this.#endpoints.peers.values()].some(({ connection, counts }) => counts && connection !== undefined);
   }
 
   /** Restarts the timer whenever no peer is connected and a peer was added, disconnected or removed. */
-  #restartPeerlessTimer(): void {
+  #restartPeerlessTimer(peer?: PeerRecord): void {
     const { peerlessPurgeTimeout } = this.#config;
-    if (peerlessPurgeTimeout === null || this.#hasConnectedPeer()) return;
+    if (peerlessPurgeTimeout === null || peer?.counts === false || this.#hasConnectedPeer()) return;
     this.#world.setTimer('peerless', peerlessPurgeTimeout * 1_000);
   }
 
   #armDisconnectTimer(peer: PeerRecord): void {
     const { peerDisconnectedTimeout } = this.#config;
-    if (peerDisconnectedTimeout === null) return;
-    this.#world.setTimer({ peerId: peer.id }, peerDisconnectedTimeout * 1_000);
+    const seconds = Math.min(peerDisconnectedTimeout ?? Infinity, peer.isGuest ? GUEST_AWAY_S : Infinity);
+    if (seconds === Infinity) return;
+    this.#world.setTimer({ peerId: peer.id }, seconds * 1_000);
   }
 }

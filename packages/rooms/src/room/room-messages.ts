@@ -4,10 +4,12 @@ import {
   constant,
   count,
   flag,
+  integer,
   json,
   list,
   LOCAL,
   nullable,
+  number,
   object,
   oneOf,
   optional,
@@ -16,10 +18,11 @@ import {
   type ActorRef,
   type Down,
   type ReplyOf,
+  type Shape,
   type Shapes,
 } from '@bloom/actors';
 import type { MediaRoomEvent } from '@bloom/sfu';
-import type { ComponentType } from '../component-schemas.js';
+import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
 import type { Outcome } from '../outcome.js';
 import {
   CLOSE_REASON,
@@ -28,12 +31,15 @@ import {
   type AttachRequest,
   type SocketWatch,
 } from '../peer/peer-messages.js';
+import { MAX_RECEIVERS } from '../options.js';
 import { attachAnswer, CLIENT_KINDS, SOCKET_ENDS } from '../peer/attach-shapes.js';
 import type { PeerRequest } from '../peer/peer-session.js';
 import type {
   AddedPeer,
   ComponentView,
+  Guest,
   PeerChanges,
+  PeerRelay,
   PeerView,
   RoomChanges,
   RoomMessage,
@@ -47,6 +53,8 @@ import {
   componentType,
   componentView,
   id,
+  messageData,
+  messageTopic,
   outcome,
   peerChanges,
   peerView,
@@ -55,14 +63,16 @@ import {
   trackView,
 } from './view-shapes.js';
 
-/** What the faces may ask of a room: `Rooms` sends each call to the room's actor, on whichever node it runs. */
+/** What the faces may ask of a room: `RoomRouter` sends each call to the room's actor, on whichever node it runs. */
 export type RoomCalls = {
   getRoom: (message: object) => Outcome<RoomView>;
   updateRoom: (message: { changes: RoomChanges }) => Outcome<RoomView>;
   /** `why` is for the log; default `deleted`. */
   deleteRoom: (message: { why?: 'node_closing' }) => Outcome<null>;
   addPeer: (message: { options: unknown }) => Outcome<AddedPeer>;
+  addGuest: (message: Guest) => Outcome<AddedPeer>;
   updatePeer: (message: { peerId: string; changes: PeerChanges }) => Outcome<PeerView>;
+  describedPeers: (message: object) => Outcome<string[]>;
   removePeer: (message: { peerId: string; reason: string | null }) => Outcome<null>;
   muteTrack: (message: TrackAddress & { muted: boolean }) => Outcome<TrackView>;
   removeTrack: (message: TrackAddress) => Outcome<null>;
@@ -70,8 +80,10 @@ export type RoomCalls = {
   sendMessage: (message: RoomMessage & { to: readonly string[] | null }) => Outcome<{ delivered: number }>;
   addComponent: (message: { kind: ComponentType; options: unknown }) => Outcome<ComponentView>;
   removeComponent: (message: { componentId: string }) => Outcome<null>;
+  updateComponent: (message: { componentId: string; paused: boolean }) => Outcome<ComponentView>;
   subscribeComponent: (message: { componentId: string; origins: readonly string[] }) => Outcome<null>;
   dial: (message: { componentId: string; phoneNumber: string }) => Outcome<null>;
+  openRelay: (message: { peerId: string }) => Outcome<PeerRelay>;
   openSession: (message: SessionAddress & { request: string; requestId: string }) => Outcome<string>;
   askSession: (message: SessionAddress & { request: string }) => Outcome<string>;
   closeSession: (message: SessionAddress) => Outcome<null>;
@@ -86,7 +98,7 @@ export type RoomProtocol = RoomCalls & {
   fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
   fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
   fromMedia: (message: { event: MediaRoomEvent }) => void;
-  /** A `dataMessage` event, which may be dropped when the mailbox is full. */
+  /** A `dataMessage` or `dataPacket` event, which may be dropped when the mailbox is full. */
   fromData: (message: { event: MediaRoomEvent }) => void;
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
@@ -94,27 +106,52 @@ export type RoomProtocol = RoomCalls & {
 } & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;
 
+const port = integer(0, 65_535);
+const peerRelay: Shape<PeerRelay> = object({
+  address: text(),
+  secondAddress: optional(text()),
+  port,
+  tcpPort: nullable(port),
+  tls: optional(object({ host: text(), port })),
+  username: text(),
+  password: text(),
+});
 const none = outcome(constant(null));
+const addedPeer = outcome(object({ peer: peerView, token: text(), websocketUrl: text() }));
 const track = { peerId: id, trackId: id };
 const session = { roomId: id, peerId: id, sessionId: id };
 const component = { componentId: id };
 
-/** Other nodes may send a room calls from the faces and news of its sockets; its own parts are on its node. */
+/** Other nodes may send a room calls from the faces and reports about its sockets; its own parts are on its node. */
 export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   getRoom: takes({}, outcome(roomView)),
   updateRoom: takes({ changes: roomChanges }, outcome(roomView)),
   deleteRoom: takes({ why: optional(constant('node_closing')) }, none),
-  addPeer: takes({ options: json }, outcome(object({ peer: peerView, token: text(), websocketUrl: text() }))),
+  addPeer: takes({ options: json }, addedPeer),
+  addGuest: takes(
+    {
+      invitation: object({ id: text(100), uses: count, createdAt: number, expiresAt: number }),
+      options: json,
+      counts: optional(flag),
+    },
+    addedPeer,
+  ),
   updatePeer: takes({ peerId: id, changes: peerChanges }, outcome(peerView)),
+  describedPeers: takes({}, outcome(list(id))),
   removePeer: takes({ peerId: id, reason: nullable(CLOSE_REASON) }, none),
   muteTrack: takes({ ...track, muted: flag }, outcome(trackView)),
   removeTrack: takes(track, none),
-  sendMessage: takes({ topic: text(), data: json, to: nullable(list(id)) }, outcome(object({ delivered: count }))),
+  sendMessage: takes(
+    { topic: messageTopic, data: messageData, to: nullable(list(id, MAX_RECEIVERS)) },
+    outcome(object({ delivered: count })),
+  ),
   addComponent: takes({ kind: componentType, options: json }, outcome(componentView)),
   removeComponent: takes(component, none),
-  subscribeComponent: takes({ ...component, origins: list(id) }, none),
+  updateComponent: takes({ ...component, paused: flag }, outcome(componentView)),
+  subscribeComponent: takes({ ...component, origins: list(id, MAX_ORIGINS) }, none),
   dial: takes({ ...component, phoneNumber: text() }, none),
   hangUp: takes(component, none),
+  openRelay: takes({ peerId: id }, outcome(peerRelay)),
   openSession: takes({ ...session, request: text(), requestId: text() }, outcome(text())),
   askSession: takes({ ...session, request: text() }, outcome(text())),
   closeSession: takes(session, none),

@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import type { MediaCommand, MediaRoomEvent } from '@bloom/sfu';
+import type { MediaCommand, MediaEndpoint, MediaRoomEvent } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRecord } from '../peer/peer-record.js';
 import type { Traffic } from '../peer/peer-traffic.js';
@@ -39,7 +39,7 @@ export interface RoomWorld {
   clearTimer(timer: RoomTimer): void;
   /** Reports that the view or the load has changed. */
   changed(): void;
-  /** Reports that the room has ended; the machine must not be called any more. */
+  /** Reports that the room has ended; the machine must not be called afterwards. */
   ended(): void;
   /** Logger of the room; its lines carry the id of the request. */
   readonly log: Log;
@@ -48,6 +48,8 @@ export interface RoomWorld {
   /** Resolves with the traffic over the peer's transports closed since the last call. Never rejects. */
   traffic(peerId: string): Promise<Traffic>;
   measure(measure: RoomMeasure): void;
+  /** Returns where the peer's transport is reached; undefined if it has none. */
+  endpointOf(peerId: string): MediaEndpoint | undefined;
 }
 
 export type RoomTimer = 'peerless' | { peerId: string };

@@ -4,6 +4,7 @@ import {
   either,
   flag,
   json,
+  limited,
   list,
   nullable,
   object,
@@ -14,6 +15,7 @@ import {
   type Shape,
 } from '@bloom/actors';
 import type { ComponentType } from '../component-schemas.js';
+import { MessageContent, ServerMetadata } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import type {
   ComponentView,
@@ -27,6 +29,7 @@ import type {
   RoomView,
   TrackView,
 } from '../room-service.js';
+import { validate } from '../validation.js';
 
 const CODES: Record<RoomErrorCode, true> = {
   ROOM_NOT_FOUND: true,
@@ -38,6 +41,8 @@ const CODES: Record<RoomErrorCode, true> = {
   TOO_MANY_CONNECTIONS: true,
   SESSION_NOT_FOUND: true,
   PEER_LIMIT: true,
+  INVITATION_USED: true,
+  INVITATION_LIMIT: true,
   PEER_TYPE_DISABLED: true,
   COMPONENT_NOT_FOUND: true,
   COMPONENT_TYPE_DISABLED: true,
@@ -49,6 +54,7 @@ const CODES: Record<RoomErrorCode, true> = {
   NOT_SUBSCRIBABLE: true,
   SUBSCRIBE_MODE_AUTO: true,
   NOT_A_SIP_COMPONENT: true,
+  NOT_A_RECORDING: true,
   OWNER_UNREACHABLE: true,
   MEMBER_SILENT: true,
   NO_NODE: true,
@@ -64,6 +70,18 @@ const dataEvents = list(text());
 /** Any text: a node refuses unknown kinds of components on its own. */
 export const componentType = text() as Shape<ComponentType>;
 
+// The owner of a room keeps or forwards these, so the limits of the HTTP API also apply to members.
+const metadata = limited(json, (value) => validate(ServerMetadata, value).success, 'metadata of at most 64 KiB');
+const { topic, data } = MessageContent.shape;
+export const messageTopic = limited(text(), (value) => validate(topic, value).success, 'a topic');
+export const messageData = limited(json, (value) => validate(data, value).success, 'data of at most 16 KiB');
+
+const properties: Shape<Record<string, unknown>> = (value, reading) => {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+
+  return isObject ? (json(value, reading) as ReturnType<typeof properties>) : reading.fail('an object');
+};
+
 export const namedConfig: Shape<NamedConfig> = object({
   roomId: id,
   maxPeers: nullable(count),
@@ -71,8 +89,9 @@ export const namedConfig: Shape<NamedConfig> = object({
   webhookUrl: nullable(text()),
   peerlessPurgeTimeout: nullable(count),
   peerDisconnectedTimeout: nullable(count),
+  name: optional(text()),
   dataEvents: optional(dataEvents),
-  metadata: optional(json),
+  metadata: optional(metadata),
 } satisfies Record<keyof NamedConfig, unknown>);
 
 export const roomChanges: Shape<RoomChanges> = object({
@@ -80,14 +99,15 @@ export const roomChanges: Shape<RoomChanges> = object({
   peerlessPurgeTimeout: optional(nullable(count)),
   peerDisconnectedTimeout: optional(nullable(count)),
   dataEvents: optional(nullable(dataEvents)),
-  metadata: optional(json),
+  metadata: optional(metadata),
 } satisfies Record<keyof RoomChanges, unknown>);
 
 const publish = either(flag, list(oneOf(['audio', 'video', 'data']), 3));
 const permissions: Shape<PeerPermissions> = object({ publish, subscribe: flag, metadata: flag });
 
 export const peerChanges: Shape<PeerChanges> = object({
-  metadata: optional(json),
+  metadata: optional(metadata),
+  fields: optional(limited(properties, (value) => validate(ServerMetadata, value).success, 'fields of at most 64 KiB')),
   permissions: optional(
     object({
       publish: optional(nullable(publish)),
@@ -112,12 +132,6 @@ export const peerView: Shape<PeerView> = object({
   metadata: json,
   permissions: optional(permissions),
 } satisfies Record<keyof PeerView, unknown>);
-
-const properties: Shape<Record<string, unknown>> = (value, reading) => {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-
-  return isObject ? (json(value, reading) as ReturnType<typeof properties>) : reading.fail('an object');
-};
 
 export const componentView: Shape<ComponentView> = object({
   id,

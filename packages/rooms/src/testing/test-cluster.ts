@@ -2,18 +2,18 @@
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
-import { ClusterRooms } from '../cluster/cluster-rooms.js';
+import { RoomRegistry } from '../cluster/room-registry.js';
 import type { ClusterPort } from '../cluster/cluster-port.js';
 import type { RoomConflict } from '../cluster/directory.js';
 import { NODE_ACTOR } from '../cluster/node-messages.js';
-import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
-import { Rooms } from '../rooms.js';
+import { RoomHost, type RoomsLoad } from '../room-host.js';
+import { RoomRouter } from '../room-router.js';
 import { scriptedSession, TestMedia } from './test-node.js';
 
 const SECRET = 'secret';
 
-/** Rooms that report as many forwarded tracks as a test sets. */
-class LoadedRooms extends LocalRooms {
+/** A host that reports as many forwarded tracks as a test sets. */
+class LoadedHost extends RoomHost {
   forwardedTracks = 0;
 
   override load(): RoomsLoad {
@@ -27,9 +27,9 @@ class LoadedRooms extends LocalRooms {
 
 export interface ClusterNode {
   name: string;
-  rooms: Rooms;
-  cluster: ClusterRooms;
-  local: LoadedRooms;
+  rooms: RoomRouter;
+  registry: RoomRegistry;
+  host: LoadedHost;
   media: TestMedia;
   system: ActorSystem;
   conflicts: RoomConflict[];
@@ -64,15 +64,15 @@ export class TestCluster {
 
   link(a: string, b: string): void {
     this.#links.add(linkName(a, b));
-    this.node(a).cluster.memberUp(b);
-    this.node(b).cluster.memberUp(a);
+    this.node(a).registry.memberUp(b);
+    this.node(b).registry.memberUp(a);
   }
 
   /** Loses the link, which both sides notice. */
   cut(a: string, b: string, orderly = false): void {
     this.#links.delete(linkName(a, b));
-    this.node(a).cluster.memberDown(b, orderly);
-    this.node(b).cluster.memberDown(a, orderly);
+    this.node(a).registry.memberDown(b, orderly);
+    this.node(b).registry.memberDown(a, orderly);
   }
 
   /** Makes a node accept messages without answering; its links stay up. */
@@ -121,29 +121,29 @@ export class TestCluster {
     };
     const clock = { ...systemClock, wall };
     const options = { log: silentLog, secretKeyBase: SECRET, clock };
-    const local = new LoadedRooms({
+    const host = new LoadedHost({
       ...options,
       system,
       engine: media,
       createSession: scriptedSession,
       events: ({ type, roomId }) => {
-        cluster.observe({ type, roomId });
+        registry.observe({ type, roomId });
         news.push(`${type} ${roomId}`);
       },
       address: `${name}:80`,
       webrtcEnabled: true,
     });
-    const cluster: ClusterRooms = new ClusterRooms({
+    const registry: RoomRegistry = new RoomRegistry({
       system,
       port: this.#port(name),
-      local,
+      host,
       log: silentLog,
       clock,
       onConflict: (conflict) => conflicts.push(conflict),
     });
-    const rooms = new Rooms({ ...options, system: this.#withNetwork(name, system), local, cluster });
+    const rooms = new RoomRouter({ ...options, system: this.#withNetwork(name, system), host, registry });
 
-    return { name, rooms, cluster, local, media, system, conflicts, news };
+    return { name, rooms, registry, host, media, system, conflicts, news };
   }
 
   #isLinked(from: string, to: string): boolean {
@@ -160,7 +160,7 @@ export class TestCluster {
     this.#waiting.set(to, waiting);
   }
 
-  #call(from: string, to: string, timeoutMs: number, run: () => Promise<unknown>): Promise<unknown> {
+  #call([from, to]: readonly [string, string], timeoutMs: number, run: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (!this.#isLinked(from, to)) return reject(new Error(`no connection to ${to}`));
       const timer = setTimeout(() => reject(new Error(`${to} did not answer`)), timeoutMs);
@@ -178,7 +178,7 @@ export class TestCluster {
     const call = (ref: ForeignRef, message: object, timeoutMs: number): unknown =>
       ref.node === undefined
         ? system.call(ref as never, message as never, timeoutMs)
-        : this.#call(self, ref.node, timeoutMs, () =>
+        : this.#call([self, ref.node], timeoutMs, () =>
             this.node(ref.node).system.call(ref as never, structuredClone(message) as never, timeoutMs),
           );
     return {
@@ -196,7 +196,7 @@ export class TestCluster {
       received: () => 0,
       releaseOf: () => null,
       call: (node: string, message: object, { timeoutMs }: { timeoutMs: number }) =>
-        this.#call(self, node, timeoutMs, () =>
+        this.#call([self, node], timeoutMs, () =>
           this.node(node).system.call(NODE_ACTOR, travelled(message, self) as never, timeoutMs),
         ),
       cast: (node: string, message: object) => {

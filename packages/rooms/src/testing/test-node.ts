@@ -8,12 +8,13 @@ import {
   MediaError,
   type MediaEngine,
   type MediaCommand,
+  type MediaEndpoint,
   type MediaRoom,
   type MediaRoomEvent,
   type TransportNegotiation,
   type TransportStats,
 } from '@bloom/sfu';
-import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
+import { RoomHost, type RoomsLoad } from '../room-host.js';
 import type {
   CreatePeerSession,
   EndpointTrack,
@@ -24,7 +25,7 @@ import type {
 import type { RoomMeasure } from '../room/room-journal.js';
 import type { ComponentKind } from '../room/component-kind.js';
 import type { PeerSocket, SocketEnd } from '../room-service.js';
-import { Rooms } from '../rooms.js';
+import { RoomRouter } from '../room-router.js';
 
 export class TestMedia implements MediaEngine {
   readonly commands: string[] = [];
@@ -33,7 +34,7 @@ export class TestMedia implements MediaEngine {
   #gate: Promise<void> | undefined;
   rejectNegotiations = false;
   readonly workerRestarts = 0;
-  /** Final counters of every transport, instead of those of an idle one. */
+  /** Final counters of every transport, replacing those of an idle one. */
   lastStats: TransportStats | undefined;
   /** Number of the last transport, counted from 1 over all rooms. */
   lastTransport = 0;
@@ -63,7 +64,7 @@ export class TestMedia implements MediaEngine {
       throw new Error('no worker');
     }
     if (this.#closed) throw new MediaError('CLOSED', 'the media engine is closed');
-    if (this.#rooms.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
+    if (this.#rooms.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is already open`);
     const transports = new Map<string, number>();
     this.#rooms.set(roomId, transports);
     if (this.#gate !== undefined) await this.#gate;
@@ -73,11 +74,13 @@ export class TestMedia implements MediaEngine {
 
     return {
       roomId,
-      endpoint: { address: '127.0.0.1', port: 5000, fingerprint: { algorithm: 'sha-256', value: '00' } },
       openTransport: (peerId) => {
         transports.set(peerId, ++this.lastTransport);
         say(`openTransport ${peerId}`);
+        return ENDPOINT;
       },
+      endpointOf: (peerId) => (transports.has(peerId) ? ENDPOINT : undefined),
+      choiceOf: () => undefined,
       isCurrent: (event) =>
         event.transport === undefined || !('peerId' in event) || transports.get(event.peerId ?? '') === event.transport,
       negotiate: async (peerId, { generation }) => {
@@ -92,7 +95,7 @@ export class TestMedia implements MediaEngine {
       openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),
       openTap: ({ trackId }) => ({
         trackId,
-        requestKeyFrame: () => undefined,
+        requestKeyframe: () => undefined,
         close: async () => say(`closeTap ${trackId}`),
       }),
       stats: async () => ({ roomId, transports: [...transports.keys()].map((peerId) => idleTransport(peerId)) }),
@@ -111,6 +114,10 @@ export class TestMedia implements MediaEngine {
     return { ...emptyEngineStats(), rooms: this.#rooms.size, transports };
   }
 
+  workerSamples(): [] {
+    return [];
+  }
+
   workersBusy(): number[] {
     return [];
   }
@@ -122,11 +129,18 @@ export class TestMedia implements MediaEngine {
   }
 }
 
+const ENDPOINT: MediaEndpoint = {
+  address: '127.0.0.1',
+  port: 5000,
+  fingerprint: { algorithm: 'sha-256', value: '00' },
+};
+
 function idleTransport(peerId: string): TransportStats {
   return {
     peerId,
     iceState: 'new',
     dtlsState: 'new',
+    media: { state: 'idle' },
     protocol: 'udp',
     bytesReceived: 0,
     bytesSent: 0,
@@ -202,8 +216,8 @@ export interface TestNode {
   clock: ManualClock;
   system: ActorSystem;
   media: TestMedia;
-  local: LocalRooms;
-  rooms: Rooms;
+  host: RoomHost;
+  rooms: RoomRouter;
   /** Returns the notifications since the last call as text. */
   news: () => string[];
   notifications: Notification[];
@@ -240,7 +254,7 @@ export function testNode(
   let read = 0;
   const log = options.log ?? silentLog;
   const secretKeyBase = 'a secret for tests';
-  const local: LocalRooms = new LocalRooms({
+  const host: RoomHost = new RoomHost({
     system,
     engine: media,
     createSession: scriptedSession,
@@ -248,7 +262,7 @@ export function testNode(
       notifications.push(notification);
       webhookUrls.push(webhookUrl);
       requestIds.push(requestId);
-      loads.push(local.load());
+      loads.push(host.load());
     },
     log,
     address: 'sfu.example:5002',
@@ -258,7 +272,7 @@ export function testNode(
     newId: () => `p${++ids}`,
     ...options,
   });
-  const rooms = new Rooms({ system, local, log, secretKeyBase, clock });
+  const rooms = new RoomRouter({ system, host, log, secretKeyBase, clock });
 
   const connect = async (token: string, socket = new TestSocket()): Promise<Omit<TestPeer, 'id'>> => {
     const attached = await rooms.attachPeer(token, socket);
@@ -284,7 +298,7 @@ export function testNode(
     clock,
     system,
     media,
-    local,
+    host,
     rooms,
     notifications,
     webhookUrls,

@@ -28,7 +28,7 @@ ${body}`.replace(/\n\n?$/, (end) => (body === '' ? '\n\n' : end));
 
 const tcp = { transport: 'TCP', host: '192.0.2.10', port: 5060 } as const;
 
-describe('outgoing call', () => {
+describe('an outgoing call', () => {
   test('rings, is answered, acknowledged through the routes, and hung up by us', () => {
     const { agent, call, events, types } = dial();
     const invite = agent.request('INVITE');
@@ -185,7 +185,7 @@ describe('outgoing call', () => {
     expect(agent.titles()).toEqual([]);
   });
 
-  test('is cancelled when nobody picks up in time', () => {
+  test('is cancelled when nobody answers in time', () => {
     const { agent, events } = dial();
     const invite = agent.request('INVITE');
     agent.answer(invite, 180);

@@ -8,7 +8,7 @@ import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
 import { cancelOf, InviteClient } from '../transactions/invite-client.js';
 import type { ServerTransaction } from '../transactions/server-transaction.js';
-import { LIFETIME } from '../transactions/timers.js';
+import { LIFETIME } from '../transactions/client-transaction.js';
 import type { Target } from '../transport/target.js';
 import { parseNameAddress, parseUri } from '../values.js';
 import { Authenticator } from './authenticator.js';
@@ -190,7 +190,8 @@ export class Call {
       onOutcome: (outcome) => {
         if ('failure' in outcome) return;
         const { status } = outcome.response;
-        if (status === 481 || status === 408) this.#hangUp('remote_hung_up', status, 'the other side has no such call');
+        if (status === 481 || status === 408)
+          this.#hangUp('remote_hung_up', status, 'the other side does not know this call');
         else answered();
       },
     });

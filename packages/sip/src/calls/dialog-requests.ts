@@ -4,7 +4,7 @@ import type { AudioNegotiator, NegotiatedAudio } from '../media/negotiation.js';
 import type { SipRequest } from '../message.js';
 import type { InviteServer, ServerTransaction } from '../transactions/server-transaction.js';
 import { parseCSeq } from '../values.js';
-import { ACCEPT, ALLOW, answerTo, unsupported } from './responses.js';
+import { ACCEPT, ALLOW, responseWith, unsupported } from './responses.js';
 
 export interface DialogRequestsOptions {
   contact: () => string;
@@ -29,7 +29,7 @@ export class DialogRequests {
 
   receive(request: SipRequest, transaction: ServerTransaction, inOrder: boolean): void {
     const respond = (status: number, reason: string, extras = {}) =>
-      transaction.respond(answerTo(request, status, reason, extras));
+      transaction.respond(responseWith(request, { status, reason, ...extras }));
     if (!inOrder && request.method !== 'CANCEL') {
       respond(500, 'Out Of Order');
       return;
@@ -90,7 +90,9 @@ export class DialogRequests {
 
   #answerInvite(request: SipRequest, transaction: InviteServer): void {
     if (this.#invite?.transaction.open) {
-      transaction.respond(answerTo(request, 500, 'Request Pending', { headers: [['Retry-After', '2']] }));
+      transaction.respond(
+        responseWith(request, { status: 500, reason: 'Request Pending', headers: [['Retry-After', '2']] }),
+      );
       return;
     }
     const description = sessionDescription(request);
@@ -100,7 +102,13 @@ export class DialogRequests {
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
     this.#invite = { transaction, sequence, offered: description?.length === 0 };
     transaction.respond(
-      answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', ALLOW]] }),
+      responseWith(request, {
+        status: 200,
+        reason: 'OK',
+        contact: this.#options.contact(),
+        body,
+        headers: [['Allow', ALLOW]],
+      }),
     );
     this.#announce(description);
   }
@@ -110,24 +118,26 @@ export class DialogRequests {
     // Without an offer it only refreshes the target or a session timer (RFC 4028).
     if (description?.length === 0) {
       this.#options.onTarget(request);
-      transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact() }));
+      transaction.respond(responseWith(request, { status: 200, reason: 'OK', contact: this.#options.contact() }));
       return;
     }
     if (this.#invite?.transaction.open) {
-      transaction.respond(answerTo(request, 491, 'Request Pending'));
+      transaction.respond(responseWith(request, { status: 491, reason: 'Request Pending' }));
       return;
     }
     const body = this.#answerOffer(request, transaction, description);
     if (body === undefined) return;
     this.#options.onTarget(request);
-    transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact(), body }));
+    transaction.respond(responseWith(request, { status: 200, reason: 'OK', contact: this.#options.contact(), body }));
     this.#announce(description);
   }
 
   /** Returns the SDP for the 2xx: an answer, or our own offer if the request had none. Rejects an unusable offer. */
   #answerOffer(request: SipRequest, transaction: ServerTransaction, offer: Buffer | undefined): Buffer | undefined {
     if (offer === undefined) {
-      transaction.respond(answerTo(request, 415, 'Unsupported Media Type', { headers: [['Accept', ACCEPT]] }));
+      transaction.respond(
+        responseWith(request, { status: 415, reason: 'Unsupported Media Type', headers: [['Accept', ACCEPT]] }),
+      );
       return undefined;
     }
     if (offer.length === 0) return this.#options.negotiator.offer();
@@ -135,7 +145,7 @@ export class DialogRequests {
       return this.#options.negotiator.answer(offer);
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
-      transaction.respond(answerTo(request, 488, 'Not Acceptable Here'));
+      transaction.respond(responseWith(request, { status: 488, reason: 'Not Acceptable Here' }));
       return undefined;
     }
   }

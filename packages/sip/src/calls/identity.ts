@@ -37,7 +37,8 @@ function hostPart(account: Account): string {
 /** `+49 (30) 12-34.5` -> `+493012345`: drops dashes, dots, brackets and whitespace. @throws SipError SIP_BAD_NUMBER */
 export function parsePhoneNumber(text: string): string {
   const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
-  if (!/^\+?\d{1,64}$/.test(number)) throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is no telephone number`);
+  if (!/^\+?\d{1,64}$/.test(number))
+    throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is not a telephone number`);
   return number;
 }
 
@@ -46,7 +47,8 @@ export function checkCredentials({ username, password }: Credentials): void {
   // Do not show the text: it may be the password.
   for (const [what, text] of Object.entries({ username, password })) {
     // oxlint-disable-next-line no-control-regex
-    if (/[\u0000-\u001f\u007f]/.test(text)) throw new SipError('SIP_MALFORMED', `the ${what} has a control character`);
+    if (/[\u0000-\u001f\u007f]/.test(text))
+      throw new SipError('SIP_MALFORMED', `the ${what} contains a control character`);
   }
 }
 
@@ -57,6 +59,6 @@ export function parseRegistrar(text: string): { domain: string; port: number | u
   const host = match?.[1] ?? '';
   const domain = host.startsWith('[') ? host.slice(1, -1) : host;
   if (!match || (host.startsWith('[') && isIP(domain) !== 6) || (port !== undefined && (port < 1 || port > 65_535)))
-    throw new SipError('SIP_MALFORMED', `${printable(text)} is no address of a registrar`);
+    throw new SipError('SIP_MALFORMED', `${printable(text)} is not a registrar address`);
   return { domain, port };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { AwakeClock } from '@bloom/time';
 import { ManualClock } from '@bloom/time/testing';
 import { Liveness } from './liveness.js';
 
@@ -63,6 +64,28 @@ test('drops a phone without any sign of life after 60 s', () => {
   const { phone, pass } = call();
   pass(61);
   expect(phone.goneAtMs).toBe(60 * SECOND);
+});
+
+test('keeps a phone whose packets wait unread behind a pause of the process', () => {
+  const base = new ManualClock();
+  const clock = new AwakeClock(base);
+  let goneAtMs: number | undefined;
+  const liveness = new Liveness({
+    clock,
+    timeoutMs: 60 * SECOND,
+    quietFor: () => undefined,
+    ask: () => undefined,
+    onGone: () => {
+      goneAtMs = base.now();
+    },
+  });
+  liveness.start();
+  base.advance(5 * SECOND);
+  base.leap(90 * SECOND);
+  base.advance(50 * SECOND);
+  expect(goneAtMs).toBeUndefined();
+  base.advance(10 * SECOND);
+  expect(goneAtMs).toBe(149 * SECOND);
 });
 
 test('lets a phone stay silent while it holds the call', () => {

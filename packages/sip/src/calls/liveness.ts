@@ -16,8 +16,8 @@ export interface LivenessOptions {
 }
 
 /**
- * Tells a silent phone from one that is gone. Silence alone proves nothing, since a muted phone may send nothing
- * (RFC 3551 section 4.1). Signs of life are RTP, RTCP and the response to an OPTIONS within the call.
+ * Distinguishes a silent phone from one that is gone. Silence alone proves nothing, since a muted phone may send
+ * nothing (RFC 3551 section 4.1). Signs of life are RTP, RTCP and the response to an OPTIONS within the call.
  */
 export class Liveness {
   readonly #options: LivenessOptions;

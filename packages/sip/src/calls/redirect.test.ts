@@ -5,7 +5,7 @@ import { challenge, sdpAnswer } from '../testing/test-agent.js';
 
 const minutes = 60_000;
 
-describe('redirected call', () => {
+describe('a redirected call', () => {
   const elsewhere: readonly [string, string] = ['Contact', '<sip:mobile@other.test:5070>;q=0.7'];
 
   test.each([301, 302])('goes to the Contact of a %i, with the tag and Call-ID of the first INVITE', (status) => {

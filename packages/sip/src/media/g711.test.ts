@@ -24,18 +24,18 @@ describe.each(['PCMU', 'PCMA'] as const)('%s', (name) => {
 
 /** Corner values of ITU-T G.711 tables 1 and 2, scaled to 16 bits. */
 test.each([
-  ['PCMU', 0, 0xff, 0],
-  ['PCMU', 1000, 0xce, 988],
-  ['PCMU', -1000, 0x4e, -988],
-  ['PCMU', 32_767, 0x80, 32_124],
-  ['PCMU', -32_768, 0x00, -32_124],
-  ['PCMA', 0, 0xd5, 8],
-  ['PCMA', -1, 0x55, -8],
-  ['PCMA', 1000, 0xfa, 1008],
-  ['PCMA', -1000, 0x7a, -1008],
-  ['PCMA', 32_767, 0xaa, 32_256],
-  ['PCMA', -32_768, 0x2a, -32_256],
-] as const)('%s encodes %i as %i and decodes it as %i', (name, sample, byte, heard) => {
+  { name: 'PCMU', sample: 0, byte: 0xff, heard: 0 },
+  { name: 'PCMU', sample: 1000, byte: 0xce, heard: 988 },
+  { name: 'PCMU', sample: -1000, byte: 0x4e, heard: -988 },
+  { name: 'PCMU', sample: 32_767, byte: 0x80, heard: 32_124 },
+  { name: 'PCMU', sample: -32_768, byte: 0x00, heard: -32_124 },
+  { name: 'PCMA', sample: 0, byte: 0xd5, heard: 8 },
+  { name: 'PCMA', sample: -1, byte: 0x55, heard: -8 },
+  { name: 'PCMA', sample: 1000, byte: 0xfa, heard: 1008 },
+  { name: 'PCMA', sample: -1000, byte: 0x7a, heard: -1008 },
+  { name: 'PCMA', sample: 32_767, byte: 0xaa, heard: 32_256 },
+  { name: 'PCMA', sample: -32_768, byte: 0x2a, heard: -32_256 },
+] as const)('$name encodes $sample as $byte and decodes it as $heard', ({ name, sample, byte, heard }) => {
   const coded = encodeG711(name, Int16Array.of(sample));
   expect(coded).toEqual(Buffer.of(byte));
   expect(decodeG711(name, coded)).toEqual(Int16Array.of(heard));

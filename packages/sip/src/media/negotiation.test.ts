@@ -10,7 +10,7 @@ const negotiator = (codecs: ('PCMU' | 'PCMA' | 'opus')[] = ['PCMU', 'PCMA', 'opu
 const description = (...media: string[]) =>
   Buffer.from(['v=0', 'o=- 1 3 IN IP4 192.0.2.9', 's=-', 'c=IN IP4 192.0.2.9', 't=0 0', ...media, ''].join('\r\n'));
 
-describe('offer', () => {
+describe('an offer', () => {
   test('lists codecs, telephone-event and our address, and counts its versions', () => {
     const ours = negotiator();
     const text = ours.offer().toString();
@@ -90,7 +90,7 @@ describe('offer', () => {
   });
 });
 
-describe('answer', () => {
+describe('an answer', () => {
   test('accepts one audio stream, mirrors payload types and rejects the other sections in place', () => {
     const ours = negotiator(['PCMA']);
     const text = ours

@@ -20,6 +20,8 @@ export interface NegotiatedAudio {
   eventTypes: { receive: ReadonlySet<number>; send: number | undefined };
   /** Direction as seen from our side. */
   direction: Direction;
+  /** IP addresses that signalling goes to: audio may come from them if `remote` is private. Default: none. */
+  signallingHosts?: readonly string[];
 }
 
 export interface AudioNegotiatorOptions {
@@ -99,9 +101,9 @@ export class AudioNegotiator {
       receiveTypes.set(format.payloadType, codec.name);
       chosen ??= { codec, sendType: format.payloadType };
     }
-    if (chosen === undefined) throw new SipError('SDP_UNUSABLE', 'the other side has no codec of ours');
+    if (chosen === undefined) throw new SipError('SDP_UNUSABLE', 'the other side supports none of our codecs');
     if (!held && isIP(media.address ?? '') === 0)
-      throw new SipError('SDP_UNUSABLE', 'the other side gives no address for its audio');
+      throw new SipError('SDP_UNUSABLE', 'the other side gave no address for its audio');
     const events = media.formats.find((format) => format.encoding.toLowerCase() === 'telephone-event');
     const receive = [own.ownEventType, events?.payloadType].filter((type) => type !== undefined);
     return {

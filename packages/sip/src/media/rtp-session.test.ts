@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { countedRandomness } from '../testing/randomness.js';
+import { countedRandomness } from '../testing/test-agent.js';
 import { codecs, silenceOf } from './codecs.js';
 import { FramePacer } from './frame-pacer.js';
 import { distance, JitterBuffer } from './jitter-buffer.js';
@@ -48,7 +48,7 @@ function session(change: Partial<NegotiatedAudio> = {}) {
   return { rtp, digits, receive };
 }
 
-describe('RTP session', () => {
+describe('an RTP session', () => {
   test('sends silence from the start, as one unbroken stream', () => {
     const { rtp } = session();
     const packets = [undefined, undefined, frame(1)].map((sound) => rtp.pack(sound));
@@ -104,20 +104,28 @@ describe('RTP session', () => {
   });
 
   test.each(['10.1.2.3', '192.168.0.9', '100.64.1.1', 'fd00::1'])(
-    'accepts one public address from a host that describes itself as %s',
+    'accepts only the hosts of the signalling beside one that describes itself as %s',
     (address) => {
-      const { rtp, receive } = session({ remote: { address, port: 4000 } });
-      const gateway = { address: '203.0.113.7', port: 61_000 };
+      const signallingHosts = ['203.0.113.7', '::ffff:203.0.113.8'];
+      const { rtp, receive } = session({ remote: { address, port: 4000 }, signallingHosts });
       receive(1, frame(1), { from: { address: '127.0.0.2', port: 1 } });
-      receive(2, frame(1), { from: { address: '192.168.77.1', port: 1 } });
+      receive(2, frame(1), { from: { address: '198.51.100.66', port: 1 } });
       expect(rtp.destination).toEqual({ address, port: 4000 });
+      const gateway = { address: '203.0.113.8', port: 61_000 };
       receive(3, frame(1), { from: gateway });
       expect(rtp.destination).toEqual(gateway);
-      receive(4, frame(1), { from: { address: '198.51.100.66', port: 1 }, at: 60_000 });
+      receive(4, frame(1), { from: { address: '203.0.113.7', port: 1 }, at: 60_000 });
+      receive(5, frame(1), { from: { address: '198.51.100.66', port: 1 }, at: 60_000 });
       expect(rtp.destination).toEqual(gateway);
-      expect(rtp.stats()).toMatchObject({ received: 1, refused: 3 });
+      expect(rtp.stats()).toMatchObject({ received: 1, refused: 4 });
     },
   );
+
+  test('does not accept the host of the signalling beside a described public one', () => {
+    const { rtp, receive } = session({ signallingHosts: ['203.0.113.7'] });
+    receive(1, frame(1), { from: { address: '203.0.113.7', port: 4000 } });
+    expect(rtp.stats()).toMatchObject({ received: 0, refused: 1 });
+  });
 
   test('accepts another port of the same host only after two seconds of silence', () => {
     const { rtp, receive } = session();
@@ -290,26 +298,26 @@ describe('RTP session', () => {
     }
   });
 
-  test('takes comfort noise, which it does not play, as a sign of life', () => {
+  test('treats comfort noise, which it does not play, as a sign of life', () => {
     const { rtp, receive } = session();
     receive(1, Buffer.from([0x40]), { type: 13, at: 5000 });
     expect(rtp.aliveAt).toBe(5000);
   });
 
-  test('takes RTCP as a sign of life, and does not count it as refused', () => {
+  test('treats RTCP as a sign of life, and does not count it as refused', () => {
     const { rtp } = session();
     rtp.receive(Buffer.from([0x80, 201, 0, 1, 0, 0, 0, 7]), { ...phone, port: phone.port + 1 }, 5000);
     expect(rtp.aliveAt).toBe(5000);
     expect(rtp.stats().refused).toBe(0);
   });
 
-  test('takes packets from strangers as no sign of life', () => {
+  test('does not treat packets from strangers as a sign of life', () => {
     const { rtp, receive } = session();
     receive(1, frame(1), { from: { address: '198.51.100.1', port: 4000 }, at: 5000 });
     expect(rtp.aliveAt).toBeUndefined();
   });
 
-  test('survives 10,000 datagrams of noise at no other cost', () => {
+  test('survives 10,000 datagrams of noise without side effects', () => {
     const { rtp } = session();
     let control = 0;
     const head = fc.constantFrom(0x80, 0x80, 0x80, 0x80, 0x80, 0x90, 0xa0, 0x8f, 0xbf, 0x40);
@@ -332,7 +340,7 @@ describe('RTP session', () => {
   });
 });
 
-describe('jitter buffer', () => {
+describe('a jitter buffer', () => {
   const full = () => new JitterBuffer<number>({ targetFrames: 3, maxFrames: 12 });
 
   test('continues over a lost frame and refuses frames that are late or duplicate', () => {
@@ -427,7 +435,7 @@ describe('jitter buffer', () => {
   });
 });
 
-describe('pacer', () => {
+describe('the pacer', () => {
   test('keeps the beat of the clock, not of its callers', () => {
     const pacer = new FramePacer();
     let frames = 0;

@@ -33,15 +33,15 @@ const MAX_PAYLOAD = 1500;
 /**
  * One RTP stream in each direction, without sockets or clocks: packets in, one frame per 20 ms out, and vice versa.
  * Symmetric (RFC 4961): audio is sent to the port it comes from, on the host named by the description, because a router
- * in between may have changed the port. Only a description with a private address leaves the host open, to a single
- * public address.
+ * in between may have changed the port. A private address says nothing about where packets come from, so beside it
+ * the hosts of the signalling count: anybody else could be the first to send.
  */
 export class RtpSession {
   readonly #options: RtpSessionOptions;
   readonly #buffer = new JitterBuffer<Buffer>();
   #agreed: NegotiatedAudio | undefined;
   #latched: RtpAddress | undefined;
-  /** Public address of a host whose description contains a private one. */
+  /** The host that audio comes from, if the description names another, private one. */
   #publicHost: string | undefined;
   #heardAt: number | undefined;
   #aliveAt: number | undefined;
@@ -248,7 +248,9 @@ export class RtpSession {
 
   #mayBePublicHost(host: string, named: string): boolean {
     if (this.#publicHost !== undefined) return host === this.#publicHost;
-    return isPrivate(named) && !isPrivate(host);
+    const { signallingHosts = [] } = this.#agreed as NegotiatedAudio;
+
+    return isPrivate(named) && signallingHosts.some((each) => plainAddress(each) === host);
   }
 
   #forgetSource(): void {

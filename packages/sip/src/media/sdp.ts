@@ -57,7 +57,7 @@ export function parseSdp(data: Buffer): Sdp {
   const lines = data.toString('utf8').split(/\r?\n/, MAX_LINES + 1);
   if (lines.length > MAX_LINES) throw new SipError('SDP_UNUSABLE', 'the session description has too many lines');
   if (lines[0]?.trim() !== 'v=0')
-    throw new SipError('SDP_UNUSABLE', `${printable(lines[0] ?? '')} begins no session description`);
+    throw new SipError('SDP_UNUSABLE', `${printable(lines[0] ?? '')} does not start a session description`);
 
   const media: Draft[] = [];
   let version = '';
@@ -65,7 +65,8 @@ export function parseSdp(data: Buffer): Sdp {
   let direction: Direction = 'sendrecv';
   for (const line of lines.slice(1)) {
     if (line === '') continue;
-    if (line[1] !== '=') throw new SipError('SDP_UNUSABLE', `${printable(line)} is no line of a session description`);
+    if (line[1] !== '=')
+      throw new SipError('SDP_UNUSABLE', `${printable(line)} is not a line of a session description`);
     const value = line.slice(2).trim();
     const current = media.at(-1);
     switch (line[0]) {
@@ -96,7 +97,7 @@ export function parseSdp(data: Buffer): Sdp {
 function parseMedia(value: string, session: { address: string | undefined; direction: Direction }): Draft {
   const match = /^(\S{1,32}) (\d{1,5})(?:\/\d{1,5})? (\S{1,64})((?: \S{1,32}){1,64})$/.exec(value);
   const port = Number(match?.[2]);
-  if (!match || port > 65_535) throw new SipError('SDP_UNUSABLE', `${printable(value)} is no media line`);
+  if (!match || port > 65_535) throw new SipError('SDP_UNUSABLE', `${printable(value)} is not a media line`);
   const formats: SdpFormat[] = [];
   for (const text of (match[4] as string).trim().split(' ')) {
     const payloadType = Number(text);
@@ -119,7 +120,7 @@ function parseConnection(value: string): string {
   const [network, family, where] = value.split(' ');
   const address = where?.split('/')[0] ?? '';
   if (network !== 'IN' || (family !== 'IP4' && family !== 'IP6') || address === '' || address.length > 253)
-    throw new SipError('SDP_UNUSABLE', `${printable(value)} is no connection address`);
+    throw new SipError('SDP_UNUSABLE', `${printable(value)} is not a connection address`);
   return address;
 }
 

@@ -5,7 +5,7 @@ import { responseTo } from '../transactions/transaction-layer.js';
 import type { Target } from '../transport/target.js';
 import { UserAgent } from '../user-agent.js';
 import { ManualClock } from '@bloom/time/testing';
-import { countedRandomness } from './randomness.js';
+import type { Randomness } from '../randomness.js';
 
 export const account: Account = {
   username: 'room',
@@ -77,8 +77,8 @@ export class TestAgent {
   }
 
   answer(request: SipRequest, status: number, options: AnswerOptions = {}): void {
-    const tag = status === 100 ? undefined : (options.tag ?? 'peer');
-    const response = responseTo(request, status, options.reason ?? 'Because', tag);
+    const toTag = status === 100 ? undefined : (options.tag ?? 'peer');
+    const response = responseTo(request, { status, reason: options.reason ?? 'Because', toTag });
     for (const [name, value] of options.headers ?? []) response.headers.add(name, value);
     if (options.body !== undefined) {
       response.headers.set('Content-Type', options.type ?? 'application/sdp');
@@ -116,3 +116,12 @@ const connection = (address = '192.0.2.20') => `IN ${address.includes(':') ? 'IP
 
 export const sdpAnswer = (options: { direction?: string; port?: number; formats?: string; address?: string } = {}) =>
   `v=0\r\no=- 1 1 IN IP4 192.0.2.20\r\ns=-\r\nc=${connection(options.address)}\r\nt=0 0\r\nm=audio ${options.port ?? 4000} RTP/AVP ${options.formats ?? '0'}\r\na=${options.direction ?? 'sendrecv'}\r\n`;
+
+/** Returns a source of numbered tokens and of numbers in the middle of their range. */
+export function countedRandomness(): Randomness {
+  let count = 0;
+  return {
+    token: () => `t${++count}`,
+    below: (below) => Math.floor(below / 2),
+  };
+}

@@ -1,7 +1,13 @@
 /** Base of both client transactions, RFC 3261 section 17.1. */
 import { type Clock, Timer } from '@bloom/time';
 import type { SipRequest, SipResponse } from '../message.js';
-import { LIFETIME, T1 } from './timers.js';
+
+/** RFC 3261, table 4, in milliseconds. */
+export const T1 = 500;
+export const T2 = 4000;
+export const T4 = 5000;
+/** Timers B, D, F, H and J, and those of RFC 6026 (L, M). */
+export const LIFETIME = 64 * T1;
 
 /** `timeout`: no response arrived (timers B, F). `transport`: the message could not be sent. */
 export type TransactionFailure = 'timeout' | 'transport';

@@ -1,8 +1,7 @@
 import { SipHeaders } from '../headers.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import { parseCSeq } from '../values.js';
-import { ClientTransaction } from './client-transaction.js';
-import { LIFETIME } from './timers.js';
+import { ClientTransaction, LIFETIME } from './client-transaction.js';
 
 /**
  * Client transaction of INVITE, RFC 3261 section 17.1.1, with the accepted state of RFC 6026: every 2xx, retransmitted

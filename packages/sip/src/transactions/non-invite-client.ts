@@ -1,6 +1,5 @@
 import type { SipResponse } from '../message.js';
-import { ClientTransaction } from './client-transaction.js';
-import { T2, T4 } from './timers.js';
+import { ClientTransaction, T2, T4 } from './client-transaction.js';
 
 /** Client transaction of every method except INVITE and ACK, RFC 3261 section 17.1.2. */
 export class NonInviteClient extends ClientTransaction {

@@ -1,7 +1,7 @@
 /** Server transactions, RFC 3261 section 17.2, with the accepted state of RFC 6026. */
 import { type Clock, Timer } from '@bloom/time';
 import type { SipRequest, SipResponse } from '../message.js';
-import { LIFETIME, T1, T2, T4 } from './timers.js';
+import { LIFETIME, T1, T2, T4 } from './client-transaction.js';
 
 export interface ServerTransactionOptions {
   request: SipRequest;

@@ -157,7 +157,7 @@ export class TransactionLayer {
     const transaction = request.method === 'INVITE' ? new InviteServer(options) : new NonInviteServer(options);
     this.#servers.set(key, transaction);
     if (method !== request.method) {
-      transaction.respond(responseTo(request, 400, 'CSeq Does Not Match The Method'));
+      transaction.respond(responseTo(request, { status: 400, reason: 'CSeq Does Not Match The Method' }));
       // Stateless (section 8.2.7): anyone can send these.
       transaction.abandon();
       return;
@@ -199,8 +199,15 @@ function answerTarget(via: ReturnType<typeof parseVia>, source: Target): Target 
   return { ...source, port: via.port ?? 5060 };
 }
 
-/** Creates a response with the fields that section 8.2.6.2 copies; `toTag` is added when the request has none. */
-export function responseTo(request: SipRequest, status: number, reason: string, toTag?: string): SipResponse {
+export interface ResponseStart {
+  status: number;
+  reason: string;
+  /** Added when the request has none. */
+  toTag?: string | undefined;
+}
+
+/** Creates a response with the fields that section 8.2.6.2 copies. */
+export function responseTo(request: SipRequest, { status, reason, toTag }: ResponseStart): SipResponse {
   const headers = new SipHeaders();
   headers.set('Via', ...request.headers.all('Via'));
   headers.set('From', request.headers.get('From') as string);

@@ -3,7 +3,7 @@ import { SipHeaders } from '../headers.js';
 import type { SipMessage, SipRequest } from '../message.js';
 import { parseMessage, writeMessage } from '../message.js';
 import { ManualClock } from '@bloom/time/testing';
-import { countedRandomness } from '../testing/randomness.js';
+import { countedRandomness } from '../testing/test-agent.js';
 import type { Target } from '../transport/target.js';
 import type { ServerTransaction } from './server-transaction.js';
 import { responseTo, TransactionLayer } from './transaction-layer.js';
@@ -34,7 +34,7 @@ function setUp() {
     return request;
   };
   const respond = (request: SipRequest, status: number) =>
-    layer.receive(responseTo(request, status, 'x', status === 100 ? undefined : 'peer'), at('UDP'));
+    layer.receive(responseTo(request, { status, reason: 'x', toTag: status === 100 ? undefined : 'peer' }), at('UDP'));
   return { clock, sent, requests, events, layer, start, respond, times: () => sent.map((entry) => entry.at) };
 }
 
@@ -54,7 +54,7 @@ function incoming(method: string, via = 'SIP/2.0/UDP 192.0.2.10:5062;branch=z9hG
   return parseMessage(writeMessage(request));
 }
 
-describe('client transaction', () => {
+describe('a client transaction', () => {
   test('retransmits INVITE with doubling intervals until timer B (17.1.1.2)', () => {
     const { clock, start, events, times, layer } = setUp();
     start('INVITE');
@@ -159,7 +159,7 @@ describe('client transaction', () => {
     const { start, events, layer } = setUp();
     const request = start('OPTIONS');
     const response = (change: (headers: SipHeaders) => void) => {
-      const made = responseTo(request, 200, 'OK', 'x');
+      const made = responseTo(request, { status: 200, reason: 'OK', toTag: 'x' });
       change(made.headers);
       layer.receive(made, at('UDP'));
     };
@@ -173,7 +173,7 @@ describe('client transaction', () => {
   });
 });
 
-describe('server transaction', () => {
+describe('a server transaction', () => {
   test('answers a repeated request with the same response for 32 s (timer J)', () => {
     const { clock, sent, requests, layer } = setUp();
     layer.receive(incoming('BYE'), at('UDP'));
@@ -181,7 +181,7 @@ describe('server transaction', () => {
     const only = requests[0];
     expect(requests).toHaveLength(1);
     expect(sent).toHaveLength(0);
-    only?.transaction.respond(responseTo(only.request, 200, 'OK', 't'));
+    only?.transaction.respond(responseTo(only.request, { status: 200, reason: 'OK', toTag: 't' }));
     layer.receive(incoming('BYE'), at('UDP'));
     expect(sent).toHaveLength(2);
     expect(sent[1]?.message).toBe(sent[0]?.message);
@@ -194,7 +194,7 @@ describe('server transaction', () => {
       const { clock, requests, events, layer, times } = setUp();
       layer.receive(incoming('INVITE'), at('UDP'));
       const only = requests[0];
-      only?.transaction.respond(responseTo(only.request, status, 'x', 't'));
+      only?.transaction.respond(responseTo(only.request, { status, reason: 'x', toTag: 't' }));
       clock.advance(5000);
       expect(times()).toEqual([0, 500, 1500, 3500]);
       layer.receive(incoming('ACK'), at('UDP'));
@@ -209,7 +209,7 @@ describe('server transaction', () => {
     const { clock, requests, events, layer, times } = setUp();
     layer.receive(incoming('INVITE'), at('UDP'));
     const only = requests[0];
-    only?.transaction.respond(responseTo(only.request, 200, 'OK', 't'));
+    only?.transaction.respond(responseTo(only.request, { status: 200, reason: 'OK', toTag: 't' }));
     clock.advance(32_000);
     expect(events).toEqual(['no ack']);
     expect(times()).toEqual([0, 500, 1500, 3500, 7500, 11_500, 15_500, 19_500, 23_500, 27_500, 31_500]);
@@ -237,7 +237,8 @@ describe('server transaction', () => {
     const source = { transport: 'UDP', host: '203.0.113.5', port: 61_000 } as const;
     layer.receive(incoming('OPTIONS', 'SIP/2.0/UDP 10.0.0.1:5062;rport;branch=z9hG4bKa'), source);
     layer.receive(incoming('OPTIONS', 'SIP/2.0/UDP 10.0.0.1:5062;branch=z9hG4bKb'), source);
-    for (const { request, transaction } of requests) transaction.respond(responseTo(request, 200, 'OK', 't'));
+    for (const { request, transaction } of requests)
+      transaction.respond(responseTo(request, { status: 200, reason: 'OK', toTag: 't' }));
     expect(sent.map((entry) => `${entry.target.host}:${entry.target.port}`)).toEqual([
       '203.0.113.5:61000',
       '203.0.113.5:5062',

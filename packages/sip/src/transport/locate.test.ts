@@ -1,13 +1,9 @@
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
-import type { Answer } from 'dns-packet';
-import dnsPacket from 'dns-packet';
-import { countedRandomness } from '../testing/randomness.js';
+import { NameServer, testResolver } from '@bloom/discovery/testing';
+import { countedRandomness } from '../testing/test-agent.js';
 import { parseUri } from '../values.js';
 import type { NameService, NaptrRecord, SrvRecord } from './locate.js';
-import { locate, orderSrv } from './locate.js';
-import { systemNames } from './name-service.js';
+import { locate, orderSrv, systemNames } from './locate.js';
 
 interface Zone {
   naptr?: Record<string, NaptrRecord[]>;
@@ -29,7 +25,12 @@ async function find(uri: string, zone: Zone) {
   return { targets: targets.map((target) => `${target.transport} ${target.host}:${target.port}`), asked };
 }
 
-const srv = (name: string, priority: number, weight = 0, port = 5060): SrvRecord => ({ name, priority, weight, port });
+const srv = (name: string, priority: number, { weight = 0, port = 5060 } = {}): SrvRecord => ({
+  name,
+  priority,
+  weight,
+  port,
+});
 const naptr = (service: string, order: number, replacement: string): NaptrRecord => ({
   service,
   order,
@@ -61,7 +62,7 @@ describe('locating a SIP URI (RFC 3263)', () => {
         ],
       },
       srv: {
-        '_sip._tcp.pbx.test': [srv('b.test', 20, 0, 5062), srv('a.test', 10, 0, 5061)],
+        '_sip._tcp.pbx.test': [srv('b.test', 20, { port: 5062 }), srv('a.test', 10, { port: 5061 })],
         '_sip._udp.pbx.test': [srv('c.test', 1)],
       },
       a: { 'a.test': ['192.0.2.1'], 'b.test': ['192.0.2.2'], 'c.test': ['192.0.2.3'] },
@@ -96,7 +97,12 @@ describe('locating a SIP URI (RFC 3263)', () => {
 });
 
 test('draws SRV records of equal priority by weight (RFC 2782), and skips the host "."', () => {
-  const records = [srv('light', 1, 1), srv('heavy', 1, 9), srv('later', 2, 100), srv('.', 0)];
+  const records = [
+    srv('light', 1, { weight: 1 }),
+    srv('heavy', 1, { weight: 9 }),
+    srv('later', 2, { weight: 100 }),
+    srv('.', 0),
+  ];
   const first = new Map<string, number>();
   for (let lot = 0; lot <= 10; lot += 1) {
     const ordered = orderSrv(records, { token: () => '', below: (below) => Math.min(lot, below - 1) });
@@ -113,41 +119,26 @@ test('draws SRV records of equal priority by weight (RFC 2782), and skips the ho
   );
 });
 
-test('queries real name servers, and takes silence for an empty answer', async () => {
-  const socket = createSocket('udp4');
-  const zone: Record<string, Answer> = {
-    'NAPTR pbx.test': {
-      type: 'NAPTR',
-      name: 'pbx.test',
-      data: { order: 1, preference: 2, flags: 's', services: 'SIP+D2U', regexp: '', replacement: '_sip._udp.pbx.test' },
-    },
-    'SRV _sip._udp.pbx.test': {
-      type: 'SRV',
-      name: '_sip._udp.pbx.test',
-      data: { priority: 1, weight: 2, port: 5066, target: 'sbc.test' },
-    },
-    'A sbc.test': { type: 'A', name: 'sbc.test', data: '192.0.2.66' },
+test('queries real name servers, and treats an unknown name as an empty answer', async () => {
+  const dns = await NameServer.open();
+  const data = {
+    order: 1,
+    preference: 2,
+    flags: 's',
+    services: 'SIP+D2U',
+    regexp: '',
+    replacement: '_sip._udp.pbx.test',
   };
-  socket.on('message', (data, from) => {
-    const query = dnsPacket.decode(data);
-    const question = query.questions?.[0];
-    const answer = question && zone[`${question.type} ${question.name}`];
-    const reply = { type: 'response', id: query.id ?? 0, questions: query.questions ?? [] } as const;
-    const flags = dnsPacket.RECURSION_AVAILABLE | (answer !== undefined ? 0 : 3);
-    socket.send(
-      dnsPacket.encode({ ...reply, flags, answers: answer !== undefined ? [answer] : [] }),
-      from.port,
-      from.address,
-    );
-  });
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
+  const target = { priority: 1, weight: 2, port: 5066, target: 'sbc.test' };
+  dns.table.set('NAPTR pbx.test', { records: [{ type: 'NAPTR', name: 'pbx.test', data }] });
+  dns.table.set('SRV _sip._udp.pbx.test', { records: [{ type: 'SRV', name: '_sip._udp.pbx.test', data: target }] });
+  dns.set('sbc.test', ['192.0.2.66']);
   try {
-    const names = systemNames({ servers: [`127.0.0.1:${socket.address().port}`] });
+    const names = systemNames(testResolver({ port: dns.port }));
     const targets = await locate(parseUri('sip:pbx.test'), { names, randomness: countedRandomness() });
     expect(targets).toEqual([{ transport: 'UDP', host: '192.0.2.66', port: 5066 }]);
     expect(await names.addresses('nowhere.test')).toEqual([]);
   } finally {
-    socket.close();
+    await dns.close();
   }
 });

@@ -1,3 +1,4 @@
+import { type Names, systemResolver } from '@bloom/discovery';
 /** Finds the servers for a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
 import { isIP } from 'node:net';
 import type { Randomness } from '../randomness.js';
@@ -105,4 +106,13 @@ export function orderSrv(records: readonly SrvRecord[], randomness: Randomness):
     }
   }
   return ordered;
+}
+
+/** Resolves names as the machine is configured. Queries without an answer yield nothing to try. */
+export function systemNames(resolver: Names = systemResolver()): NameService {
+  return {
+    naptr: (name) => resolver.records('NAPTR', name).catch(() => []),
+    srv: (name) => resolver.records('SRV', name).catch(() => []),
+    addresses: (name) => resolver.addresses(name).catch(() => []),
+  };
 }

@@ -39,8 +39,8 @@ async function open(clock?: ManualClock) {
 
 const at = (transport: 'UDP' | 'TCP', port: number): Target => ({ transport, host: '127.0.0.1', port });
 
-describe('sockets of a phone', () => {
-  test.each(['UDP', 'TCP'] as const)('carry messages both ways over %s on one port', async (name) => {
+describe('a SIP transport', () => {
+  test.each(['UDP', 'TCP'] as const)('carries messages both ways over %s on one port', async (name) => {
     const [a, b] = [await open(), await open()];
     try {
       a.transport.send(message('there', 'x'.repeat(1000)), at(name, b.transport.port));
@@ -59,7 +59,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('have room for our own connections when strangers only connect', async () => {
+  test('has room for its own connections while strangers only connect', async () => {
     const [phone, provider] = [await open(), await open()];
     const strangers = Array.from({ length: 120 }, () => createConnection(phone.transport.port, '127.0.0.1'));
     try {
@@ -79,7 +79,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('keep an incoming connection open once it has carried a message, and close a silent one', async () => {
+  test('keeps an incoming connection open once it has carried a message, and closes a silent one', async () => {
     const clock = new ManualClock();
     const { transport, received, until } = await open(clock);
     const [provider, silent] = [0, 0].map(() => createConnection(transport.port, '127.0.0.1'));
@@ -98,7 +98,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('ignore noise and keep-alives over UDP', async () => {
+  test('ignores noise and keep-alives over UDP', async () => {
     const [a, b] = [await open(), await open()];
     try {
       a.transport.keepAlive(at('UDP', b.transport.port));
@@ -112,7 +112,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('report a hop with an invalid port, and do nothing else', async () => {
+  test('reports a hop with an invalid port and sends nothing', async () => {
     const a = await open();
     try {
       for (const port of [0, 99_999]) {
@@ -126,7 +126,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('report a hop that refuses or drops connections', async () => {
+  test('reports a hop that refuses or drops connections', async () => {
     const [a, b] = [await open(), await open()];
     const { port } = b.transport;
     try {
@@ -142,7 +142,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('answer pings over TCP, and close the connection on garbage', async () => {
+  test('answers pings over TCP, and closes the connection on garbage', async () => {
     const { transport, received } = await open();
     const socket = createConnection(transport.port, '127.0.0.1');
     try {
@@ -159,7 +159,7 @@ describe('sockets of a phone', () => {
     }
   });
 
-  test('cannot be opened on an address that is not local', async () => {
+  test('refuses to open on an address that is not local', async () => {
     const opening = SipTransport.open({ address: '192.0.2.1', onMessage: () => {}, onFailure: () => {} });
     await expect(opening).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
   });

@@ -2,7 +2,7 @@ import type { Socket as UdpSocket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { createServer, isIP } from 'node:net';
-import { type Clock, systemClock } from '@bloom/time';
+import { type Clock, awakeClock } from '@bloom/time';
 import type { SipMessage } from '../message.js';
 import { parseMessage, writeMessage } from '../message.js';
 import type { Target, TransportName } from './target.js';
@@ -42,7 +42,7 @@ export class SipTransport {
       localAddress: bind === '0.0.0.0' || bind === '::' ? undefined : bind,
       onMessage: options.onMessage,
       onFailure: options.onFailure,
-      clock: options.clock ?? systemClock,
+      clock: options.clock ?? awakeClock,
     });
     this.#server.on('connection', (socket) => this.#tcp.accept(socket));
     this.#server.on('error', () => {});

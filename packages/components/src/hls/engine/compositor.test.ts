@@ -27,7 +27,7 @@ const missing = ((): string | undefined => {
 if (missing !== undefined) process.stderr.write(`*** ${missing}, so the tests of the compositor are SKIPPED. ***\n`);
 const composing = missing === undefined ? describe : describe.skip;
 
-// Encoding seconds of video takes time on a busy machine.
+// Encoding seconds of video is slow on a busy machine.
 jest.setTimeout(60_000);
 
 interface Event {
@@ -46,28 +46,45 @@ const read = async (frames: AsyncGenerator<FileFrame>): Promise<FileFrame[]> => 
 const pictures = (name: string): Promise<FileFrame[]> => read(h264Frames(createReadStream(path(name)), 30));
 const sound = (name: string): Promise<FileFrame[]> => read(opusFrames(createReadStream(path(name))));
 
+interface Source {
+  input: string;
+  seconds: number;
+  args: readonly string[];
+}
+
 beforeAll(async () => {
   if (missing !== undefined) return;
   folder = await mkdtemp(join(tmpdir(), 'bloom-compositor-'));
   const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '30', '-pix_fmt', 'yuv420p'];
-  const make = (input: string, seconds: number, args: readonly string[], name: string): Promise<unknown> =>
+  const make = (name: string, { input, seconds, args }: Source): Promise<unknown> =>
     run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', input, '-t', String(seconds), ...args, path(name)]);
   // White for a tenth of a second in the middle of each second, with a beep at the same time.
   const clap = 'between(mod(t,1),0.5,0.599)';
   await Promise.all([
-    make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
-    make('color=0x1E1EC8:s=320x180:r=30', 16, h264, 'blue.h264'),
-    make('color=0x1E1EC8:s=180x320:r=30', 2, h264, 'upright.h264'),
-    make('color=0x1E1EC8:s=4112x2304:r=30', 0.1, h264, 'huge.h264'),
-    make(
-      'color=0x1E1EC8:s=1920x1080:r=30',
-      0.7,
-      [...h264, '-x264-params', 'ref=16:level=40:keyint=999'],
-      'greedy.h264',
-    ),
-    make('color=0x1E1EC8:s=1920x1080:r=30', 0.7, [...h264, '-x264-params', 'ref=16:level=51:keyint=999'], 'large.h264'),
-    make(`color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`, 6, h264, 'flash.h264'),
-    make(`sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`, 6, ['-c:a', 'libopus'], 'beep.ogg'),
+    make('red.h264', { input: 'color=0xC81E1E:s=320x180:r=30', seconds: 16, args: h264 }),
+    make('blue.h264', { input: 'color=0x1E1EC8:s=320x180:r=30', seconds: 16, args: h264 }),
+    make('upright.h264', { input: 'color=0x1E1EC8:s=180x320:r=30', seconds: 2, args: h264 }),
+    make('huge.h264', { input: 'color=0x1E1EC8:s=4112x2304:r=30', seconds: 0.1, args: h264 }),
+    make('greedy.h264', {
+      input: 'color=0x1E1EC8:s=1920x1080:r=30',
+      seconds: 0.7,
+      args: [...h264, '-x264-params', 'ref=16:level=40:keyint=999'],
+    }),
+    make('large.h264', {
+      input: 'color=0x1E1EC8:s=1920x1080:r=30',
+      seconds: 0.7,
+      args: [...h264, '-x264-params', 'ref=16:level=51:keyint=999'],
+    }),
+    make('flash.h264', {
+      input: `color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`,
+      seconds: 6,
+      args: h264,
+    }),
+    make('beep.ogg', {
+      input: `sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`,
+      seconds: 6,
+      args: ['-c:a', 'libopus'],
+    }),
   ]);
 });
 afterAll(async () => {
@@ -167,7 +184,7 @@ composing('lip sync [needs node-av]', () => {
     for (const offset of offsets) expect(Math.abs(offset)).toBeLessThan(40);
   });
 
-  test('is reached once the first report arrives after a second, and is off by the delays until then', async () => {
+  test('reaches sync once the first report arrives after a second, and is off by the delays until then', async () => {
     const times = { senderClockMs: 77, reportsFromMs: 1_000 };
     const offsets = await beepsAfterFlashes(await compose(await clap(times), 6_000));
     expect(offsets[0]).toBeLessThan(-20);
@@ -227,7 +244,7 @@ composing('canvas [needs node-av]', () => {
     expect(at(12.8, 0.25, 0.1)).toBe('red');
   });
 
-  test('is black while there is only sound, which is audible, and does not count as a picture', async () => {
+  test('stays black while there is only sound, which is audible, and does not count that as a picture', async () => {
     const made = await compose(
       [tracksAt(0, ['a', 'audio', 'ann']), ...arrivals('a', await sound('beep.ogg'), { codec: 'opus' })],
       2_100,
@@ -281,7 +298,7 @@ composing('canvas [needs node-av]', () => {
     expect(at(1.6, 0.9)).toBe('black');
   });
 
-  test('leaves out pictures beyond the limits with one message per track, and shows them once within', async () => {
+  test('omits pictures beyond the limits with one message per track, and shows them once they are within', async () => {
     const [redFrames, greedyFrames] = [await pictures('red.h264'), await pictures('greedy.h264')];
     const { made, picturesLeftOut } = await measure(
       [
@@ -310,8 +327,8 @@ composing('canvas [needs node-av]', () => {
       },
     ]);
     expect(picturesLeftOut).toBe(3 + 15);
-    // Their publishers need not send key frames that nobody decodes.
-    expect(made.filter(({ type }) => type === 'keyFrameWanted')).toEqual([]);
+    // Publishers need not send key frames that nobody decodes.
+    expect(made.filter(({ type }) => type === 'keyframeWanted')).toEqual([]);
   });
 
   test("keeps its memory limit and the other publisher's picture when one has many large tracks", async () => {
@@ -350,7 +367,7 @@ composing('canvas [needs node-av]', () => {
     expect(at(0.4, 0.5)).toBe('red');
     expect(at(1, 0.5)).toBe('black');
     expect(at(1.6, 0.5)).toBe('blue');
-    const asked = made.filter(({ type }) => type === 'keyFrameWanted');
+    const asked = made.filter(({ type }) => type === 'keyframeWanted');
     expect(asked.length).toBeGreaterThanOrEqual(1);
     expect(asked.length).toBeLessThanOrEqual(3);
   });

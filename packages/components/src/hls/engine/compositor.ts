@@ -18,10 +18,10 @@ const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
 const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
 const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
 /**
- * An Opus decoder outputs sound this many samples later than the encoder took it in: 6.5 ms (RFC 7845, section 4.2).
+ * An Opus decoder outputs sound this many samples later than the encoder received it: 6.5 ms (RFC 7845, section 4.2).
  */
 const OPUS_LOOKAHEAD = 312;
-/** Maximum number of frames made in one go after the process was not scheduled. */
+/** Maximum number of frames made at once after the process was not scheduled. */
 const MAX_CATCH_UP = 5;
 /** Beyond this lag the clock is reset: a constant delay beats never catching up. */
 const MAX_LAG_MS = 2_000;
@@ -159,7 +159,7 @@ export class Compositor {
       budget: this.#budget,
       sums: this.#sums,
       origin,
-      requestKeyFrame: () => send({ type: 'keyFrameWanted', track: id }),
+      requestKeyframe: () => send({ type: 'keyframeWanted', track: id }),
       onLeftOut: (reason) => send({ type: 'leftOut', track: id, reason }),
     });
   }

@@ -35,7 +35,7 @@ export class VideoEncoder {
     context.bitRate = BigInt(videoBitrateBps);
     context.rcMaxRate = BigInt(Math.round(videoBitrateBps * 1.2));
     context.rcBufferSize = videoBitrateBps;
-    check(context.open2Sync(codec, null), 'the H.264 encoder does not open');
+    check(context.open2Sync(codec, null), 'the H.264 encoder cannot be opened');
     this.#context = context;
     this.#frame = frame;
     this.#packet = new native.lib.Packet();
@@ -48,10 +48,10 @@ export class VideoEncoder {
     this.#frame.fromBuffer(canvas);
     this.#frame.pts = this.#pts++;
     this.#frame.pictType = key ? constants.AV_PICTURE_TYPE_I : constants.AV_PICTURE_TYPE_NONE;
-    check(this.#context.sendFrameSync(this.#frame), 'the H.264 encoder takes no picture');
-    check(this.#context.receivePacketSync(this.#packet), 'the H.264 encoder gave no picture');
+    check(this.#context.sendFrameSync(this.#frame), 'the H.264 encoder refused a picture');
+    check(this.#context.receivePacketSync(this.#packet), 'the H.264 encoder returned no picture');
     const { data, isKeyframe } = this.#packet;
-    if (data === null) throw new ComponentError('NATIVE_FAILED', 'the H.264 encoder gave an empty picture');
+    if (data === null) throw new ComponentError('NATIVE_FAILED', 'the H.264 encoder returned an empty picture');
     const picture = { data: Buffer.from(data), key: isKeyframe };
     this.#packet.unref();
 
@@ -70,7 +70,7 @@ export class AudioEncoder {
 
   constructor(native: Native) {
     const { codec, context, frame } = aacEncoder(native, HLS_PROFILE.audioBitrateBps);
-    check(context.open2Sync(codec, null), 'the AAC encoder does not open');
+    check(context.open2Sync(codec, null), 'the AAC encoder cannot be opened');
     const { extraData } = context;
     if (extraData === null) throw new ComponentError('NATIVE_FAILED', 'the AAC encoder has no configuration');
     // AAC-LC needs two bytes; the rest are hints for newer decoders.
@@ -87,7 +87,7 @@ export class AudioEncoder {
     this.#frame.pts = this.#pts;
     this.#pts += BigInt(AAC_FRAME);
     const frames: Buffer[] = [];
-    check(this.#context.sendFrameSync(this.#frame), 'the AAC encoder takes no sound');
+    check(this.#context.sendFrameSync(this.#frame), 'the AAC encoder refused a frame');
     while (this.#context.receivePacketSync(this.#packet) >= 0) {
       // Frames before time 0 prime the decoder; viewers of a live stream do not need them.
       if (this.#packet.pts >= 0n && this.#packet.data !== null) frames.push(Buffer.from(this.#packet.data));

@@ -6,10 +6,13 @@ export interface EngineTrack {
   kind: 'audio' | 'video';
 }
 
+/** Codecs that the compositor decodes. */
+export const COMPOSED_CODECS = ['opus', 'vp8', 'h264'] as const;
+
 /** One frame of a track from the media plane. */
 export interface EngineUnit {
   track: string;
-  codec: 'opus' | 'vp8' | 'h264';
+  codec: (typeof COMPOSED_CODECS)[number];
   /** Ticks of the codec's clock. */
   timestamp: number;
   /** Capture time on the publisher's clock in Unix milliseconds; absent before the publisher's first sender report. */
@@ -25,15 +28,19 @@ export type ToEngine =
   /** Sends the remaining parts and exits. */
   | { type: 'finish' };
 
+/** One part of a segment. Parts arrive in order and without gaps. */
 export interface EnginePart {
   segment: number;
   part: number;
   frames: number;
   independent: boolean;
+  /** True for the last part of its segment. */
   last: boolean;
+  /** Capture time of the first frame in Unix milliseconds. */
   startedAtMs: number;
   /** True once a picture has been drawn in this stream. */
   hasPicture: boolean;
+  /** One MP4 fragment. */
   data: Uint8Array;
 }
 
@@ -42,7 +49,7 @@ export type FromEngine =
   | { type: 'ready' }
   | { type: 'started'; init: Uint8Array; codecs: string }
   | { type: 'part'; part: EnginePart }
-  | { type: 'keyFrameWanted'; track: string }
+  | { type: 'keyframeWanted'; track: string }
   /** A track's pictures exceed a limit or do not fit in memory. Sent once per cause. */
   | { type: 'leftOut'; track: string; reason: string }
   /** Heartbeat, sent every second. `picturesLeftOut` counts the pictures withheld from decoders since the start. */

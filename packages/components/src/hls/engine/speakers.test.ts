@@ -23,8 +23,8 @@ function room() {
   return { speakers, cameras, tracks, speaks, shown: () => speakers.choose(cameras) };
 }
 
-describe('with more pictures than tiles', () => {
-  test('shows the first pictures until another person speaks and takes the tile silent for longest', () => {
+describe('more pictures than tiles', () => {
+  test('shows the first pictures until another person speaks, who takes the tile that was silent longest', () => {
     const { speaks, shown } = room();
     expect(shown()).toEqual(['ann camera', 'bob camera']);
     speaks('bob', 1_000);
@@ -58,7 +58,7 @@ describe('with more pictures than tiles', () => {
   });
 });
 
-test('with enough tiles everyone is shown in order', () => {
+test('shows everyone in order when there are enough tiles', () => {
   const { speakers, cameras, speaks } = room();
   speaks('bob', 1_000);
   expect(speakers.choose(cameras.slice(0, 2))).toEqual(['ann camera', 'bob camera']);

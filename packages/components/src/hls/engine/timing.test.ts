@@ -3,7 +3,7 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { FarClock, publisherClock, TrackTiming } from './timing.js';
 
-describe('remote clock', () => {
+describe('a remote clock', () => {
   test('is set by the fastest frame: a slower frame was not captured later', () => {
     const clock = new FarClock(0);
     clock.localTimeOf(0, 1_030);
@@ -59,7 +59,7 @@ describe('remote clock', () => {
 });
 
 describe('tracks of one publisher', () => {
-  test('share its clock from the first report on, and follow their own fastest frames before', () => {
+  test('share its clock from the first report on, and follow their own fastest frames before that', () => {
     const publisher = publisherClock();
     const [video, audio] = [new TrackTiming(publisher, 90_000), new TrackTiming(publisher, 48_000)];
     // Captured together; the picture takes 120 ms and the sound 20 ms.

@@ -35,7 +35,7 @@ const sourceOf = (native: Native, shared = sums()): VideoSource =>
     budget: new PictureBudget(1_000),
     sums: shared,
     origin: 'ann',
-    requestKeyFrame: () => undefined,
+    requestKeyframe: () => undefined,
     onLeftOut: () => undefined,
   });
 

@@ -33,7 +33,7 @@ export interface VideoSourceOptions {
   sums: VideoSums;
   /** Publisher of the track. */
   origin: string;
-  requestKeyFrame(): void;
+  requestKeyframe(): void;
   /** Called once per cause when the track's pictures are left out. */
   onLeftOut(reason: string): void;
 }
@@ -43,16 +43,16 @@ export class VideoSource {
   readonly #queue: QueuedUnit[] = [];
   readonly #track: PictureTrack;
   readonly #sums: VideoSums;
-  readonly #requestKeyFrame: () => void;
+  readonly #requestKeyframe: () => void;
   #waitingBytes = 0;
   #waitsForKey = true;
   #askedMs = Number.NEGATIVE_INFINITY;
   #newestMs = 0;
 
-  constructor({ native, budget, sums, origin, requestKeyFrame, onLeftOut }: VideoSourceOptions) {
+  constructor({ native, budget, sums, origin, requestKeyframe, onLeftOut }: VideoSourceOptions) {
     this.#track = new PictureTrack({ native, method: 'SWS_BILINEAR', budget, origin, onLeftOut });
     this.#sums = sums;
-    this.#requestKeyFrame = requestKeyFrame;
+    this.#requestKeyframe = requestKeyframe;
   }
 
   /** Bytes of this track's pictures waiting to be decoded. */
@@ -115,7 +115,7 @@ export class VideoSource {
     if (leftOut === 'limit') return;
     if (nowMs - this.#askedMs < (leftOut === undefined ? ASK_AGAIN_MS : ASK_FOR_ROOM_MS)) return;
     this.#askedMs = nowMs;
-    this.#requestKeyFrame();
+    this.#requestKeyframe();
   }
 
   #decode({ codec, key, data }: EngineUnit, nowMs: number): void {

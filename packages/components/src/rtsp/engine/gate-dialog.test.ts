@@ -44,7 +44,7 @@ function answer(status: string, fields: RtspMessage['fields'] = []): RtspMessage
 const login = ({ fields }: RtspMessage): string | undefined => fields.find(([name]) => name === 'Authorization')?.[1];
 const basic: RtspMessage['fields'] = [['www-authenticate', 'Basic realm="x"']];
 
-describe('request to a camera', () => {
+describe('a request to a camera', () => {
   test('names the camera as configured, without the transport', async () => {
     expect((await ask('DESCRIBE')).start).toBe('DESCRIBE rtsp://cam:554/s?a=b RTSP/1.0');
     expect((await ask('SETUP', '/track1')).start).toBe('SETUP rtsp://cam:554/s?a=b/track1 RTSP/1.0');
@@ -91,7 +91,7 @@ describe('leaving', () => {
     expect(toCamera).toHaveLength(sent);
   });
 
-  test('says nothing after the goodbye of the native library', async () => {
+  test('sends nothing after the goodbye of the native library', async () => {
     await setUp();
     await ask('TEARDOWN', '', [['session', '12']]);
     const sent = toCamera.length;
@@ -99,7 +99,7 @@ describe('leaving', () => {
     expect(toCamera).toHaveLength(sent);
   });
 
-  test('says nothing to a camera without a session', async () => {
+  test('sends nothing to a camera without a session', async () => {
     await ask('DESCRIBE');
     const sent = toCamera.length;
     dialog.leave();
@@ -107,7 +107,7 @@ describe('leaving', () => {
   });
 });
 
-describe('redirect', () => {
+describe('a redirect', () => {
   const redirected = async (location: string): Promise<RtspMessage> => {
     await ask('DESCRIBE');
     answer('401 Unauthorized', basic);
@@ -145,7 +145,7 @@ describe('redirect', () => {
   });
 });
 
-describe('transport of a stream', () => {
+describe('the transport of a stream', () => {
   test("uses the gate's ports on both sides over UDP, and no other host", async () => {
     const request = await ask('SETUP', '/0', [['transport', 'RTP/AVP/UDP;unicast;client_port=5000-5001']]);
     expect(request.fields).toContainEqual(['Transport', 'RTP/AVP/UDP;unicast;client_port=20000-20001']);

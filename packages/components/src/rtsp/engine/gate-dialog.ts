@@ -24,6 +24,12 @@ interface Request {
   port: number | undefined;
 }
 
+interface Content {
+  fields?: [string, string][];
+  body?: Buffer;
+}
+
+const NO_BYTES = Buffer.alloc(0);
 const MAX_REDIRECTS = 4;
 /** Limit for unanswered requests: one, plus those that keep the session alive. */
 const MAX_WAITING = 16;
@@ -73,7 +79,7 @@ export class GateDialog {
     const clientPort = given === undefined ? undefined : Number(given);
     const port = clientPort === undefined ? undefined : await this.#actions.openPorts(clientPort);
     const request = { method, message: { ...message, start: uri }, clientSequence, clientPort, port };
-    if (clientPort !== undefined && port === undefined) this.#answer(request, '461 Unsupported Transport', []);
+    if (clientPort !== undefined && port === undefined) this.#answer(request, '461 Unsupported Transport');
     else this.#send(request);
   }
 
@@ -100,7 +106,8 @@ export class GateDialog {
       (request.method === 'DESCRIBE' || request.method === 'OPTIONS')
     )
       return this.#redirect(request, location);
-    this.#answer(request, `${status} ${reason}`, this.#passed(message, request, status === '200'), message.body);
+    const fields = this.#passed(message, request, status === '200');
+    this.#answer(request, `${status} ${reason}`, { fields, body: message.body });
   }
 
   /** Ends the session that the native library has left open: cameras have few. Idempotent. */
@@ -138,7 +145,7 @@ export class GateDialog {
     this.#actions.toCamera({ start: `${method} ${uri} RTSP/1.0`, fields, body: message.body });
   }
 
-  #answer(request: Request, status: string, fields: [string, string][], body: Buffer = Buffer.alloc(0)): void {
+  #answer(request: Request, status: string, { fields = [], body = NO_BYTES }: Content = {}): void {
     const numbered: [string, string][] = [['CSeq', request.clientSequence], ...fields];
     this.#actions.toClient({ start: `RTSP/1.0 ${status}`, fields: numbered, body });
   }
@@ -164,7 +171,10 @@ export class GateDialog {
     this.#redirects += 1;
     const target = parseSourceUri(location);
     if (target?.scheme !== this.#given.scheme || this.#redirects > MAX_REDIRECTS) {
-      throw new ComponentError('BAD_RTSP', `it redirects ${target === undefined ? 'to no camera' : 'too often'}`);
+      throw new ComponentError(
+        'BAD_RTSP',
+        `it redirects ${target === undefined ? 'without naming a camera' : 'too often'}`,
+      );
     }
     this.#target = target;
     // As in curl and browsers, another port is another receiver.

@@ -48,13 +48,13 @@ export class OpusSound {
     const codec = convertible.includes(parameters.codecId) ? lib.Codec.findDecoder(parameters.codecId) : null;
     if (codec === null) {
       const name = lib.avGetCodecName(parameters.codecId);
-      throw new ComponentError('NATIVE_FAILED', `sound of the codec ${name} is not converted to Opus`);
+      throw new ComponentError('NATIVE_FAILED', `audio in ${name} cannot be converted to Opus`);
     }
     const decoder = new lib.CodecContext();
     decoder.allocContext3(codec);
-    check(decoder.parametersToContext(parameters), 'the parameters of the sound are invalid');
+    check(decoder.parametersToContext(parameters), 'the audio parameters are invalid');
     decoder.threadCount = 1;
-    check(decoder.open2Sync(codec, null), `the decoder of ${codec.name} does not open`);
+    check(decoder.open2Sync(codec, null), `the decoder of ${codec.name} cannot be opened`);
 
     return new OpusSound(native, decoder);
   }
@@ -98,9 +98,9 @@ export class OpusSound {
       const from = [channelLayout, format as typeof constants.AV_SAMPLE_FMT_S16, sampleRate] as const;
       check(
         context.allocSetOpts2(layout, constants.AV_SAMPLE_FMT_S16, SAMPLE_RATE, ...from),
-        `sound at ${sampleRate} Hz cannot be converted`,
+        `audio at ${sampleRate} Hz cannot be converted`,
       );
-      check(context.init(), `sound at ${sampleRate} Hz cannot be converted`);
+      check(context.init(), `audio at ${sampleRate} Hz cannot be converted`);
       this.#resampler = { format: key, context };
     }
     if (this.#encoder?.channels !== channels) {
@@ -112,7 +112,7 @@ export class OpusSound {
     this.#resampled.format = constants.AV_SAMPLE_FMT_S16;
     this.#resampled.sampleRate = SAMPLE_RATE;
     this.#resampled.channelLayout = layout;
-    check(this.#resampler.context.convertFrame(this.#resampled, this.#decoded), 'the sound cannot be resampled');
+    check(this.#resampler.context.convertFrame(this.#resampled, this.#decoded), 'the audio cannot be resampled');
     const plane = this.#resampled.data?.[0];
     const count = this.#resampled.nbSamples * channels;
 
@@ -159,15 +159,15 @@ class OpusEncoder {
     this.#context.channelLayout = layout;
     this.#context.timeBase = new lib.Rational(1, SAMPLE_RATE);
     this.#context.bitRate = BigInt(BITRATE_PER_CHANNEL * channels);
-    check(this.#context.setOption('compression_level', '5'), 'the Opus encoder does not take a compression level');
-    check(this.#context.open2Sync(codec, null), 'the Opus encoder does not open');
+    check(this.#context.setOption('compression_level', '5'), 'the Opus encoder refused the compression level');
+    check(this.#context.open2Sync(codec, null), 'the Opus encoder cannot be opened');
     this.#frame = new lib.Frame();
     this.#frame.alloc();
     this.#frame.format = constants.AV_SAMPLE_FMT_S16;
     this.#frame.nbSamples = OPUS_FRAME;
     this.#frame.sampleRate = SAMPLE_RATE;
     this.#frame.channelLayout = layout;
-    check(this.#frame.getBuffer(0), 'no memory for the sound');
+    check(this.#frame.getBuffer(0), 'out of memory for the audio');
     this.#frame.pts = 0n;
     this.#packet = new lib.Packet();
     this.#packet.alloc();
@@ -177,7 +177,7 @@ class OpusEncoder {
     this.#frame.makeWritable();
     const plane = this.#frame.data![0]!;
     new Int16Array(plane.buffer, plane.byteOffset, samples.length).set(samples);
-    check(this.#context.sendFrameSync(this.#frame), 'the Opus encoder takes no sound');
+    check(this.#context.sendFrameSync(this.#frame), 'the Opus encoder refused a frame');
     this.#frame.pts += BigInt(OPUS_FRAME);
     if (this.#context.receivePacketSync(this.#packet) < 0) return undefined;
     const { data } = this.#packet;

@@ -43,8 +43,8 @@ function play(arrivals: readonly Arrival[]): Released[] {
 
 const VIDEO = 0;
 const AUDIO = 1;
-/** A stream with one frame every `stepMs`, delayed by `delayMs(i)` and never before its predecessor. */
-function stream(id: number, stepMs: number, count: number, delayMs: (i: number) => number): Arrival[] {
+/** A stream of `count` frames of `stepMs` each, delayed by `delayMs(i)` and never before their predecessors. */
+function stream(id: number, [stepMs, count]: readonly [number, number], delayMs: (i: number) => number): Arrival[] {
   let atMs = 0;
 
   return Array.from({ length: count }, (_, i) => {
@@ -55,15 +55,15 @@ function stream(id: number, stepMs: number, count: number, delayMs: (i: number) 
 }
 const of = (released: readonly Released[], id: number): Released[] => released.filter((one) => one.stream === id);
 
-describe('playout of a source', () => {
+describe('the playout of a source', () => {
   test('smooths out 100 ms of jitter, at the cost of 120 ms of delay', () => {
-    const jittered = stream(VIDEO, 40, 250, (i) => (i === 3 ? 0 : (i * 37) % 100));
+    const jittered = stream(VIDEO, [40, 250], (i) => (i === 3 ? 0 : (i * 37) % 100));
     const steady = play(jittered).slice(4);
     for (const { atMs, ptsMs } of steady) expect(atMs - ptsMs!).toBeCloseTo(1_120, 5);
   });
 
   test('keeps sound and picture in sync when one arrives later than the other', () => {
-    const released = play([...stream(VIDEO, 40, 100, () => 200), ...stream(AUDIO, 20, 200, (i) => i % 9)]);
+    const released = play([...stream(VIDEO, [40, 100], () => 200), ...stream(AUDIO, [20, 200], (i) => i % 9)]);
     for (const { atMs, timeMs, ptsMs } of released.filter((one) => one.timeMs > 500)) {
       expect(timeMs).toBe(ptsMs);
       expect(atMs - timeMs).toBeCloseTo(1_320, 5);
@@ -71,12 +71,12 @@ describe('playout of a source', () => {
   });
 
   test('does not wait for sound that is far too late', () => {
-    const released = play([...stream(VIDEO, 40, 100, () => 0), ...stream(AUDIO, 20, 200, () => 2_000)]);
+    const released = play([...stream(VIDEO, [40, 100], () => 0), ...stream(AUDIO, [20, 200], () => 2_000)]);
     for (const { atMs, timeMs } of of(released, VIDEO)) expect(atMs - timeMs).toBeLessThanOrEqual(1_420);
   });
 
   test('releases late frames immediately, with their own times', () => {
-    const stalled = stream(VIDEO, 40, 100, (i) => (i >= 20 && i < 45 ? 1_000 - (i - 20) * 40 : 0));
+    const stalled = stream(VIDEO, [40, 100], (i) => (i >= 20 && i < 45 ? 1_000 - (i - 20) * 40 : 0));
     const released = play(stalled);
     expect(released.map(({ timeMs }) => timeMs)).toEqual(stalled.map(({ ptsMs }) => ptsMs));
     expect(released[20]!.atMs).toBe(2_800);
@@ -98,8 +98,8 @@ describe('playout of a source', () => {
     for (const jumpMs of [-3_600_000, 3_600_000, 5_000, -5_000]) {
       const set = (one: Arrival): Arrival => (one.ptsMs! >= 2_000 ? { ...one, ptsMs: one.ptsMs! + jumpMs } : one);
       const released = play([
-        ...stream(VIDEO, 40, 100, () => 0).map(set),
-        ...stream(AUDIO, 20, 200, () => 30).map(set),
+        ...stream(VIDEO, [40, 100], () => 0).map(set),
+        ...stream(AUDIO, [20, 200], () => 30).map(set),
       ]);
       expect(released).toHaveLength(300);
       for (const id of [VIDEO, AUDIO]) {
@@ -114,7 +114,7 @@ describe('playout of a source', () => {
   });
 
   test('accepts frames without times, and starts the stream at the first one', () => {
-    const timed = stream(VIDEO, 40, 10, () => 0);
+    const timed = stream(VIDEO, [40, 10], () => 0);
     const released = play([{ stream: VIDEO, ptsMs: undefined, atMs: 1_000 }, ...timed.slice(1)]);
     expect(released.map(({ timeMs }) => timeMs)).toEqual([0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
   });

@@ -29,7 +29,7 @@ function fail(error: unknown): void {
 function limitMemory(): void {
   setInterval(() => {
     if (process.memoryUsage.rss() <= MAX_MEMORY_MIB * 1024 * 1024) return;
-    const reason = `it takes more than ${MAX_MEMORY_MIB} MiB of memory`;
+    const reason = `it needs more than ${MAX_MEMORY_MIB} MiB of memory`;
     const message: FromPuller = { type: 'lost', reason, isCostly: true };
     process.send?.(message, () => process.exit(0));
   }, MEMORY_LOOK_MS);

@@ -7,6 +7,8 @@
 export interface PullerInput {
   /** Address with credentials. */
   uri: string;
+  /** Address of the host of an RTSP source, if that is a name. */
+  address?: string;
   format: 'rtsp' | 'mpegts' | 'flv';
   options: Readonly<Record<string, string>>;
   /** First of the four ports for RTP over UDP. */

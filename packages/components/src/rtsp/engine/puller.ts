@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { toAnnexB } from '@bloom/rtp';
-import { type Clock, inTime, Timer } from '@bloom/time';
+import { AwakeClock, type Clock, inTime, Timer } from '@bloom/time';
 import type { BitStreamFilterContext, FormatContext, Packet, Stream } from 'node-av/lib';
 import { check } from '../../av/codecs.js';
 import type { Native } from '../../av/native.js';
@@ -48,6 +48,8 @@ interface PullerOptions {
 export class Puller {
   readonly #native: Native;
   readonly #clock: Clock;
+  /** Judges the silence of the source. */
+  readonly #awake: Clock;
   readonly #send: (message: FromPuller) => void;
   readonly #playout = new Playout<Frame>();
   readonly #release: Timer;
@@ -80,6 +82,7 @@ export class Puller {
     this.#unixMs = clock.wall() - clock.now();
     this.#native = native;
     this.#clock = clock;
+    this.#awake = new AwakeClock(clock);
     this.#send = send;
     this.#release = new Timer(clock);
     this.#checks = new Timer(clock);
@@ -92,12 +95,13 @@ export class Puller {
     return this.#running;
   }
 
-  async #run({ uri, format, options, rtpPort }: PullerInput): Promise<void> {
+  async #run({ uri, address, format, options, rtpPort }: PullerInput): Promise<void> {
     const { lib } = this.#native;
-    this.#openedAtMs = this.#clock.now();
+    this.#openedAtMs = this.#awake.now();
     this.#checks.repeat(CHECK_MS, () => this.#check());
     const camera = format === 'rtsp' ? parseSourceUri(uri) : undefined;
-    if (camera !== undefined) this.#gate = await RtspGate.open({ source: camera, rtpPort, clock: this.#clock });
+    if (camera !== undefined)
+      this.#gate = await RtspGate.open({ source: camera, address, rtpPort, clock: this.#clock });
     const source = new lib.FormatContext();
     source.allocContext();
     this.#format = source;
@@ -115,7 +119,7 @@ export class Puller {
         if (this.#ended) return;
         if (read === this.#native.constants.AVERROR_EAGAIN) continue;
         if (read < 0) return this.#lose(lib.FFmpegError.strerror(read));
-        this.#heardAtMs = this.#clock.now();
+        this.#heardAtMs = this.#awake.now();
         this.#receive(source, packet);
         packet.unref();
       }
@@ -154,10 +158,11 @@ export class Puller {
   }
 
   #check(): void {
-    const sinceOpenMs = this.#clock.now() - this.#openedAtMs;
+    const nowMs = this.#awake.now();
+    const sinceOpenMs = nowMs - this.#openedAtMs;
     if (this.#heardAtMs === undefined) {
       if (sinceOpenMs > OPEN_MS) this.#lose(`it has sent nothing for ${OPEN_MS / 1_000} s`);
-    } else if (this.#clock.now() - this.#heardAtMs > STALL_MS) {
+    } else if (nowMs - this.#heardAtMs > STALL_MS) {
       this.#lose(`it has sent nothing for ${STALL_MS / 1_000} s`);
     } else if (this.#pictures.bareKeys >= BARE_KEYS) {
       this.#lose('its key pictures lack SPS and PPS, as its session description does: let it send them in band');
@@ -206,10 +211,10 @@ export class Puller {
     const filter = lib.BitStreamFilter.getByName('h264_mp4toannexb');
     const context = new lib.BitStreamFilterContext();
     if (filter === null) throw new ComponentError('NATIVE_FAILED', 'the filter h264_mp4toannexb is missing');
-    check(context.alloc(filter), 'no memory for a filter');
+    check(context.alloc(filter), 'out of memory for a filter');
     codecpar.copy(context.inputCodecParameters!);
     context.inputTimeBase = timeBase;
-    check(context.init(), 'the source describes its H.264 in an invalid way');
+    check(context.init(), 'the H.264 parameters of the source are invalid');
 
     return context;
   }

@@ -1,7 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect as connectTcp,
+  createServer,
+  isIP,
+  type LookupFunction,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { systemResolver } from '@bloom/discovery';
 import { type Clock, inTime } from '@bloom/time';
 import { ComponentError } from '../../errors.js';
 import type { SourceUri } from '../source-uri.js';
@@ -28,17 +37,23 @@ export class RtspGate {
   readonly #server: Server;
   readonly #dialog: GateDialog;
   readonly #clock: Clock;
+  readonly #lookup: LookupFunction;
   #client: Socket | undefined;
   #camera: Socket | undefined;
   #target: SourceUri;
   #relays: RtpRelay[] = [];
   #failure: string | undefined;
 
-  private constructor({ source, rtpPort, clock }: RtspGateOptions, server: Server) {
+  private constructor({ source, address, rtpPort, clock }: RtspGateOptions, server: Server) {
     this.#target = source;
     this.#firstPort = rtpPort;
     this.#clock = clock;
     this.#server = server;
+    this.#lookup = (host, options, callback) => {
+      if (host !== source.host || address === undefined) systemResolver().lookup(host, options, callback);
+      else if (options.all === true) callback(null, [{ address, family: isIP(address) }]);
+      else callback(null, address, isIP(address));
+    };
     this.uri = `rtsp://${LOOPBACK}:${(server.address() as AddressInfo).port}/${randomBytes(16).toString('hex')}`;
     this.#dialog = new GateDialog(source, this.uri, {
       toClient: (message) => void this.#client?.write(writeMessage(message)),
@@ -120,11 +135,12 @@ export class RtspGate {
   #connected(): Socket {
     if (this.#camera !== undefined) return this.#camera;
     const { host, scheme, port } = this.#target;
+    const at = { host, port, lookup: this.#lookup };
     // Cameras have self-signed certificates, often with keys too short for OpenSSL's default rules.
     const socket =
       scheme === 'rtsps'
-        ? connectTls({ host, port, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1' })
-        : connectTcp({ host, port });
+        ? connectTls({ ...at, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0', minVersion: 'TLSv1' })
+        : connectTcp(at);
     socket.setNoDelay(true);
     this.#camera = socket;
     const splitter = new RtspSplitter({
@@ -185,6 +201,8 @@ export class RtspGate {
 
 interface RtspGateOptions {
   source: SourceUri;
+  /** Address of the source's host, if known. Hosts of redirects are looked up. */
+  address: string | undefined;
   /** First of the ports for RTP over UDP. */
   rtpPort: number;
   clock: Clock;

@@ -19,7 +19,7 @@ function split(...chunks: (string | Buffer)[]): { messages: RtspMessage[]; media
 const frame = '$\x00\x00\x03abc';
 const response = 'RTSP/1.0 200 OK\r\nCSeq: 3\r\nContent-Length: 4\r\n\r\nv=0\n';
 
-describe('RTSP connection', () => {
+describe('an RTSP connection', () => {
   test('is split the same way in one piece as in single bytes', () => {
     const whole = `${frame}${frame}${response}\r\n${frame}${response}`;
     const expected = {

@@ -13,7 +13,7 @@ const voice = (from: number, count: number, at = rate): Int16Array =>
 
 const loudness = (pcm: Int16Array): number => Math.sqrt(pcm.reduce((sum, one) => sum + one * one, 0) / pcm.length);
 
-/** The largest step between two samples, which is how a click shows. */
+/** The largest step between two samples, which reveals a click. */
 const roughness = (pcm: Int16Array): number =>
   pcm.reduce((most, one, at) => (at === 0 ? 0 : Math.max(most, Math.abs(one - (pcm[at - 1] as number)))), 0);
 

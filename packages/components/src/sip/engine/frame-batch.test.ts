@@ -10,7 +10,7 @@ const frame = fc.record({
   data: fc.uint8Array({ maxLength: 1300 }),
 });
 
-describe('batch of packets', () => {
+describe('a batch of packets', () => {
   test('is unpacked as it was packed, again and again', () => {
     const batch = new FrameBatch();
     fc.assert(
@@ -26,7 +26,7 @@ describe('batch of packets', () => {
     );
   });
 
-  test('ends at bytes that make no sense, without any cost', () => {
+  test('ends at bytes that make no sense, at no cost', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const read = [...framesOf(bytes)];

@@ -50,8 +50,8 @@ function call(clock: GridClock): number[] {
   return beats;
 }
 
-describe('beat of the calls of a process', () => {
-  test('is shared by all calls, and what they said is sent together', () => {
+describe("the beat of a process's calls", () => {
+  test('is shared by all calls, whose output is sent together', () => {
     const hand = new Hand();
     let beats = 0;
     const clock = new GridClock(() => beats++, hand);

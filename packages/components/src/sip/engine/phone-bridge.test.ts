@@ -6,7 +6,7 @@ import { OpusDecoder, OpusEncoder } from './opus.js';
 import { PhoneBridge, type PhoneFrame } from './phone-bridge.js';
 import { RoomMix } from './room-mix.js';
 
-const tone = (hertz: number, rate: number, frame: number, level = 8000): Int16Array => {
+const tone = ([hertz, rate]: readonly [number, number], frame: number, level = 8000): Int16Array => {
   const length = rate / 50;
   return Int16Array.from({ length }, (_, i) =>
     Math.round(level * Math.sin((2 * Math.PI * hertz * (frame * length + i)) / rate)),
@@ -26,7 +26,7 @@ const joined = (frames: readonly Int16Array[]): Int16Array => Int16Array.from(fr
 /** A track of the room as encoded by its publisher. */
 function publisher(hertz: number, level?: number): (frame: number) => Buffer {
   const encoder = new OpusEncoder(48_000);
-  return (frame) => encoder.encode(tone(hertz, 48_000, frame, level));
+  return (frame) => encoder.encode(tone([hertz, 48_000], frame, level));
 }
 
 function bridge() {
@@ -37,7 +37,7 @@ function bridge() {
 describe('from the phone to the room', () => {
   test.each(['PCMU', 'PCMA'] as const)('turns %s into Opus of the same pitch, one packet every 20 ms', (codec) => {
     const { sent, bridge: phone } = bridge();
-    for (let n = 0; n < 50; n++) phone.received(encodeG711(codec, tone(1000, 8000, n)), codec);
+    for (let n = 0; n < 50; n++) phone.received(encodeG711(codec, tone([1000, 8000], n)), codec);
     expect(sent.map(({ timestamp }) => timestamp)).toEqual(sent.map((_, n) => n * 960));
     const decoder = new OpusDecoder(48_000);
     const heard = joined(sent.map(({ data }) => decoder.decode(data) as Int16Array)).subarray(9600);
@@ -47,11 +47,11 @@ describe('from the phone to the room', () => {
 
   test('conceals a lost frame, and keeps time without sending while the phone is silent', () => {
     const { sent, bridge: phone } = bridge();
-    for (let n = 0; n < 10; n++) phone.received(n === 5 ? undefined : encodeG711('PCMU', tone(440, 8000, n)), 'PCMU');
+    for (let n = 0; n < 10; n++) phone.received(n === 5 ? undefined : encodeG711('PCMU', tone([440, 8000], n)), 'PCMU');
     expect(sent).toHaveLength(10);
     for (let n = 10; n < 100; n++) phone.received(undefined, 'PCMU');
     expect(sent).toHaveLength(13);
-    phone.received(encodeG711('PCMU', tone(440, 8000, 0)), 'PCMU');
+    phone.received(encodeG711('PCMU', tone([440, 8000], 0)), 'PCMU');
     expect(sent.at(-1)?.timestamp).toBe(100 * 960);
   });
 
@@ -161,7 +161,7 @@ describe('from the room to the phone', () => {
 });
 
 describe('mixing', () => {
-  test('ignores garbage from the room and from the phone at no other cost', () => {
+  test('ignores garbage from the room and from the phone at no further cost', () => {
     const { bridge: phone } = bridge();
     phone.setTracks([1]);
     fc.assert(

@@ -15,7 +15,7 @@ function heard(playout: TrackPlayout, samples = frame): Float32Array | undefined
   return playout.addTo(sum) ? sum : undefined;
 }
 
-describe('playout of a track', () => {
+describe('the playout of a track', () => {
   test('starts 50 ms late, and continues without a break', () => {
     const playout = new TrackPlayout(rate);
     const levels: number[] = [];

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ActorError, type ActorSystem, type MessageOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import { systemClock, Timer, type Clock } from '@bloom/time';
+import { sleep, systemClock, Timer, type Clock } from '@bloom/time';
 import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
@@ -16,40 +16,46 @@ import { SilentMembers } from './silent-members.js';
 
 const LIST_TIMEOUT_MS = 2000;
 const VIEW_TIMEOUT_MS = 4000;
-/** Time that a home has to decide about an id before the next home is asked. */
+/** How long a home has to decide about an id before the next home is asked. */
 const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
 /** Delay before all rooms are resent to a member whose link rejected an announcement. */
 const CATCH_UP_MS = 1000;
+/** Delay before an owner of a conflicting room that did not answer is asked again. */
+const CONFIRM_PAUSE_MS = 1000;
 
-export interface ClusterRoomsOptions {
+export interface RoomRegistryOptions {
   system: ActorSystem;
   port: ClusterPort;
-  local: OwnRooms;
+  host: OwnRooms;
   log: Log;
   clock?: Clock;
+  /** Returns ids that no other node returns, for rooms, claims and reservations. */
+  newId?: () => string;
   onPlaced?: (node: string) => void;
   onReservationRefused?: (node: string) => void;
   onConflict?: (conflict: RoomConflict) => void;
 }
 
-/** The rooms of the whole cluster: finds the owner of each room and chooses a node for each new one. */
-export class ClusterRooms {
+/** Knows on which node of the cluster each room lives, and chooses a node for each new one. */
+export class RoomRegistry {
   readonly directory: Directory;
   readonly placement: Placement;
   readonly silentMembers: SilentMembers;
-  readonly #options: ClusterRoomsOptions;
+  readonly #options: RoomRegistryOptions;
   readonly #port: ClusterPort;
   readonly #claims: Claims;
   readonly #clock: Clock;
+  readonly #newId: () => string;
   readonly #owned = new Map<string, OwnedRoom>();
   /** Members whose view of this node's rooms is out of date. */
   readonly #behind = new Set<string>();
   readonly #catchUp: Timer;
 
-  constructor(options: ClusterRoomsOptions) {
-    const { system, port, local, log, clock = systemClock } = options;
+  constructor(options: RoomRegistryOptions) {
+    const { system, port, host, log, clock = systemClock, newId = () => randomUUID() } = options;
     this.#clock = clock;
+    this.#newId = newId;
     this.#options = options;
     this.#port = port;
     this.directory = new Directory(port.self, clock);
@@ -67,13 +73,19 @@ export class ClusterRooms {
       silentMembers: this.silentMembers,
       log,
       clock,
+      newId,
+      isTaken: async (roomId) => {
+        const known = this.directory.find(roomId);
+        return known?.reachable === true && (await this.#hasNow(known.node, roomId)) === true;
+      },
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
       ...(options.onReservationRefused ? { onConflict: options.onReservationRefused } : {}),
     });
     const actor = system.spawn(
       nodeBehaviour({
-        rooms: local,
+        rooms: host,
         clock,
+        newId,
         claim: (roomId, claimant) => this.#decide(roomId, claimant),
         unclaim: (roomId, claimant, owner) => {
           if (owner === undefined || this.directory.knows(owner, roomId)) this.#claims.release(roomId, claimant);
@@ -110,12 +122,12 @@ export class ClusterRooms {
 
   /** Must be called with every notification of a local room before it is published. */
   observe({ type, roomId }: Pick<Notification, 'type' | 'roomId'>, requestId?: string): void {
-    const { local } = this.#options;
+    const { host } = this.#options;
     const { self } = this.#port;
     if (type === 'roomCreated') {
-      const ref = local.roomRef(roomId);
+      const ref = host.roomRef(roomId);
       if (ref === undefined) return;
-      const created = { roomId, createdAt: this.#clock.wall(), ref };
+      const created = { roomId, createdAt: host.createdAt(roomId) ?? this.#clock.wall(), ref };
       this.#owned.set(roomId, created);
       this.#report([this.directory.add(self, created)]);
       this.#announce({ created }, requestId);
@@ -145,7 +157,7 @@ export class ClusterRooms {
     // A generated id is unique without a claim.
     if (roomId === null) return created(await this.placement.create(config, requestId));
 
-    const claimant = randomUUID();
+    const claimant = this.#newId();
     const askedAt = this.#clock.now();
     const homes = await this.#claim(roomId, claimant, requestId);
     let owner: string | undefined;
@@ -176,17 +188,20 @@ export class ClusterRooms {
   }
 
   /**
-   * Returns where a room lives. `except` is a node that has just denied having it.
+   * Returns where a room lives. `denied` is a place where it has just been looked for in vain.
    * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the known owner is
    *   cut off, or when a member that may have it does not answer
    */
-  async locate(roomId: string, except?: string): Promise<RoomPlace> {
-    const known = this.directory.find(roomId, except);
+  async locate(roomId: string, denied?: Pick<RoomPlace, 'node' | 'ref'>): Promise<RoomPlace> {
+    const announced = this.directory.find(roomId);
+    // The same node may have announced a later room of this id in the meantime.
+    const isLater = announced !== undefined && announced.ref.key !== denied?.ref.key;
+    const known = isLater ? announced : this.directory.find(roomId, denied?.node);
     if (known?.reachable === true) return known;
 
     // The announcement may not have arrived yet, but the owner knows its own room.
     const unanswered: string[] = [];
-    const others = this.#port.members().filter((node) => node !== except);
+    const others = this.#port.members().filter((node) => node !== denied?.node);
     const answers = await Promise.all(
       others.map(async (node): Promise<RoomPlace | undefined> => {
         const ref = await this.#lookUp(node, roomId).catch(() => {
@@ -200,10 +215,9 @@ export class ClusterRooms {
     if (place !== undefined) return place;
     if (known !== undefined) throw ownerUnreachable(roomId, known.node);
     if (unanswered.length > 0) {
-      throw new RoomError(
-        'OWNER_UNREACHABLE',
-        `Room ${roomId} may live on ${unanswered.toSorted().join(', ')}, which does not answer now`,
-      );
+      const nodes = unanswered.toSorted().join(', ');
+      const verb = unanswered.length === 1 ? 'does' : 'do';
+      throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} may be on ${nodes}, which ${verb} not respond`);
     }
     return unwrap(refusals.roomNotFound(roomId));
   }
@@ -305,11 +319,16 @@ export class ClusterRooms {
    * Returns whether the node has the room now. Also true on timeout: refusing an id is safer than granting it twice.
    */
   async #has(node: string, roomId: string): Promise<boolean> {
-    if (node === this.self) return this.#options.local.roomRef(roomId) !== undefined;
+    return (await this.#hasNow(node, roomId)) ?? true;
+  }
+
+  /** Returns whether the node has the room now; undefined if it does not answer. */
+  async #hasNow(node: string, roomId: string): Promise<boolean | undefined> {
+    if (node === this.self) return this.#options.host.roomRef(roomId) !== undefined;
 
     return this.#lookUp(node, roomId).then(
       (ref) => ref !== null,
-      () => true,
+      () => undefined,
     );
   }
 
@@ -324,15 +343,23 @@ export class ClusterRooms {
   }
 
   /**
-   * Confirms the conflict first: one room may have ended before the other was created, with its end not announced yet.
+   * Confirms the conflict first: one room may have ended with its node, or before the other was created, and the news
+   * of that may not have arrived yet. An owner that does not answer is asked again until it does or its link is lost.
    */
   async #reportConfirmed(conflict: RoomConflict): Promise<void> {
     const { roomId, kept, shadowed } = conflict;
-    const both = await Promise.all([this.#has(kept, roomId), this.#has(shadowed, roomId)]);
-    if (both.includes(false)) return;
+    const owners = [kept, shadowed];
+    for (;;) {
+      const answers = await Promise.all(owners.map((node) => this.#hasNow(node, roomId)));
+      if (answers.includes(false)) return;
+      if (!answers.includes(undefined)) break;
+      if (!owners.every((node) => node === this.self || this.#isMember(node)))
+        return this.directory.unconfirmed(roomId);
+      await sleep(CONFIRM_PAUSE_MS, { clock: this.#clock });
+    }
     this.#options.log.warn('cluster.room_on_two_nodes', {
       ...conflict,
-      hint: `the room on ${shadowed} is reachable there only; delete one of them`,
+      fix: `the room on ${shadowed} is reachable there only; delete one of them`,
     });
     this.#options.onConflict?.(conflict);
   }

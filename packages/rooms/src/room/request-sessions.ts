@@ -2,13 +2,13 @@ import { ActorError, type ActorSystem } from '@bloom/actors';
 import { Timer, type Clock } from '@bloom/time';
 import { done, refusals, refused, type Outcome } from '../outcome.js';
 import type { AttachedPeer, PeerSocket, SessionAddress, SocketEnd } from '../room-service.js';
-import type { RoomRef } from '../room/room-messages.js';
-import { attachSocket } from './attach.js';
-import type { SocketRef } from './peer-messages.js';
+import type { RoomRef } from './room-messages.js';
+import { attachSocket } from '../peer/attach.js';
+import type { SocketRef } from '../peer/peer-messages.js';
 
-/** Time that a session has to answer a request; shorter than callers wait for the room. */
+/** How long a session has to answer a request; shorter than callers wait for the room. */
 const ANSWER_TIMEOUT_MS = 3_000;
-/** Time that the room has to attach a session. */
+/** How long the room has to attach a session. */
 const ATTACH_TIMEOUT_MS = 3_000;
 
 export interface RequestSessionsOptions {
@@ -126,7 +126,7 @@ class RequestSession implements PeerSocket {
         timer.stop();
         resolve(outcome);
       });
-      // A late answer would be taken for the next request's answer: the client has to start over.
+      // A late answer would be taken as the next request's answer, so the client has to start over.
       timer.start(ANSWER_TIMEOUT_MS, () => this.end('closed_by_server'));
       this.#peer?.receive(request);
     });

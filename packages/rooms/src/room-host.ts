@@ -5,10 +5,11 @@ import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
 import { systemClock, type Clock } from '@bloom/time';
 import { DrainOrder } from './drain-order.js';
+import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import type { SocketRef } from './peer/peer-messages.js';
-import { RequestSessions } from './peer/request-sessions.js';
+import { RequestSessions } from './room/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
 import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
@@ -17,9 +18,9 @@ import type { RoomMachine } from './room/room-machine.js';
 import type { RoomProtocol, RoomRef } from './room/room-messages.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
-/** Time that a room has to end on its own before its actor is stopped. */
+/** How long a room has to end on its own before its actor is stopped. */
 const DELETE_TIMEOUT_MS = 4_000;
-/** Time that a peer has to describe itself before it is reported without descriptions. */
+/** How long a peer has to describe itself before it is reported without descriptions. */
 const DESCRIBE_TIMEOUT_MS = 500;
 
 /** What placement compares between nodes. Always current, and available without asking the rooms. */
@@ -57,7 +58,7 @@ export type RoomEvents = (
   },
 ) => void;
 
-export interface LocalRoomsOptions {
+export interface RoomHostOptions {
   system: ActorSystem;
   engine: MediaEngine;
   createSession: CreatePeerSession;
@@ -89,7 +90,7 @@ export interface ComponentState {
   details: unknown;
 }
 
-/** Why this node takes no rooms: clients cannot reach it yet, an operator ordered it, or it is closing. */
+/** Why this node accepts no rooms: clients cannot reach it yet, an operator ordered it, or it is closing. */
 type DrainReason = 'starting' | 'ordered' | 'closing';
 
 interface Entry {
@@ -97,13 +98,15 @@ interface Entry {
   isWanted: () => boolean;
   ref: RoomRef | undefined;
   machine: RoomMachine | undefined;
+  /** Unix milliseconds; undefined until the room starts. */
+  createdAt: number | undefined;
   media: MediaRoom | undefined;
   subscriptions: number;
 }
 
 /**
- * Supervises the rooms. It only starts them, so that a fault in one room never affects another. It has no registered
- * name, so that no other node can reach it: its end would end all rooms.
+ * Supervises the rooms. It only starts them, so a fault in one room never affects another. It has no registered name,
+ * so no other node can reach it: if it ended, all rooms would end.
  */
 type OwnerProtocol = {
   create: (message: {
@@ -131,13 +134,13 @@ const owner: Behaviour<OwnerProtocol, null> = {
   },
 };
 
-/** The rooms that live on this node. */
-export class LocalRooms {
+/** Runs the rooms that live on this node. */
+export class RoomHost {
   readonly address: string;
   /** Actors of the websockets and sessions attached to rooms of this node. */
   readonly sockets = new Set<SocketRef>();
   readonly drainOrder: DrainOrder;
-  readonly #options: LocalRoomsOptions;
+  readonly #options: RoomHostOptions;
   readonly #system: ActorSystem;
   readonly #log: Log;
   readonly #owner: ActorRef<OwnerProtocol>;
@@ -146,10 +149,11 @@ export class LocalRooms {
   readonly #newId: () => string;
   readonly #sessions: RequestSessions;
   readonly #entries = new Map<string, Entry>();
+  readonly #reach = new MediaReach();
   #subscriptions = 0;
   readonly #drainedFor = new Set<DrainReason>();
 
-  constructor(options: LocalRoomsOptions) {
+  constructor(options: RoomHostOptions) {
     const { system, log, address, componentKinds = [] } = options;
     this.address = address;
     this.#options = options;
@@ -183,12 +187,19 @@ export class LocalRooms {
     const present = this.#entries.get(roomId);
     if (present !== undefined) {
       if (present.ref !== undefined || present.isWanted()) unwrap(refusals.roomExists(roomId));
-      throw new RoomError('NO_NODE', `An earlier creation of room ${roomId} was given up and has not ended`);
+      throw new RoomError('NO_NODE', `An earlier creation of room ${roomId} was abandoned and has not ended`);
     }
 
     const log = requestId === undefined ? this.#log : this.#log.child({ requestId });
     // Reserve the id before the first await so that only one of two simultaneous creations succeeds.
-    const entry: Entry = { isWanted, ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
+    const entry: Entry = {
+      isWanted,
+      ref: undefined,
+      machine: undefined,
+      createdAt: undefined,
+      media: undefined,
+      subscriptions: 0,
+    };
     this.#entries.set(roomId, entry);
     try {
       await this.#start(entry, { ...config, roomId }, requestId);
@@ -226,8 +237,18 @@ export class LocalRooms {
     return this.#entries.get(roomId)?.machine?.view;
   }
 
+  /** Returns when a room was created, in Unix milliseconds; undefined if it does not exist. */
+  createdAt(roomId: string): number | undefined {
+    return this.#entries.get(roomId)?.createdAt;
+  }
+
   roomRef(roomId: string): RoomRef | undefined {
     return this.#entries.get(roomId)?.ref;
+  }
+
+  /** Returns how many of the latest people reached the media ports of this node. */
+  get mediaReach(): Reach {
+    return this.#reach.summary;
   }
 
   get draining(): boolean {
@@ -310,7 +331,7 @@ export class LocalRooms {
 
     entry.media = await engine.openRoom(roomId, (event) => {
       if (entry.ref === undefined) early.push(event);
-      else this.#system.cast(entry.ref, { type: event.type === 'dataMessage' ? 'fromData' : 'fromMedia', event });
+      else this.#system.cast(entry.ref, { type: isData(event) ? 'fromData' : 'fromMedia', event });
     });
     if (!entry.isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
     const behaviour = roomBehaviour({
@@ -325,13 +346,18 @@ export class LocalRooms {
         token: issuePeerToken({ roomId, peerId, ttl }, this.#clock.wall(), { secretKeyBase }),
         websocketUrl: `${this.address}/socket/peer/websocket`,
       }),
+      createdAt: () => entry.createdAt,
       sessions: this.#sessions,
       created: (machine, ref) => {
         entry.machine = machine;
         entry.ref = ref;
+        entry.createdAt = this.#clock.wall();
         for (const event of early) this.#system.cast(ref, { type: 'fromMedia', event });
       },
-      measure: this.#options.measure,
+      measure: (measure) => {
+        if (measure.type === 'media') this.#reach.record(measure);
+        this.#options.measure?.(measure);
+      },
       notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
       ended: () => this.#forget(roomId, entry),
@@ -353,4 +379,9 @@ export class LocalRooms {
     this.#setSubscriptions(entry, 0);
     if (this.#entries.get(roomId) === entry) this.#entries.delete(roomId);
   }
+}
+
+/** Returns true for messages that a client may send at any rate: they must not displace the room's other messages. */
+function isData({ type }: MediaRoomEvent): boolean {
+  return type === 'dataMessage' || type === 'dataPacket';
 }

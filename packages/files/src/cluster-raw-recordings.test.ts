@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ClusterRawRecordings } from './cluster-raw-recordings.js';
+import { FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+import { type FilesPort, RemoteFiles } from './remote-files.js';
+import { bytesOf, TestNode } from './testing/test-node.js';
+
+let nodes: Map<string, TestNode>;
+let lost: string[];
+let frozen: Set<string>;
+let recordings: ClusterRawRecordings;
+beforeEach(async () => {
+  lost = [];
+  frozen = new Set();
+  nodes = new Map(['a', 'b', 'c'].map((name) => [name, new TestNode(name)]));
+  for (const node of nodes.values()) await node.open();
+  const port: FilesPort = {
+    members: () => ['b', 'c'],
+    releaseOf: () => null,
+    call: (node, message, timeoutMs) => {
+      if (frozen.has(node)) return Promise.reject(new Error('no answer'));
+      return nodes.get(node)!.system.call<FilesProtocol, typeof message.type>(FILES_ACTOR, message, timeoutMs) as never;
+    },
+    cast: (node, message) => void nodes.get(node)!.system.cast<FilesProtocol>(FILES_ACTOR, message),
+  };
+  recordings = new ClusterRawRecordings({
+    local: nodes.get('a')!.raw,
+    remote: new RemoteFiles(port),
+    lostNodes: () => lost,
+  });
+});
+afterEach(async () => {
+  for (const node of nodes.values()) await node.close();
+});
+
+const { signal } = new AbortController();
+const file = { roomId: 'kitchen', part: 'p1', fileName: 'a.ogg' };
+const list = async (limit: number) => {
+  const { recordings: found, isWhole, unreachable } = await recordings.list('cluster', { limit });
+  return [found.map(({ roomId, part, state }) => `${roomId}/${part} ${state}`), isWhole, unreachable];
+};
+
+describe('the recordings of tracks of a cluster', () => {
+  test('are listed newest first, and once if nodes share a directory', async () => {
+    nodes.get('a')!.raw.add('hall', 'p2');
+    nodes.get('a')!.raw.add('kitchen', 'p3');
+    nodes.get('b')!.raw.add('kitchen', 'p3', { state: 'recording', isHere: true });
+    nodes.get('c')!.raw.add('attic', 'p2');
+    expect(await list(10)).toEqual([['kitchen/p3 recording', 'attic/p2 finished', 'hall/p2 finished'], true, []]);
+    expect(await list(2)).toEqual([['kitchen/p3 recording', 'attic/p2 finished'], false, []]);
+    const own = await recordings.list('local', { limit: 10 });
+    expect(own.recordings.map(({ part }) => part)).toEqual(['p2', 'p3']);
+  });
+
+  test('are listed without those of silent and lost nodes, which are named', async () => {
+    frozen.add('b');
+    lost = ['z'];
+    nodes.get('c')!.raw.add('attic', 'p2');
+    expect(await list(10)).toEqual([['attic/p2 finished'], true, ['b', 'z']]);
+  });
+
+  test('are read from the node that has them, in pieces', async () => {
+    const content = bytesOf(3 * HEAD_BYTES);
+    nodes.get('c')!.raw.content.set('kitchen/p1/a.ogg', content);
+    const opened = await recordings.open(file, signal);
+    expect(opened.size).toBe(content.length);
+    expect(await opened.read({ start: 2 * HEAD_BYTES - 5, end: 2 * HEAD_BYTES + 4 })).toEqual(
+      content.subarray(2 * HEAD_BYTES - 5, 2 * HEAD_BYTES + 5),
+    );
+    await opened.close();
+  });
+
+  test('are not found only where every node has answered', async () => {
+    await expect(recordings.open(file, signal)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(recordings.remove(file)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    frozen.add('b');
+    const perhaps = { code: 'OWNER_UNREACHABLE', message: expect.stringContaining('may be on b') };
+    await expect(recordings.open(file, signal)).rejects.toMatchObject(perhaps);
+    await expect(recordings.remove(file)).rejects.toMatchObject(perhaps);
+  });
+
+  test('are removed from every node', async () => {
+    for (const node of nodes.values()) node.raw.add('kitchen', 'p1');
+    await recordings.remove(file);
+    expect(await list(10)).toEqual([[], true, []]);
+  });
+});

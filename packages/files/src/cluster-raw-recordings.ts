@@ -1,0 +1,79 @@
+import { MediaFileError } from './errors.js';
+import { mergeRaw, type OwnRawRecordings, type RawFile, type RawList } from './raw-recordings.js';
+import type { RawPlace, RawQuery, RawRecordingStore } from './raw-recordings.js';
+import { perhapsOn, type RemoteFiles } from './remote-files.js';
+import type { ServedFile } from './served-file.js';
+
+export interface ClusterRawRecordingsOptions {
+  local: OwnRawRecordings;
+  remote: RemoteFiles;
+  /** Returns the names of the lost nodes still remembered; lists lack their recordings. */
+  lostNodes(): readonly string[];
+}
+
+/** The recordings of tracks of the whole cluster: any node lists, serves and removes any of them. */
+export class ClusterRawRecordings implements RawRecordingStore {
+  readonly #options: ClusterRawRecordingsOptions;
+
+  constructor(options: ClusterRawRecordingsOptions) {
+    this.#options = options;
+  }
+
+  async list(scope: 'local' | 'cluster', query: RawQuery): Promise<RawList & { unreachable: string[] }> {
+    const { local, remote, lostNodes } = this.#options;
+    const own = await local.list(query);
+    if (scope === 'local') return { ...own, unreachable: [] };
+    const { found, silent } = await remote.listRaw(query);
+
+    return {
+      ...mergeRaw([own, ...found], query.limit),
+      unreachable: [...new Set([...silent, ...lostNodes()])].toSorted(),
+    };
+  }
+
+  async open(file: RawFile, signal: AbortSignal): Promise<ServedFile> {
+    const { local, remote } = this.#options;
+    const own = await local.open(file).catch((error: unknown) => error as Error);
+    if (!(own instanceof Error)) return own;
+    if (!isNotFound(own)) throw own;
+    const opening = remote.members().map((node) => remote.open(node, { kind: 'raw', ...file }, signal));
+    const first = await Promise.any(opening).catch(() => undefined);
+    // Nodes that share a directory all have it.
+    for (const other of opening) {
+      void other.then(
+        (opened) => (opened === first ? undefined : opened.close()),
+        () => undefined,
+      );
+    }
+    if (first !== undefined) return first;
+    this.#throwUnlessSilent(await Promise.allSettled(opening), file);
+    throw own;
+  }
+
+  async remove(place: RawPlace): Promise<void> {
+    const { local, remote } = this.#options;
+    const own = await local.remove(place).catch((error: unknown) => error as Error);
+    if (own !== undefined && !isNotFound(own)) throw own;
+    const { removed, silent } = await remote.removeRaw(place);
+    if (silent.length > 0) throw perhapsOn(`Recording ${place.roomId}/${place.part}`, silent);
+    if (own !== undefined && removed === 0) {
+      this.#throwUnlessSilent([], place);
+      throw own;
+    }
+  }
+
+  /** A node that did not answer, or has left, may have it. */
+  #throwUnlessSilent(answers: readonly PromiseSettledResult<unknown>[], { roomId, part }: RawPlace): void {
+    const { remote, lostNodes } = this.#options;
+    const members = remote.members();
+    const silent = answers.flatMap((answer, i) =>
+      answer.status === 'rejected' && !isNotFound(answer.reason) ? [members[i] ?? 'a node'] : [],
+    );
+    const missing = [...new Set([...silent, ...lostNodes()])].toSorted();
+    if (missing.length > 0) throw perhapsOn(`Recording ${roomId}/${part}`, missing);
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof MediaFileError && error.code === 'NOT_FOUND';
+}

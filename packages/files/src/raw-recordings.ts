@@ -1,0 +1,105 @@
+import type { ServedFile } from './served-file.js';
+
+export const RAW_STATES = ['recording', 'finished', 'uploading', 'uploaded', 'failed'] as const;
+
+/** The part of a room that one Recording component recorded, a file per track. */
+export interface RawPlace {
+  roomId: string;
+  /** `part_<UTC timestamp>` */
+  part: string;
+}
+
+export interface RawRecording extends RawPlace {
+  state: (typeof RAW_STATES)[number];
+  /** Why it failed. */
+  reason?: string;
+  /** Share of the files that have been uploaded, 0 to 1. */
+  progress?: number;
+  tracks: number;
+  /** Length up to the end of the last track. */
+  seconds: number;
+  bytes: number;
+  /** Unix milliseconds. */
+  startedAt: number;
+  /** Unix milliseconds; null until the upload is complete. */
+  uploadedAt: number | null;
+  /** The node is recording or uploading it, so it knows better than others with the same directory. */
+  isHere: boolean;
+}
+
+/** Maximum number of recordings in one list. */
+export const MAX_RAW_LISTED = 1_000;
+
+export interface RawQuery {
+  /** At most `MAX_RAW_LISTED`. */
+  limit: number;
+  /** Lists only recordings of this room. */
+  roomId?: string;
+  /** Lists only recordings after this one, in the order of the list. */
+  after?: RawPlace;
+}
+
+export interface RawList {
+  /** Newest first; those of the same time by room. */
+  recordings: readonly RawRecording[];
+  /** False if there are more. */
+  isWhole: boolean;
+}
+
+export interface RawFile extends RawPlace {
+  fileName: string;
+}
+
+/** The recordings of tracks on one node. Names are not trusted. */
+export interface OwnRawRecordings {
+  /** @throws MediaFileError INVALID_NAME */
+  list(query: RawQuery): Promise<RawList>;
+  /** @throws MediaFileError INVALID_NAME, and NOT_FOUND also while it is being recorded */
+  open(file: RawFile): Promise<ServedFile>;
+  /** @throws MediaFileError as `open` */
+  remove(place: RawPlace): Promise<void>;
+}
+
+/** The recordings of tracks on this node or, in a cluster, on all. */
+export interface RawRecordingStore {
+  /** With scope `cluster`, lists those of every node; `unreachable` names the nodes that did not answer. */
+  list(scope: 'local' | 'cluster', query: RawQuery): Promise<RawList & { unreachable: string[] }>;
+  /** `signal` is aborted when the client disconnects. @throws MediaFileError */
+  open(file: RawFile, signal: AbortSignal): Promise<ServedFile>;
+  /** Removes it from every node. The error names the nodes that may still have it. @throws MediaFileError */
+  remove(place: RawPlace): Promise<void>;
+}
+
+/** Serves the recordings of this node alone. */
+export function aloneRaw(own: OwnRawRecordings): RawRecordingStore {
+  return {
+    list: async (_scope, query) => ({ ...(await own.list(query)), unreachable: [] }),
+    open: (file) => own.open(file),
+    remove: (place) => own.remove(place),
+  };
+}
+
+/** Merges the lists of several nodes. A recording that several of them have is listed once. */
+export function mergeRaw(lists: readonly RawList[], limit: number): RawList {
+  const best = new Map<string, RawRecording>();
+  for (const { recordings } of lists) {
+    for (const recording of recordings) {
+      const key = `${recording.part}/${recording.roomId}`;
+      const other = best.get(key);
+      if (other === undefined || (recording.isHere && !other.isHere)) best.set(key, recording);
+    }
+  }
+  const all = [...best.values()].toSorted(comparePlaces);
+
+  return {
+    recordings: all.slice(0, limit),
+    isWhole: all.length <= limit && lists.every(({ isWhole }) => isWhole),
+  };
+}
+
+function comparePlaces(a: RawPlace, b: RawPlace): number {
+  if (a.part !== b.part) return a.part > b.part ? -1 : 1;
+  if (a.roomId === b.roomId) return 0;
+
+  return a.roomId < b.roomId ? -1 : 1;
+}

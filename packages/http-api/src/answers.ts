@@ -3,10 +3,13 @@ import { sendFile } from './file-answer.js';
 import type { Answer } from './operation.js';
 import { sendJson } from './transport.js';
 
-/** Sends the answer of an operation. Node omits the body for HEAD. */
+/** Sends an operation's answer. Node omits the body for HEAD. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
   if ('file' in answer) {
-    if (answer.noStore === true) response.setHeader('cache-control', 'no-store');
+    if (answer.noStore === true) {
+      const cache = response.getHeader('cache-control');
+      response.setHeader('cache-control', cache === undefined ? 'no-store' : `${String(cache)}, no-store`);
+    }
     return sendFile(request, response, answer.file);
   }
   if ('sdp' in answer) {

@@ -11,13 +11,13 @@ const NAME = 'authorization';
 const SCHEME = /^Bearer /i;
 
 /**
- * Accepts a request with exactly one header `Authorization: Bearer <token>`. While the token is the public default,
+ * Accepts a request with exactly one `Authorization: Bearer <token>` header. While the token is the public default,
  * refuses requests of foreign pages.
  * @throws HttpError 401 and 403 for others
  */
 export function createAuthenticator(token: string, rule?: PublicTokenRule): (request: IncomingMessage) => void {
   const expected = Buffer.from(token);
-  // The duration reveals at most the length of the token.
+  // The duration reveals at most the token's length.
   const isToken = (given: Buffer): boolean => given.length === expected.length && timingSafeEqual(given, expected);
 
   return (request) => {
@@ -59,7 +59,7 @@ export function createPeerAuthenticator(
 }
 
 /**
- * Returns the token of a request with exactly one header `Authorization: Bearer <token>`.
+ * Returns the token of a request with exactly one `Authorization: Bearer <token>` header.
  * @throws HttpError 401 for others
  */
 export function bearerToken(request: IncomingMessage): string {

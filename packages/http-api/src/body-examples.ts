@@ -2,7 +2,7 @@ import type { OperationId } from './routes.js';
 
 const S3 = { accessKeyId: 'AKIA...', secretAccessKey: '...', region: 'eu-central-1', bucket: 'recordings' };
 
-/** Starting points for JSON bodies on `/docs`, by what they do. Every operation with a body has one. */
+/** Sample JSON bodies for `/docs`, by purpose. Every operation with a body has one. */
 export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<string, unknown>> } = {
   create_room: {
     'with an id of your own': { roomId: 'standup', maxPeers: 8, peerlessPurgeTimeout: 600 },
@@ -22,6 +22,10 @@ export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<stri
     'a participant': { type: 'webrtc', options: { metadata: { name: 'Ann' } } },
     'a viewer for one hour': { type: 'webrtc', options: { permissions: { publish: false }, ttl: 3600 } },
   },
+  create_invitation: { 'for three listeners': { uses: 3, permissions: { publish: ['audio'] } } },
+  accept_invitation: { 'a guest': { token: 'eyJpZCI6...', name: 'Bob' } },
+  create_viewer: { 'for one hour': { ttl: 3600 } },
+  update_component: { pause: { paused: true }, resume: { paused: false } },
   update_peer: {
     'may only speak': { permissions: { publish: ['audio'] } },
     'has another name': { metadata: { name: 'Ann', role: 'chair' } },

@@ -42,7 +42,7 @@ export function nodeOf({ query }: Call): string | null {
 }
 
 /** @throws HttpError 400 */
-function queried<Schema extends z.ZodObject>(schema: Schema, query: URLSearchParams): z.output<Schema> {
+export function queried<Schema extends z.ZodObject>(schema: Schema, query: URLSearchParams): z.output<Schema> {
   const given = Object.fromEntries(Object.keys(schema.shape).map((name) => [name, query.get(name)]));
   const result = schema.safeParse(given);
   if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid query');

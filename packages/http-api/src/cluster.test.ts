@@ -12,21 +12,21 @@ const gone = async (): Promise<never> => {
 };
 
 const start = async (cluster: Partial<ClusterView> = {}): Promise<void> => {
-  api = await TestApi.start({
+  api = await TestApi.open({
     cluster: { report: gone, placement: gone, logs: async () => [], peerStats: gone, ...cluster },
   });
 };
 
 describe('questions about nodes', () => {
   test.each(['/cluster', '/cluster/placement', '/cluster/logs', '/room/kitchen/peer/ann/stats'])(
-    '%s demands the token',
+    'demands the token for %s',
     async (path) => {
       await start();
       expect((await api.call('GET', path, { authorization: null })).status).toBe(401);
     },
   );
 
-  test('a placement question names the room to explain', async () => {
+  test('explains the placement of the room that the query names', async () => {
     const asked: (string | null)[] = [];
     const nodes = [
       {
@@ -52,7 +52,7 @@ describe('questions about nodes', () => {
     expect(asked).toEqual(['kitchen', null]);
   });
 
-  test('an unknown placement is answered with the reason', async () => {
+  test('answers an unknown placement with the reason', async () => {
     await start();
     const { status, body } = await api.call('GET', '/cluster/placement?room=attic');
     expect(status).toBe(404);
@@ -61,7 +61,7 @@ describe('questions about nodes', () => {
 });
 
 describe('the log of a node', () => {
-  test('log lines are requested by node, severity, text and count', async () => {
+  test('filters log lines by node, severity, text and count', async () => {
     const queries: LogQuery[] = [];
     const line = {
       at: 7,

@@ -19,7 +19,7 @@ function fake(remoteAddress: string, remotePort = 4000): Socket {
   return Object.assign(new PassThrough(), { remoteAddress, remotePort }) as unknown as Socket;
 }
 
-test('all addresses of an IPv6 /64 share the limit of one network', () => {
+test('limits all addresses of an IPv6 /64 as one network', () => {
   const clock = new ManualClock();
   const connections = new Connections(createServer(), silentLog, { clock });
   const open = (remoteAddress: string) => {
@@ -36,7 +36,7 @@ test('all addresses of an IPv6 /64 share the limit of one network', () => {
   connections.destroy();
 });
 
-test('a connection that may still send its request is not closed for a newer one', () => {
+test('does not close a connection that may still send its request for a newer one', () => {
   const clock = new ManualClock();
   const connections = new Connections(createServer(), silentLog, { clock });
   const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
@@ -45,7 +45,7 @@ test('a connection that may still send its request is not closed for a newer one
   connections.destroy();
 });
 
-test('connections of a trusted proxy do not count as one network', () => {
+test('does not count the connections of a trusted proxy as one network', () => {
   const trusted = new TrustedProxies(['192.0.2.1']);
   const connections = new Connections(createServer(), silentLog, { trusted });
   const sockets = Array.from({ length: MAX_UNSERVED_PER_NETWORK + 1 }, (_, i) => fake('192.0.2.1', i));
@@ -67,7 +67,7 @@ function ask(server: Server, socket: Socket, answer: (request: IncomingMessage) 
   response.emit('close');
 }
 
-test('idle connections of strangers are closed for newer ones, while those that have shown a token stay', () => {
+test("closes strangers' idle connections for newer ones, and keeps those that have shown a token", () => {
   const clock = new ManualClock();
   const server = createServer();
   server.removeAllListeners('request');
@@ -90,7 +90,7 @@ test('idle connections of strangers are closed for newer ones, while those that 
   connections.destroy();
 });
 
-test('concurrent requests without a token are refused above the limit of their network only', () => {
+test('refuses concurrent requests without a token above the limit of their own network only', () => {
   const connections = new Connections(createServer(), silentLog, { trusted: new TrustedProxies(['192.0.2.1']) });
   const from = (client: string) =>
     connections.admitStranger({
@@ -105,7 +105,7 @@ test('concurrent requests without a token are refused above the limit of their n
 test.each([
   ['the header', 'GET /b HTTP/1.1\r\nHost: x\r\n'],
   ['the body', 'POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello'],
-])('connections that hold back part of %s make room when all are taken', async (_what, part) => {
+])('closes connections that hold back part of %s when all are taken', async (_what, part) => {
   const clock = new ManualClock();
   const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     request.resume().on('end', () => response.end(request.url));
@@ -150,4 +150,16 @@ test.each([
   for (const socket of all) socket.destroy();
   connections.destroy();
   server.close();
+});
+
+test('counts clients that were handed over no longer among those that wait for a request', () => {
+  const connections = new Connections(createServer(), silentLog, { clock: new ManualClock() });
+  const handedOver = Array.from({ length: MAX_UNSERVED_PER_NETWORK }, (_, i) => fake('192.0.2.1', i));
+  for (const socket of handedOver) connections.add(socket);
+  for (const socket of handedOver) connections.handOver(socket);
+  const newcomer = fake('192.0.2.1', MAX_UNSERVED_PER_NETWORK);
+  connections.add(newcomer);
+  expect(newcomer.destroyed).toBe(false);
+  connections.destroy();
+  expect(handedOver.every(({ destroyed }) => destroyed)).toBe(true);
 });

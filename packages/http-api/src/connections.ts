@@ -9,7 +9,7 @@ import { type Clock, LogThrottle, systemClock } from '@bloom/time';
 const MAX_CONNECTIONS = 16_384;
 /** Above this share of the limit, connections that only wait for a next request are closed: their clients reconnect. */
 const CROWDED = 0.9;
-/** Time limit for the header of a request, and then for its body, while connections are that scarce. */
+/** Time limit for a request's header, and then for its body, while connections are that scarce. */
 export const CROWDED_TIMEOUT_MS = 5_000;
 const SWEEP_PAUSE_MS = 1_000;
 /** Limits on connections without a first request, which any stranger can open. */
@@ -153,6 +153,14 @@ export class Connections {
       this.#idleStrangers.delete(socket);
       this.#requests.delete(socket);
     });
+  }
+
+  /** Stops counting the connection among those that wait for a request. Returns its client's endpoint. */
+  handOver(socket: Socket): Endpoint {
+    const key = keyOf(socket);
+    this.#forget(key);
+
+    return this.#proxied.get(key) ?? { address: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 };
   }
 
   destroy(): void {

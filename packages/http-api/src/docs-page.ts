@@ -33,6 +33,7 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <noscript>The description of the API is at <a href="openapi.json">openapi.json</a>.</noscript>
+<nav aria-label="More"><a href="book/">The book: guides, reference, packages</a></nav>
 <div id="api"></div>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
@@ -40,7 +41,11 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Swagger UI's colours, darkened or lightened as WCAG 2.2 (1.4.3) requires, without the choice among one server. */
+/**
+ * Swagger UI's colours, darkened or lightened as WCAG 2.2 (1.4.3) requires. The button that copies a path is always
+ * shown: it grew from nothing under the pointer, too small to hit meanwhile (2.5.8). Hides the server selector, which
+ * has a single entry.
+ */
 const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1264a8; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #16733f; }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0c6b5d; }
@@ -52,6 +57,9 @@ const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { backgr
 .swagger-ui .btn.authorize svg { fill: #16733f; }
 .swagger-ui .btn.cancel { border-color: #b3261e; color: #b3261e; }
 .swagger-ui .btn.execute { background: #1f5fa8; border-color: #1f5fa8; }
+.swagger-ui .opblock .opblock-summary .view-line-link.copy-to-clipboard { margin: 0 5px; transition: none; width: 24px; }
+nav { padding: 8px 20px; font-family: sans-serif; }
+nav a { color: #1f5fa8; }
 .swagger-ui .download-contents { background: #3b4151; }
 .swagger-ui .json-schema-2020-12-expand-deep-button { color: #3b4151; }
 .swagger-ui .scheme-container .schemes .schemes-server-container { display: none; }
@@ -70,7 +78,7 @@ const MENDED = [
   ['h5', 'aria-level', '4'],
 ];
 
-/** The token stays in the page's memory. Links to single operations would be links inside buttons. */
+/** The token stays in the page's memory. Deep links to operations would be links inside buttons. */
 const START = `new MutationObserver(() => {
   for (const [selector, name, value] of ${JSON.stringify(MENDED)}) {
     for (const element of document.querySelectorAll(selector + ':not([' + name + '])')) element.setAttribute(name, value);

@@ -38,9 +38,15 @@ export async function sendFile(request: IncomingMessage, response: ServerRespons
   await pipeline(file.stream({ start, end }), response);
 }
 
-/** Returns the content type: playlists have their own, everything else in a stream is fragmented MP4. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  m3u8: 'application/vnd.apple.mpegurl',
+  ogg: 'audio/ogg',
+  json: 'application/json',
+};
+
+/** Returns the content type: whatever is not listed is MP4. */
 function contentTypeOf(name: string): string {
-  return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
+  return CONTENT_TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'video/mp4';
 }
 
 /**

@@ -6,10 +6,17 @@ const headers = { authorization, 'content-type': 'application/json', 'x-fishjam-
 const SUBSCRIPTION = { subscribeMode: 'auto', subscriptions: { peers: [], tracks: [] } };
 
 let api: TestApi;
-beforeEach(async () => void (api = await TestApi.start()));
+beforeEach(async () => void (api = await TestApi.open()));
 afterEach(() => api.close());
 
-async function ask(method: string, path: string, body?: unknown, given: Record<string, string> = headers) {
+async function ask(method: string, path: string, body?: unknown) {
+  return askWith(headers, { method, path, body });
+}
+
+async function askWith(
+  given: Record<string, string>,
+  { method, path, body }: { method: string; path: string; body?: unknown },
+) {
   const answer = await api.raw(method, path, {
     headers: given,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -31,7 +38,7 @@ describe('a Fishjam client', () => {
     expect((await ask('GET', '/room')).body.data[0].peers).toEqual([expect.objectContaining(SUBSCRIPTION)]);
   });
 
-  test('gives the codec of a room that has one', async () => {
+  test('includes the codec of a room that has one', async () => {
     const { body } = await ask('POST', '/room', { ...options, videoCodec: 'vp8' });
     expect(body.data.room.config.videoCodec).toBe('vp8');
   });
@@ -41,23 +48,25 @@ describe('a Fishjam client', () => {
     ['/room', { public: true }, 'only public false, got: true'],
     ['/room', { batchWebhookNotifications: true }, 'only batchWebhookNotifications false, got: true'],
     ['/room/r1/peer', { type: 'webrtc', options: { subscribeMode: 'manual' } }, 'only subscribeMode auto, got: manual'],
-  ])('%s %j is refused with a sentence', async (path, body, sentence) => {
+  ])('refuses %s %j with a sentence', async (path, body, sentence) => {
     const answer = await ask('POST', path, body);
     expect(answer).toEqual({ status: 400, body: { errors: `This server supports ${sentence}` } });
   });
 
   test('checks the token of a Fishjam client at /validate', async () => {
     expect((await ask('GET', '/validate')).status).toBe(200);
-    expect((await ask('GET', '/validate', undefined, { ...headers, authorization: 'Bearer wrong' })).status).toBe(401);
+    expect(
+      (await askWith({ ...headers, authorization: 'Bearer wrong' }, { method: 'GET', path: '/validate' })).status,
+    ).toBe(401);
   });
 });
 
-test('other clients see no change', async () => {
+test('shows other clients no change', async () => {
   const { body } = await api.call('POST', '/room', { body: { roomId: 'r1', roomType: 'livestream' } });
   expect(body.data.room.config.videoCodec).toBeNull();
   const added = await api.call('POST', '/room/r1/peer', {
     body: { type: 'webrtc', options: { subscribeMode: 'manual' } },
   });
   expect(Object.keys(added.body.data.peer)).toEqual(['id', 'type', 'status', 'tracks', 'metadata']);
-  expect((await ask('GET', '/validate', undefined, { authorization })).status).toBe(404);
+  expect((await askWith({ authorization }, { method: 'GET', path: '/validate' })).status).toBe(404);
 });

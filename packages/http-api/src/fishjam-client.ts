@@ -22,6 +22,10 @@ const SUPPORTED: Partial<Record<OperationId, Readonly<Record<string, readonly un
   },
 };
 const PEER_OPTIONS = { subscribeMode: ['auto', null] };
+/** Every field that only these SDKs know. */
+export const FISHJAM_FIELDS: ReadonlySet<string> = new Set(
+  [PEER_OPTIONS, ...Object.values(SUPPORTED)].flatMap((fields) => Object.keys(fields)),
+);
 
 /** @throws HttpError 400 for anything this server would ignore */
 export function refuseUnsupported(id: OperationId, body: Json): void {

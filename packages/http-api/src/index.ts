@@ -3,7 +3,7 @@ export type { ClusterView } from './cluster-operations.js';
 export { HttpError } from './errors.js';
 export {
   HttpListenError,
-  startHttpListener,
+  openHttpListener,
   type HttpListener,
   type HttpListenerOptions,
   type UpgradeHandler,

@@ -7,17 +7,17 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { OriginRule } from '@bloom/config';
 import { createLogger, silentLog } from '@bloom/log';
 import { MAX_PIPELINED, MAX_UNSERVED_PER_NETWORK } from './connections.js';
-import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
+import { HttpListenError, type HttpListener, type HttpListenerOptions, openHttpListener } from './listener.js';
 import { CERT, KEY } from './testing/certificate.js';
 
 const PATH = '/socket/peer/websocket';
 let listener: HttpListener | undefined;
 
 async function start(options: Partial<HttpListenerOptions> = {}): Promise<HttpListener> {
-  listener = await startHttpListener({
+  listener = await openHttpListener({
     handler: (request, response) => response.end(`hello ${request.url}`),
     upgrades: {
-      [PATH]: (request, socket) => {
+      [PATH]: ({ request, socket }) => {
         const key = createHash('sha1')
           .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
           .digest('base64');
@@ -73,19 +73,19 @@ function upgrade(path: string, headers: Record<string, string> = {}, tls = false
 const ACCEPTED = 'HTTP/1.1 101 Switching Protocols';
 
 describe('websockets', () => {
-  test('a websocket is found by its path, even with a trailing slash and a query', async () => {
+  test('finds a websocket by its path, even with a trailing slash and a query', async () => {
     await start();
     for (const path of [PATH, `${PATH}/`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
   });
 
-  test('a websocket on another path is answered 404', async () => {
+  test('answers a websocket on another path with 404', async () => {
     await start();
     for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__']) {
       expect(await upgrade(path)).toBe('HTTP/1.1 404 Not Found');
     }
   });
 
-  test('a refused websocket frees its place, even if the client does not close', async () => {
+  test('frees the place of a refused websocket, even if the client does not close', async () => {
     const { port } = await start({ maxConnections: 1 });
     const refused = tcpConnect({ port, host: '127.0.0.1', allowHalfOpen: true });
     refused.write('GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
@@ -104,7 +104,7 @@ describe('websockets', () => {
     refused.destroy();
   });
 
-  test('a websocket is found when a proxy sends the whole URL', async () => {
+  test('finds a websocket when a proxy sends the whole URL', async () => {
     await start();
     expect(await upgrade(`http://media.example${PATH}`)).toBe(ACCEPTED);
     expect(await upgrade('http://media.example/other')).toBe('HTTP/1.1 404 Not Found');
@@ -118,14 +118,14 @@ describe('websockets', () => {
     [{ kind: 'list', origins: ['//app.example'] }, 'https://app.example', ACCEPTED],
     [{ kind: 'list', origins: ['//app.example'] }, 'https://example.com', 'HTTP/1.1 403 Forbidden'],
     [{ kind: 'any' }, 'https://evil.example', ACCEPTED],
-  ])('rule %j answers origin %s with %s', async (checkOrigin, origin, expected) => {
+  ])('applies rule %j to origin %s and answers %s', async (checkOrigin, origin, expected) => {
     await start({ checkOrigin });
     expect(await upgrade(PATH, { origin })).toBe(expected);
     expect(await upgrade(PATH)).toBe(ACCEPTED);
   });
 });
 
-test('a foreign page that keeps trying fills one log line', async () => {
+test('logs one line for a foreign page that keeps trying', async () => {
   const log = createLogger({ sink: () => undefined });
   await start({ checkOrigin: { kind: 'host' }, log });
   for (let i = 0; i < 5; i++) expect(await upgrade(PATH, { origin: `https://${i}.example` })).toContain('403');
@@ -134,7 +134,7 @@ test('a foreign page that keeps trying fills one log line', async () => {
   ]);
 });
 
-test('a websocket beyond the limit is refused with 503', async () => {
+test('refuses a websocket beyond the limit with 503', async () => {
   await start({ upgrades: { [PATH]: () => false } });
   expect(await upgrade(PATH)).toBe('HTTP/1.1 503 Service Unavailable');
 });
@@ -158,7 +158,7 @@ function exchange(...requests: string[]): Promise<string> {
 }
 
 describe('other requests', () => {
-  test("an offer of another protocol is ignored, and the request's body and later requests are answered", async () => {
+  test("ignores an offer of another protocol, and answers the request's body and later requests", async () => {
     const seen: unknown[] = [];
     await start({
       handler: (request, response) => {
@@ -185,7 +185,7 @@ describe('other requests', () => {
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3);
   });
 
-  test('consecutive requests that offer another protocol are all answered, in order', async () => {
+  test('answers all consecutive requests that offer another protocol, in order', async () => {
     let listeners = 0;
     await start({
       handler: (request, response) => {
@@ -207,7 +207,7 @@ describe('other requests', () => {
     ['GET /room/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'Bad Request'],
     ['nonsense\r\n\r\n', 400, 'Bad Request'],
     [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\n\r\n`, 431, 'Request Header Fields Too Large'],
-  ])('a request that is not HTTP gets an answer that SDKs can read: %.20s', async (text, status, errors) => {
+  ])('answers a request that is not HTTP in a form that SDKs can read: %.20s', async (text, status, errors) => {
     await start();
     const [head = '', body = ''] = (await exchange(text)).split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} ${errors}\r\n`));
@@ -215,7 +215,7 @@ describe('other requests', () => {
     expect(JSON.parse(body)).toEqual({ errors });
   });
 
-  test('pipelined requests are answered one after another', async () => {
+  test('answers pipelined requests one after another', async () => {
     const waiting: (() => void)[] = [];
     let started = 0;
     await start({
@@ -237,7 +237,7 @@ describe('other requests', () => {
     expect(await answers).toMatch(/\r\nfirst\r\n.*\r\nsecond\r\n.*\r\nthird!\r\n/s);
   });
 
-  test('a pipelined request is not started if its connection ends first', async () => {
+  test('does not start a pipelined request whose connection ends first', async () => {
     const started: (string | undefined)[] = [];
     let closed: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => (closed = resolve));
@@ -256,7 +256,7 @@ describe('other requests', () => {
     expect(started).toEqual(['/1']);
   });
 
-  test('requests with an offer may wait for their turn on a connection that is reset', async () => {
+  test('lets requests with an offer wait for their turn on a connection that is reset', async () => {
     let started = 0;
     let closed: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => (closed = resolve));
@@ -276,14 +276,14 @@ describe('other requests', () => {
     expect(started).toBe(1);
   });
 
-  test('endless pipelined requests are cut off', async () => {
+  test('cuts off endless pipelined requests', async () => {
     let started = 0;
     await start({ handler: () => (started += 1) });
     await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_PIPELINED + 1)).catch(() => '');
     expect(started).toBe(1);
   });
 
-  test('a connection that turns into nonsense during an answer is cut off without a second answer', async () => {
+  test('cuts off a connection that turns into garbage during an answer, without a second answer', async () => {
     await start({ handler: (_request, response) => response.write('the beginning') });
     const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n');
     expect(answer).not.toContain('400');
@@ -297,7 +297,7 @@ describe('connections without a request', () => {
     return sockets;
   };
 
-  test('connections without a request are limited per network, whereas served ones do not count', async () => {
+  test('limits connections without a request per network, and does not count served ones', async () => {
     await start();
     const served = tcpConnect(listener?.port ?? 0, '127.0.0.1');
     served.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -314,7 +314,7 @@ describe('connections without a request', () => {
   });
 });
 
-test('idle connections make room when almost all are taken', async () => {
+test('closes idle connections when almost all are taken', async () => {
   const { port } = await start({ maxConnections: 20 });
   const idle = await Promise.all(
     Array.from({ length: 18 }, async () => {
@@ -331,7 +331,7 @@ test('idle connections make room when almost all are taken', async () => {
 
 describe('a response that is written but still on its way to a slow client', () => {
   const size = 20_000_000;
-  /** Starts reading, and resolves with a function that returns how many bytes arrived in the end. */
+  /** Starts reading, and resolves with a function that returns how many bytes arrived in total. */
   const slowly = async (port: number, next = ''): Promise<() => Promise<number>> => {
     const socket = tcpConnect(port, '127.0.0.1');
     let received = 0;
@@ -351,7 +351,7 @@ describe('a response that is written but still on its way to a slow client', () 
   };
   const large: HttpListenerOptions['handler'] = (_request, response) => response.end(Buffer.alloc(size));
 
-  test('a slow response is not cut off when connections make room', async () => {
+  test('does not cut off a slow response when connections are scarce', async () => {
     const { port } = await start({ handler: large, maxConnections: 2 });
     const rest = await slowly(port);
     const other = tcpConnect(port, '127.0.0.1');
@@ -364,7 +364,7 @@ describe('a response that is written but still on its way to a slow client', () 
   test.each([
     ['', ''],
     [', and has offered another protocol', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
-  ])('a response is given up when the client reads none of it%s', async (_what, next) => {
+  ])('gives up a response when the client reads none of it%s', async (_what, next) => {
     let ended: () => void = () => undefined;
     const closed = new Promise<void>((resolve) => (ended = resolve));
     const { port } = await start({
@@ -379,7 +379,7 @@ describe('a response that is written but still on its way to a slow client', () 
     expect(await rest()).toBeLessThan(size);
   });
 
-  test('a response continues while the client reads some of it now and then', async () => {
+  test('continues a response while the client reads some of it now and then', async () => {
     const stalledMs = 2_000;
     const { port } = await start({ handler: large, stalledMs });
     const socket = tcpConnect(port, '127.0.0.1');
@@ -399,7 +399,7 @@ describe('a response that is written but still on its way to a slow client', () 
     socket.destroy();
   });
 
-  test('a slow response is not cut off when the listener closes', async () => {
+  test('does not cut off a slow response when the listener closes', async () => {
     const { port, close } = await start({ handler: large });
     const rest = await slowly(port);
     const closed = close({ graceMs: 10_000 });
@@ -408,7 +408,7 @@ describe('a response that is written but still on its way to a slow client', () 
   });
 });
 
-test('with key and certificate the port serves only HTTPS and WSS', async () => {
+test('serves only HTTPS and WSS on the port when given a key and a certificate', async () => {
   const { port, url } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
   expect(url).toBe(`https://127.0.0.1:${port}`);
 
@@ -424,7 +424,7 @@ test('with key and certificate the port serves only HTTPS and WSS', async () => 
   await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
 });
 
-test('a port in use is reported with the names of the variables', async () => {
+test('reports a port in use with the names of the variables', async () => {
   const { port } = await start();
   const first = listener;
 
@@ -434,7 +434,7 @@ test('a port in use is reported with the names of the variables', async () => {
 });
 
 describe('closing the listener', () => {
-  test('closing lets a response in progress finish, and accepts nothing new', async () => {
+  test('lets a response in progress finish on close, and accepts nothing new', async () => {
     let finish: () => void = () => undefined;
     let started: () => void = () => undefined;
     const inProgress = new Promise<void>((resolve) => {
@@ -458,7 +458,7 @@ describe('closing the listener', () => {
     await close();
   });
 
-  test('closing ends websockets and requests that hang', async () => {
+  test('ends websockets and requests that hang on close', async () => {
     const { url, port, close } = await start({ handler: () => undefined });
     const hanging = fetch(url);
     hanging.catch(() => undefined);
@@ -473,7 +473,7 @@ describe('closing the listener', () => {
     await expect(hanging).rejects.toThrow();
   });
 
-  test('closing ends connections that never finish their TLS handshake', async () => {
+  test('ends connections that never finish their TLS handshake on close', async () => {
     const { port, close } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
     const socket = tcpConnect(port, '127.0.0.1');
     const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));

@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import { createServer as createHttpServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -5,11 +6,12 @@ import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
-import { acceptProxied, networkOf, TrustedProxies } from '@bloom/net';
+import { acceptProxied, networkOf, TrustedProxies, type Upgrade } from '@bloom/net';
 import { LogThrottle } from '@bloom/time';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
 import { foreignCaller } from './public-token.js';
+import { type RelayHandler, sharePort } from './shared-port.js';
 
 /** Longer than load balancers and SDKs keep idle connections, so that the server does not close first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
@@ -21,6 +23,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const STALLED_MS = 60_000;
 /** Time for a client to close a refused connection. */
 const LINGER_MS = 1_000;
+const DEFAULT_HEADER_SIZE = 16 * 1024;
 const TIME_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -31,8 +34,8 @@ const TIME_LIMITS = {
 /** A client that disappears is not a fault. */
 const ignore = (): void => undefined;
 
-/** Takes over a websocket from the client at this address. Returns false to have it refused with 503. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer, address: string) => boolean;
+/** Takes over a websocket. Returns false to have it refused with 503. */
+export type UpgradeHandler = (upgrade: Upgrade) => boolean;
 
 export interface HttpListenerOptions {
   handler: HttpApi;
@@ -46,17 +49,25 @@ export interface HttpListenerOptions {
   checkOrigin: OriginRule;
   /** `JF_HOST` */
   publicHost: string;
-  /** Websocket paths that take the public token and are therefore, like the API, closed to foreign pages. */
+  /** Websocket paths that accept the public token and are therefore, like the API, closed to foreign pages. */
   publicToken?: ReadonlySet<string>;
+  /** Websocket paths that pages of any origin may open, since they authenticate with their own token. */
+  anyOrigin?: ReadonlySet<string>;
+  /** Limit for the header of a request, bytes. Default: 16 KiB. */
+  maxHeaderSize?: number;
   log: Log;
   /** `JF_TRUSTED_PROXIES`. Default: none. */
   trusted?: TrustedProxies;
   /** `JF_PROXY_PROTOCOL`. Default: false. */
   proxyProtocol?: boolean;
+  /** Serves clients of TURN over TLS that share the HTTPS port. Absent: the port is for HTTP alone. */
+  relay?: RelayHandler;
   /** Connections of all kinds. */
   maxConnections?: number;
   /** Time after which a connection with a request is closed if no bytes move on it. */
   stalledMs?: number;
+  /** Time for a client of a shared port to send the first bytes after the TLS handshake. */
+  firstBytesMs?: number;
 }
 
 export interface HttpListener {
@@ -84,28 +95,33 @@ export class HttpListenError extends Error {
  * Serves the API and the websockets on one port, HTTP or HTTPS.
  * @throws HttpListenError when the address or port is not available
  */
-export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
-  const { handler, tls, ip, port } = options;
+export async function openHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
+  const { handler, tls, ip, port, maxHeaderSize = DEFAULT_HEADER_SIZE } = options;
+  const limits = { ...TIME_LIMITS, maxHeaderSize };
   const server =
     tls === null
-      ? createHttpServer(TIME_LIMITS)
-      : createHttpsServer({ key: tls.key, cert: tls.cert, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
+      ? createHttpServer(limits)
+      : createHttpsServer({ ...secureOptions(options, tls), ...limits, handshakeTimeout: HEADERS_TIMEOUT_MS });
   server.timeout = options.stalledMs ?? STALLED_MS;
   const connections = new Connections(server, options.log, {
     limit: options.maxConnections,
     trusted: options.trusted,
   });
   acceptConnections(server, connections, options);
+  if (options.relay !== undefined && tls !== null) {
+    sharePort(server, { connections, relay: options.relay, firstBytesMs: options.firstBytesMs });
+  }
   server.on('request', (request, response) => {
     const client = {
       authenticated: () => connections.authenticated(request),
       admit: () => connections.admitStranger(request),
+      network: () => networkOf(connections.clientOf(request)),
     };
     const begin = (): void => {
       if (!request.socket.destroyed) handler(request, response, client);
     };
-    // A pipelined request waits for its turn and holds nothing until then. If the connection is lost, Node ends only
-    // the response in progress; files of later ones would stay open.
+    // A pipelined request waits for its turn and holds no resources until then. If the connection is lost, Node ends
+    // only the response in progress; files of later ones would stay open.
     if (response.socket === null) response.once('socket', begin);
     else begin();
   });
@@ -117,7 +133,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     // with each request.
     socket.off('error', ignore).on('error', ignore);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      // Node no longer watches for a client that reads nothing of an earlier response.
+      // Node no longer notices when a client does not read an earlier response.
       const stalled = (): void => void socket.destroy();
       socket.once('timeout', stalled);
       // A second parser on the connection must not interleave its responses with those of the first.
@@ -127,7 +143,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       });
       return;
     }
-    upgrade({ ...options, originsRefused, address: connections.clientOf(request) }, request, socket, head);
+    upgrade({ ...options, originsRefused }, { request, socket, head, address: connections.clientOf(request) });
   });
   await listen(server, ip, port);
 
@@ -138,14 +154,25 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   return {
     port: bound.port,
     url: `${tls === null ? 'http' : 'https'}://${host}:${bound.port}`,
-    setTls: ({ key, cert }) => {
-      if (server instanceof TlsServer) server.setSecureContext({ key, cert });
+    setTls: (changed) => {
+      if (server instanceof TlsServer) server.setSecureContext(secureOptions(options, changed));
     },
     close: ({ graceMs = 0 } = {}) => {
       closed ??= close(server, connections, graceMs);
       return closed;
     },
   };
+}
+
+/** Protocols that a client may name in its TLS hello (ALPN): RFC 9112, and RFC 7443 and RFC 8833 for TURN. */
+const HTTP_ALPN = ['http/1.1'];
+const SHARED_ALPN = [...HTTP_ALPN, 'stun.turn', 'webrtc', 'c-webrtc'];
+
+/** Refuses renegotiation (TLS 1.2), which costs this thread a signature each time. */
+function secureOptions({ relay }: HttpListenerOptions, { key, cert }: { key: Buffer; cert: Buffer }) {
+  const ALPNProtocols = relay === undefined ? HTTP_ALPN : SHARED_ALPN;
+
+  return { key, cert, ALPNProtocols, secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
 }
 
 /** Counts new connections. If a PROXY header is required, reads it before anything else. */
@@ -182,12 +209,8 @@ function acceptConnections(server: Server, connections: Connections, options: Ht
   });
 }
 
-function upgrade(
-  options: HttpListenerOptions & { originsRefused: LogThrottle; address: string },
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): void {
+function upgrade(options: HttpListenerOptions & { originsRefused: LogThrottle }, upgraded: Upgrade): void {
+  const { request, socket, address } = upgraded;
   // A proxy may send the whole URL (RFC 9112, section 3.2.2).
   const target = (request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '');
   const path = target.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
@@ -199,9 +222,11 @@ function upgrade(
 
   const { origin, host } = request.headers;
   const secure = options.tls !== null;
+  const isAny = options.anyOrigin?.has(path) === true;
   const isForeign = options.publicToken?.has(path) === true && foreignCaller(request, options) !== undefined;
-  if (isForeign || !originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
-    const { address } = options;
+  const isAllowed =
+    isAny || originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost });
+  if (isForeign || !isAllowed) {
     if (options.originsRefused.allows(networkOf(address))) {
       options.log.warn('websocket.origin_refused', { path, origin, address, checkOrigin: options.checkOrigin.kind });
     }
@@ -209,7 +234,7 @@ function upgrade(
     return;
   }
 
-  if (!handler(request, socket, head, options.address)) refuse(socket, 503);
+  if (!handler(upgraded)) refuse(socket, 503);
 }
 
 /**

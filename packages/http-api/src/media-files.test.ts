@@ -30,7 +30,7 @@ beforeEach(async () => {
   await writeFile(join(base, 'secret'), 'secret');
   await symlink(join(base, 'secret'), join(directory, 'room-1', 'link.m4s'));
   await symlink(base, join(directory, 'linked'));
-  api = await TestApi.start({ recordings: new LocalRecordings({ directory, isLive: (id) => live.has(id) }) });
+  api = await TestApi.open({ recordings: new LocalRecordings({ directory, isLive: (id) => live.has(id) }) });
 });
 
 afterEach(async () => {
@@ -47,7 +47,7 @@ describe('GET /recording', () => {
     expect((await api.call('GET', '/recording?scope=cluster')).body).toEqual({ data: ['odd name_'], unreachable: [] });
   });
 
-  test('a missing directory is an empty list, and an unreadable one is 404', async () => {
+  test('lists no recordings for a missing directory, and answers 404 for an unreadable one', async () => {
     await rm(directory, { recursive: true });
     expect((await api.call('GET', '/recording')).body).toEqual({ data: [] });
 
@@ -67,13 +67,13 @@ describe('DELETE /recording/:id', () => {
     expect((await api.call('DELETE', '/recording/odd%20name_')).status).toBe(204);
   });
 
-  test('a live recording is not found', async () => {
+  test('does not find a live recording', async () => {
     live.add('room-1');
     expect((await api.call('DELETE', '/recording/room-1')).status).toBe(404);
   });
 
   test.each(['.', '..', '%2e', '..%2Fx', '..%2F..%2Fetc', 'room-1%2F..', '%2F', '.%2F.%2F', 'a%00', '..%2F'])(
-    '%s is not an id',
+    'does not accept %s as an id',
     async (id) => {
       const answer = await api.raw('DELETE', `/recording/${id}`);
       expect(answer.status).toBe(400);
@@ -82,7 +82,7 @@ describe('DELETE /recording/:id', () => {
   );
 
   test.each(['room-1%2Fsub', 'stray-file', 'linked', 'none', '..%2Frecordings%2Froom-1'])(
-    '%s is not a recording, and nothing is removed',
+    'does not treat %s as a recording, and removes nothing',
     async (id) => {
       expect([400, 404]).toContain((await api.raw('DELETE', `/recording/${id}`)).status);
       expect((await api.raw('GET', '/recording/room-1/sub%2Fpart.m4s')).body).toBe('part');
@@ -92,7 +92,7 @@ describe('DELETE /recording/:id', () => {
 });
 
 describe('GET /recording/:id/:file', () => {
-  test('files are sent with their content type', async () => {
+  test('sends files with their content type', async () => {
     const playlist = await api.raw('GET', '/recording/room-1/index.m3u8');
     expect(playlist.status).toBe(200);
     expect(playlist.body).toBe('#EXTM3U\n');
@@ -107,7 +107,7 @@ describe('GET /recording/:id/:file', () => {
     expect((await api.raw('HEAD', '/recording/room-1/segment.m4s')).headers['content-length']).toBe('10');
   });
 
-  test('the answers match the documented ones', async () => {
+  test('answers as documented', async () => {
     expect((await api.call('GET', '/recording/room-1/segment.m4s')).status).toBe(200);
     expect((await api.call('GET', '/recording/room-1/none')).status).toBe(404);
     expect((await api.call('GET', '/recording/none/x')).body).toEqual({ errors: 'Recording none not found' });
@@ -128,13 +128,13 @@ describe('GET /recording/:id/:file', () => {
     ['room-1/link.m4s', 404, 'File not found: link.m4s'],
     ['linked/secret', 404, 'Recording linked not found'],
     ['stray-file/x', 404, 'Recording stray-file not found'],
-  ])('%s is answered with %d', async (path, status, errors) => {
+  ])('answers %s with %d', async (path, status, errors) => {
     const answer = await api.raw('GET', `/recording/${path}`);
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.body)).toEqual({ errors });
   });
 
-  test('a live recording is not found', async () => {
+  test('does not find a live recording', async () => {
     live.add('room-1');
     expect((await api.raw('GET', '/recording/room-1/index.m3u8')).status).toBe(404);
   });
@@ -152,7 +152,7 @@ describe('ranges', () => {
     ['bytes=-2', '89', 'bytes 8-9/10'],
     ['bytes=-99', '0123456789', 'bytes 0-9/10'],
     ['bytes=8-99', '89', 'bytes 8-9/10'],
-  ])('%s is answered with 206', async (range, body, contentRange) => {
+  ])('answers %s with 206', async (range, body, contentRange) => {
     expect(await get(range)).toEqual([206, body, contentRange]);
   });
 
@@ -161,17 +161,17 @@ describe('ranges', () => {
   });
 
   test.each(['bytes=0-1,3-4', 'bytes=', 'bytes=-', 'bytes=3-1', 'lines=0-1', 'bytes=a-b', 'bytes=1-2x'])(
-    '%s is answered with the whole file',
+    'answers %s with the whole file',
     async (range) => {
       expect(await get(range)).toEqual([200, '0123456789', undefined]);
     },
   );
 
-  test('a range that depends on a validator is answered with the whole file', async () => {
+  test('answers a range that depends on a validator with the whole file', async () => {
     expect(await get('bytes=0-1', { 'if-range': '"x"' })).toEqual([200, '0123456789', undefined]);
   });
 
-  test('every served range lies within the file', () => {
+  test('serves only ranges that lie within the file', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^bytes=\d{0,4}-\d{0,4}$/)), fc.nat(5000), (header, size) => {
         const range = parseRange(header, size);
@@ -184,7 +184,7 @@ describe('ranges', () => {
 });
 
 describe('GET /hls/:room_id/:file', () => {
-  test('without any stream every file is 404, and a name that leaves the directory is 400', async () => {
+  test('answers 404 for every file without a stream, and 400 for a name that leaves the directory', async () => {
     const missing = await api.call('GET', '/hls/r1/index.m3u8');
     expect(missing.status).toBe(404);
     expect(missing.body).toEqual({ errors: 'File not found: index.m3u8' });
@@ -208,7 +208,7 @@ describe('GET /hls/:room_id/:file', () => {
         },
       };
       await api.close();
-      api = await TestApi.start({ streams });
+      api = await TestApi.open({ streams });
     });
 
     test.each<[string, string, StreamRequest['blocking']]>([
@@ -220,7 +220,7 @@ describe('GET /hls/:room_id/:file', () => {
       ['a.m3u8?_HLS_msn=3', 'a.m3u8', { segment: 3, part: undefined }],
       ['a.m3u8?_HLS_msn=3&_HLS_part=0&_HLS_skip=v2', 'a_delta.m3u8', { segment: 3, part: 0 }],
       ['sub%2Fx.m4s', 'sub/x.m4s', undefined],
-    ])('%s requests %s from the stream', async (path, fileName, blocking) => {
+    ])('maps %s to a request for %s from the stream', async (path, fileName, blocking) => {
       const answer = await api.raw('GET', `/hls/r1/${path}`);
       expect(answer.status).toBe(200);
       expect(answer.body).toBe(fileName);
@@ -237,12 +237,12 @@ describe('GET /hls/:room_id/:file', () => {
       '_HLS_msn=1.5&_HLS_part=0',
       '_HLS_msn=&_HLS_part=',
       '_HLS_msn=9999999999999999999&_HLS_part=0',
-    ])('%s is refused with 400', async (query) => {
+    ])('refuses %s with 400', async (query) => {
       expect((await api.raw('GET', `/hls/r1/index.m3u8?${query}`)).status).toBe(400);
       expect(seen).toEqual([]);
     });
 
-    test('streams follow the general rules: token, request id, CORS, HEAD, trailing slash, odd paths', async () => {
+    test('applies the general rules to streams: token, request id, CORS, HEAD, trailing slash, odd paths', async () => {
       const id = 'a-request-id-of-more-than-20';
       const answer = await api.raw('GET', '/hls/r1/a.m3u8/', { headers: { 'x-request-id': id } });
       expect(answer).toMatchObject({
@@ -267,7 +267,7 @@ describe('GET /hls/:room_id/:file', () => {
       expect((await api.raw('POST', '/hls/r1/a.m3u8')).status).toBe(404);
     });
 
-    test('refusals of the stream become responses', async () => {
+    test("turns the stream's refusals into responses", async () => {
       const cases = [
         ['NOT_FOUND', 404],
         ['INVALID_NAME', 400],
@@ -283,7 +283,7 @@ describe('GET /hls/:room_id/:file', () => {
     });
   });
 
-  test('a client that disconnects stops the wait for its file', async () => {
+  test('stops the wait for a file when its client disconnects', async () => {
     let aborted: () => void = () => undefined;
     const waitEnded = new Promise<void>((resolve) => {
       aborted = resolve;
@@ -293,7 +293,7 @@ describe('GET /hls/:room_id/:file', () => {
       asked = resolve;
     });
     await api.close();
-    api = await TestApi.start({
+    api = await TestApi.open({
       streams: {
         open: ({ signal }) =>
           new Promise((_resolve, reject) => {
@@ -313,10 +313,10 @@ describe('GET /hls/:room_id/:file', () => {
     await expect(request).rejects.toThrow();
     await waitEnded;
     await closed;
-    api = await TestApi.start();
+    api = await TestApi.open();
   });
 
-  test('a client that disconnects before the first byte leaves no error in the log', async () => {
+  test('logs no error when a client disconnects before the first byte', async () => {
     const log = createLogger({ sink: () => undefined, level: 'debug' });
     const body = new PassThrough();
     let begun = false;
@@ -325,7 +325,7 @@ describe('GET /hls/:room_id/:file', () => {
       return body;
     };
     await api.close();
-    api = await TestApi.start({
+    api = await TestApi.open({
       log,
       streams: {
         open: async () => ({ name: 'a.m4s', size: 9, read: unused, stream, close: unused }),

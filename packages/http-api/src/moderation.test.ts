@@ -5,7 +5,7 @@ let api: TestApi;
 let peer: string;
 
 beforeEach(async () => {
-  api = await TestApi.start();
+  api = await TestApi.open();
   await api.call('POST', '/room', { body: { roomId: 'r1' } });
   peer = (await api.call('POST', '/room/r1/peer', { body: { type: 'webrtc' } })).body.data.peer.id;
   api.rooms.publish('r1', peer, { id: '5:mic', type: 'audio', metadata: null });
@@ -64,7 +64,7 @@ describe('PATCH of a room', () => {
     expect(Object.keys((second as { data: { config: object } }).data.config)).not.toContain('metadata');
   });
 
-  test('data events are shown if there are any', async () => {
+  test('shows data events if there are any', async () => {
     const configOf = async (dataEvents: unknown): Promise<object> => {
       const [, body] = await call('PATCH', '/room/r1', { dataEvents });
       return (body as { data: { config: object } }).data.config;
@@ -87,7 +87,7 @@ describe('PATCH of a room', () => {
 });
 
 describe('a track', () => {
-  test('a track is muted and removed', async () => {
+  test('mutes and removes a track', async () => {
     const path = `/room/r1/peer/${peer}/track/5%3Amic`;
     expect(await call('PATCH', path, { muted: true })).toEqual([
       200,
@@ -100,7 +100,7 @@ describe('a track', () => {
   });
 });
 
-test('DELETE of a peer takes a reason', async () => {
+test('accepts a reason on DELETE of a peer', async () => {
   const path = `/room/r1/peer/${peer}`;
   expect(await call('DELETE', path, { reason: 7 })).toEqual(STRUCTURE);
   expect(await call('DELETE', path, { reason: 'é'.repeat(51) })).toEqual([
@@ -112,7 +112,7 @@ test('DELETE of a peer takes a reason', async () => {
 });
 
 describe('a message', () => {
-  test('a message is accepted with any JSON value as its data', async () => {
+  test('accepts a message with any JSON value as its data', async () => {
     for (const data of [null, 0, 'text', { deep: [1] }]) {
       expect(await call('POST', '/room/r1/message', { topic: 'poll', data, to: [peer] })).toEqual([
         202,
@@ -123,7 +123,7 @@ describe('a message', () => {
     expect(api.rooms.messages.at(-1)).toEqual({ topic: 'poll', data: 1 });
   });
 
-  test('a message is refused without a topic or data, or if it is too large', async () => {
+  test('refuses a message without a topic or data, or one that is too large', async () => {
     for (const body of [{ topic: 'a' }, { data: 1 }, { topic: '', data: 1 }, { topic: 'a', data: 1, to: 'all' }]) {
       expect(await call('POST', '/room/r1/message', body)).toEqual(STRUCTURE);
     }

@@ -6,7 +6,7 @@ let api: TestApi;
 afterEach(() => api.close());
 
 const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
-  api = await TestApi.start({
+  api = await TestApi.open({
     node: {
       notReady: () => undefined,
       drain: async () => 3,
@@ -17,7 +17,7 @@ const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
 };
 
 describe('probes', () => {
-  test('probes need no token and answer UP', async () => {
+  test('answers UP without a token', async () => {
     await start();
     for (const path of ['/health/live', '/health/ready']) {
       const { status, body } = await api.call('GET', path, { authorization: null });
@@ -27,7 +27,7 @@ describe('probes', () => {
   });
 
   test.each(['starting', 'draining', 'no_media_worker', 'service_failed'] as const)(
-    'the probe reports that the node is not ready: %s',
+    'reports that the node is not ready: %s',
     async (reason) => {
       await start({ notReady: () => reason });
       const { status, body } = await api.call('GET', '/health/ready', { authorization: null });
@@ -39,7 +39,7 @@ describe('probes', () => {
 });
 
 describe('draining', () => {
-  test('draining starts and ends, and reports the number of rooms left', async () => {
+  test('starts and ends draining, and reports the number of rooms left', async () => {
     const orders: unknown[] = [];
     await start({ drain: async (...order) => orders.push(order) });
     const started = await api.call('POST', '/node/drain', { body: { deadline: 60 } });
@@ -64,7 +64,7 @@ describe('draining', () => {
     expect(body.errors).toBe(`Expected deadline to be a number of seconds from 1 to 604800, got: ${deadline}`);
   });
 
-  test('draining demands the token', async () => {
+  test('demands the token for draining', async () => {
     await start();
     for (const method of ['POST', 'DELETE'] as const) {
       expect((await api.call(method, '/node/drain', { authorization: null })).status).toBe(401);

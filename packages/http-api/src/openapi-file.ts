@@ -26,7 +26,7 @@ function layout(value: unknown, indent: string, prefix: string): string {
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }
 
-/** Renders docs/reference/openapi.json, with the files under /hls and /recording protected as by default. */
+/** Renders docs/reference/openapi.json with the default protection of the files under /hls and /recording. */
 export function openApiFile(version: string): string {
   return `${layout(createOpenApiDocument({ version, publicMediaFiles: false }), '', '')}\n`;
 }

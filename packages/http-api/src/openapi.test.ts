@@ -19,13 +19,13 @@ function securedOperations(publicMediaFiles: boolean): string[] {
   );
 }
 
-test('docs/reference/openapi.json matches the schemas (npm run openapi writes it)', () => {
+test('matches docs/reference/openapi.json to the schemas (npm run openapi writes it)', () => {
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
 
   expect(readFileSync(new URL('docs/reference/openapi.json', root), 'utf8')).toBe(openApiFile(version));
 });
 
-test('docs/reference/http-api.md mentions every route', () => {
+test('mentions every route in docs/reference/http-api.md', () => {
   const page = readFileSync(new URL('docs/reference/http-api.md', root), 'utf8');
   const missing = ROUTES.map(({ method, path }) => `\`${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
 
@@ -49,7 +49,7 @@ describe('OpenAPI document', () => {
     expect(securedOperations(true).toSorted()).toEqual(all.filter((id) => !files.includes(id)).toSorted());
   });
 
-  test('has examples for every JSON body, which the API accepts', () => {
+  test('has an example for every JSON body that the API accepts', () => {
     const bodies = ROUTES.flatMap(({ id, body }) => (body === undefined ? [] : [{ id, body }]));
     expect(Object.keys(BODY_EXAMPLES).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted());
     for (const { id, body } of bodies) {
@@ -73,8 +73,8 @@ describe('a described API', () => {
 
   afterEach(() => api.close());
 
-  test('the document and its page are served without a token', async () => {
-    api = await TestApi.start({
+  test('serves the document and its page without a token', async () => {
+    api = await TestApi.open({
       settings: { apiToken: TOKEN, publicMediaFiles: false, describe: true, version: '9.8.7' },
     });
 
@@ -88,7 +88,9 @@ describe('a described API', () => {
     const page = await api.raw('GET', '/docs', { headers: { authorization: [] } });
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    const files = [...page.body.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, file]) => `/${file}`);
+    expect(page.body).toContain('<a href="book/">');
+    // The node serves the book as it serves its page.
+    const files = [...page.body.matchAll(/(?:src|href)="(?!data:|book\/)([^"]+)"/g)].map(([, file]) => `/${file}`);
     const own = [
       '/docs/swagger-ui.css',
       '/docs/page.css',
@@ -104,16 +106,16 @@ describe('a described API', () => {
     }
   });
 
-  test('the document and its page are not served unless enabled', async () => {
-    api = await TestApi.start();
+  test('does not serve the document and its page unless enabled', async () => {
+    api = await TestApi.open();
 
     for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
       expect((await api.raw('GET', path)).status).toBe(404);
     }
   });
 
-  test('the fallback is offered unknown routes before they are answered 404', async () => {
-    api = await TestApi.start({
+  test('offers unknown routes to the fallback before it answers 404', async () => {
+    api = await TestApi.open({
       fallback: (request, response, next) => {
         if (request.url === '/') response.end('the page');
         else next();
@@ -125,7 +127,7 @@ describe('a described API', () => {
   });
 });
 
-describe('check of answers', () => {
+describe('the check of answers', () => {
   const conformance = new Conformance(createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false }));
   const json = { contentType: 'application/json; charset=utf-8' };
   const room = {
@@ -141,30 +143,25 @@ describe('check of answers', () => {
     components: [],
     peers: [],
   };
-  const check = (body: unknown, status = 200, path = '/room/r') =>
+  const check = (body: unknown, { status = 200, path = '/room/r' } = {}) =>
     conformance.check({ method: 'GET', path, status, body, ...json });
 
   test('accepts documented answers', () => {
     expect(check({ data: room })).toEqual([]);
-    expect(check({ errors: 'x' }, 404)).toEqual([]);
+    expect(check({ errors: 'x' }, { status: 404 })).toEqual([]);
   });
 
-  test.each<[string, unknown, number, string]>([
-    ['a missing key', { data: { ...room, id: undefined, config: {} } }, 200, '/room/r'],
-    ['an extra key', { data: { ...room, more: 1 } }, 200, '/room/r'],
-    ['a wrong type', { data: { ...room, id: 7 } }, 200, '/room/r'],
-    ['a wrong nested type', { data: { ...room, config: { ...room.config, maxPeers: '1' } } }, 200, '/room/r'],
-    [
-      'a value outside the enumeration',
-      { data: { ...room, config: { ...room.config, videoCodec: 'av1' } } },
-      200,
-      '/room/r',
-    ],
-    ['a value below the minimum', { data: { ...room, config: { ...room.config, maxPeers: -1 } } }, 200, '/room/r'],
-    ['a broken item', { data: { ...room, peers: [{}] } }, 200, '/room/r'],
-    ['a status that is not documented', { data: room }, 418, '/room/r'],
-    ['a path that is not documented', { data: room }, 200, '/none'],
-  ])('refuses %s', (_what, body, status, path) => {
-    expect(check(body, status, path)).not.toEqual([]);
+  test.each<[string, unknown, { status?: number; path?: string }]>([
+    ['a missing key', { data: { ...room, id: undefined, config: {} } }, {}],
+    ['an extra key', { data: { ...room, more: 1 } }, {}],
+    ['a wrong type', { data: { ...room, id: 7 } }, {}],
+    ['a wrong nested type', { data: { ...room, config: { ...room.config, maxPeers: '1' } } }, {}],
+    ['a value outside the enumeration', { data: { ...room, config: { ...room.config, videoCodec: 'av1' } } }, {}],
+    ['a value below the minimum', { data: { ...room, config: { ...room.config, maxPeers: -1 } } }, {}],
+    ['a broken item', { data: { ...room, peers: [{}] } }, {}],
+    ['a status that is not documented', { data: room }, { status: 418 }],
+    ['a path that is not documented', { data: room }, { path: '/none' }],
+  ])('refuses %s', (_what, body, where) => {
+    expect(check(body, where)).not.toEqual([]);
   });
 });

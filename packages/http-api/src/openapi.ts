@@ -1,7 +1,8 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import { BODY_EXAMPLES } from './body-examples.js';
-import { type AnswerBody, MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
+import type { AnswerBody } from './route.js';
+import { MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
 import { ErrorBody } from './schemas/common.js';
 
 export interface OpenApiOptions {
@@ -16,7 +17,14 @@ export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']
 
 const SCHEMES = {
   authorization: { type: 'http', scheme: 'bearer', description: 'The API token, `JF_SERVER_API_TOKEN`' },
+  viewer_token: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'The token of a viewer; for streams also that of a peer. Players without headers send it in the path, after a tilde: `/hls/{room_id}/~{token}/index.m3u8`',
+  },
   peer_token: { type: 'http', scheme: 'bearer', description: 'The token that a peer was given' },
+  invitation: { type: 'http', scheme: 'bearer', description: 'The token of an invitation' },
 } as const;
 
 const ENTITY_TAG = z
@@ -28,7 +36,13 @@ type Responses = RouteConfig['responses'];
 /** Returns the name of the security scheme that a route requires. */
 function schemeOf({ auth }: Route, publicMediaFiles: boolean): keyof typeof SCHEMES | undefined {
   if (auth === 'peer') return 'peer_token';
-  return auth === 'token' || (auth === 'file' && !publicMediaFiles) ? 'authorization' : undefined;
+  return auth === 'token' || auth === 'check' || (auth === 'file' && !publicMediaFiles) ? 'authorization' : undefined;
+}
+
+/** Returns the schemes accepted as alternatives. */
+function otherSchemesOf({ auth }: Route): Partial<Record<keyof typeof SCHEMES, string[]>>[] {
+  if (auth === 'check') return [{ peer_token: [] }, { invitation: [] }];
+  return auth === 'file' ? [{ viewer_token: [] }] : [];
 }
 
 function responseOf(description: string, body: AnswerBody): Responses[string] {
@@ -43,17 +57,29 @@ function responseOf(description: string, body: AnswerBody): Responses[string] {
   return { description, content: { 'application/json': { schema: body } } };
 }
 
+const UNKNOWN_FIELDS = z.object({
+  'x-bloom-unknown-fields': z
+    .string()
+    .optional()
+    .meta({
+      description: 'Fields of the body that have no effect, at most 10, each with a similar known field in brackets',
+      examples: ['persistant (persistent?)'],
+    }),
+});
+
 function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
   const scheme = schemeOf(route, publicMediaFiles);
   const params = [...route.path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '');
   const responses: Responses = {};
 
   for (const [status, { description, body }] of Object.entries(route.answers)) {
-    responses[status] = responseOf(description, body);
+    const response = responseOf(description, body);
+    const namesFields = route.body !== undefined && Number(status) < 300;
+    responses[status] = namesFields ? { ...response, headers: UNKNOWN_FIELDS } : response;
   }
   if (params.length > 0) responses['400'] ??= responseOf('A part of the path cannot be decoded', ErrorBody);
   if (route.body !== undefined) {
-    responses['413'] = responseOf(`The body has more than ${MAX_BODY_BYTES} bytes`, ErrorBody);
+    responses['413'] = responseOf(`The body has more than ${route.maxBodyBytes ?? MAX_BODY_BYTES} bytes`, ErrorBody);
   }
   if (route.textBody !== undefined) {
     responses['413'] = responseOf(`The body has more than ${MAX_SDP_BYTES} bytes`, ErrorBody);
@@ -71,7 +97,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     operationId: route.id,
     tags: [route.tag],
     summary: route.summary,
-    security: scheme === undefined ? [] : [{ [scheme]: [] }],
+    security: scheme === undefined ? [] : [{ [scheme]: [] }, ...otherSchemesOf(route)],
     request: {
       ...(params.length === 0 ? {} : { params: stringParameters(params) }),
       ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),

@@ -1,4 +1,5 @@
 import type { ServedFile } from '@bloom/files';
+import type { RoomService } from '@bloom/rooms';
 
 export type SdpType = 'application/sdp' | 'application/trickle-ice-sdpfrag';
 
@@ -11,13 +12,19 @@ export interface Call {
   body: Readonly<Record<string, unknown>>;
   /** Aborted when the client has disconnected. */
   signal: AbortSignal;
+  /** The rooms, on behalf of this request. */
+  rooms: RoomService;
   /** The `x-request-id` of the response. */
   requestId: string;
   /** True if the request arrived over TLS, here or at a proxy. */
   secure: boolean;
-  /** The bearer token, if the route requires a peer's; otherwise empty. */
+  /** Returns the network of the client, for limits. */
+  network(): string;
+  /** The room of the guest or peer who checks the ways to the node; undefined for an operator. */
+  checkRoom: string | undefined;
+  /** The bearer token if the route requires a peer's; otherwise empty. */
   token: string;
-  /** Body of a route with a text body. */
+  /** Body of a route that takes text. */
   text: string;
   /** `if-match` */
   ifMatch: string | undefined;

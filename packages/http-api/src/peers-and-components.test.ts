@@ -4,7 +4,7 @@ import { TestApi } from './testing/api.js';
 let api: TestApi;
 
 beforeEach(async () => {
-  api = await TestApi.start();
+  api = await TestApi.open();
   await api.call('POST', '/room', { body: { roomId: 'r1', maxPeers: 1 } });
 });
 
@@ -26,8 +26,33 @@ async function component(type: string, options: unknown = {}): Promise<string> {
 const STRUCTURE = { errors: 'Invalid request body structure' };
 const NO_ROOM = { errors: 'Room none does not exist' };
 
+describe('PATCH /room/:room_id/component/:id', () => {
+  test('pauses a recording, and nothing else', async () => {
+    const api = await TestApi.open();
+    try {
+      await api.call('POST', '/room', { body: { roomId: 'kitchen', videoCodec: 'h264' } });
+      const add = async (type: string, options: object) =>
+        (await api.call('POST', '/room/kitchen/component', { body: { type, options } })).body.data.id as string;
+      const recording = await add('recording', {});
+      const hls = await add('hls', {});
+      const patch = (id: string, body: unknown) => api.call('PATCH', `/room/kitchen/component/${id}`, { body });
+      const paused = await patch(recording, { paused: true });
+      expect(paused.status).toBe(200);
+      expect(paused.body.data.properties.paused).toBe(true);
+      expect((await patch(hls, { paused: true })).status).toBe(400);
+      for (const body of [{}, { paused: 'yes' }, { paused: null }, [], 'x']) {
+        expect((await patch(recording, body)).status).toBe(400);
+      }
+      expect((await patch('nobody', { paused: true })).status).toBe(404);
+      expect((await api.call('PATCH', '/room/hall/component/x', { body: { paused: true } })).status).toBe(404);
+    } finally {
+      await api.close();
+    }
+  });
+});
+
 describe('peers', () => {
-  test('a peer starts disconnected, with a token and the websocket address', async () => {
+  test('adds a peer as disconnected, with a token and the websocket address', async () => {
     const [status, body] = await post('/room/r1/peer', { type: 'webrtc', options: { enableSimulcast: false } });
 
     expect(status).toBe(201);
@@ -42,13 +67,13 @@ describe('peers', () => {
     });
   });
 
-  test('options may be omitted or null', async () => {
+  test('accepts omitted and null options', async () => {
     expect((await post('/room/r1/peer', { type: 'webrtc' }))[0]).toBe(201);
     await api.call('POST', '/room', { body: { roomId: 'r2' } });
     expect((await post('/room/r2/peer', { type: 'webrtc', options: null }))[0]).toBe(201);
   });
 
-  test('the checks run in order: type given, type known, room, limit, options', async () => {
+  test('checks a peer in this order: type given, type known, room, limit, options', async () => {
     const odd = { options: 'odd' };
     expect(await post('/room/none/peer', odd)).toEqual([400, STRUCTURE]);
     expect(await post('/room/none/peer', [])).toEqual([400, STRUCTURE]);
@@ -69,7 +94,7 @@ describe('peers', () => {
     ]);
   });
 
-  test('a peer is removed only once', async () => {
+  test('removes a peer only once', async () => {
     const { body } = await api.call('POST', '/room/r1/peer', { body: { type: 'webrtc' } });
     const path = `/room/r1/peer/${body.data.peer.id}`;
 
@@ -89,7 +114,7 @@ describe('components', () => {
     expect(room.body.data.components).toEqual([(body as { data: unknown }).data]);
   });
 
-  test('the checks run in order: type given, type known, then those of the rooms', async () => {
+  test('checks a component in this order: type given, type known, then the checks of the rooms', async () => {
     expect(await post('/room/none/component', { options: 1 })).toEqual([400, STRUCTURE]);
     for (const type of ['invalid', null, 7, ['hls'], 'HLS']) {
       expect(await post('/room/none/component', { type })).toEqual([400, { errors: 'Invalid component type' }]);
@@ -104,7 +129,7 @@ describe('components', () => {
     }
   });
 
-  test('a component is removed only once', async () => {
+  test('removes a component only once', async () => {
     const id = await component('hls');
 
     expect((await api.call('DELETE', `/room/r1/component/${id}`)).status).toBe(204);
@@ -138,7 +163,7 @@ describe('subscriptions', () => {
     expect((await post(`/room/r1/component/${id}/subscribe`, { origins: all }))[0]).toBe(201);
   });
 
-  test('the checks run in order: origins, room, component, kind, mode', async () => {
+  test('checks subscriptions in this order: origins, room, component, kind, mode', async () => {
     for (const body of [{}, { origins: null }, { origins: 'p1' }, { origins: [1] }, { origins: {} }, []]) {
       expect(await post('/room/none/component/c/subscribe', body)).toEqual([400, STRUCTURE]);
     }
@@ -161,7 +186,7 @@ describe('subscriptions', () => {
 });
 
 describe('SIP calls', () => {
-  test('a call is scheduled with a text answer, and ended', async () => {
+  test('schedules a call with a text answer, and ends it', async () => {
     const id = await component('sip');
 
     expect(await post(`/sip/r1/${id}/call`, { phoneNumber: '+48 123' })).toEqual([
@@ -172,7 +197,7 @@ describe('SIP calls', () => {
     expect(api.rooms.calls).toEqual(['+48 123', 'hang up']);
   });
 
-  test('the checks run in order: number, room, component, kind', async () => {
+  test('checks calls in this order: number, room, component, kind', async () => {
     const number = { phoneNumber: '1' };
     for (const body of [{}, { phoneNumber: null }, { phoneNumber: 1 }, []]) {
       expect(await post('/sip/none/c/call', body)).toEqual([400, STRUCTURE]);
@@ -192,7 +217,7 @@ describe('SIP calls', () => {
   });
 });
 
-test('the health report is wrapped in data', async () => {
+test('wraps the health report in data', async () => {
   expect((await api.call('GET', '/health')).body).toEqual({
     data: {
       status: 'UP',

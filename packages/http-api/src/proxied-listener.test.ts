@@ -4,7 +4,7 @@ import { connect as tlsConnect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, silentLog } from '@bloom/log';
 import { TrustedProxies } from '@bloom/net';
-import { type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
+import { type HttpListener, type HttpListenerOptions, openHttpListener } from './listener.js';
 import { CERT, KEY } from './testing/certificate.js';
 
 const PATH = '/socket/peer/websocket';
@@ -15,10 +15,10 @@ let listener: HttpListener | undefined;
 const seen: string[] = [];
 
 async function start(options: Partial<HttpListenerOptions>): Promise<void> {
-  listener = await startHttpListener({
+  listener = await openHttpListener({
     handler: (request, response) => response.end(`hello ${request.url}`),
     upgrades: {
-      [PATH]: (_request, socket, _head, address) => {
+      [PATH]: ({ socket, address }) => {
         seen.push(address);
         socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n');
         return true;
@@ -52,25 +52,25 @@ function raw(bytes: string): Promise<string> {
 }
 
 describe('the address of a client', () => {
-  test('the client address is the one that a trusted proxy saw', async () => {
+  test('uses the address that a trusted proxy saw', async () => {
     await start({ trusted: new TrustedProxies(['127.0.0.1']) });
     await raw(asked.replace('\r\n', '\r\nX-Forwarded-For: 198.51.100.1, 203.0.113.1\r\n'));
     expect(seen).toEqual(['203.0.113.1']);
   });
 
-  test('the client address is that of the connection if a stranger sends the header', async () => {
+  test('uses the address of the connection if a stranger sends the header', async () => {
     await start({ trusted: new TrustedProxies(['10.0.0.0/8']) });
     await raw(asked.replace('\r\n', '\r\nX-Forwarded-For: 203.0.113.1\r\n'));
     expect(seen).toEqual(['127.0.0.1']);
   });
 
-  test('the client address is the one in the PROXY header', async () => {
+  test('uses the address in the PROXY header', async () => {
     await start(proxyOptions);
     await raw(`PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n${asked}`);
     expect(seen).toEqual(['203.0.113.1']);
   });
 
-  test('the PROXY header is read byte by byte, even before TLS', async () => {
+  test('reads the PROXY header byte by byte, even before TLS', async () => {
     await start({ ...proxyOptions, tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
     const socket = tcpConnect({ port: listener?.port ?? 0, host: '127.0.0.1', noDelay: true });
     for (const byte of Buffer.from('PROXY TCP6 2001:db8::1 2001:db8::2 4711 443\r\n')) {
@@ -83,7 +83,7 @@ describe('the address of a client', () => {
     expect(seen).toEqual(['2001:db8::1']);
   });
 
-  test('the client address is found again when a request is parsed again', async () => {
+  test("still knows the client's address when a request is parsed a second time", async () => {
     await start(proxyOptions);
     const h2c = 'GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
     expect(await raw(`PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n${h2c}${asked}`)).toContain('hello /a');
@@ -93,7 +93,7 @@ describe('the address of a client', () => {
   test.each([
     ['without the header', proxyOptions.trusted, asked],
     ['from an untrusted address', new TrustedProxies(['10.0.0.1']), `PROXY UNKNOWN\r\n${asked}`],
-  ])('with JF_PROXY_PROTOCOL a connection %s is closed, with one log line', async (_what, trusted, text) => {
+  ])('closes a connection %s with JF_PROXY_PROTOCOL, with one log line', async (_what, trusted, text) => {
     const log = createLogger({ sink: () => undefined });
     await start({ ...proxyOptions, trusted, log });
     for (let i = 0; i < 3; i++) expect(await raw(text)).toBe('');
@@ -101,7 +101,7 @@ describe('the address of a client', () => {
     expect(log.recent.last().map(({ event }) => event)).toEqual(['http.proxy_refused']);
   });
 
-  test('without JF_PROXY_PROTOCOL the header is garbage', async () => {
+  test('treats the header as garbage without JF_PROXY_PROTOCOL', async () => {
     await start({ ...proxyOptions, proxyProtocol: false });
     expect(await raw(`PROXY TCP4 203.0.113.1 192.0.2.1 4711 443\r\n${asked}`)).toContain('400 Bad Request');
   });

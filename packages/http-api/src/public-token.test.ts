@@ -26,7 +26,7 @@ describe('with the public token', () => {
     ['http://[fe80::7]'],
     ['https://media.example.com'],
     ['https://MEDIA.example.com:8443'],
-  ])('a page from %s may call the API', (origin) => {
+  ])('lets a page from %s call the API', (origin) => {
     expect(isRefused({ host: '127.0.0.1:5002', origin })).toBe(false);
   });
 
@@ -42,17 +42,17 @@ describe('with the public token', () => {
     ['file://'],
     ['null'],
     [''],
-  ])('a page from %j may not call the API', (origin) => {
+  ])('does not let a page from %j call the API', (origin) => {
     expect(isRefused({ host: '127.0.0.1:5002', origin })).toBe(true);
   });
 
-  test('a page listed in JF_CHECK_ORIGIN may call the API', () => {
+  test('lets a page listed in JF_CHECK_ORIGIN call the API', () => {
     const headers = { host: '127.0.0.1:5002', origin: 'https://app.example.com' };
     expect(isRefused(headers)).toBe(true);
     expect(isRefused(headers, list)).toBe(false);
   });
 
-  test('a page served by this node may call the API, under any address and name without a dot', () => {
+  test('lets a page served by this node call the API, under any address and name without a dot', () => {
     expect(isRefused({ host: '10.0.0.9:5002', origin: 'http://10.0.0.9:5002' })).toBe(false);
     expect(isRefused({ host: 'laptop:5002', origin: 'http://laptop:5002' })).toBe(false);
     expect(isRefused({ host: 'laptop:5002', origin: 'http://laptop:6000' })).toBe(true);
@@ -63,7 +63,7 @@ describe('with the public token', () => {
     ['same-site', false],
     ['same-origin', false],
     ['none', false],
-  ])('a request without Origin from %s is refused: %s', (site, refused) => {
+  ])('decides about a request without Origin from %s, refused: %s', (site, refused) => {
     expect(isRefused({ host: '127.0.0.1', 'sec-fetch-site': site })).toBe(refused);
   });
 
@@ -78,11 +78,11 @@ describe('with the public token', () => {
     ['evil.example', true],
     ['127.0.0.1.evil.example:5002', true],
     ['media.example.com.evil.example', true],
-  ])('a request to the host %s is refused: %s', (host, refused) => {
+  ])('decides about a request to the host %s, refused: %s', (host, refused) => {
     expect(isRefused({ host })).toBe(refused);
   });
 
-  test('a page whose own name resolves to this node is refused, although it calls its own origin', () => {
+  test('refuses a page whose own name resolves to this node, although it calls its own origin', () => {
     expect(isRefused({ host: 'evil.example:5002', origin: 'http://evil.example:5002' })).toBe(true);
   });
 });
@@ -95,7 +95,7 @@ describe('the API', () => {
   });
   const start = async (apiToken: string) => {
     const settings = { apiToken, publicMediaFiles: false, describe: false, version: '1.2.3', publicToken: rule };
-    api = await TestApi.start({ settings });
+    api = await TestApi.open({ settings });
     return api;
   };
   const foreign = { origin: 'https://evil.example' };

@@ -5,7 +5,7 @@ import { TestApi } from './testing/api.js';
 let api: TestApi;
 
 beforeEach(async () => {
-  api = await TestApi.start();
+  api = await TestApi.open();
 });
 
 afterEach(() => api.close());
@@ -103,7 +103,7 @@ describe('POST /room', () => {
     ['dataEvents', ['chat', 7], dataEvents('7')],
     ['dataEvents', ['roomMessage'], dataEvents('roomMessage')],
     ['dataEvents', ['ä'.repeat(33)], dataEvents('ä'.repeat(33))],
-  ])('%s = %j is refused', async (field, value, message) => {
+  ])('refuses %s = %j', async (field, value, message) => {
     const answer = await api.call('POST', '/room', { body: { [field]: value } });
 
     expect(answer.status).toBe(400);
@@ -116,7 +116,7 @@ describe('POST /room', () => {
     'HTTP://u:p@h/',
     'http://127.0.0.1:4000/x',
     'http://[::1]/',
-  ])('webhookUrl = %s is accepted', async (webhookUrl) => {
+  ])('accepts webhookUrl = %s', async (webhookUrl) => {
     expect((await api.call('POST', '/room', { body: { webhookUrl } })).status).toBe(201);
   });
 
@@ -155,7 +155,18 @@ describe('POST /room', () => {
     expect(JSON.parse(answer.body)).toEqual({ errors: maxPeers('Infinity') });
   });
 
-  test('truncates long values in the message, and deeply nested ones do not break it', async () => {
+  test.each(['{"dataEvents":[%]}', '{"roomId":%}', '{"webhookUrl":%}'])(
+    'refuses %s with an object whose length cannot be compared',
+    async (body) => {
+      const answer = await api.raw('POST', '/room', {
+        headers: { 'content-type': 'application/json' },
+        body: body.replace('%', '{"length":{"toString":null,"valueOf":null}}'),
+      });
+      expect(answer.status).toBe(400);
+    },
+  );
+
+  test('truncates long values in the message, and survives deeply nested ones', async () => {
     const long = await api.call('POST', '/room', { body: { maxPeers: 'x'.repeat(100_000) } });
     expect(long.status).toBe(400);
     expect(long.body.errors.length).toBeLessThan(1_100);
@@ -191,7 +202,7 @@ describe('GET /room', () => {
 });
 
 describe('one room', () => {
-  test('a room is shown, deleted and then unknown', async () => {
+  test('shows a room, deletes it and then does not know it', async () => {
     const { body } = await api.call('POST', '/room', { body: { roomId: 'r1' } });
 
     const shown = await api.call('GET', '/room/r1');
@@ -210,7 +221,7 @@ describe('one room', () => {
     }
   });
 
-  test('an id with odd characters is decoded before the lookup', async () => {
+  test('decodes an id with odd characters before the lookup', async () => {
     for (const [path, id] of [
       ['%2Fetc', '/etc'],
       ['..', '..'],
@@ -235,6 +246,8 @@ describe('errors of the rooms', () => {
     TOO_MANY_CONNECTIONS: 429,
     SESSION_NOT_FOUND: 404,
     PEER_LIMIT: 503,
+    INVITATION_USED: 410,
+    INVITATION_LIMIT: 503,
     PEER_TYPE_DISABLED: 400,
     COMPONENT_NOT_FOUND: 404,
     COMPONENT_TYPE_DISABLED: 400,
@@ -246,13 +259,14 @@ describe('errors of the rooms', () => {
     NOT_SUBSCRIBABLE: 400,
     SUBSCRIBE_MODE_AUTO: 400,
     NOT_A_SIP_COMPONENT: 400,
+    NOT_A_RECORDING: 400,
     OWNER_UNREACHABLE: 503,
     MEMBER_SILENT: 503,
     NO_NODE: 503,
     DRAINING: 503,
   };
 
-  test.each(Object.entries(expected) as [RoomErrorCode, number][])('%s is answered with %d', async (code, status) => {
+  test.each(Object.entries(expected) as [RoomErrorCode, number][])('answers %s with %d', async (code, status) => {
     api.rooms.fail(code, 'the text for the client');
     const headers = { 'content-type': 'application/json' };
     const answer = await api.raw('POST', '/room/r1/component', { headers, body: '{"type": "hls"}' });
@@ -261,7 +275,7 @@ describe('errors of the rooms', () => {
     expect(JSON.parse(answer.body)).toEqual({ errors: 'the text for the client' });
   });
 
-  test('any other error is our fault: 500, and a line in the log', async () => {
+  test('answers any other error with 500 and a line in the log', async () => {
     api.rooms.fail(new Error('a bug'));
     const answer = await api.raw('GET', '/room/r1');
 

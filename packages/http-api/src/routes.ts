@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { SdpType } from './operation.js';
+import { RAW_RECORDING_ROUTES } from './raw-recording-routes.js';
+import { badRequest, notFound, type RouteOf, unavailable } from './route.js';
 import {
   ClusterResponse,
   LEVELS,
@@ -10,8 +11,15 @@ import {
   PeerStatsResponse,
   PlacementResponse,
 } from './schemas/cluster.js';
+import { CheckCreated } from './schemas/check.js';
 import { ErrorBody, MAX_ROOM_ID } from './schemas/common.js';
-import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
+import {
+  AddComponentDocument,
+  ComponentDetails,
+  DialRequest,
+  SubscribeRequest,
+  UpdateComponentRequest,
+} from './schemas/component.js';
 import {
   AddPeerDocument,
   MessageRequest,
@@ -23,50 +31,29 @@ import {
   UpdatePeerRequest,
   UpdateTrackRequest,
 } from './schemas/peer.js';
+import { GuestRequest, InvitationCreated, InvitationRequest, ViewerCreated, ViewerRequest } from './schemas/pass.js';
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing, UpdateRoomRequest } from './schemas/room.js';
 import { DrainRequest, DrainResponse, HealthResponse, NotReady, RecordingListing, Up } from './schemas/service.js';
+import { sessionRoutes } from './session-routes.js';
 
 /** Limit on a request body. */
 export const MAX_BODY_BYTES = 8_000_000;
 
+/** Limit on the body of a request that needs no token. */
+const MAX_STRANGERS_BODY_BYTES = 16_384;
+
 /** Limit on an SDP offer or fragment. */
 export const MAX_SDP_BYTES = 64 * 1024;
 
-/** Body of a response: empty, text, a file, SDP, or JSON of this shape. */
-export type AnswerBody = 'empty' | 'text' | 'file' | SdpType | z.ZodType;
-
-interface RouteOf<Id extends string> {
-  readonly id: Id;
-  readonly method: 'get' | 'post' | 'patch' | 'delete';
-  /** Express path; parameters are `:name`. */
-  readonly path: string;
-  /**
-   * `file`: requires the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `peer`: requires a peer's token. `none`:
-   * for probes.
-   */
-  readonly auth: 'token' | 'file' | 'peer' | 'none';
-  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'whip' | 'health' | 'cluster';
-  readonly summary: string;
-  /** JSON body as documented. */
-  readonly body?: z.ZodType;
-  /** Body taken as text; other types are refused with 415. */
-  readonly textBody?: SdpType;
-  /** Query parameters as documented; all are optional. */
-  readonly query?: Readonly<Record<string, z.ZodType>>;
-  /** True if `If-Match` is required. */
-  readonly ifMatch?: true;
-  readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
-}
-
-const badRequest = { 400: { description: 'Invalid request', body: ErrorBody } };
-const notFound = { 404: { description: 'Not found', body: ErrorBody } };
-const unavailable = { 503: { description: 'The node that owns the room cannot be reached', body: ErrorBody } };
 const deleted = { 204: { description: 'Done', body: 'empty' } } as const;
 const file = {
   200: { description: 'The file', body: 'file' },
   206: { description: 'The range asked for', body: 'file' },
 } as const;
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
+const tooManyLookUps = {
+  429: { description: "A viewer's token asks for too much that is not found", body: ErrorBody },
+};
 const unseen = {
   503: { description: 'The node cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
 };
@@ -77,79 +64,12 @@ const scope = { scope: text('`cluster` for those of every node; otherwise those 
 /** Longer numbers are not exact integers, and no stream has them. */
 const position = (description: string) => z.int().min(0).max(999_999_999_999_999).meta({ description });
 
-const SDP = 'application/sdp';
-const FRAGMENT = 'application/trickle-ice-sdpfrag';
-
 /** Returns the routes with their ids in the type. */
 function routesOf<Id extends string>(routes: readonly RouteOf<Id>[]): readonly RouteOf<Id>[] {
   return routes;
 }
 
-/** Returns the routes of one protocol: its endpoint and its sessions. */
-function sessionRoutes<Name extends 'whip' | 'whep'>(
-  name: Name,
-  summary: string,
-  query?: RouteOf<string>['query'],
-): RouteOf<`${'post' | 'patch' | 'delete'}_${Name}`>[] {
-  const session = { path: `/${name}/:session_id`, auth: 'peer', tag: 'whip' } as const;
-
-  return [
-    {
-      id: `post_${name}`,
-      method: 'post',
-      path: `/${name}`,
-      auth: 'peer',
-      tag: 'whip',
-      summary,
-      textBody: SDP,
-      ...(query === undefined ? {} : { query }),
-      answers: {
-        201: { description: 'The answer; `location` names the session, `link` the relay', body: SDP },
-        400: { description: 'The SDP offer is not usable', body: ErrorBody },
-        ...notFound,
-        406: { description: 'The SDP offer has no codec that the room allows', body: ErrorBody },
-        409: { description: 'The peer is connected by websocket', body: ErrorBody },
-        429: { description: 'The peer connects too often, or has too many requests in progress', body: ErrorBody },
-        ...unavailable,
-      },
-    },
-    {
-      ...session,
-      id: `patch_${name}`,
-      method: 'patch',
-      summary: 'Takes candidates, and restarts ICE',
-      textBody: FRAGMENT,
-      ifMatch: true,
-      answers: {
-        200: { description: 'ICE restarts: the credentials of the server', body: FRAGMENT },
-        204: { description: 'Nothing to do: the server learns addresses from connectivity checks', body: 'empty' },
-        400: { description: 'The SDP fragment is not usable', body: ErrorBody },
-        ...notFound,
-        412: { description: '`If-Match` names former credentials', body: ErrorBody },
-        428: { description: '`If-Match` is missing', body: ErrorBody },
-        429: {
-          description: 'ICE was restarted less than a second ago, or the peer has too many requests in progress',
-          body: ErrorBody,
-        },
-        ...unavailable,
-      },
-    },
-    {
-      ...session,
-      id: `delete_${name}`,
-      method: 'delete',
-      summary: 'Ends the session: its peer is disconnected',
-      answers: {
-        200: { description: 'Ended', body: 'empty' },
-        ...notFound,
-        429: { description: 'The peer has too many requests in progress', body: ErrorBody },
-        ...unavailable,
-      },
-    },
-  ];
-}
-
-/** Every route, as served by express, described by OpenAPI and walked through by the tests. */
+/** Every route, as served by express, described by OpenAPI and visited by the tests. */
 export const ROUTES = routesOf([
   {
     id: 'create_room',
@@ -219,6 +139,68 @@ export const ROUTES = routesOf([
     },
   },
   {
+    id: 'create_viewer',
+    method: 'post',
+    path: '/room/:room_id/viewer',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Lets somebody watch the stream of a room without the API token',
+    body: ViewerRequest,
+    answers: {
+      201: { description: 'What the viewer needs', body: ViewerCreated },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'create_invitation',
+    method: 'post',
+    path: '/room/:room_id/invitation',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Invites guests to a room',
+    body: InvitationRequest,
+    answers: {
+      201: { description: 'The invitation', body: InvitationCreated },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'accept_invitation',
+    method: 'post',
+    path: '/invitation',
+    auth: 'none',
+    tag: 'room',
+    summary: 'Adds the peer of a guest, who needs an invitation and no other token',
+    body: GuestRequest,
+    maxBodyBytes: MAX_STRANGERS_BODY_BYTES,
+    answers: {
+      201: { description: 'Peer added', body: PeerCreated },
+      ...badRequest,
+      401: { description: 'The token is wrong', body: ErrorBody },
+      404: { description: 'The room has ended', body: ErrorBody },
+      410: { description: 'The invitation has expired or has been used up', body: ErrorBody },
+      429: { description: 'Too many wrong tokens, or too many guests in a minute', body: ErrorBody },
+      503: { description: 'The room is full, or its node cannot be reached', body: ErrorBody },
+    },
+  },
+  {
+    id: 'create_check',
+    method: 'post',
+    path: '/check',
+    auth: 'check',
+    tag: 'health',
+    summary: 'Lets a browser try the ways to this node for 30 seconds',
+    answers: {
+      201: { description: 'What the browser needs', body: CheckCreated },
+      429: { description: 'Too many checks with this token in a minute', body: ErrorBody },
+      503: { description: 'Too many checks are under way, or no media worker is up', body: ErrorBody },
+    },
+  },
+  {
     id: 'add_peer',
     method: 'post',
     path: '/room/:room_id/peer',
@@ -282,6 +264,21 @@ export const ROUTES = routesOf([
     body: AddComponentDocument,
     answers: {
       201: { description: 'Component added', body: ComponentDetails },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'update_component',
+    method: 'patch',
+    path: '/room/:room_id/component/:id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Pauses or resumes a recording',
+    body: UpdateComponentRequest,
+    answers: {
+      200: { description: 'The component', body: ComponentDetails },
       ...badRequest,
       ...notFound,
       ...unavailable,
@@ -361,8 +358,9 @@ export const ROUTES = routesOf([
     auth: 'file',
     tag: 'recording',
     summary: 'A playlist or segment of a recording',
-    answers: { ...file, ...unsatisfiable, ...badRequest, ...notFound, ...unavailable },
+    answers: { ...file, ...unsatisfiable, ...badRequest, ...notFound, ...tooManyLookUps, ...unavailable },
   },
+  ...RAW_RECORDING_ROUTES,
   {
     id: 'get_hls_content',
     method: 'get',
@@ -380,11 +378,12 @@ export const ROUTES = routesOf([
       ...unsatisfiable,
       ...badRequest,
       ...notFound,
+      ...tooManyLookUps,
       503: { description: 'What was waited for did not come, or the node cannot be reached', body: ErrorBody },
     },
   },
   ...sessionRoutes('whip', 'Publishes by WHIP (RFC 9725)'),
-  ...sessionRoutes('whep', 'Watches by WHEP; by default whoever speaks', {
+  ...sessionRoutes('whep', 'Watches by WHEP; by default the current speaker', {
     peer: text('Watch this peer or component'),
     track: text('Watch this track'),
   }),
@@ -421,7 +420,7 @@ export const ROUTES = routesOf([
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Keeps new rooms away from a node; those it has go on',
+    summary: 'Keeps new rooms away from a node; its current rooms continue',
     body: DrainRequest,
     query: node,
     answers: {

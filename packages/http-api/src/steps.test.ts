@@ -10,13 +10,13 @@ describe('request id', () => {
 
   beforeEach(async () => {
     steps = [];
-    api = await TestApi.start({ onStep: (step) => steps.push(step) });
+    api = await TestApi.open({ onStep: (step) => steps.push(step) });
   });
   afterEach(() => api.close());
 
   const told = () => steps.map(({ requestId, what }) => [requestId, what]);
 
-  test('the request id is passed to the rooms, and reported with request and response', async () => {
+  test('passes the request id to the rooms, and reports it with request and response', async () => {
     const headers = { 'x-request-id': ID };
     await api.call('POST', '/room', { body: { roomId: 'kitchen' }, headers });
     await api.call('DELETE', '/room/kitchen/peer/nobody?secret=1', { headers });
@@ -40,7 +40,7 @@ describe('request id', () => {
     ]);
   });
 
-  test('requests for health and files are not reported, because they are frequent', async () => {
+  test('does not report requests for health and files, because they are frequent', async () => {
     await api.call('GET', '/health');
     await api.call('GET', '/hls/kitchen/index.m3u8');
     await api.call('GET', '/recording');

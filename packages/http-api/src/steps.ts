@@ -20,7 +20,10 @@ export function requestIdIn(response: ServerResponse): string {
 }
 
 /** Reports requests that act on a room; files, lists and health checks would be reported all the time. */
-export function reportSteps(route: Route, request: Request, response: ServerResponse, onStep: OnStep): void {
+export function reportSteps(
+  route: Route,
+  { request, response, onStep }: { request: Request; response: ServerResponse; onStep: OnStep },
+): void {
   if (route.tag !== 'room' && route.tag !== 'sip' && route.tag !== 'whip') return;
   const requestId = requestIdIn(response);
   const startedAt = performance.now();

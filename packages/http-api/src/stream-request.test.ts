@@ -7,7 +7,7 @@ import { streamRequest } from './stream-request.js';
 
 const { signal } = new AbortController();
 
-test('any name and query of a playlist yields a stream file with whole numbers, or 400', () => {
+test('turns any name and query of a playlist into a stream file with whole numbers, or 400', () => {
   let runs = 0;
   const key = fc.constantFrom('_HLS_msn', '_HLS_msn', '_HLS_part', '_HLS_skip', '__proto__');
   const digits = fc.array(fc.constantFrom(...'0123456789'), { minLength: 1, maxLength: 20 }).map((all) => all.join(''));
@@ -26,7 +26,7 @@ test('any name and query of a playlist yields a stream file with whole numbers, 
     fc.property(name, fc.oneof(query, fc.string({ maxLength: 60 })), (fileName, text) => {
       runs += 1;
       try {
-        const request = streamRequest('kitchen', fileName, new URLSearchParams(text), signal);
+        const request = streamRequest({ roomId: 'kitchen', name: fileName }, new URLSearchParams(text), signal);
         expect(leavesDirectory(request.fileName)).toBe(false);
         const { segment = 0, part = 0 } = request.blocking ?? {};
         for (const number of [segment, part]) expect(Number.isSafeInteger(number) && number >= 0).toBe(true);

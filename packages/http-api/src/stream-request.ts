@@ -13,7 +13,7 @@ export const noLiveStreams: LiveStreams = {
 };
 
 function integerOf(name: string, text: string): number {
-  // Longer numbers are not exact integers, and no stream has them.
+  // Longer numbers are not exact integers, and no stream has that many segments.
   if (!/^\d{1,15}$/.test(text)) throw new HttpError(400, `Invalid ${name}, got: ${text}`);
 
   return Number(text);
@@ -36,8 +36,7 @@ function blockingPosition(query: URLSearchParams): BlockingPosition | undefined 
 
 /** Translates a request for a file under `/hls`. @throws HttpError 400 */
 export function streamRequest(
-  roomId: string,
-  name: string,
+  { roomId, name }: { roomId: string; name: string },
   query: URLSearchParams,
   signal: AbortSignal,
 ): StreamRequest {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { fuzzRuns } from '@bloom/time/testing';
+import { fuzzRuns, until } from '@bloom/time/testing';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { TestApi, TOKEN } from './testing/api.js';
 let api: TestApi;
 
 beforeEach(async () => {
-  api = await TestApi.start();
+  api = await TestApi.open();
 });
 
 afterEach(() => api.close());
@@ -27,7 +27,7 @@ describe('authentication', () => {
     (route) => [route.method.toUpperCase(), pathOf(route)] as const,
   );
 
-  test.each(routes)('%s %s demands the token before anything else', async (method, path) => {
+  test.each(routes)('demands the token for %s %s before anything else', async (method, path) => {
     const answers = await Promise.all([
       api.raw(method, path, { headers: { authorization: [] } }),
       api.raw(method, path, { headers: { authorization: '' } }),
@@ -53,10 +53,10 @@ describe('authentication', () => {
     expect((await api.raw('GET', '/room', { headers: { authorization: `${scheme} ${TOKEN}` } })).status).toBe(200);
   });
 
-  test('a non-ASCII token is accepted in UTF-8 and, as browsers send it, in Latin-1', async () => {
+  test('accepts a non-ASCII token in UTF-8 and, as browsers send it, in Latin-1', async () => {
     await api.close();
     const settings = { publicMediaFiles: false, describe: false, version: '1.0.0' } as const;
-    api = await TestApi.start({ settings: { ...settings, apiToken: 'schlüssel' } });
+    api = await TestApi.open({ settings: { ...settings, apiToken: 'schlüssel' } });
     const asUtf8 = Buffer.from('schlüssel').toString('latin1');
     for (const token of [asUtf8, 'schlüssel']) {
       expect((await api.raw('GET', '/room', { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
@@ -64,16 +64,16 @@ describe('authentication', () => {
     expect((await api.raw('GET', '/room', { headers: { authorization: 'Bearer schlussel' } })).status).toBe(401);
   });
 
-  test('a wrong token is answered 401 on an unknown room, and 404 on an unknown route', async () => {
+  test('answers a wrong token with 401 on an unknown room, and with 404 on an unknown route', async () => {
     const headers = { authorization: 'Bearer wrong' };
     expect((await api.raw('GET', '/room/none', { headers })).status).toBe(401);
     expect((await api.raw('GET', '/none', { headers })).status).toBe(404);
     expect((await api.raw('PUT', '/room', { headers })).status).toBe(404);
   });
 
-  test('with public media files only the two file routes need no token', async () => {
+  test('needs no token for the two file routes with public media files', async () => {
     await api.close();
-    api = await TestApi.start({
+    api = await TestApi.open({
       settings: { apiToken: TOKEN, publicMediaFiles: true, describe: false, version: '1.0.0' },
     });
 
@@ -86,7 +86,7 @@ describe('authentication', () => {
 
 describe('routing', () => {
   test.each(['/', '/none', '/rooms', '/Room', '/room/a/b', '/room/a/peer/b/c', '/hls/x', '/sip/x/call'])(
-    'GET %s is not a route',
+    'does not route GET %s',
     async (path) => {
       const answer = await api.raw('GET', path);
       expect(answer.status).toBe(404);
@@ -95,7 +95,7 @@ describe('routing', () => {
     },
   );
 
-  test('a known path with another method is 404, never 405', async () => {
+  test('answers a known path with another method with 404, never 405', async () => {
     for (const [method, path] of [
       ['PUT', '/room'],
       ['PATCH', '/room/x'],
@@ -109,7 +109,7 @@ describe('routing', () => {
     }
   });
 
-  test('a trailing slash is tolerated on every route', async () => {
+  test('tolerates a trailing slash on every route', async () => {
     for (const route of ROUTES) {
       const path = pathOf(route);
       const plain = await api.raw(route.method.toUpperCase(), path);
@@ -119,7 +119,7 @@ describe('routing', () => {
     }
   });
 
-  test('HEAD answers like GET, without a body', async () => {
+  test('answers HEAD like GET, without a body', async () => {
     const head = await api.raw('HEAD', '/room');
     const get = await api.raw('GET', '/room');
     expect(head.status).toBe(200);
@@ -128,13 +128,13 @@ describe('routing', () => {
     expect((await api.raw('HEAD', '/room/none')).status).toBe(404);
   });
 
-  test('any Accept header is accepted', async () => {
+  test('accepts any Accept header', async () => {
     for (const accept of ['Application/json; Charset=utf-8', '*/*', 'text/html', 'image/png', '']) {
       expect((await api.raw('GET', '/room', { headers: { accept } })).status).toBe(200);
     }
   });
 
-  test('a path that cannot be decoded is the client’s fault', async () => {
+  test('blames the client for a path that cannot be decoded', async () => {
     for (const path of ['/room/%', '/room/%E0%A4', '/hls/%ff/x', '/recording/%']) {
       const answer = await api.raw('GET', path);
       expect(answer.status).toBe(400);
@@ -144,7 +144,7 @@ describe('routing', () => {
 });
 
 describe('headers', () => {
-  test('every response allows every origin', async () => {
+  test('allows every origin in every response', async () => {
     for (const [method, path] of [
       ['GET', '/room'],
       ['GET', '/none'],
@@ -159,7 +159,7 @@ describe('headers', () => {
     );
   });
 
-  test('OPTIONS on any path is answered without a token', async () => {
+  test('answers OPTIONS on any path without a token', async () => {
     for (const path of ['/room', '/room/x/peer', '/none/at/all', '*']) {
       const answer = await api.raw('OPTIONS', path, { headers: { authorization: [] } });
       expect(answer.headers['x-request-id']).toMatch(/^[\da-f]{20}$/);
@@ -173,7 +173,7 @@ describe('headers', () => {
     }
   });
 
-  test('a request id of 20 to 200 characters is kept, any other is replaced', async () => {
+  test('keeps a request id of 20 to 200 characters, and replaces any other', async () => {
     const idFor = async (given?: string) =>
       (await api.raw('GET', '/room', { headers: given === undefined ? {} : { 'x-request-id': given } })).headers[
         'x-request-id'
@@ -189,7 +189,7 @@ describe('headers', () => {
     expect(await idFor()).not.toBe(await idFor());
   });
 
-  test('JSON is application/json; charset=utf-8, without express headers or conditional requests', async () => {
+  test('sends JSON as application/json; charset=utf-8, without express headers or conditional requests', async () => {
     const { headers } = await api.raw('GET', '/room');
     expect(headers['content-type']).toBe('application/json; charset=utf-8');
     expect(headers).not.toHaveProperty('x-powered-by');
@@ -213,13 +213,13 @@ describe('request bodies', () => {
     expect((await create(body)).status).toBe(201);
   });
 
-  test('an empty body counts as {}', async () => {
+  test('treats an empty body as {}', async () => {
     expect((await create('')).status).toBe(201);
     expect((await create('', {})).status).toBe(201);
   });
 
   test.each(['{', '{"a":}', 'text', '{"a":1}}', "{'a':1}", ' '])(
-    '%j is malformed and refused with a sentence',
+    'refuses the malformed body %j with a sentence',
     async (body) => {
       const answer = await create(body);
       expect(answer.status).toBe(400);
@@ -227,17 +227,17 @@ describe('request bodies', () => {
     },
   );
 
-  test('a body of another type is ignored', async () => {
+  test('ignores a body of another type', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream', 'garbage']) {
       expect((await create('{"maxPeers":"x"', { 'content-type': type })).status).toBe(201);
     }
   });
 
-  test('query parameters of a POST are ignored', async () => {
+  test('ignores query parameters of a POST', async () => {
     expect((await api.raw('POST', '/room?maxPeers=x', { headers: JSON_TYPE, body: '{}' })).status).toBe(201);
   });
 
-  test('media type parameters are accepted, and an undecodable body is 400, never 415', async () => {
+  test('accepts media type parameters, and answers an undecodable body with 400, never 415', async () => {
     expect((await create('{"maxPeers":1}', { 'content-type': 'Application/JSON; charset=UTF-8' })).status).toBe(201);
     for (const charset of ['us-ascii', 'ISO-8859-1', 'nonsense']) {
       const answer = await create('{"maxPeers":2}', { 'content-type': `application/json; charset=${charset}` });
@@ -254,17 +254,35 @@ describe('request bodies', () => {
     expect((await create('no gzip', { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(400);
   });
 
-  test('more than 8 MB is 413, even if only after unpacking', async () => {
+  test('answers more than 8 MB with 413, even if only after unpacking', async () => {
     const large = JSON.stringify({ x: 'y'.repeat(8_000_000) });
     expect((await create(large)).status).toBe(413);
     expect((await create(gzipSync(large), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(413);
     expect((await create(JSON.stringify({ x: 'y'.repeat(7_900_000) }))).status).toBe(201);
   });
 
-  test('a client that disconnects in the middle of its body is not our fault', async () => {
+  test.each([
+    ['announced', 'content-length: 8000000'],
+    ['compressed', 'content-encoding: gzip\r\ncontent-length: 100'],
+  ])('limits large bodies that are %s in total, and passes small ones', async (_, header) => {
+    const sockets = Array.from({ length: 8 }, () => {
+      const socket = connect(api.port, '127.0.0.1').on('error', () => {});
+      socket.write(
+        `POST /room HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\ncontent-type: application/json\r\n${header}\r\n\r\n`,
+      );
+      return socket;
+    });
+    const large = JSON.stringify({ x: 'y'.repeat(7_900_000) });
+    await until(async () => (await create(large)).status === 503);
+    expect((await create('{}')).status).toBe(201);
+    for (const socket of sockets) socket.destroy();
+    await until(async () => (await create(large)).status === 201);
+  });
+
+  test('does not report a client that disconnects in the middle of its body as a server error', async () => {
     const lines: string[] = [];
     await api.close();
-    api = await TestApi.start({ log: createLogger({ sink: (line) => lines.push(line) }) });
+    api = await TestApi.open({ log: createLogger({ sink: (line) => lines.push(line) }) });
 
     const socket = connect(api.port, '127.0.0.1').resume();
     socket.write(
@@ -279,7 +297,7 @@ describe('request bodies', () => {
   });
 });
 
-test('traffic is counted including headers', async () => {
+test('counts traffic including headers', async () => {
   await api.raw('POST', '/room', { headers: JSON_TYPE, body: JSON.stringify({ roomId: 'a'.repeat(200) }) });
   await api.raw('GET', '/room');
 
@@ -289,10 +307,10 @@ test('traffic is counted including headers', async () => {
   expect(api.traffic.sent).toBeLessThan(3_500);
 });
 
-test('the log omits secrets of the request, but has its path and id', async () => {
+test("omits the request's secrets from the log, but includes its path and id", async () => {
   const lines: string[] = [];
   await api.close();
-  api = await TestApi.start({ log: createLogger({ level: 'debug', sink: (line) => lines.push(line) }) });
+  api = await TestApi.open({ log: createLogger({ level: 'debug', sink: (line) => lines.push(line) }) });
   const id = 'request-0123456789-abcdef';
 
   await api.raw('GET', '/room?token=hidden', { headers: { 'x-request-id': id } });
@@ -304,7 +322,7 @@ test('the log omits secrets of the request, but has its path and id', async () =
   expect(lines.join()).not.toMatch(new RegExp(`hidden|${TOKEN}`));
 });
 
-test('the answer is never 500, whatever a client with the token sends', async () => {
+test('never answers 500, whatever a client with the token sends', async () => {
   const segment = fc.oneof(
     fc.constantFrom(
       'room',

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { RequestHandler } from 'express';
+import { withoutTokens } from './path-token.js';
 
 const CORS_METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS';
 const CORS_HEADERS =
@@ -74,8 +75,9 @@ export function requestLog(log: Log): RequestHandler {
   };
 }
 
+/** Returns the path without the query and without tokens, for the log. */
 export function pathOf(request: IncomingMessage): string {
-  return (request.url ?? '').split('?', 1)[0] ?? '';
+  return withoutTokens((request.url ?? '').split('?', 1)[0] ?? '');
 }
 
 /** Counts the socket's bytes since its last response, including headers. */

@@ -1,5 +1,6 @@
-import type { IceServer, OpenedSession, SessionCaller, SessionRole, WatchedSource, WhipService } from '@bloom/whip';
-import { HttpError } from './errors.js';
+import type { PeerRelay } from '@bloom/rooms';
+import type { OpenedSession, SessionCaller, SessionRole, WatchedSource, WhipService } from '@bloom/whip';
+import { HttpError, toHttpError } from './errors.js';
 import { param, type Answer, type Call, type Operation } from './operation.js';
 import type { OperationId } from './routes.js';
 
@@ -41,6 +42,20 @@ export function whipOperations(whip: WhipService, publicHost: string): Record<Wh
   };
 }
 
+/**
+ * Returns the headers that `OPTIONS` adds for a peer with a valid token (RFC 9725 section 4.6): a client that reaches
+ * the node by TCP only needs the relay before its offer. None when the room refuses or cannot be reached, because a
+ * preflight has to succeed.
+ */
+export async function relayHeaders(whip: WhipService, caller: SessionCaller): Promise<Record<string, string>> {
+  try {
+    return { link: iceLinks(await whip.relay(caller)), 'access-control-expose-headers': EXPOSED };
+  } catch (error) {
+    if (toHttpError(error) === undefined) throw error;
+    return {};
+  }
+}
+
 const EXPOSED = 'location, link, etag';
 
 function callerOf({ token, requestId }: Call): SessionCaller {
@@ -73,7 +88,7 @@ function headersOf(path: string, { sessionId, etag, iceServer }: OpenedSession):
 }
 
 /** Returns the relay as RFC 9725 section 4.6 writes it. */
-function iceLinks({ address, secondAddress, port, tcpPort, tls, username, password }: IceServer): string {
+function iceLinks({ address, secondAddress, port, tcpPort, tls, username, password }: PeerRelay): string {
   const urls = (secondAddress === undefined ? [address] : [address, secondAddress]).flatMap((each) => {
     const host = each.includes(':') ? `[${each}]` : each;
 

@@ -36,7 +36,7 @@ let room: string;
 let token: string;
 
 beforeAll(async () => {
-  api = await TestApi.start();
+  api = await TestApi.open();
 });
 afterAll(() => api.close());
 beforeEach(async () => {
@@ -78,7 +78,7 @@ function fragment(path: string, ifMatch: string | undefined, body = RESTART) {
   return send('PATCH', path, { body, type, headers: ifMatch === undefined ? {} : { 'if-match': ifMatch } });
 }
 
-test('a new peer gets WHIP and WHEP addresses with the scheme that its client needs', async () => {
+test('returns WHIP and WHEP addresses for a new peer with the scheme that its client needs', async () => {
   const room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
   const add = (headers: Record<string, string>) =>
     api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' }, headers });
@@ -90,8 +90,8 @@ test('a new peer gets WHIP and WHEP addresses with the scheme that its client ne
   expect((await add({ 'x-forwarded-proto': 'https' })).body.data.whip_url).toBe('https://media.example:4000/path/whip');
 });
 
-test('a TLS listener returns TLS addresses, whatever a proxy of the backend claims', async () => {
-  const encrypted = await TestApi.start({}, { key: KEY, cert: CERT });
+test('returns TLS addresses from a TLS listener, whatever a proxy of the backend claims', async () => {
+  const encrypted = await TestApi.open({}, { key: KEY, cert: CERT });
   try {
     const { room } = await encrypted.rooms.createRoom(defaultRoomConfig);
     const answer = await new Promise<string>((resolve, reject) => {
@@ -135,13 +135,17 @@ describe.each([
   });
 
   test.each([
-    ['a missing token', { bearer: null }, 401, /Missing token/],
-    ['a wrong token', { bearer: 'wrong' }, 401, /Invalid token/],
-    ['another content type', { type: 'text/plain' }, 415, /application\/sdp/],
-    ['garbage', { body: 'v=0\r\nhello' }, 400, /SDP offer is not usable/],
-    ['too long a body', { body: 'x'.repeat(64 * 1024 + 1) }, 413, /65536 bytes/],
-    ['no known codec', { body: offer.replace('VP8', 'AV1').replace('opus', 'G722') }, 406, /The room allows .* has:/],
-  ] as const)('refuses %s', async (_what, given, status, sentence) => {
+    ['a missing token', { bearer: null }, { status: 401, sentence: /Missing token/ }],
+    ['a wrong token', { bearer: 'wrong' }, { status: 401, sentence: /Invalid token/ }],
+    ['another content type', { type: 'text/plain' }, { status: 415, sentence: /application\/sdp/ }],
+    ['garbage', { body: 'v=0\r\nhello' }, { status: 400, sentence: /SDP offer is not usable/ }],
+    ['too long a body', { body: 'x'.repeat(64 * 1024 + 1) }, { status: 413, sentence: /65536 bytes/ }],
+    [
+      'no known codec',
+      { body: offer.replace('VP8', 'AV1').replace('opus', 'G722') },
+      { status: 406, sentence: /The room allows .* has:/ },
+    ],
+  ] as const)('refuses %s', async (_what, given, { status, sentence }) => {
     const answer = await send('POST', path, { body: offer, ...given });
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.body)).toEqual({ errors: expect.stringMatching(sentence) });
@@ -169,8 +173,42 @@ describe.each([
   });
 });
 
+describe.each(['/whip', '/whep'])('OPTIONS %s', (path) => {
+  const linkTo = ({ headers }: Awaited<ReturnType<typeof send>>) => headers['link'];
+
+  test('names the relay to a peer with a valid token, as the session does', async () => {
+    const before = await send('OPTIONS', path);
+    expect(before).toMatchObject({
+      status: 204,
+      headers: { 'access-control-expose-headers': 'location, link, etag', 'accept-post': 'application/sdp' },
+    });
+    const body = path === '/whip' ? OFFER : WATCH;
+    expect(linkTo(before)).toBe(linkTo(await send('POST', path, { body })));
+    expect(linkTo(before)).toMatch(/^<turn:192\.0\.2\.1:50000\?transport=udp>; rel="ice-server"; username=/);
+    expect(linkTo(await send('OPTIONS', path))).toBe(linkTo(before));
+  });
+
+  test.each([
+    ['without a token', null],
+    ['with a wrong token', 'wrong'],
+    ['with the token of the API', TOKEN],
+    ['with the token of a peer that does not exist', 'token of none nobody'],
+  ])('names no relay %s', async (_what, bearer) => {
+    const answer = await send('OPTIONS', path, { bearer });
+    expect(answer).toMatchObject({ status: 204, headers: { 'access-control-allow-origin': '*' } });
+    expect(linkTo(answer)).toBeUndefined();
+  });
+
+  test('stays a preflight while the owner of the room cannot be reached', async () => {
+    api.rooms.fail('OWNER_UNREACHABLE');
+    const answer = await send('OPTIONS', path);
+    expect(answer.status).toBe(204);
+    expect(linkTo(answer)).toBeUndefined();
+  });
+});
+
 describe('a WHIP or WHEP session', () => {
-  test('a session accepts candidates, which it does not need', async () => {
+  test('accepts candidates for a session, which it does not need', async () => {
     expect(await fragment(await opened(), '"1"', 'a=candidate:1 1 udp 1 192.0.2.2 9 typ host\r\n')).toMatchObject({
       status: 204,
       body: '',
@@ -188,14 +226,14 @@ describe('a WHIP or WHEP session', () => {
     expect((await fragment(session, '"2"')).status).toBe(204);
   });
 
-  test('a session update requires If-Match, a fragment that parses and the content type', async () => {
+  test('requires If-Match, a fragment that parses and the content type for a session update', async () => {
     const session = await opened();
     expect((await fragment(session, undefined)).status).toBe(428);
     expect((await fragment(session, '*', 'a=ice-ufrag:abcd')).status).toBe(400);
     expect((await send('PATCH', session, { body: RESTART, headers: { 'if-match': '*' } })).status).toBe(415);
   });
 
-  test('a session ends with DELETE', async () => {
+  test('ends a session on DELETE', async () => {
     const session = await opened();
     expect((await send('DELETE', session, { bearer: 'wrong' })).status).toBe(401);
     expect(await send('DELETE', session)).toMatchObject({ status: 200, body: '' });
@@ -204,13 +242,13 @@ describe('a WHIP or WHEP session', () => {
   });
 });
 
-test('a viewer names one source', async () => {
+test('accepts exactly one source for a viewer', async () => {
   await opened('/whep?peer=ann', WATCH);
   await opened('/whep?track=t1', WATCH);
   expect((await send('POST', '/whep?peer=ann&track=t1', { body: WATCH })).status).toBe(400);
 });
 
-test('a peer has its share of concurrent requests, again and again', async () => {
+test("frees a peer's share of concurrent requests each time", async () => {
   const other = await tokenOfPeer();
   const begin = async () => {
     const socket = connect(api.port, '127.0.0.1');

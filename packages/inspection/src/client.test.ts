@@ -5,7 +5,7 @@ import { InspectionClient } from './client.js';
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-test('a stream with a time limit ends as lost when its node falls silent', async () => {
+test('ends a stream with a time limit as lost when its node falls silent', async () => {
   // The node opens the stream and then freezes; its link stays up until it has missed ticks for a minute.
   const reply = { ok: true, v: 1, kind: 'trace', node: 'b@x', answer: { limit: 20, withinMs: 10_000 } };
   const system = { spawn: () => ({}), call: () => Promise.resolve(reply), monitor: () => () => {}, cast: () => true };
@@ -24,7 +24,7 @@ test('a stream with a time limit ends as lost when its node falls silent', async
   expect(reason).toBe('b@x lost');
 });
 
-test('a stream is not lost while its last items are still arriving slowly', async () => {
+test('does not lose a stream while its last items are still arriving slowly', async () => {
   const reply = { ok: true, v: 1, kind: 'trace', node: 'b@x', answer: { limit: 20, withinMs: 10_000 } };
   let stream = '';
   let tell: (type: 'items' | 'ended', message: object) => void = () => {};

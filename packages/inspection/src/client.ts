@@ -110,12 +110,12 @@ export class InspectionClient {
           asking.timeoutMs + GRACE_MS,
         ),
       );
-      const lost = { stream, node, reason: 'lost', message: `the link to ${asked} is gone` } as const;
+      const lost = { stream, node, reason: 'lost', message: `the link to ${asked} was lost` } as const;
       const unwatch = system.monitor(this.#target, () => this.#end({ ...lost, sent: 0, dropped: 0, costMs: null }));
       void ended.then(unwatch);
       const { limit, withinMs } = answer as StreamOpened;
       if (withinMs !== null) {
-        const message = `${node} was to end the stream by itself, and says nothing`;
+        const message = `${node} should have ended the stream but went silent`;
         let looks: NodeJS.Timeout | undefined;
         const look = (): void => {
           listening.unheard += 1;
@@ -195,7 +195,7 @@ export class InspectionClient {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       if (error.code === 'NO_PROCESS') {
-        throw new InspectionError('OFF', `${asked} answers no tools: JF_INSPECTION=off, or an older version`, {
+        throw new InspectionError('OFF', `${asked} does not answer tools: JF_INSPECTION=off, or an older version`, {
           cause: error,
         });
       }
@@ -203,7 +203,7 @@ export class InspectionClient {
         throw new InspectionError('TIMEOUT', `${asked} did not answer in time`, { cause: error });
       }
       if (error.code === 'NO_CONNECTION') {
-        throw new InspectionError('UNREACHABLE', `the link to ${asked} is gone`, { cause: error });
+        throw new InspectionError('UNREACHABLE', `the link to ${asked} was lost`, { cause: error });
       }
       throw new InspectionError('FAILED', error.message, { cause: error });
     }

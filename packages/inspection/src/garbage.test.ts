@@ -72,7 +72,8 @@ describe('malformed requests and answers', () => {
       { requiredKeys: ['v', 'tool', 'request'] },
     );
     const { inspector } = a.inspection!;
-    // All runs by day too: the count at the end would be too close to its bound with a tenth of them.
+    // Runs in full outside the nightly run, too: with a tenth of the runs the count at the end would be too close to
+    // its bound.
     const runs = Math.max(625, fuzzRuns(2_500));
     let asked = 0;
     let answered = 0;
@@ -89,7 +90,7 @@ describe('malformed requests and answers', () => {
     expect(inspector.openStreams).toBe(0);
   }, 60_000);
 
-  test('arbitrary terms from another node end neither the link nor the actor', async () => {
+  test('ends neither the link nor the actor on arbitrary terms from another node', async () => {
     const { term } = fc.letrec<{ term: Term }>((tie) => ({
       term: fc.oneof(
         { maxDepth: 4, withCrossShrink: true },
@@ -138,7 +139,7 @@ describe('malformed requests and answers', () => {
     expect(reply).toMatchObject({ ok: false, error: { code: 'BAD_REQUEST' } });
   });
 
-  test('tells a tool of another version which one is spoken', async () => {
+  test('tells a tool of another version which version is spoken', async () => {
     const reply = await tool.system.call(target, { type: 'ask', v: 7, tool: 't', node: null, request: { kind: 'ps' } });
     expect(reply).toMatchObject({ ok: false, error: { code: 'NOT_SUPPORTED', message: expect.stringContaining('7') } });
   });

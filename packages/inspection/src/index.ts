@@ -22,7 +22,7 @@ export {
   findLocalSockets,
   openLocalServer,
   type LocalServer,
-  type SocketWorld,
+  type LocalMachine,
 } from './local-sockets.js';
 export { matcher } from './inspector/pattern.js';
 export { part } from './inspector/redact.js';
@@ -48,11 +48,11 @@ export type {
 export type { Inspection } from './inspection.js';
 export type { InspectionParts } from './parts.js';
 
-/** Starts the answering side of a node. Loaded on demand, so that tools start faster. */
-export async function startInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
-  const { start } = await import('./inspection.js');
+/** Opens the answering side of a node. Loaded on demand, so that tools start faster. */
+export async function openInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
+  const { open } = await import('./inspection.js');
 
-  return start(parts, mode);
+  return open(parts, mode);
 }
 
 /** Schemas of all requests, answers and items. Loaded on demand, so that tools start faster. */

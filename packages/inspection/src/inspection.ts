@@ -27,8 +27,8 @@ export interface Inspection {
 /** Mailbox limit; a tool only asks a few requests at a time. */
 const MAX_WAITING = 1_000;
 
-/** Starts answering tools under the registered name `inspection`. */
-export function start(parts: InspectionParts, mode: InspectionMode): Inspection {
+/** Answers tools under the registered name `inspection`. */
+export function open(parts: InspectionParts, mode: InspectionMode): Inspection {
   const sources = sourcesOf(parts);
   const { system, remote, self, log, members, rooms, placement } = sources;
   const clock = sources.clock ?? systemClock;

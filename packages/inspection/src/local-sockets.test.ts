@@ -13,17 +13,17 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { findLocalSockets, openLocalServer, type LocalServer, type SocketWorld } from './local-sockets.js';
+import { findLocalSockets, openLocalServer, type LocalServer, type LocalMachine } from './local-sockets.js';
 
 const uid = process.getuid?.() ?? 0;
 let root: string;
-let world: SocketWorld;
+let machine: LocalMachine;
 const opened: LocalServer[] = [];
 
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 's-'));
   for (const folder of ['run-time', 'resources', 'tmp']) mkdirSync(join(root, folder));
-  world = {
+  machine = {
     runtimePath: join(root, 'run-time'),
     resourcesPath: join(root, 'resources'),
     temporaryPath: join(root, 'tmp'),
@@ -35,24 +35,24 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-async function open(node: string, fields: Partial<SocketWorld> = {}): Promise<LocalServer> {
-  const local = await openLocalServer(node, { ...world, ...fields });
+async function open(node: string, fields: Partial<LocalMachine> = {}): Promise<LocalServer> {
+  const local = await openLocalServer(node, { ...machine, ...fields });
   opened.push(local);
 
   return local;
 }
 
-test('the socket is in a folder that only its user can open, and is found there', async () => {
+test('opens the socket in a folder that only its user can open, and finds it there', async () => {
   const path = join(root, 'run-time/bloom/a@desk.sock');
   expect(await open('a@desk')).toMatchObject({ path });
   expect(statSync(join(root, 'run-time/bloom')).mode & 0o777).toBe(0o700);
-  expect(await findLocalSockets(world)).toEqual([{ node: 'a@desk', path }]);
+  expect(await findLocalSockets(machine)).toEqual([{ node: 'a@desk', path }]);
 });
 
-test('without a folder of the user, or with a relative one, the socket is below the resources', async () => {
+test('opens the socket below the resources without a folder of the user, or with a relative one', async () => {
   expect(await open('a@desk', { runtimePath: null })).toMatchObject({ path: join(root, 'resources/run/a@desk.sock') });
   expect(await open('b@desk', { runtimePath: 'x' })).toMatchObject({ path: join(root, 'resources/run/b@desk.sock') });
-  expect(await findLocalSockets(world)).toHaveLength(2);
+  expect(await findLocalSockets(machine)).toHaveLength(2);
 });
 
 test('uses another folder when the path of the resources is too long for a socket', async () => {
@@ -71,13 +71,13 @@ test('neither uses nor searches a folder that others can enter or that is a link
   expect(await open('a@desk')).toEqual({
     reasons: [
       `${shared}: it is open to other users (mode 0755)`,
-      `${join(root, 'resources/run')}: it is no folder`,
-      `${join(root, `tmp/bloom-${uid}`)}: it is no folder`,
+      `${join(root, 'resources/run')}: it is not a folder`,
+      `${join(root, `tmp/bloom-${uid}`)}: it is not a folder`,
     ],
   });
   writeFileSync(join(shared, 'a@desk.sock'), '');
   // Search as a user other than root, who may ask every node and skips this check.
-  expect(await findLocalSockets({ ...world, uid: uid + 1 })).toEqual([]);
+  expect(await findLocalSockets({ ...machine, uid: uid + 1 })).toEqual([]);
 });
 
 test('replaces the socket of a dead process, but not that of a living one', async () => {
@@ -86,7 +86,7 @@ test('replaces the socket of a dead process, but not that of a living one', asyn
   expect(await open('a@desk', { resourcesPath: '/nonexistent', temporaryPath: '/nonexistent' })).toMatchObject({
     reasons: [expect.stringContaining('another process listens there'), expect.anything(), expect.anything()],
   });
-  // What a killed process leaves behind: a socket file on which nothing listens.
+  // The leftover of a killed process: a socket file on which nothing listens.
   const left = join(root, 'run-time/bloom/left.sock');
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(left, resolve));

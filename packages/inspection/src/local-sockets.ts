@@ -7,7 +7,7 @@ import { connect, type Server } from 'node:net';
 import { isAbsolute, join } from 'node:path';
 import { bindSocket } from '@bloom/distribution';
 
-export interface SocketWorld {
+export interface LocalMachine {
   /** `XDG_RUNTIME_DIR`; null when unset. */
   readonly runtimePath: string | null;
   /** `JF_RESOURCES_BASE_PATH`, absolute. */
@@ -26,15 +26,15 @@ const MAX_PATH_BYTES = 103;
 const SUFFIX = '.sock';
 
 /** Returns the folders in which a node may open its socket, preferred first. */
-function socketFolders(world: SocketWorld): string[] {
-  const { runtimePath, resourcesPath } = world;
+function socketFolders(machine: LocalMachine): string[] {
+  const { runtimePath, resourcesPath } = machine;
   // According to the specification of XDG_RUNTIME_DIR, a relative path is ignored.
   const runtime = runtimePath !== null && isAbsolute(runtimePath) ? [join(runtimePath, 'bloom')] : [];
 
-  return [...runtime, join(resourcesPath, 'run'), temporaryFolder(world)];
+  return [...runtime, join(resourcesPath, 'run'), temporaryFolder(machine)];
 }
 
-function temporaryFolder({ temporaryPath, uid }: SocketWorld): string {
+function temporaryFolder({ temporaryPath, uid }: LocalMachine): string {
   return join(temporaryPath, `bloom-${uid}`);
 }
 
@@ -42,12 +42,12 @@ function temporaryFolder({ temporaryPath, uid }: SocketWorld): string {
 export type LocalServer = { readonly path: string; readonly server: Server } | { readonly reasons: readonly string[] };
 
 /** Listens on `<node>.sock` in the first folder that allows it. Replaces a socket whose process has died. */
-export async function openLocalServer(node: string, world: SocketWorld): Promise<LocalServer> {
+export async function openLocalServer(node: string, machine: LocalMachine): Promise<LocalServer> {
   const reasons: string[] = [];
-  for (const folder of socketFolders(world)) {
+  for (const folder of socketFolders(machine)) {
     const path = join(folder, `${node}${SUFFIX}`);
     try {
-      await makePrivate(folder, world.uid);
+      await makePrivate(folder, machine.uid);
       await makeRoom(path);
       return { path, server: await bindSocket(path) };
     } catch (error) {
@@ -65,12 +65,12 @@ export interface LocalSocket {
 }
 
 /** Returns the sockets that this user may open, including those of dead processes. */
-export async function findLocalSockets(world: SocketWorld): Promise<LocalSocket[]> {
+export async function findLocalSockets(machine: LocalMachine): Promise<LocalSocket[]> {
   const sockets: LocalSocket[] = [];
-  for (const folder of socketFolders(world)) {
+  for (const folder of socketFolders(machine)) {
     try {
       // Root may ask the nodes of every user. In a folder open to all users, anyone could create one for root.
-      if (world.uid !== 0 || folder === temporaryFolder(world)) await checkPrivate(folder, world.uid);
+      if (machine.uid !== 0 || folder === temporaryFolder(machine)) await checkPrivate(folder, machine.uid);
       const names = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX)).toSorted();
       sockets.push(...names.map((name) => ({ node: name.slice(0, -SUFFIX.length), path: join(folder, name) })));
     } catch {
@@ -92,7 +92,7 @@ async function makePrivate(folder: string, uid: number): Promise<void> {
 async function checkPrivate(folder: string, uid: number): Promise<void> {
   // Not stat: in a folder open to all users, a link could lead anywhere.
   const info = await lstat(folder);
-  if (!info.isDirectory()) throw new Error('it is no folder');
+  if (!info.isDirectory()) throw new Error('it is not a folder');
   if (info.uid !== uid) throw new Error(`it belongs to the user ${info.uid}, not to ${uid}`);
   const mode = info.mode & 0o777;
   if ((mode & 0o077) !== 0) throw new Error(`it is open to other users (mode 0${mode.toString(8)})`);
@@ -101,7 +101,8 @@ async function checkPrivate(folder: string, uid: number): Promise<void> {
 /** Removes a leftover socket. @throws Error when the path is too long or a living process listens there */
 async function makeRoom(path: string): Promise<void> {
   const bytes = Buffer.byteLength(path);
-  if (bytes > MAX_PATH_BYTES) throw new Error(`the path of a socket has at most ${MAX_PATH_BYTES} bytes, not ${bytes}`);
+  if (bytes > MAX_PATH_BYTES)
+    throw new Error(`a socket path may have at most ${MAX_PATH_BYTES} bytes; this one has ${bytes}`);
   if (await isListening(path)) throw new Error('another process listens there under this name');
   await rm(path, { force: true });
 }

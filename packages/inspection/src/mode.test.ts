@@ -27,7 +27,7 @@ describe('the modes of a node', () => {
     return started;
   };
 
-  test('a read-only node refuses to inject faults and says why', async () => {
+  test('refuses to inject faults on a read-only node and says why', async () => {
     const a = await member('a', { mode: 'read' });
     const { requests } = await loadSchemas();
     const changing = (Object.keys(requests) as RequestKind[]).filter((kind) => 'changes' in requests[kind]);
@@ -49,16 +49,16 @@ describe('the modes of a node', () => {
     expect((await client.ask('actors', {})).answer.total).toBeGreaterThan(1);
   });
 
-  test('a read-only node can still be drained, as upgrades require', async () => {
+  test('drains a read-only node, as upgrades require', async () => {
     const a = await member('a', { mode: 'read' });
     const { client } = await toolOn(a);
     await client.ask('drain', {});
-    expect(a.local.draining).toBe(true);
+    expect(a.host.draining).toBe(true);
     expect((await client.ask('undrain', {})).answer).toEqual({ wasDraining: true, draining: false });
-    expect(a.local.draining).toBe(false);
+    expect(a.host.draining).toBe(false);
   });
 
-  test('a node with inspection off answers no tools, and the tool learns why', async () => {
+  test('answers no tools with inspection off, and tells the tool why', async () => {
     const a = await member('a');
     const b = await member('b', { mode: 'off', seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);
@@ -73,7 +73,7 @@ describe('the modes of a node', () => {
     });
   });
 
-  test('a tool is never counted, announced or given rooms', async () => {
+  test('never counts or announces a tool, nor gives it rooms', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
@@ -91,7 +91,7 @@ describe('the modes of a node', () => {
     expect(a.node.events.last()).toHaveLength(events);
   });
 
-  test('a cut link comes back automatically, and both events are reported', async () => {
+  test('restores a cut link automatically, and reports both events', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     const c = await member('c', { seeds: [a.name] });
@@ -118,7 +118,7 @@ describe('the modes of a node', () => {
     expect(types).toContain('healed');
   });
 
-  test('a cluster that misses a member which has not left is reported as split', async () => {
+  test('reports a cluster as split that misses a member which has not left', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
@@ -139,7 +139,7 @@ describe('the modes of a node', () => {
     expect((await client.ask('cluster', {})).answer.verdict).toBe('whole');
   });
 
-  test('a silent node is listed as unreachable before the tool gives up', async () => {
+  test('lists a silent node as unreachable before the tool gives up', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);
@@ -152,7 +152,7 @@ describe('the modes of a node', () => {
     await expect(client.ask('ps', {}, { node: b.name, timeoutMs: 400 })).rejects.toMatchObject({ code: 'TIMEOUT' });
   });
 
-  test('a silent member may have the requested actor or room, so the others do not deny that it exists', async () => {
+  test('does not deny that an actor or room exists when a silent member may have it', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });
     await until(() => a.node.nodes().length === 1);

@@ -1,7 +1,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { ClusterEvent as NodeEvent, DistributionNode, LinkState } from '@bloom/distribution';
 import type { Log, Logger } from '@bloom/log';
-import { rankByLoad, type ClusterRooms, type LoadSample, type LocalRooms, type PlacementDecision } from '@bloom/rooms';
+import { rankByLoad, type RoomRegistry, type LoadSample, type RoomHost, type PlacementDecision } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
 
@@ -15,9 +15,9 @@ export interface InspectionParts {
   remote: RemoteActors;
   node: DistributionNode;
   /** The rooms of this node. */
-  rooms: LocalRooms;
+  host: RoomHost;
   /** Undefined without a cluster. */
-  clusterRooms: ClusterRooms | undefined;
+  registry: RoomRegistry | undefined;
   engine: MediaEngine;
   /** Tools can read its lines if it is a `Logger`. */
   log: Log;
@@ -27,15 +27,16 @@ export interface InspectionParts {
 
 /** Adapts the parts of a node to what the answers read. */
 export function sourcesOf(parts: InspectionParts): InspectionSources {
-  const { node, rooms, clusterRooms, log } = parts;
+  const { node, host, registry, log } = parts;
 
   return {
     ...parts,
+    rooms: host,
     self: node.name,
     members: () => node.nodes('members'),
     placement: {
-      decisions: () => clusterRooms?.decisions ?? [],
-      dryRun: async () => dryRun(await survey(rooms, clusterRooms, node.name), node.name),
+      decisions: () => registry?.decisions ?? [],
+      dryRun: async () => dryRun(await survey(host, registry, node.name), node.name),
     },
     links: {
       list: () => node.links().map((link) => linkLine(link, Date.now())),
@@ -51,13 +52,13 @@ export function sourcesOf(parts: InspectionParts): InspectionSources {
 }
 
 async function survey(
-  rooms: LocalRooms,
-  clusterRooms: ClusterRooms | undefined,
+  host: RoomHost,
+  registry: RoomRegistry | undefined,
   self: string,
 ): Promise<readonly LoadSample[]> {
-  if (clusterRooms !== undefined) return await clusterRooms.placement.survey();
+  if (registry !== undefined) return await registry.placement.survey();
 
-  return [{ node: self, answeredInMs: 0, answer: { ...rooms.load(), draining: rooms.draining } }];
+  return [{ node: self, answeredInMs: 0, answer: { ...host.load(), draining: host.draining } }];
 }
 
 function dryRun(samples: readonly LoadSample[], self: string): PlacementDecision {

@@ -53,7 +53,7 @@ describe('requests', () => {
     return [(error as InspectionError).code, (error as Error).message];
   };
 
-  test('hello reports who answers and what can be asked', async () => {
+  test('reports on hello who answers and what can be asked', async () => {
     const { node, answer } = await ask('hello', {});
     expect(node).toBe(a.name);
     expect(answer).toMatchObject({ node: a.name, version: '1.2.3', protocol: 1, mode: 'full', pid: process.pid });
@@ -62,7 +62,7 @@ describe('requests', () => {
     expect((await ask('hello', {}, b.name)).answer.node).toBe(b.name);
   });
 
-  test('nodes are listed with their figures, without the tool', async () => {
+  test('lists nodes with their figures, without the tool', async () => {
     const { answer } = await ask('nodes', {});
     expect(answer.nodes.map(({ name }) => name)).toEqual([a.name, b.name]);
     expect(answer.nodes.map(({ links }) => links)).toEqual([
@@ -76,7 +76,7 @@ describe('requests', () => {
     expect(answer.unreachable).toEqual([]);
   });
 
-  test('the cluster is whole when every node sees every other', async () => {
+  test('reports the cluster as whole when every node sees every other', async () => {
     const { answer } = await ask('cluster', {});
     expect(answer).toMatchObject({ verdict: 'whole', missing: [], groups: [[a.name, b.name]] });
     const links = answer.views[0]?.links ?? [];
@@ -84,7 +84,7 @@ describe('requests', () => {
     expect(links.find(({ node }) => node === b.name)).toMatchObject({ kind: 'member', state: 'up' });
   });
 
-  test('actors are listed as a tree, with rates when sampled twice', async () => {
+  test('lists actors as a tree, with rates when sampled twice', async () => {
     const { answer } = await ask('actors', { match: 'rooms*', sampleMs: 50 });
     expect(answer.actors.map(({ path }) => path)).toContain('/rooms');
     expect(answer.actors.every(({ inPerS }) => inPerS !== null)).toBe(true);
@@ -166,7 +166,7 @@ describe('requests', () => {
       expect(answer).toMatchObject({ shown: false, state: null });
     });
 
-    test('a suspended actor shows its waiting messages and resumes automatically', async () => {
+    test('shows the waiting messages of a suspended actor, which resumes automatically', async () => {
       const { ref, id } = spawned();
       const { answer } = await ask('suspend', { id, forMs: 1_500 });
       expect(answer.path).toBe(ref.path);
@@ -216,7 +216,7 @@ describe('requests', () => {
       expect((await refusal(ask('kill', { id: '/inspection' })))[0]).toBe('BAD_REQUEST');
     });
 
-    test('a change to an actor that exists on several nodes requires the name of the node', async () => {
+    test('requires the name of the node to change an actor that exists on several nodes', async () => {
       const twins = [a, b].map(({ system }) => system.spawn(counter, { name: 'twin' }));
       expect((await ask('actor', { id: 'twin' })).node).toBe(a.name);
       expect((await ask('actor', { id: 'twin' }, b.name)).node).toBe(b.name);
@@ -228,7 +228,7 @@ describe('requests', () => {
       b.system.register('adder', ref);
       const target = a.remote.remote(b.name, 'adder', COUNTER);
       await a.system.forRequest('req-1', 'http').call(target, { type: 'add', by: 1, password: 'p' });
-      a.system.note('req-1', 'http', 'POST /x');
+      a.system.note('req-1', { where: 'http', what: 'POST /x' });
       const { answer } = await ask('path', { id: 'req-1' });
       expect(answer.hops.map(({ node, actor, what }) => [node, actor, what])).toEqual(
         expect.arrayContaining([
@@ -264,7 +264,7 @@ describe('requests', () => {
         type: 'publish',
         tracks: [{ trackId: 't1', kind: 'video', codec: 'vp8', metadata: null, encodings: [], disabledEncodings: [] }],
       });
-      await until(() => (b.local.views()[0]?.peers[0]?.tracks.length ?? 0) === 1);
+      await until(() => (b.host.views()[0]?.peers[0]?.tracks.length ?? 0) === 1);
 
       const list = (await ask('rooms', {})).answer;
       expect(list.rooms).toEqual([{ id: 'kitchen', node: b.name, peers: 1, connected: 1, components: {}, tracks: 1 }]);
@@ -281,6 +281,15 @@ describe('requests', () => {
         name: 'Ann',
         metadata: { name: 'Ann', token: '********' },
         transport: { ice: 'new', dtls: 'new', usedBps: 0 },
+      });
+      const media = (await ask('media', { room: 'kitchen' })).answer;
+      expect(media.peerList).toEqual([
+        { id: ann.id, name: 'Ann', local: peer.transport?.local, worker: 0, why: 'is the only one' },
+      ]);
+      expect(media).toMatchObject({
+        node: b.name,
+        workers: [{ worker: 0, transports: 1, rooms: 1 }],
+        packetsCrossed: 0,
       });
       expect(peer).not.toHaveProperty('permissions');
       await b.rooms.updatePeer('kitchen', ann.id, {
@@ -300,6 +309,7 @@ describe('requests', () => {
         'the room kitchen has no peer nobody',
       ]);
       expect((await refusal(ask('room', { room: 'hall' })))[0]).toBe('UNKNOWN_ROOM');
+      expect((await refusal(ask('media', { room: 'hall' })))[0]).toBe('UNKNOWN_ROOM');
       expect((await refusal(ask('component', { room: 'kitchen', component: 'c' })))[0]).toBe('UNKNOWN_COMPONENT');
       expect((await ask('components', {})).answer).toMatchObject({ total: 0, components: [] });
 
@@ -315,8 +325,8 @@ describe('requests', () => {
       await b.rooms.deleteRoom('kitchen');
     });
 
-    test('the node that placed a room explains its decision', async () => {
-      const { room } = await b.cluster.createRoom({ ...defaultRoomConfig, roomId: 'attic' });
+    test("explains a room's placement on the node that decided it", async () => {
+      const { room } = await b.registry.createRoom({ ...defaultRoomConfig, roomId: 'attic' });
       const { answer } = await ask('placement-explain', { room: room.id });
       expect(answer).toMatchObject({ room: 'attic', asked: b.name, policy: 'least-loaded', conflicts: [] });
       expect(answer.nodes.map(({ node }) => node).toSorted()).toEqual([a.name, b.name]);
@@ -327,27 +337,27 @@ describe('requests', () => {
       expect(next.chosen).toBe(answer.chosen === a.name ? b.name : a.name);
       const load = (await ask('load', {})).answer;
       expect(load.nodes.map(({ rooms }) => rooms).toSorted()).toEqual([0, 1]);
-      expect(a.local.load().rooms + b.local.load().rooms).toBe(1);
+      expect(a.host.load().rooms + b.host.load().rooms).toBe(1);
       await b.rooms.deleteRoom('attic');
     });
   });
 
-  test('a drained node takes no rooms until its time has passed', async () => {
+  test('accepts no rooms on a drained node until its time has passed', async () => {
     const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });
-    expect(b.local.draining).toBe(true);
+    expect(b.host.draining).toBe(true);
     const nodes = (await ask('nodes', {})).answer.nodes;
     expect(nodes.find(({ name }) => name === b.name)).toMatchObject({ state: 'draining', drain: { rooms: 0 } });
     expect((await ask('placement-dry-run', {})).answer.chosen).toBe(a.name);
-    await until(() => !b.local.draining);
+    await until(() => !b.host.draining);
 
     await ask('drain', {}, b.name);
     expect((await ask('faults', {}, b.name)).answer.faults).toMatchObject([{ kind: 'drain', until: null }]);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(true);
-    expect(b.local.draining).toBe(false);
-    b.local.drain('starting');
+    expect(b.host.draining).toBe(false);
+    b.host.drain('starting');
     expect((await ask('undrain', {}, b.name)).answer).toEqual({ wasDraining: false, draining: true });
-    b.local.undrain('starting');
+    b.host.undrain('starting');
     expect(b.node.events.last(4).map(({ event }) => event)).toEqual(['draining', 'undrained', 'draining', 'undrained']);
   });
 

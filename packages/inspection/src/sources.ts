@@ -1,7 +1,7 @@
 /** What the answers read from their node: plain functions, called when a request arrives. */
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log, LogLevel, RecentLines } from '@bloom/log';
-import type { ComponentState, DrainOrder, PlacementDecision, RoomView } from '@bloom/rooms';
+import type { ComponentState, DrainOrder, PlacementDecision, Reach, RoomView } from '@bloom/rooms';
 import type { MediaEngine, MediaRoom } from '@bloom/sfu';
 import type { Clock } from '@bloom/time';
 import type { AnswerOf, ItemOf } from './protocol/types.js';
@@ -10,6 +10,7 @@ export interface RoomsSource {
   views(): readonly RoomView[];
   load(): { rooms: number; forwardedTracks: number };
   readonly draining: boolean;
+  readonly mediaReach: Reach;
   readonly drainOrder: DrainOrder;
   /** Media of a room; undefined when the room is not on this node. */
   media(roomId: string): MediaRoom | undefined;
@@ -64,7 +65,7 @@ export interface InspectionSources {
   placement: PlacementSource;
   links: LinksSource;
   events: EventsSource;
-  engine: Pick<MediaEngine, 'stats' | 'profileWorker'>;
+  engine: Pick<MediaEngine, 'stats' | 'profileWorker' | 'workerSamples'>;
   log: Log;
   /** null for a log that keeps no lines. */
   logSource: LogSource | null;

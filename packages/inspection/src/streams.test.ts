@@ -37,7 +37,7 @@ describe('streams', () => {
     await a?.stop();
     await mapper?.close();
   });
-  // Whatever ends a stream, nothing of it may remain.
+  // Nothing of a stream may remain, whatever ends it.
   afterEach(async () => {
     await until(() => [a, b].every(({ inspection }) => inspection?.inspector.openStreams === 0));
     await until(() => [a, b].every(({ system }) => system.list({ limit: 1_000, match: isRelay }).length === 0));
@@ -47,8 +47,7 @@ describe('streams', () => {
   const collect = async <K extends StreamKind>(
     kind: K,
     fields: StreamFields<K>,
-    node?: string,
-    asking = tool,
+    { node, asking = tool }: { node?: string; asking?: typeof tool } = {},
   ): Promise<{ stream: OpenStream; items: ItemOf<K>[] }> => {
     const items: ItemOf<K>[] = [];
     const stream = await asking.client.stream(kind, fields, {
@@ -59,7 +58,7 @@ describe('streams', () => {
     return { stream, items };
   };
 
-  test('an item that the tool cannot handle ends its stream, but no other one', async () => {
+  test('ends only its own stream on an item that the tool cannot handle', async () => {
     const fields = { match: onA.path, limit: 2, type: 'say' };
     const other = await collect('trace', fields);
     const { ended } = await tool.client.stream('trace', fields, {
@@ -79,7 +78,7 @@ describe('streams', () => {
   ])('tracing an actor %s', (_where, member, ref) => {
     const say = (text: string) => member().system.call(ref(), { type: 'say', text, secret: 'sesame' });
 
-    test('a trace shows messages without secrets and ends at its limit', async () => {
+    test('shows messages without secrets in a trace, which ends at its limit', async () => {
       const { stream, items } = await collect('trace', { match: ref().path, limit: 2, type: 'say' });
       expect(stream).toMatchObject({ node: member().name, limit: 2, withinMs: 10_000 });
       member().system.cast(ref(), { type: 'other' });
@@ -102,12 +101,12 @@ describe('streams', () => {
       ]);
     });
 
-    test('a trace ends when its time has passed', async () => {
+    test('ends a trace when its time has passed', async () => {
       const { stream } = await collect('trace', { match: ref().path, withinMs: 60 });
       expect(await stream.ended).toMatchObject({ reason: 'time', sent: 0 });
     });
 
-    test('a trace ends when the tool has enough', async () => {
+    test('ends a trace when the tool has enough', async () => {
       const { stream, items } = await collect('trace', { match: ref().path, withinMs: 60_000 });
       await say('one');
       await until(() => items.length === 1);
@@ -115,9 +114,9 @@ describe('streams', () => {
       expect(await stream.ended).toMatchObject({ reason: 'stopped', sent: 1 });
     });
 
-    test('a trace ends with the tool', async () => {
+    test('ends a trace with the tool', async () => {
       const other = await startTool(a, mapper, 'bloomctl-2-test');
-      await collect('trace', { match: ref().path, withinMs: 60_000, limit: 1_000 }, undefined, other);
+      await collect('trace', { match: ref().path, withinMs: 60_000, limit: 1_000 }, { asking: other });
       expect(member().inspection?.inspector.openStreams).toBe(1);
       await other.stop();
       await until(() => member().inspection?.inspector.openStreams === 0);
@@ -125,7 +124,7 @@ describe('streams', () => {
     });
   });
 
-  test('a flood is shown up to its limit, and the rest is counted', async () => {
+  test('shows a flood up to the limit, and counts the rest', async () => {
     const { stream, items } = await collect('trace', { match: 'here', limit: 10_000, withinMs: 60_000 });
     let sent = 0;
     while (sent < 3_000) {
@@ -141,8 +140,8 @@ describe('streams', () => {
     expect(end.sent + end.dropped).toBe(sent);
   });
 
-  test('a pattern traces several actors, and an unknown actor is refused', async () => {
-    const { stream, items } = await collect('trace', { match: '*here', limit: 2 }, b.name);
+  test('traces several actors by a pattern, and refuses an unknown actor', async () => {
+    const { stream, items } = await collect('trace', { match: '*here', limit: 2 }, { node: b.name });
     await b.system.call(onB, { type: 'say', text: 'x' });
     await b.system.call(onB, { type: 'say', text: 'y' });
     await stream.ended;
@@ -152,7 +151,11 @@ describe('streams', () => {
 
   test('follows the log', async () => {
     b.log.info('before.that');
-    const { stream, items } = await collect('log-tail', { level: 'info', match: 'that', backlog: 1, limit: 3 }, b.name);
+    const { stream, items } = await collect(
+      'log-tail',
+      { level: 'info', match: 'that', backlog: 1, limit: 3 },
+      { node: b.name },
+    );
     b.log.debug('not.that');
     b.log.warn('after.that', { apiToken: 'abc' });
     b.log.warn('this');
@@ -163,7 +166,7 @@ describe('streams', () => {
   });
 
   test('shows the busiest actors repeatedly', async () => {
-    const { stream, items } = await collect('top', { everyMs: 250, limit: 2, actors: 3, sort: 'in' }, b.name);
+    const { stream, items } = await collect('top', { everyMs: 250, limit: 2, actors: 3, sort: 'in' }, { node: b.name });
     for (let i = 0; i < 50; i++) b.system.cast(onB, { type: 'other' });
     expect(await stream.ended).toMatchObject({ reason: 'limit', sent: 2 });
     const { streams } = await loadSchemas();
@@ -191,15 +194,15 @@ describe('streams', () => {
   });
 
   test.each(['cpu', 'heap'] as const)('delivers a complete %s profile, one at a time', async (what) => {
-    const { stream, items } = await collect('profile', { what, forMs: 200 }, b.name);
-    await expect(collect('profile', { what, forMs: 200 }, b.name)).rejects.toMatchObject({ code: 'BUSY' });
+    const { stream, items } = await collect('profile', { what, forMs: 200 }, { node: b.name });
+    await expect(collect('profile', { what, forMs: 200 }, { node: b.name })).rejects.toMatchObject({ code: 'BUSY' });
     expect(await stream.ended).toMatchObject({ reason: 'complete', dropped: 0 });
     const profile: unknown = JSON.parse(Buffer.concat(items.map(({ bytes }) => bytes)).toString());
     expect(profile).toHaveProperty(what === 'cpu' ? 'nodes' : 'head');
-    const again = await collect('profile', { what, forMs: 60_000 }, b.name);
+    const again = await collect('profile', { what, forMs: 60_000 }, { node: b.name });
     again.stream.stop();
     await again.stream.ended;
-    const last = await collect('profile', { what, forMs: 100 }, b.name);
+    const last = await collect('profile', { what, forMs: 100 }, { node: b.name });
     expect(await last.stream.ended).toMatchObject({ reason: 'complete' });
   });
 
@@ -217,7 +220,7 @@ describe('streams', () => {
     await member.system.idle();
   });
 
-  test('a capture starts with a file header and ends with its time or its peer', async () => {
+  test('starts a capture with a file header and ends it with its time or its peer', async () => {
     const { room } = await b.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const peer = await joinRoom(b, room.id);
     const { stream, items } = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 200 });
@@ -246,13 +249,13 @@ describe('streams', () => {
     await expect(collect('profile', { what: 'cpu', thread: 'media-0' })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   });
 
-  test('streams through a node that stops end as lost', async () => {
+  test('ends streams through a node that stops as lost', async () => {
     const c = await startMember('c', mapper, { seeds: [a.name] });
     await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
-    const through = await collect('log-tail', {}, c.name);
+    const through = await collect('log-tail', {}, { node: c.name });
     const direct = await startTool(c, mapper, 'bloomctl-3-test');
-    const own = await collect('log-tail', {}, undefined, direct);
-    const relayed = await collect('log-tail', {}, b.name, direct);
+    const own = await collect('log-tail', {}, { asking: direct });
+    const relayed = await collect('log-tail', {}, { node: b.name, asking: direct });
     await c.stop();
     // Names the lost node rather than the one that reports the loss.
     expect(await through.stream.ended).toMatchObject({ reason: 'lost', node: c.name });

@@ -82,6 +82,7 @@ describe('offers of real clients', () => {
     'chromium-156-h264-only': h264,
     'chromium-156-sendrecv-data': `${both}, inactive`,
     'chromium-156-simulcast': `${both} l;m;h`,
+    'chromium-156-simulcast-numbers': `${both} 0;1;2`,
     'chromium-156-video-only-watch': 'sendonly vp8 h264',
     'chromium-156-watch': seen,
     'encoder-aac': 'NO_CODEC',
@@ -94,6 +95,7 @@ describe('offers of real clients', () => {
     'firefox-esr-audio-only': 'recvonly opus',
     'firefox-esr-sendrecv-data': `${both}, inactive`,
     'firefox-esr-simulcast': `${both} l;m;h`,
+    'firefox-esr-simulcast-numbers': `${both} 0;1;2`,
     'firefox-esr-video-only-watch': 'sendonly vp8',
     'firefox-esr-watch': 'sendonly opus, sendonly vp8',
     'gstreamer-h264-publish': h264First,
@@ -108,7 +110,7 @@ describe('offers of real clients', () => {
     'obs-30-1-publish': h264,
     'obs-30-2-publish': h264,
     'obs-32-av1': 'NO_CODEC',
-    'obs-32-simulcast': h264,
+    'obs-32-simulcast': `${h264} 0;1;2`,
     'obs-webrtc-rs-publish': h264First,
     'pion-publish': vp8First,
     'pion-watch': 'sendonly vp8 h264, sendonly opus',
@@ -168,7 +170,7 @@ function mutations(texts: readonly string[]): fc.Arbitrary<string> {
   });
 }
 
-test('answers or refuses a mutated offer without any other error', () => {
+test('answers a mutated offer or refuses it with a documented error only', () => {
   fc.assert(
     fc.property(mutations([...offers.values()]), fc.constantFrom('publish' as const, 'watch' as const), (sdp, role) => {
       const answer = opened(sdp, role);
@@ -185,7 +187,7 @@ test('answers or refuses a mutated offer without any other error', () => {
   );
 });
 
-/** Returns what a client sends of its offer to trickle candidates or restart ICE (RFC 8840, section 9). */
+/** Returns the parts of a client's offer that it sends to trickle candidates or restart ICE (RFC 8840, section 9). */
 function fragmentOf(sdp: string): string {
   const sent = /^(m=|a=(mid|ice-ufrag|ice-pwd|ice-options|candidate|end-of-candidates|group))/;
   const candidate = 'a=candidate:1 1 udp 2122260223 192.0.2.1 50000 typ host generation 0 ufrag abcd network-id 1';

@@ -7,7 +7,7 @@ export type WhipErrorCode =
   | 'INVALID_FRAGMENT'
   /** The token of the peer is wrong or has expired. */
   | 'UNAUTHORIZED'
-  /** The entity tag names former ICE credentials. */
+  /** The entity tag names outdated ICE credentials. */
   | 'STALE'
   /** ICE was restarted less than a second ago. */
   | 'TOO_MANY_RESTARTS';

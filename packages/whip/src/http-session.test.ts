@@ -87,9 +87,9 @@ describe('publishers', () => {
     expect(published).toMatchObject({ tracks: [{ kind: 'audio' }, { kind: 'video' }] });
     expect(negotiations()[0]?.inbound.map(({ rids }) => rids.join())).toEqual([
       '',
-      name === 'simulcast' ? 'l,m,h' : '',
+      { simulcast: 'l,m,h', foreignRids: 'h,m', chromium: '', obs: '' }[name],
     ]);
-    // The media plane comes first: no track may be announced that it does not know.
+    // The media plane comes first: no track may be announced before it knows the track.
     expect(actions.map(({ type }) => type)).toEqual(['join', 'negotiate', 'publish', 'send']);
   });
 
@@ -99,9 +99,18 @@ describe('publishers', () => {
     );
   });
 
-  test('a publisher sends one encoding when its peer may not send simulcast', () => {
+  test('answers arbitrary rids in offer order', () => {
+    expect(open({ type: 'publish' }, offers.foreignRids)).toContain('a=simulcast:recv 0;1\r\n');
+    expect(negotiations()[0]?.inbound[1]).toMatchObject({ rids: ['h', 'm'], wireRids: ['0', '1'] });
+  });
+
+  test.each([
+    ['simulcast', 'l'],
+    ['foreignRids', '0'],
+  ] as const)('takes only the first encoding of %s when its peer may not send simulcast', (name, first) => {
     start({ enableSimulcast: false });
-    expect(open({ type: 'publish' }, offers.simulcast)).not.toContain('a=simulcast');
+    expect(open({ type: 'publish' }, offers[name])).not.toContain('a=simulcast');
+    expect(negotiations()[0]?.inbound[1]).toMatchObject({ rids: [], wireRids: [first] });
   });
 
   test('refuses a publisher without a codec that the room allows', () => {
@@ -112,7 +121,7 @@ describe('publishers', () => {
     ]);
   });
 
-  test('a publisher loses a track when its permission is revoked and regains it when the permission is granted', () => {
+  test("removes a publisher's track when its permission is revoked and restores it when the permission is granted", () => {
     open({ type: 'publish' }, offers.chromium);
     actions = [];
     feed({ type: 'setPublishes', kinds: ['audio'] });
@@ -143,7 +152,7 @@ describe('publishers', () => {
     expect(actions.at(-1)).toMatchObject({ type: 'publish', tracks: [{ kind: 'audio' }] });
   });
 
-  test('a publisher can restart ICE once per second', () => {
+  test('allows a publisher to restart ICE once per second', () => {
     open({ type: 'publish' }, offers.chromium);
     const restart = (ufrag: string) => request({ type: 'update', etag: null, ice: { ufrag, pwd: 'x'.repeat(22) } });
     restart('new1');
@@ -156,7 +165,7 @@ describe('publishers', () => {
     expect(answers().at(-1)).toMatchObject({ type: 'restarted', etag: '3' });
   });
 
-  test('an ICE restart changes the credentials of both sides and keeps the tracks', () => {
+  test('changes the credentials of both sides on an ICE restart and keeps the tracks', () => {
     open({ type: 'publish' }, offers.chromium);
     const [before] = negotiations();
     request({ type: 'update', etag: null, ice: { ufrag: 'new1', pwd: 'x'.repeat(22) } });
@@ -175,7 +184,7 @@ describe('publishers', () => {
 });
 
 describe('viewers', () => {
-  test('a viewer joins hidden and may join before its source', () => {
+  test('lets a viewer join hidden, even before its source', () => {
     const answer = watch({ type: 'endpoint', endpointId: 'bob' }, []);
     expect(actions[0]).toEqual({ type: 'join', metadata: null, hidden: true });
     expect(answer.match(/^a=sendonly/gm)).toHaveLength(2);
@@ -195,12 +204,12 @@ describe('viewers', () => {
     expect(watch({ type: 'speaker' }, [])).toContain('m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n');
   });
 
-  test('a viewer can watch a single track', () => {
+  test('lets a viewer watch a single track', () => {
     watch({ type: 'track', trackId: 'bob:v' }, [participant('ann'), participant('bob')]);
     expect(shown()).toEqual({ 1: 'bob:v' });
   });
 
-  test('a viewer gets the best variant that fits', () => {
+  test('gives a viewer the best variant that fits', () => {
     const bob = { ...participant('bob'), tracks: [track('v', 'video', { encodings: ['l', 'm', 'h'] })] };
     watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);
     expect(actions).toContainEqual({
@@ -209,7 +218,7 @@ describe('viewers', () => {
     });
   });
 
-  test('a viewer follows the speaker on the same SSRCs, at most every 2 s', () => {
+  test('lets a viewer follow the speaker on the same SSRCs, at most every 2 s', () => {
     watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
     expect(shown()).toEqual({ 0: 'ann:a', 1: 'ann:v' });
     expect(actions).toContainEqual({ type: 'setTimer', name: 'hold', ms: 2_000 });
@@ -228,7 +237,7 @@ describe('viewers', () => {
     expect(answers()).toHaveLength(1);
   });
 
-  test('a viewer starts with the newest current speaker who has video', () => {
+  test('starts a viewer with the newest current speaker who has video', () => {
     const eve = { ...participant('eve'), tracks: [track('eve:a', 'audio')] };
     const endpoints = [participant('ann'), participant('bob'), participant('kim'), eve];
     request({ type: 'offer', role: { type: 'watch', source: { type: 'speaker' } }, sdp: offers.viewer });
@@ -239,7 +248,7 @@ describe('viewers', () => {
     expect(shown()).toEqual({ 0: 'kim:a', 1: 'kim:v' });
   });
 
-  test('a viewer does not return to a participant whose microphone track was removed', () => {
+  test('does not return a viewer to a participant whose microphone track was removed', () => {
     watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
     feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });
     feed({ type: 'tracksRemoved', endpointId: 'ann', trackIds: ['ann:a'] });
@@ -251,7 +260,7 @@ describe('viewers', () => {
     expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
   });
 
-  test('a viewer stays with a speaker whose other audio track falls silent', () => {
+  test('keeps a viewer on a speaker whose other audio track falls silent', () => {
     const bob = { ...participant('bob'), tracks: [...participant('bob').tracks, track('bob:film', 'audio')] };
     watch({ type: 'speaker' }, [participant('ann'), bob]);
     feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });

@@ -1,5 +1,12 @@
-import type { CreatePeerSession, PeerSession, PeerSessionOptions, SessionAction, SessionInput } from '@bloom/rooms';
-import { Identifiers } from '@bloom/signaling';
+import {
+  peerRelay,
+  type CreatePeerSession,
+  type PeerSession,
+  type PeerSessionOptions,
+  type SessionAction,
+  type SessionInput,
+} from '@bloom/rooms';
+import { Identifiers } from '@bloom/negotiation';
 import { type SdpOffer, writeAnswer } from '@bloom/webrtc';
 import { WhipError } from './errors.js';
 import { acceptOffer } from './offer.js';
@@ -37,8 +44,8 @@ class HttpSession implements PeerSession {
   /** True for a while after an ICE restart. */
   #restarted = false;
   /**
-   * Answers in the order of the requests. Those with a generation wait for the media plane, and later ones wait for
-   * them.
+   * Answers in the order of the requests. An answer with a generation waits for the media plane, and later ones wait
+   * for it.
    */
   #answers: { generation?: number; make: () => SessionAnswer }[] = [];
   #actions: SessionAction[] = [];
@@ -152,7 +159,7 @@ class HttpSession implements PeerSession {
       this.#act({ type: 'media', command: { type: 'setTargetVariant', peerId, ...target } });
     const { fingerprint } = open.offer.transport;
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
-    // The media plane comes first: no track may be announced that it does not know.
+    // The media plane comes first: no track may be announced before it knows the track.
     for (const request of requests) this.#act(request);
     if (holdMs > 0) this.#act({ type: 'setTimer', name: 'hold', ms: holdMs });
   }
@@ -169,17 +176,8 @@ class HttpSession implements PeerSession {
       media: role.answer(),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };
-    const { address, secondAddress, port, tcpPort = null, tls } = endpoint;
-    const iceServer = {
-      address,
-      ...(secondAddress === undefined ? {} : { secondAddress }),
-      port,
-      tcpPort,
-      ...(tls === undefined ? {} : { tls }),
-      ...relay,
-    };
 
-    return { type: 'answer', sdp, etag: String(iceGeneration), iceServer };
+    return { type: 'answer', sdp, etag: String(iceGeneration), iceServer: peerRelay(endpoint, relay) };
   }
 
   #newCredentials(): { localUfrag: string; localPwd: string } {

@@ -1,10 +1,9 @@
+import { acceptedCodecs, isCodecName, payloadFormat } from '@bloom/rtp';
 import type { TrackKind } from '@bloom/sfu';
 import {
   type ChosenCodec,
-  chooseExtensions,
   choosePublishedCodec,
   chooseReceivedCodec,
-  formatParameters,
   type OfferedMedia,
   parseOffer,
   type SdpOffer,
@@ -13,7 +12,7 @@ import {
 import { WhipError } from './errors.js';
 import type { RoomRules, SessionRole } from './session-message.js';
 
-/** A browser's offer of one audio and one video m-line has about 6 KiB. */
+/** A browser's offer of one audio and one video m-line takes about 6 KiB. */
 const LIMITS = { maxLength: 64 * 1024, maxLines: 2_000, maxLineLength: 4_096, maxMedia: 16, maxPerMedia: 128 };
 
 /**
@@ -38,7 +37,7 @@ function parsed(sdp: string): SdpOffer {
   }
 }
 
-function checkPublished({ media }: SdpOffer, { videoCodec }: RoomRules): void {
+function checkPublished({ media }: SdpOffer, rules: RoomRules): void {
   const lines = media.filter(isSending);
   if (lines.length === 0) {
     throw new WhipError('INVALID_OFFER', 'The SDP offer has no audio or video m-line that sends (a=sendonly)');
@@ -49,17 +48,17 @@ function checkPublished({ media }: SdpOffer, { videoCodec }: RoomRules): void {
       throw new WhipError('INVALID_OFFER', `The SDP offer has ${count} ${kind} m-lines, at most one is allowed`);
   }
   for (const line of lines) {
-    if (choosePublishedCodec(line, videoCodec) === null) throw noCodec(line, videoCodec);
+    if (choosePublishedCodec(line, rules.videoCodec) === null) throw noCodec(line, rules);
   }
 }
 
-function checkWatched({ media }: SdpOffer, { videoCodec }: RoomRules): void {
+function checkWatched({ media }: SdpOffer, rules: RoomRules): void {
   const lines = [...watchedLines(media).values()];
   const [first] = lines;
   if (first === undefined) {
     throw new WhipError('INVALID_OFFER', 'The SDP offer has no audio or video m-line that receives (a=recvonly)');
   }
-  if (lines.every((line) => watchableCodecs(line, { videoCodec }).length === 0)) throw noCodec(first, videoCodec);
+  if (lines.every((line) => watchableCodecs(line, rules).length === 0)) throw noCodec(first, rules);
 }
 
 /** Returns whether the client sends on this m-line. */
@@ -79,39 +78,23 @@ export function watchedLines(media: readonly OfferedMedia[]): Map<TrackKind, Off
 }
 
 /** Returns every codec in which this m-line can show a track of the room. */
-export function watchableCodecs(line: OfferedMedia, { videoCodec }: RoomRules): ChosenCodec[] {
-  const names =
-    line.kind === 'audio' ? (['opus'] as const) : videoCodec === null ? (['vp8', 'h264'] as const) : [videoCodec];
-
-  return names.flatMap((name) => chooseReceivedCodec(line, name) ?? []);
+export function watchableCodecs(line: OfferedMedia, rules: RoomRules): ChosenCodec[] {
+  return acceptedCodecs(line.kind, rules.videoCodec).flatMap((name) => chooseReceivedCodec(line, name) ?? []);
 }
 
-/**
- * Returns the m-line as it can be published. Simulcast requires variant names that the rooms know and ids that identify
- * the streams; otherwise the client sends only its first encoding.
- */
-export function publishableLine(line: OfferedMedia, { enableSimulcast }: { enableSimulcast: boolean }): OfferedMedia {
-  const { mid, rid } = chooseExtensions(line, { audioLevel: true });
-  const known = line.rids.every((name) => name === 'l' || name === 'm' || name === 'h');
-  const usable = enableSimulcast && line.kind === 'video' && known && mid !== undefined && rid !== undefined;
-
-  return usable ? line : { ...line, rids: [] };
-}
-
-function noCodec({ kind, codecs }: OfferedMedia, videoCodec: RoomRules['videoCodec']): WhipError {
-  const allowed = kind === 'audio' ? 'Opus' : { vp8: 'VP8', h264: 'constrained baseline H.264' }[videoCodec ?? 'vp8'];
-  const both = kind === 'video' && videoCodec === null ? ' or constrained baseline H.264' : '';
-  const offered = [...new Set(codecs.filter(({ name }) => name !== 'rtx').map(described))].join(', ') || 'none';
+function noCodec(line: OfferedMedia, rules: RoomRules): WhipError {
+  const allowed = acceptedCodecs(line.kind, rules.videoCodec).map((name) => payloadFormat(name).label);
+  const offered = [...new Set(line.codecs.filter(({ name }) => name !== 'rtx').map(described))].join(', ') || 'none';
 
   return new WhipError(
     'NO_CODEC',
-    `The room allows ${allowed}${both} for ${kind}, the SDP offer has: ${offered.slice(0, 200)}`,
+    `The room allows ${allowed.join(' or ')} for ${line.kind}, the SDP offer has: ${offered.slice(0, 200)}`,
   );
 }
 
-/** Returns the codec's name; for H.264 with the profile, which may be the reason for a refusal. */
+/** Returns the codec's name and, if its parameters are the reason for a refusal, which of them. */
 function described({ name, encodingName, parameters }: OfferedMedia['codecs'][number]): string {
-  if (name !== 'h264') return encodingName;
+  const obstacle = isCodecName(name) ? payloadFormat(name).obstacle(parameters) : undefined;
 
-  return `${encodingName} with profile-level-id ${formatParameters(parameters).get('profile-level-id') ?? 'missing'}`;
+  return obstacle === undefined ? encodingName : `${encodingName} with ${obstacle}`;
 }

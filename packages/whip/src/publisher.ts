@@ -1,6 +1,6 @@
 import type { PeerRequest, PeerSessionOptions, SessionInput } from '@bloom/rooms';
 import type { TrackKind } from '@bloom/sfu';
-import { describePublication, type Identifiers, Publications, type PublishedMedia } from '@bloom/signaling';
+import { describePublication, type Identifiers, Publications, type PublishedMedia } from '@bloom/negotiation';
 import {
   type AnswerMedia,
   chooseExtensions,
@@ -8,7 +8,7 @@ import {
   type OfferedMedia,
   type SdpOffer,
 } from '@bloom/webrtc';
-import { isSending, publishableLine } from './offer.js';
+import { isSending } from './offer.js';
 import type { Negotiated, Role } from './role.js';
 
 /** A client that publishes the contents of its only offer. */
@@ -22,13 +22,14 @@ export class Publisher implements Role {
   constructor(offer: SdpOffer, options: PeerSessionOptions, identifiers: Identifiers) {
     const { peerId, videoCodec, enableSimulcast } = options;
     this.#kinds = new Set(options.publishes);
-    this.#media = offer.media.map((line) => publishableLine(line, { enableSimulcast }));
+    this.#media = offer.media;
     this.#trackIds = new Map(this.#media.filter(isSending).map(({ mid }) => [mid, `${peerId}:${identifiers.token()}`]));
     this.#publications = new Publications({
       videoCodec,
       enableSimulcast,
       mayPublish: (kind) => this.#kinds.has(kind),
       identifiers,
+      takesAnyRids: true,
     });
   }
 
@@ -46,7 +47,7 @@ export class Publisher implements Role {
     const none = new Map<string, never>();
     const { media, added, removed } = this.#publications.accept(
       this.#media,
-      { type: 'sdpOffer', sdp: '', midToTrackId: this.#trackIds, metadata: none, bitrates: none },
+      { midToTrackId: this.#trackIds, metadata: none, bitrates: none },
       // Track ids are random, and a publisher receives nothing.
       { trackId: () => false, mid: () => false },
     );

@@ -8,9 +8,9 @@ export interface Negotiated {
   outbound: readonly OutboundSlot[];
   /** Requests to carry out once the media plane has applied the negotiation. */
   requests: readonly PeerRequest[];
-  /** Wanted variants of tracks that appear in `outbound`. */
+  /** Wanted variants of the tracks in `outbound`. */
   targets: readonly { trackId: string; variant: Variant }[];
-  /** Minimum time to keep the current choice, in ms; 0 = no limit. */
+  /** Minimum time to keep the current choice, in ms; 0 = no minimum. */
   holdMs: number;
 }
 

@@ -4,7 +4,7 @@ import { parseFragment, writeFragment } from './sdp-fragment.js';
 
 const ice = { ufrag: 'abcd', pwd: '0123456789012345678901' };
 
-test('reads credentials, and returns null for candidates without them', () => {
+test('reads credentials, and returns null for a fragment with candidates only', () => {
   expect(
     parseFragment(`a=ice-ufrag:${ice.ufrag}\r\na=ice-pwd:${ice.pwd}\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\n`),
   ).toEqual(ice);

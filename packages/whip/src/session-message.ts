@@ -1,4 +1,4 @@
-import type { VideoCodec } from '@bloom/rooms';
+import type { PeerRelay, VideoCodec } from '@bloom/rooms';
 
 /** What a viewer watches: a peer or component, a track, or whoever is speaking. */
 export type WatchedSource =
@@ -9,28 +9,15 @@ export type WatchedSource =
 /** What a client requests with its offer. */
 export type SessionRole = { type: 'publish' } | { type: 'watch'; source: WatchedSource };
 
-/** Requests to a client's session, as JSON. They come from nodes of the cluster, never directly from a client. */
+/** Requests to a client's session, as JSON. They come from cluster nodes, never directly from a client. */
 export type SessionRequest =
   | { type: 'offer'; role: SessionRole; sdp: string }
   /** `etag` null = any (RFC 9725, section 4.3.3); `ice` null = candidates only. */
   | { type: 'update'; etag: string | null; ice: { ufrag: string; pwd: string } | null };
 
-export interface IceServer {
-  address: string;
-  /** Address of the other family, if there is one. */
-  secondAddress?: string;
-  port: number;
-  /** null = the relay has no TCP port. */
-  tcpPort: number | null;
-  /** The relay over TLS, if there is one; the host is the name in its certificate. */
-  tls?: { host: string; port: number };
-  username: string;
-  password: string;
-}
-
 /** Answers of a session, as JSON: one to each request, in order. */
 export type SessionAnswer =
-  | { type: 'answer'; sdp: string; etag: string; iceServer: IceServer }
+  | { type: 'answer'; sdp: string; etag: string; iceServer: PeerRelay }
   | { type: 'unchanged' }
   | { type: 'restarted'; fragment: string; etag: string }
   | { type: 'stale'; etag: string }

@@ -1,6 +1,6 @@
 import type { Endpoint, EndpointTrack, PeerSessionOptions, SessionInput } from '@bloom/rooms';
 import type { OutboundSlot, TrackKind } from '@bloom/sfu';
-import { type Identifiers, toNegotiatedCodec } from '@bloom/signaling';
+import { type Identifiers, toNegotiatedCodec } from '@bloom/negotiation';
 import {
   type AgreedExtensions,
   type AnswerMedia,
@@ -16,7 +16,7 @@ import type { WatchedSource } from './session-message.js';
 import { HOLD_MS } from './speaker-choice.js';
 import { type ShownTracks, WatchedRoom } from './watched-room.js';
 
-/** One m-line to the viewer. It keeps its SSRC whatever track it shows, so that the client sees one stream. */
+/** One m-line to the viewer. It keeps its SSRC whichever track it shows, so the client sees one stream. */
 interface ViewerSlot {
   readonly line: OfferedMedia;
   readonly kind: TrackKind;

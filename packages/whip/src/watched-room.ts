@@ -36,7 +36,7 @@ export class WatchedRoom {
         return true;
       case 'tracksRemoved':
         for (const trackId of input.trackIds) {
-          // The end of a track is not reported as silence.
+          // A track that ends is not reported as silent.
           this.#fallSilent(input.endpointId, trackId);
           this.#endpoints.get(input.endpointId)?.delete(trackId);
         }
@@ -86,7 +86,7 @@ export class WatchedRoom {
     this.#endpoints.set(id, new Map(tracks.map((track) => [track.trackId, track])));
   }
 
-  /** Returns the participants with video, or those with audio only when no one has video. */
+  /** Returns the participants with video, or those with audio only when nobody has video. */
   #candidates(): string[] {
     const ids = [...this.#endpoints.keys()];
     const visible = ids.filter((id) => this.#tracksOf(id).video !== undefined);

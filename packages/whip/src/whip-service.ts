@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { RoomService } from '@bloom/rooms';
+import type { PeerRelay, RoomService } from '@bloom/rooms';
 import { WhipError } from './errors.js';
 import { acceptOffer } from './offer.js';
 import { parseFragment } from './sdp-fragment.js';
-import type { IceServer, SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
+import type { SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
 
 export interface OpenedSession {
   sessionId: string;
   sdp: string;
   /** Identifies the ICE credentials. */
   etag: string;
-  iceServer: IceServer;
+  iceServer: PeerRelay;
 }
 
 /** The parts of a request other than its body. */
@@ -36,16 +36,28 @@ export class WhipService {
   async open({ token, requestId }: SessionCaller, role: SessionRole, sdp: string): Promise<OpenedSession> {
     const { roomId, peerId } = this.peerOf(token);
     // Check the offer before the peer connects: a bad offer must not notify anyone.
-    const { config } = await this.#rooms.getRoom(roomId, requestId);
+    const rooms = this.#rooms.forRequest(requestId);
+    const { config } = await rooms.getRoom(roomId);
     acceptOffer(sdp, role.type, config);
     const session = { roomId, peerId, sessionId: randomUUID() };
     const request: SessionRequest = { type: 'offer', role, sdp };
-    const answer = parsed(await this.#rooms.openSession(session, JSON.stringify(request), requestId));
+    const answer = parsed(await rooms.openSession(session, JSON.stringify(request)));
     if (answer.type === 'answer') return { sessionId: session.sessionId, ...answer };
 
-    await this.#rooms.closeSession(session, requestId);
+    await rooms.closeSession(session);
     if (answer.type === 'refused') throw new WhipError(answer.code, answer.reason);
-    throw new Error(`a session answered ${answer.type} to an offer`);
+    throw new Error(`a session answered an offer with ${answer.type}`);
+  }
+
+  /**
+   * Returns the relay of a peer that wants to connect, or has: see `RoomService.openRelay`.
+   * @throws WhipError UNAUTHORIZED
+   * @throws RoomError PEER_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
+   */
+  async relay({ token, requestId }: SessionCaller): Promise<PeerRelay> {
+    const { roomId, peerId } = this.peerOf(token);
+
+    return this.#rooms.forRequest(requestId).openRelay(roomId, peerId);
   }
 
   /**
@@ -62,7 +74,7 @@ export class WhipService {
   ): Promise<{ fragment: string; etag: string } | undefined> {
     const session = { ...this.peerOf(token), sessionId };
     const request: SessionRequest = { type: 'update', etag, ice: parseFragment(fragment) };
-    const answer = parsed(await this.#rooms.askSession(session, JSON.stringify(request), requestId));
+    const answer = parsed(await this.#rooms.forRequest(requestId).askSession(session, JSON.stringify(request)));
     if (answer.type === 'stale') throw new WhipError('STALE', `The entity tag is not "${answer.etag}"`);
     if (answer.type === 'tooManyRestarts') {
       throw new WhipError('TOO_MANY_RESTARTS', 'ICE was restarted less than a second ago; try again');
@@ -77,7 +89,7 @@ export class WhipService {
    * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
   async close({ token, requestId }: SessionCaller, sessionId: string): Promise<void> {
-    await this.#rooms.closeSession({ ...this.peerOf(token), sessionId }, requestId);
+    await this.#rooms.forRequest(requestId).closeSession({ ...this.peerOf(token), sessionId });
   }
 
   /**

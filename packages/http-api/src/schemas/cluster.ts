@@ -56,7 +56,7 @@ const PlacementSample = z.strictObject({
   forwardedTracks: count.nullable(),
   draining: z.boolean().nullable(),
   answeredInMs: z.number(),
-  failure: z.string().nullable().meta({ description: 'Why the node is no candidate' }),
+  failure: z.string().nullable().meta({ description: 'Why the node is not a candidate' }),
   verdict: z.string().meta({ description: 'What became of it, in a few words' }),
 });
 
@@ -95,7 +95,7 @@ export const LogListing = z
   .meta({ id: 'LogListingResponse', description: 'The last lines of a log, oldest first' });
 
 export const MAX_LINES = 1_000;
-/** Characters of a node name, and of a text to search log lines for. */
+/** Maximum length of a node name, and of a text to search log lines for, in characters. */
 export const MAX_NODE_NAME = 255;
 export const MAX_MATCH = 200;
 export const LEVELS = ['debug', 'info', 'warning', 'error'] as const;
@@ -148,10 +148,28 @@ const PeerStats = z
       .strictObject({
         ice: z.enum(['new', 'connected', 'silent']),
         dtls: z.enum(['new', 'connecting', 'connected', 'closed', 'failed']),
+        media: z
+          .strictObject({
+            state: z.enum(['idle', 'connecting', 'connected', 'interrupted', 'failed']),
+            path: z.enum(['udp', 'tcp', 'relay-udp', 'relay-tcp', 'relay-tls']).optional(),
+            problem: z.enum(['NO_CHECKS', 'ONE_WAY', 'DTLS_FAILED', 'NO_MEDIA']).optional(),
+          })
+          .optional()
+          .meta({ description: 'State of the media; absent if an older node has the room' }),
         protocol: z.enum(['udp', 'tcp']),
         remote: z.string().nullable().meta({ description: 'Address of the client' }),
         estimationBps: z.number().nullable().meta({ description: 'What the client can receive' }),
         usedBps: z.number().meta({ description: 'What is sent to it' }),
+        worker: count
+          .optional()
+          .meta({ description: 'Media worker of the transport; absent if an older node has the room' }),
+        workerReason: z
+          .string()
+          .optional()
+          .meta({
+            description: 'Why it is on that worker',
+            examples: ['worker 2 was less busy (0.10) than worker 1 (0.80)'],
+          }),
       })
       .nullable()
       .meta({ description: 'null without media' }),

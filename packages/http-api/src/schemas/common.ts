@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Characters of a room id, which is used as a directory name. */
+/** Maximum length of a room id, which is used as a directory name, in characters. */
 export const MAX_ROOM_ID = 255;
 
 /** Limit on a client's value quoted in a message, characters. */

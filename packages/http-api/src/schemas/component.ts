@@ -1,7 +1,6 @@
-import { COMPONENT_SCHEMAS, COMPONENT_TYPES, MAX_ORIGINS } from '@bloom/rooms';
+import { COMPONENT_SCHEMAS, COMPONENT_TYPES, INVALID_STRUCTURE, MAX_ORIGINS } from '@bloom/rooms';
 import { z } from 'zod';
 import { Track } from './common.js';
-import { INVALID_STRUCTURE } from './peer.js';
 
 /** Body of `POST /room/:id/component` as checked here; the rooms check the options after their own checks. */
 export const AddComponentRequest = z.object({
@@ -37,7 +36,12 @@ export const Component = z
 
 export const ComponentDetails = z
   .strictObject({ data: Component })
-  .meta({ id: 'ComponentDetailsResponse', description: 'The new component' });
+  .meta({ id: 'ComponentDetailsResponse', description: 'The component' });
+
+/** Body of `PATCH /room/:id/component/:id`. */
+export const UpdateComponentRequest = z
+  .object({ paused: z.boolean().meta({ description: 'Pauses or resumes a recording' }) })
+  .meta({ id: 'UpdateComponentRequest', description: 'Changes of a component' });
 
 /** Characters of a peer or component id, several times those of a UUID. */
 const MAX_ID = 255;

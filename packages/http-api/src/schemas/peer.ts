@@ -1,8 +1,13 @@
-import { MessageContent, PeerOptions, Permissions, ServerMetadata } from '@bloom/rooms';
+import {
+  INVALID_STRUCTURE,
+  MAX_RECEIVERS,
+  MessageContent,
+  PeerOptions,
+  Permissions,
+  ServerMetadata,
+} from '@bloom/rooms';
 import { z } from 'zod';
 import { Metadata, Track } from './common.js';
-
-export const INVALID_STRUCTURE = 'Invalid request body structure';
 
 /**
  * Body of `POST /room/:id/peer` as checked here. The rooms check the options after the room, its limit and the peer
@@ -92,8 +97,6 @@ export const UpdateTrackRequest = z
   .meta({ id: 'UpdateTrackRequest', description: 'Changes of a track' });
 
 export const TrackDetails = z.strictObject({ data: Track }).meta({ id: 'TrackResponse', description: 'The track' });
-
-const MAX_RECEIVERS = 10_000;
 
 /** Body of `POST /room/:id/message`. */
 export const MessageRequest = MessageContent.extend({

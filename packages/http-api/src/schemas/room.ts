@@ -112,6 +112,10 @@ const RoomConfig = z
     webhookUrl: z.string().nullable(),
     peerlessPurgeTimeout: z.int().min(1).nullable(),
     peerDisconnectedTimeout: z.int().min(1).nullable(),
+    name: z
+      .string()
+      .optional()
+      .meta({ description: 'Name that LiveKit clients know the room by, if it is not the id' }),
     dataEvents: z
       .array(z.string())
       .optional()

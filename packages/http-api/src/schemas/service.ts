@@ -10,7 +10,15 @@ const Health = z
     draining: z
       .literal(true)
       .optional()
-      .meta({ description: 'Present while this node takes no new rooms because it was asked to, or ends' }),
+      .meta({ description: 'Present while this node accepts no new rooms, on request or because it is shutting down' }),
+    media: z
+      .strictObject({
+        people: z.int().min(1).meta({ description: 'Number of the latest people, at most 100' }),
+        unreached: z.int().min(0).meta({ description: 'How many of them never reached a media port of this node' }),
+        note: z.string().optional().meta({ description: 'That as a sentence, with addresses and ports' }),
+      })
+      .optional()
+      .meta({ description: 'Whether people reach the media ports; present once somebody has tried' }),
     distribution: z.strictObject({
       enabled: z.boolean().meta({ description: 'Whether this node may be a member of a cluster' }),
       nodeStatus: z.enum(['UP', 'DOWN']),
@@ -43,7 +51,7 @@ export type NotReadyReason = z.infer<typeof NotReadyReason>;
 
 export const NotReady = z
   .strictObject({ status: z.literal('DOWN'), reason: NotReadyReason })
-  .meta({ id: 'NotReady', description: 'The node takes no new rooms' });
+  .meta({ id: 'NotReady', description: 'The node accepts no new rooms' });
 
 /** One week in seconds. */
 const MAX_DEADLINE = 604_800;

@@ -2,8 +2,10 @@ import { createServer, request as httpRequest, type IncomingHttpHeaders, type Se
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect } from '@jest/globals';
-import { LocalRecordings } from '@bloom/files';
+import { LocalRecordings, MediaFileError, type RawRecordingStore } from '@bloom/files';
 import { silentLog } from '@bloom/log';
+import { Passes } from '@bloom/rooms';
+import { ManualClock } from '@bloom/time/testing';
 import request from 'supertest';
 import { createHttpApi, type HttpApiOptions } from '../app.js';
 import { HttpError } from '../errors.js';
@@ -28,7 +30,17 @@ export interface RawAnswer {
 }
 
 const unseen = async (): Promise<never> => {
-  throw new HttpError(503, 'This node answers no questions');
+  throw new HttpError(503, 'This node does not answer questions');
+};
+
+const noRawRecordings: RawRecordingStore = {
+  list: async () => ({ recordings: [], isWhole: true, unreachable: [] }),
+  open: async ({ fileName }) => {
+    throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
+  },
+  remove: async ({ roomId, part }) => {
+    throw new MediaFileError('NOT_FOUND', `Recording ${roomId}/${part} not found`);
+  },
 };
 
 const conformances = new Map<boolean, Conformance>();
@@ -46,6 +58,8 @@ function conformanceOf(publicMediaFiles: boolean): Conformance {
 /** The API on a local port, with rooms in memory. */
 export class TestApi {
   readonly rooms: MemoryRooms;
+  readonly clock = new ManualClock();
+  readonly passes = new Passes('sixteen-letters!', this.clock);
   readonly traffic = { received: 0, sent: 0 };
   readonly #server: Server;
   readonly #conformance: Conformance;
@@ -61,6 +75,7 @@ export class TestApi {
     } as const;
     this.#conformance = conformanceOf(settings.publicMediaFiles);
     const api = createHttpApi({
+      rawRecordings: noRawRecordings,
       recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
       health: () => ({
         status: 'UP',
@@ -82,6 +97,8 @@ export class TestApi {
         },
       },
       publicHost: this.rooms.address,
+      passes: this.passes,
+      clock: this.clock,
       ...options,
       rooms: this.rooms,
       settings,
@@ -89,7 +106,7 @@ export class TestApi {
     this.#server = tls === undefined ? createServer(api) : createHttpsServer(tls, api);
   }
 
-  static async start(options: Partial<HttpApiOptions> = {}, tls?: { key: string; cert: string }): Promise<TestApi> {
+  static async open(options: Partial<HttpApiOptions> = {}, tls?: { key: string; cert: string }): Promise<TestApi> {
     const api = new TestApi(options, tls);
     await new Promise<void>((resolve) => api.#server.listen(0, '127.0.0.1', () => resolve()));
 

@@ -15,8 +15,8 @@ function typeOf(value: unknown): string {
 }
 
 /**
- * Checks responses against an OpenAPI document, independently of the library that made it. Knows the keywords that the
- * document uses and refuses others.
+ * Checks responses against an OpenAPI document, independently of the library that made it. Supports the keywords that
+ * the document uses and refuses others.
  */
 export class Conformance {
   readonly #document: OpenApiDocument;

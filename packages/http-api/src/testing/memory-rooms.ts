@@ -4,7 +4,11 @@ import {
   type AttachRefusal,
   type ComponentType,
   type ComponentView,
+  type Guest,
   type PeerChanges,
+  peerRelay,
+  type PeerRelay,
+  type PermissionChanges,
   type PeerView,
   type RoomChanges,
   type RoomConfig,
@@ -25,6 +29,9 @@ function peerless(room: RoomView): RoomView {
   return structuredClone(room);
 }
 
+const ENDPOINT = { address: '192.0.2.1', port: 50_000, tls: { host: 'media.example.com', port: 443 } };
+const RELAY = { username: '1:ann', password: 'secret' };
+
 /**
  * Rooms without media, cluster and actors: just what the HTTP API can see, for its tests. `fail` makes the next call
  * fail with an error that these rooms would not cause themselves.
@@ -35,9 +42,12 @@ export class MemoryRooms implements RoomService {
   readonly calls: string[] = [];
   readonly messages: (RoomMessage & { to?: readonly string[] })[] = [];
   readonly removals: (string | undefined)[] = [];
-  /** Ids of the requests that created or deleted something. */
+  /** Ids of the requests that called. */
   readonly requests: string[] = [];
   readonly #rooms = new Map<string, RoomView>();
+  readonly #createdAt = new Map<string, number>();
+  #creations = 0;
+  readonly #uses = new Map<string, number>();
   readonly #sessions = new Map<string, (request: string) => string>();
   #failure: Error | undefined;
 
@@ -45,14 +55,21 @@ export class MemoryRooms implements RoomService {
     this.#failure = typeof error === 'string' ? new RoomError(error, message) : error;
   }
 
-  async createRoom(config: RoomConfig, requestId?: string): Promise<{ room: RoomView; address: string }> {
-    this.#check(requestId);
+  forRequest(requestId: string): MemoryRooms {
+    this.requests.push(requestId);
+
+    return this;
+  }
+
+  async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {
+    this.#check();
     const id = config.roomId ?? randomUUID();
     if (this.#rooms.has(id)) {
       throw new RoomError('ROOM_EXISTS', `Cannot add room with id "${id}" - room already exists`);
     }
     const room: RoomView = { id, config: { ...config, roomId: id }, components: [], peers: [] };
     this.#rooms.set(id, room);
+    this.#createdAt.set(id, (this.#creations += 1));
 
     return { room: peerless(room), address: this.address };
   }
@@ -67,8 +84,12 @@ export class MemoryRooms implements RoomService {
     return this.#room(roomId);
   }
 
-  async deleteRoom(roomId: string, requestId?: string): Promise<void> {
-    this.#room(roomId, requestId);
+  async createdAt(roomId: string): Promise<number> {
+    return this.#createdAt.get(this.#room(roomId).id) ?? 0;
+  }
+
+  async deleteRoom(roomId: string): Promise<void> {
+    this.#room(roomId);
     this.#rooms.delete(roomId);
   }
 
@@ -86,6 +107,22 @@ export class MemoryRooms implements RoomService {
     return { peer, token: `token of ${roomId} ${peer.id}`, websocketUrl };
   }
 
+  async addGuest(roomId: string, { invitation, options }: Guest): Promise<AddedPeer> {
+    if (this.#createdAt.get(this.#room(roomId).id) !== invitation.createdAt) {
+      throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
+    }
+    const count = this.#uses.get(invitation.id) ?? 0;
+    if (invitation.uses > 0 && count >= invitation.uses) {
+      throw new RoomError('INVITATION_USED', 'The invitation has been used up');
+    }
+    const { metadata, permissions } = options as { metadata: unknown; permissions?: PermissionChanges };
+    const added = await this.addPeer(roomId, {});
+    this.#uses.set(invitation.id, count + 1);
+    const changes = { metadata, ...(permissions === undefined ? {} : { permissions }) };
+
+    return { ...added, peer: await this.updatePeer(roomId, added.peer.id, changes) };
+  }
+
   async updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView> {
     const room = this.#room(roomId);
     const { metadata, dataEvents, ...config } = { ...room.config, ...changes };
@@ -96,6 +133,12 @@ export class MemoryRooms implements RoomService {
     };
 
     return room;
+  }
+
+  async describedPeers(roomId: string): Promise<string[]> {
+    return this.#room(roomId)
+      .peers.filter(({ metadata }) => metadata !== null)
+      .map(({ id }) => id);
   }
 
   async updatePeer(roomId: string, peerId: string, { metadata, permissions }: PeerChanges): Promise<PeerView> {
@@ -110,12 +153,8 @@ export class MemoryRooms implements RoomService {
     return peer;
   }
 
-  async removePeer(
-    roomId: string,
-    peerId: string,
-    { reason, requestId }: { reason?: string; requestId?: string } = {},
-  ): Promise<void> {
-    const { peers } = this.#room(roomId, requestId);
+  async removePeer(roomId: string, peerId: string, { reason }: { reason?: string } = {}): Promise<void> {
+    const { peers } = this.#room(roomId);
     peers.splice(peers.indexOf(this.#peer(roomId, peerId)), 1);
     this.removals.push(reason);
   }
@@ -161,6 +200,16 @@ export class MemoryRooms implements RoomService {
     room.components.splice(room.components.indexOf(this.#component(room, componentId)), 1);
   }
 
+  async updateComponent(roomId: string, componentId: string, { paused }: { paused: boolean }): Promise<ComponentView> {
+    const component = this.#component(this.#room(roomId), componentId);
+    if (component.type !== 'recording') {
+      throw new RoomError('NOT_A_RECORDING', `Component ${componentId} is not a Recording component`);
+    }
+    component.properties = { ...component.properties, paused };
+
+    return component;
+  }
+
   async subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
     const component = this.#component(this.#room(roomId), componentId);
     if (component.type !== 'hls' && component.type !== 'recording') {
@@ -192,6 +241,13 @@ export class MemoryRooms implements RoomService {
     return roomId === undefined || peerId === undefined ? 'invalid token' : { roomId, peerId };
   }
 
+  async openRelay(roomId: string, peerId: string): Promise<PeerRelay> {
+    this.#check();
+    this.#peer(roomId, peerId);
+
+    return peerRelay(ENDPOINT, RELAY);
+  }
+
   /** The media plane and room of these sessions accept everything immediately. */
   async openSession({ roomId, peerId, sessionId }: SessionAddress, request: string): Promise<string> {
     const { config } = this.#room(roomId);
@@ -202,13 +258,8 @@ export class MemoryRooms implements RoomService {
       videoCodec: config.videoCodec,
       enableSimulcast: true,
       publishes: ['audio', 'video'],
-      endpoint: {
-        address: '192.0.2.1',
-        port: 50_000,
-        tls: { host: 'media.example.com', port: 443 },
-        fingerprint: { algorithm: 'sha-256', value: 'AB:CD' },
-      },
-      relay: { username: '1:ann', password: 'secret' },
+      endpoint: { ...ENDPOINT, fingerprint: { algorithm: 'sha-256', value: 'AB:CD' } },
+      relay: RELAY,
       randomBytes: (n) => randomBytes(n),
     });
     this.#sessions.set(sessionId, (text) => answerOf(session, [{ type: 'clientEvent', text }]));
@@ -235,8 +286,8 @@ export class MemoryRooms implements RoomService {
     }
   }
 
-  #room(roomId: string, requestId?: string): RoomView {
-    this.#check(requestId);
+  #room(roomId: string): RoomView {
+    this.#check();
     const room = this.#rooms.get(roomId);
     if (room === undefined) throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
 
@@ -273,8 +324,7 @@ export class MemoryRooms implements RoomService {
     if (!fits) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
   }
 
-  #check(requestId?: string): void {
-    if (requestId !== undefined) this.requests.push(requestId);
+  #check(): void {
     const failure = this.#failure;
     this.#failure = undefined;
     if (failure !== undefined) throw failure;

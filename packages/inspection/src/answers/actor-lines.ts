@@ -32,7 +32,7 @@ export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
 }
 
 /** Samples actors. Rates are available from the second sample on. */
-export class ActorLook {
+export class ActorSampler {
   readonly #system: ActorSystem;
   readonly #match: ((path: string) => boolean) | undefined;
   readonly #clock: Clock;
@@ -47,7 +47,7 @@ export class ActorLook {
   }
 
   /** Returns the matching actors, with rates since the previous sample. */
-  look(): { lines: ActorLine[]; sampledMs: number | null } {
+  sample(): { lines: ActorLine[]; sampledMs: number | null } {
     const match = this.#match;
     const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
     const now = this.#clock.now();

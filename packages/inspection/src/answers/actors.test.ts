@@ -5,7 +5,7 @@ import { ManualClock } from '@bloom/time/testing';
 import type { Asker } from '../inspector/inspector.js';
 import { Redactor } from '../inspector/redact.js';
 import { loadSchemas } from '../index.js';
-import { ActorLook } from './actor-lines.js';
+import { ActorSampler } from './actor-lines.js';
 import { actorAnswers, type ActorAnswersOptions } from './actors.js';
 
 type Clumsy = { fail: (message: object) => void };
@@ -36,7 +36,7 @@ describe('answers about actors', () => {
     return actorAnswers({ self: 'a@x', system, redactor, log: silentLog, clock } as unknown as ActorAnswersOptions);
   };
 
-  test("an actor's answer counts the restarts within the window, which alone decide its end", async () => {
+  test("counts the restarts within the window, which alone decide the actor's end", async () => {
     const ref = system.spawn(clumsy, { name: 'clumsy', supervise: 'restart' });
     for (let i = 0; i < 5; i++) {
       await clock.advanceAsync(30_000);
@@ -50,15 +50,15 @@ describe('answers about actors', () => {
   });
 
   test.each([-3_600_000, 3_600_000])(
-    'rates cover the time between two samples even when the clock is set by %d ms',
+    'computes rates over the time between two samples even when the clock is set by %d ms',
     async (jump) => {
       const ref = system.spawn(clumsy, { name: 'clumsy', supervise: 'restart', maxRestarts: 100 });
-      const looks = new ActorLook(system, undefined, clock);
-      looks.look();
+      const sampler = new ActorSampler(system, undefined, clock);
+      sampler.sample();
       for (let i = 0; i < 10; i++) system.cast(ref, { type: 'fail' });
       await clock.advanceAsync(2_000, () => system.idle());
       clock.jump(jump);
-      const { lines, sampledMs } = looks.look();
+      const { lines, sampledMs } = sampler.sample();
       expect(lines[0]?.inPerS).toBe(5);
       expect(sampledMs).toBe(2_000);
     },

@@ -6,7 +6,7 @@ import { isPattern, matcher } from '../inspector/pattern.js';
 import { part, type Redactor } from '../inspector/redact.js';
 import { InspectionError } from '../errors.js';
 import { INSPECTION_ACTOR } from '../protocol/wire.js';
-import { ActorLook, actorOf, round, sorted } from './actor-lines.js';
+import { ActorSampler, actorOf, round, sorted } from './actor-lines.js';
 import type { FaultBook } from './fault-book.js';
 
 /** Time that members have to report the hops of a request. */
@@ -27,7 +27,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
 
   const details = (id: string) => {
     const found = system.details(actorOf(system, id));
-    if (found === undefined) throw new InspectionError('UNKNOWN_ACTOR', `there is no actor ${id} any more`);
+    if (found === undefined) throw new InspectionError('UNKNOWN_ACTOR', `the actor ${id} no longer exists`);
 
     return found;
   };
@@ -57,12 +57,12 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
 
   return {
     actors: async ({ match, sort, limit, sampleMs }, { timeoutMs }) => {
-      const looks = new ActorLook(system, match === null ? undefined : matcher(match), clock);
-      let seen = looks.look();
+      const sampler = new ActorSampler(system, match === null ? undefined : matcher(match), clock);
+      let seen = sampler.sample();
       const waitMs = Math.min(sampleMs, timeoutMs - 100);
       if (waitMs > 0) {
         await sleep(waitMs);
-        seen = looks.look();
+        seen = sampler.sample();
       }
       const lines = sorted(seen.lines, sort);
 
@@ -75,7 +75,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       const own = supervision.strategy === 'own';
 
       return {
-        ...new ActorLook(system, undefined, clock).line(found, undefined, null),
+        ...new ActorSampler(system, undefined, clock).line(found, undefined, null),
         current: found.current,
         sinceMs: Math.max(0, clock.wall() - found.statusAt),
         supervision: {

@@ -19,7 +19,7 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
       const media = rooms.media(room);
       if (media === undefined) throw new InspectionError('UNKNOWN_ROOM', `${self} has no room ${room}`);
       const key = JSON.stringify([room, peer]);
-      if (captured.has(key)) throw new InspectionError('BUSY', `packets of ${peer} are being captured already`);
+      if (captured.has(key)) throw new InspectionError('BUSY', `packets of ${peer} are already being captured`);
       captured.add(key);
       const first = await media.capturePackets(peer).catch(() => undefined);
       if (first === undefined) {
@@ -62,7 +62,7 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
 
 async function endsOf(media: MediaRoom, peer: string): Promise<{ local: typeof NOWHERE; remote: typeof NOWHERE }> {
   const transport = transportOf(await media.stats(), peer);
-  const { address, port } = media.endpoint;
+  const { address, port } = media.endpointOf(peer) ?? NOWHERE;
   const { remoteAddress, remotePort = 0 } = transport ?? {};
 
   return {

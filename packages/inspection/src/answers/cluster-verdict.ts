@@ -15,7 +15,7 @@ export interface Verdict {
 
 /**
  * Combines the views of all nodes. A link counts when every end that answered reports it as up. Known members that did
- * not answer count as the others see them.
+ * not answer are judged by what the others report.
  */
 export function judge(views: readonly View[]): Verdict {
   const seen = new Map(views.map(({ node, links }) => [node, new Map(links.map((link) => [link.node, link]))]));

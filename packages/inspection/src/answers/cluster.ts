@@ -48,6 +48,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       loopP99Ms: loop.p99Ms,
       links: { up: links.filter(({ state }) => state === 'up').length, known: links.length },
       drain: drainState(sources.rooms, clock),
+      media: sources.rooms.mediaReach,
       now: clock.wall(),
     };
   };
@@ -119,7 +120,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
     'link-cut': ({ to, forMs }, { tool }) => {
       if (to === self) throw new InspectionError('BAD_REQUEST', `${self} has no link to itself`);
       const isKnown = sources.links.list().some(({ node, kind }) => node === to && kind !== 'tool');
-      if (!isKnown) throw new InspectionError('UNKNOWN_NODE', `${self} knows no node ${to}`);
+      if (!isKnown) throw new InspectionError('UNKNOWN_NODE', `${self} does not know a node called ${to}`);
       const until = clock.wall() + forMs;
       sources.log.warn('inspection.link_cut', { tool, node: to, forMs });
       faults.begin({ kind: 'link-cut', target: to, tool, forMs, ended: () => {} });

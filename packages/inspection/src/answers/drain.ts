@@ -5,7 +5,7 @@ import type { RoomsSource } from '../sources.js';
 /** Maximum number of room ids in the state. */
 const MAX_NAMED = 20;
 
-/** Returns what is left on a draining node; null when the node takes rooms. */
+/** Returns what is left on a draining node; null when the node accepts rooms. */
 export function drainState(rooms: RoomsSource, clock: Clock): AnswerOf<'drain'> | null {
   if (!rooms.draining) return null;
   const views = rooms.views();

@@ -4,11 +4,12 @@ import { Redactor } from '../inspector/redact.js';
 import type { InspectionSources } from '../sources.js';
 import { mediaAnswers } from './media.js';
 
-test("rates cover only the interval, even when a peer's media worker answered late", async () => {
+test("computes rates over the interval only, even when a peer's media worker answered late", async () => {
   let looks = 0;
   const transport = { peerId: 'bob', iceState: 'connected', inbound: [], outbound: [], bytesReceived: 0 };
   const media = {
-    endpoint: { address: '127.0.0.1', port: 1 },
+    endpointOf: () => ({ address: '127.0.0.1', port: 1, worker: 2 }),
+    choiceOf: () => ({ worker: 2, because: 'least_busy', load: 0.1 }),
     stats: () => {
       looks += 1;
       // The first sample meets a busy worker.
@@ -27,5 +28,6 @@ test("rates cover only the interval, even when a peer's media worker answered la
   });
   const answer = await answers.peer?.({ room: 'kitchen', peer: 'bob', sampleMs: 100 }, { timeoutMs: 5_000 } as Asker);
   expect(answer?.transport?.usedBps).toBeLessThan(1_000);
+  expect(answer?.transport).toMatchObject({ local: '127.0.0.1:1', worker: 2, why: 'was the least busy (0.10)' });
   expect(answer?.sampledMs).toBeLessThan(1_000);
 });

@@ -1,7 +1,7 @@
 import { printableUrl } from '@bloom/log';
 import { inTime, sleep } from '@bloom/time';
 import type { ComponentView, PeerView, PublishKind, RoomView } from '@bloom/rooms';
-import type { RoomMediaStats } from '@bloom/sfu';
+import { explainChoice, type MediaEndpoint, type RoomMediaStats } from '@bloom/sfu';
 import type { Answers, Asker, Inspector } from '../inspector/inspector.js';
 import { matcher } from '../inspector/pattern.js';
 import type { Redactor } from '../inspector/redact.js';
@@ -29,7 +29,7 @@ export interface MediaAnswersOptions {
 }
 
 export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptions): Answers {
-  const { rooms, self } = sources;
+  const { engine, rooms, self } = sources;
   const json = (value: unknown): unknown => redactor.show(value, CUT).value;
 
   const viewOf = (roomId: string): RoomView => {
@@ -80,7 +80,7 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
     rooms: async ({ match, scope, limit }, asker) => {
       const wanted = match === null ? () => true : matcher(match);
       const own = rooms.views().filter(({ id }) => wanted(id));
-      const others = scope === 'node' || asker.alone ? NOBODY : await elsewhere('rooms', { match, limit }, asker);
+      const others = scope === 'node' || asker.alone ? NO_ANSWERS : await elsewhere('rooms', { match, limit }, asker);
       const lines = [
         ...own.slice(0, limit).map(roomLine),
         ...others.answers.flatMap(({ answer }) => answer.rooms as RoomLine[]),
@@ -98,16 +98,16 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
       const media = rooms.media(room);
       const stats = await statsOf(media);
       const { webhookUrl, ...config } = view.config;
+      const first = view.peers.map(({ id }) => media?.endpointOf(id)).find((endpoint) => endpoint !== undefined);
 
       return {
         ...roomLine(view),
         config: json({ ...config, webhookUrl: webhookUrl === null ? null : printableUrl(webhookUrl) }),
         endpoint:
-          media === undefined
-            ? null
-            : { address: media.endpoint.address, port: media.endpoint.port, tcpPort: media.endpoint.tcpPort ?? null },
+          first === undefined ? null : { address: first.address, port: first.port, tcpPort: first.tcpPort ?? null },
         peerList: view.peers.map(({ id, status, tracks, metadata }) => {
           const transport = transportOf(stats, id);
+          const endpoint = media?.endpointOf(id);
           const roundTrips = transport?.outbound.flatMap(({ roundTripMs }) => roundTripMs ?? []) ?? [];
 
           return {
@@ -116,6 +116,8 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
             status,
             ice: transport?.iceState ?? null,
             dtls: transport?.dtlsState ?? null,
+            local: endpoint === undefined ? null : localOf(endpoint),
+            worker: endpoint?.worker ?? null,
             tracks: tracks.map(trackOf),
             bytesReceived: transport?.bytesReceived ?? null,
             bytesSent: transport?.bytesSent ?? null,
@@ -127,15 +129,43 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
       };
     },
 
+    media: async ({ room }) => {
+      const view = viewOf(room);
+      const media = rooms.media(room);
+      const { packetsCrossed } = await engine.stats();
+
+      return {
+        room,
+        node: self,
+        workers: engine.workerSamples().map(({ worker, busy, transports, rooms: count }) => ({
+          worker,
+          busy,
+          transports,
+          rooms: count,
+        })),
+        packetsCrossed,
+        peerList: view.peers.flatMap(({ id, metadata }) => {
+          const endpoint = media?.endpointOf(id);
+          const choice = media?.choiceOf(id);
+          if (endpoint === undefined || choice === undefined) return [];
+          return [
+            { id, name: nameOf(metadata), local: localOf(endpoint), worker: choice.worker, why: explainChoice(choice) },
+          ];
+        }),
+      };
+    },
+
     peer: async ({ room, peer, sampleMs }, { timeoutMs }) => {
       const view = viewOf(room);
       const found = view.peers.find(({ id }) => id === peer);
       if (found === undefined) throw new InspectionError('UNKNOWN_PEER', `the room ${room} has no peer ${peer}`);
       const media = rooms.media(room);
-      const looks = await twoLooks(media, Math.min(sampleMs, timeoutMs / 2));
-      const { after } = looks;
-      const rates = peerRates({ view, peer, ...looks });
+      const samples = await sampleTwice(media, Math.min(sampleMs, timeoutMs / 2));
+      const { after } = samples;
+      const rates = peerRates({ view, peer, ...samples });
       const transport = transportOf(after, peer);
+      const endpoint = media?.endpointOf(peer);
+      const choice = media?.choiceOf(peer);
 
       return {
         room,
@@ -148,13 +178,16 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
           ? {}
           : { permissions: { ...found.permissions, publish: listOf(found.permissions.publish) } }),
         transport:
-          transport === undefined || media === undefined
+          transport === undefined || endpoint === undefined
             ? null
             : {
                 ice: transport.iceState,
                 dtls: transport.dtlsState,
+                media: transport.media,
                 protocol: transport.protocol,
-                local: `${media.endpoint.address}:${media.endpoint.port}`,
+                local: localOf(endpoint),
+                worker: endpoint.worker ?? null,
+                why: choice === undefined ? null : explainChoice(choice),
                 remote:
                   transport.remoteAddress === undefined ? null : `${transport.remoteAddress}:${transport.remotePort}`,
                 bytesReceived: transport.bytesReceived,
@@ -184,7 +217,8 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
         .views()
         .filter(({ id }) => room === null || id === room)
         .flatMap(({ id, components }) => components.map((component) => componentLine(id, component)));
-      const others = scope === 'node' || asker.alone ? NOBODY : await elsewhere('components', { room, limit }, asker);
+      const others =
+        scope === 'node' || asker.alone ? NO_ANSWERS : await elsewhere('components', { room, limit }, asker);
       const lines = [...own, ...others.answers.flatMap(({ answer }) => answer.components as ComponentLine[])];
 
       return {
@@ -214,7 +248,14 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any
-const NOBODY: { answers: any[]; unreachable: { name: string; reason: string }[] } = { answers: [], unreachable: [] };
+const NO_ANSWERS: { answers: any[]; unreachable: { name: string; reason: string }[] } = {
+  answers: [],
+  unreachable: [],
+};
+
+function localOf({ address, port }: MediaEndpoint): string {
+  return `${address}:${port}`;
+}
 
 async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined): Promise<RoomMediaStats | undefined> {
   if (media === undefined) return undefined;
@@ -223,21 +264,21 @@ async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined):
   return await inTime(stats, { timeoutMs: STATS_TIMEOUT_MS, late: () => undefined });
 }
 
-interface Looks {
+interface Samples {
   before: RoomMediaStats | undefined;
   after: RoomMediaStats | undefined;
   /** Time between the samples. */
   ms: number;
 }
 
-async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again = true): Promise<Looks> {
+async function sampleTwice(media: Parameters<typeof statsOf>[0], ms: number, again = true): Promise<Samples> {
   const before = await statsOf(media);
   const from = performance.now();
   await sleep(ms);
   const after = await statsOf(media);
-  // Without the first sample, the totals would be taken for the difference.
+  // Without the first sample, the totals would be mistaken for the difference.
   if (before === undefined && after !== undefined) {
-    return again ? await twoLooks(media, ms, false) : { before, after: undefined, ms };
+    return again ? await sampleTwice(media, ms, false) : { before, after: undefined, ms };
   }
 
   return { before, after, ms: performance.now() - from };

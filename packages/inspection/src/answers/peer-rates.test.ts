@@ -7,7 +7,17 @@ const stream = { ssrc: 1, packets: 0, bytes: 0, markers: 0, keyframes: 0, lost: 
 
 function inbound(more: Partial<InboundTrackStats>): InboundTrackStats {
   const rtx = { packets: 0, bytes: 0 };
-  return { ...stream, trackId: 't7', variant: 'h', active: true, codec: 'vp8', rtx, jitterMs: 1, ...more };
+  return {
+    ...stream,
+    trackId: 't7',
+    kind: 'video',
+    variant: 'h',
+    active: true,
+    codec: 'vp8',
+    rtx,
+    jitterMs: 1,
+    ...more,
+  };
 }
 
 function outbound(more: Partial<OutboundTrackStats>): OutboundTrackStats {
@@ -20,7 +30,8 @@ function transport(peerId: string, more: Partial<TransportStats>): TransportStat
   const counts = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
   const checks = { bindingRequestsReceived: 0, bindingResponsesSent: 0 };
   const state = { iceState: 'connected', dtlsState: 'connected', protocol: 'udp' } as const;
-  return { peerId, ...state, ...counts, ...checks, inbound: [], outbound: [], ...more };
+  const media = { state: 'connected', path: 'udp' } as const;
+  return { peerId, media, ...state, ...counts, ...checks, inbound: [], outbound: [], ...more };
 }
 
 const view = {
@@ -61,7 +72,7 @@ const after: RoomMediaStats = {
   ],
 };
 
-test('rates cover the interval, and the wanted encoding comes with the bitrate that it needs', () => {
+test('computes rates over the interval, and reports the wanted encoding with the bitrate that it needs', () => {
   const rates = peerRates({ view, peer: 'bob', before, after, ms: 500 });
   expect(rates).toMatchObject({ sampledMs: 500, usedBps: 480_000, inbound: [] });
   expect(rates.outbound).toEqual([
@@ -91,7 +102,7 @@ test('rates cover the interval, and the wanted encoding comes with the bitrate t
   ]);
 });
 
-test('a stream that started in between counts from zero, and one without media has no rates', () => {
+test('counts a stream that started in between from zero, and reports no rates for one without media', () => {
   const fresh = peerRates({ view, peer: 'bob', before: undefined, after, ms: 1_000 });
   expect(fresh.outbound[0]).toMatchObject({ packetsPerS: 146, bps: 600_000 });
   expect(peerRates({ view, peer: 'bob', before, after: undefined, ms: 1_000 })).toEqual({
@@ -104,7 +115,7 @@ test('a stream that started in between counts from zero, and one without media h
   expect(still.outbound[0]).toMatchObject({ bps: 0, loss: 0 });
 });
 
-test('a track paused by its subscriber reports that as the reason for its silence', () => {
+test('gives the pause as the reason for the silence of a track that its subscriber has paused', () => {
   const paused = { ...after, transports: [transport('bob', { outbound: [outbound({ paused: true })] })] };
   expect(peerRates({ view, peer: 'bob', before, after: paused, ms: 500 }).outbound[0]?.reason).toBe('paused');
 });

@@ -45,11 +45,10 @@ export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): 
 
   const inbound = (now?.inbound ?? []).map((stream): Inbound => {
     const earlier = then?.inbound.find((other) => other.ssrc === stream.ssrc && other.trackId === stream.trackId);
-    const kind = kinds.get(stream.trackId) ?? (stream.codec === 'opus' ? 'audio' : 'video');
 
     return {
       track: stream.trackId,
-      kind,
+      kind: stream.kind,
       codec: stream.codec,
       variant: stream.variant,
       active: stream.active,

@@ -37,7 +37,7 @@ export function placementAnswers({ self, placement, inspector, clock }: Placemen
         const who = silent.join(' or ');
         throw new InspectionError(
           'TIMEOUT',
-          `${who} may know where the room ${room} was placed, and did not answer; nobody else does`,
+          `${who} may know where the room ${room} was placed but did not answer; no other node does`,
         );
       }
       if (latest === undefined) {

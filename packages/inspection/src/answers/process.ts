@@ -9,7 +9,7 @@ import { startProfile } from '../process/profiler.js';
 import { openFiles, ownUdpSockets } from '../process/udp-sockets.js';
 import type { ItemOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
-import { ActorLook, sorted, type ActorLine } from './actor-lines.js';
+import { ActorSampler, sorted, type ActorLine } from './actor-lines.js';
 
 /** How long garbage collections are counted for the first answer. */
 const GC_LOOK_MS = 500;
@@ -32,7 +32,7 @@ export function processAnswers({ sources, figures, clock }: ProcessAnswersOption
       if (isFirst) await sleep(Math.min(GC_LOOK_MS, timeoutMs / 4));
       const { loop, cpu, ms } = figures.reading;
       const memory = process.memoryUsage();
-      const { lines } = new ActorLook(system, undefined, clock).look();
+      const { lines } = new ActorSampler(system, undefined, clock).sample();
       const worst = longestQueue(lines);
       const [sockets, files, { dropped }] = await Promise.all([ownUdpSockets(), openFiles(), engine.stats()]);
 
@@ -82,16 +82,16 @@ export function processProducers({ sources, figures, clock }: ProcessAnswersOpti
 
   return {
     top: async ({ everyMs, actors, sort, match }, stream) => {
-      const looks = new ActorLook(system, match === null ? undefined : matcher(match), clock);
+      const sampler = new ActorSampler(system, match === null ? undefined : matcher(match), clock);
       const meter = new Meter();
       figures.lookCloser();
-      looks.look();
+      sampler.sample();
       let before = await traffic();
 
       const take = async (): Promise<void> => {
         figures.lookCloser();
         const { ms, loop, cpu } = meter.read();
-        const { lines } = looks.look();
+        const { lines } = sampler.sample();
         const after = await traffic();
         const perS = (value: 'in' | 'out'): number => Math.round(((after[value] - before[value]) * 1_000) / ms);
         const item: ItemOf<'top'> = {

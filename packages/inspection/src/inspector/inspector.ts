@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ActorError, isActorRef, type ActorRef } from '@bloom/actors';
+import { validate } from '@bloom/rooms';
 import { inTime } from '@bloom/time';
 import { z } from 'zod';
 import { requests, streams } from '../protocol/schemas.js';
@@ -91,7 +92,7 @@ export class Inspector {
   /** Never rejects. */
   async ask(message: Partial<Asking>): Promise<Reply> {
     return await this.#guarded(async () => {
-      const asking = parse(envelope, message, 'the request');
+      const asking = parse(envelope, message, { what: 'the request' });
       checkVersion(asking.v);
       const { kind, ...fields } = asking.request;
       const node = asking.node ?? this.#self;
@@ -108,8 +109,8 @@ export class Inspector {
     message: Partial<Asking> & { readonly stream?: unknown; readonly sink?: unknown },
   ): Promise<Reply<StreamOpened>> {
     const reply = await this.#guarded(async () => {
-      const asking = parse(envelope, message, 'the request');
-      const { stream } = parse(opening, message, 'the subscription');
+      const asking = parse(envelope, message, { what: 'the request' });
+      const { stream } = parse(opening, message, { what: 'the subscription' });
       const { sink } = message;
       checkVersion(asking.v);
       if (!isActorRef(sink))
@@ -117,11 +118,11 @@ export class Inspector {
       const { kind, ...fields } = asking.request;
       const node = asking.node ?? (await this.#elsewhere(kind, fields, asking)) ?? this.#self;
       // Nothing may be awaited between these checks and the opening.
-      if (this.#streams.has(stream)) throw new InspectionError('BAD_REQUEST', `the stream ${stream} is open already`);
+      if (this.#streams.has(stream)) throw new InspectionError('BAD_REQUEST', `the stream ${stream} is already open`);
       if (this.#streams.size >= MAX_STREAMS) {
         throw new InspectionError('BUSY', `${MAX_STREAMS} streams are open on ${this.#self} already`);
       }
-      if (node !== this.#self) return await this.#relay(node, asking, stream, sink as SinkRef);
+      if (node !== this.#self) return await this.#relay(node, asking, { stream, sink: sink as SinkRef });
 
       return this.#reply(kind, await this.#open(kind, fields, { asking, stream, sink: sink as SinkRef }));
     });
@@ -142,13 +143,18 @@ export class Inspector {
   }
 
   /** Asks a member as a tool would. @throws InspectionError */
-  async askMember<K extends RequestKind>(node: string, kind: K, fields: object, asker: Asker): Promise<AnswerOf<K>> {
-    const { tool, timeoutMs } = asker;
-    const asking: Envelope = { v: PROTOCOL_VERSION, tool, timeoutMs, node, request: { ...fields, kind } };
+  async #askMember<K extends RequestKind>(
+    node: string,
+    request: { readonly kind: K },
+    { tool, timeoutMs }: Asker,
+  ): Promise<AnswerOf<K>> {
+    const { kind } = request;
+    const asking: Envelope = { v: PROTOCOL_VERSION, tool, timeoutMs, node, request };
     const reply = await this.#pass(node, asking);
     if (!reply.ok) throw new InspectionError(reply.error.code, reply.error.message);
 
-    return parse(requests[kind].answer, reply.answer, `the answer of ${node} to ${kind}`, 'FAILED') as AnswerOf<K>;
+    const what = `the answer of ${node} to ${kind}`;
+    return parse(requests[kind].answer, reply.answer, { what, code: 'FAILED' }) as AnswerOf<K>;
   }
 
   /**
@@ -167,7 +173,7 @@ export class Inspector {
       members().map(async (node) => {
         const from = clock.wall();
         try {
-          const answer = await this.askMember(node, kind, fields, asker);
+          const answer = await this.#askMember(node, { ...fields, kind }, asker);
           const answeredAt = clock.wall();
           answers.push({ node, answer, answeredAt, tookMs: answeredAt - from });
         } catch (error) {
@@ -195,7 +201,7 @@ export class Inspector {
     const spec = requestOf(kind);
     if (spec === undefined) throw this.#unsupported(kind);
     const answer = answers[kind as RequestKind] as ((fields: object, asker: Asker) => unknown) | undefined;
-    const parsed = parse(spec.request, fields, kind) as object;
+    const parsed = parse(spec.request, fields, { what: kind }) as object;
     if (answer === undefined) throw this.#unsupported(kind);
     if (mode === 'read' && spec.changes === true) {
       throw new InspectionError('NOT_PERMITTED', `${this.#self} runs with JF_INSPECTION=read and refuses ${kind}`);
@@ -225,7 +231,7 @@ export class Inspector {
     const produce = this.#options.producers[kind as StreamKind] as
       | ((fields: object, stream: Stream, asker: Asker) => (() => void) | Promise<() => void>)
       | undefined;
-    const parsed = parse(spec.request, fields, kind) as { limit?: number; withinMs?: number };
+    const parsed = parse(spec.request, fields, { what: kind }) as { limit?: number; withinMs?: number };
     if (produce === undefined) throw this.#unsupported(kind);
     const bounds = { limit: kind === 'pcap' ? null : (parsed.limit ?? null), withinMs: parsed.withinMs ?? null };
     const { system, clock } = this.#options.environment;
@@ -279,7 +285,7 @@ export class Inspector {
     return await this.#remotely(node, (ref) => this.#options.environment.system.call(ref, message, left + HOP_MS / 2));
   }
 
-  async #relay(node: string, asking: Envelope, stream: string, sink: SinkRef): Promise<Reply> {
+  async #relay(node: string, asking: Envelope, { stream, sink }: { stream: string; sink: SinkRef }): Promise<Reply> {
     const { system } = this.#options.environment;
     return await this.#remotely(node, async (ref) => {
       const relay = new Relay({
@@ -307,10 +313,10 @@ export class Inspector {
   async #remotely(node: string, call: (ref: ActorRef<InspectionProtocol>) => Promise<Reply>): Promise<Reply> {
     const { members, remote } = this.#options.environment;
     if (!members().includes(node)) {
-      throw new InspectionError('UNKNOWN_NODE', `${node} is no member that ${this.#self} has a link to`);
+      throw new InspectionError('UNKNOWN_NODE', `${node} is not a member that ${this.#self} has a link to`);
     }
     if (this.#passedOn >= MAX_PASSED_ON) {
-      throw new InspectionError('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others already`);
+      throw new InspectionError('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others`);
     }
     const ref = remote(node);
     try {
@@ -319,7 +325,10 @@ export class Inspector {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       if (error.code === 'NO_PROCESS') {
-        throw new InspectionError('NOT_SUPPORTED', `${node} answers no tools: JF_INSPECTION=off, or an older version`);
+        throw new InspectionError(
+          'NOT_SUPPORTED',
+          `${node} does not answer tools: JF_INSPECTION=off, or an older version`,
+        );
       }
       if (error.code === 'TIMEOUT')
         throw new InspectionError('TIMEOUT', `${node} did not answer ${this.#self} in time`);
@@ -393,10 +402,9 @@ function streamOf(kind: string): StreamSpec | undefined {
 function parse<S extends z.ZodType>(
   schema: S,
   value: unknown,
-  what: string,
-  code: ErrorCode = 'BAD_REQUEST',
+  { what, code = 'BAD_REQUEST' }: { what: string; code?: ErrorCode },
 ): z.output<S> {
-  const parsed = schema.safeParse(value);
+  const parsed = validate(schema, value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.length ? ` ${issue.path.join('.')}:` : '';
@@ -408,6 +416,6 @@ function checkVersion(v: number): void {
   if (v === PROTOCOL_VERSION) return;
   throw new InspectionError(
     'NOT_SUPPORTED',
-    `version ${v} of the protocol is not spoken here, version ${PROTOCOL_VERSION} is`,
+    `protocol version ${v} is not supported; this node speaks version ${PROTOCOL_VERSION}`,
   );
 }

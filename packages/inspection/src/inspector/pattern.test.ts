@@ -17,11 +17,11 @@ describe('patterns', () => {
     ['a.c', 'abc', false],
     ['*a*b*', 'xxaxxbxx', true],
     ['*a*b*', 'xxbxxaxx', false],
-  ])('the pattern %s on %s: %s', (pattern, path, fits) => {
+  ])('matches the pattern %s against %s: %s', (pattern, path, fits) => {
     expect(matcher(pattern)(path)).toBe(fits);
   });
 
-  test('a pattern matches like the equivalent regular expression', () => {
+  test('matches like the equivalent regular expression', () => {
     const texts = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 12 });
     const patterns = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
     fc.assert(
@@ -33,7 +33,7 @@ describe('patterns', () => {
     );
   });
 
-  test('a pattern with many stars matches quickly', () => {
+  test('matches a pattern with many stars quickly', () => {
     const long = 'a'.repeat(1_000);
     expect(matcher(`${'*a'.repeat(500)}*b`)(long)).toBe(false);
   });

@@ -107,7 +107,7 @@ describe('secrets', () => {
     expect(part(state, 'peers.ann.*')).toEqual({ token: MASK, tracks: [1] });
   });
 
-  test('no secret gets through, whatever surrounds it', () => {
+  test('lets no secret through, whatever surrounds it', () => {
     const holder = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 5 },
@@ -134,7 +134,7 @@ describe('secrets', () => {
 });
 
 describe('shown values', () => {
-  test('any value is shown as plain JSON', () => {
+  test('shows any value as plain JSON', () => {
     const system = createActorSystem({ log: silentLog });
     const ref = system.spawn({ kind: 'k', init: () => null, handlers: {} }, { name: 'me' });
     const cyclic: Record<string, unknown> = {};
@@ -176,7 +176,7 @@ describe('shown values', () => {
     void system.close();
   });
 
-  test('shown values respect the limits and report what is missing', () => {
+  test('respects the limits and reports what is missing', () => {
     const list = redactor.show({ list: Array.from({ length: 1_000 }, (_, i) => i) }, { depth: 3, bytes: 100 });
     expect(list.truncated).toBe(true);
     expect(JSON.stringify(list.value)).toMatch(/<\d{3} more>/);
@@ -186,7 +186,7 @@ describe('shown values', () => {
     expect(redactor.show(odd, ALL).value).toEqual(odd);
   });
 
-  test('show never throws', () => {
+  test('never throws', () => {
     fc.assert(
       fc.property(
         fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true }),

@@ -177,7 +177,7 @@ export class Redactor {
       } else shown.push([key, this.#show(value, depth - 1, state)]);
     }
 
-    // Not by assignment: a name may be `__proto__`.
+    // Do not assign: a name may be `__proto__`.
     return Object.fromEntries(shown);
   }
 

@@ -13,7 +13,7 @@ describe('streams', () => {
   let taken: StreamItems[];
   let ends: StreamEnded[];
   let places: number;
-  /** Answer of the sink; undefined: it does not answer yet. */
+  /** The sink's answer; undefined: it does not answer yet. */
   let answer: (() => boolean) | undefined;
   let answers: ((more: boolean) => void)[];
 
@@ -65,7 +65,7 @@ describe('streams', () => {
     expect(places).toBe(0);
   });
 
-  test('drops and counts items for which a busy tool has no room, and continues when it has', async () => {
+  test('drops and counts items for which a busy tool has no room, and continues once it has', async () => {
     answer = undefined;
     const stream = open();
     for (let i = 0; i < 3_000; i++) stream.push(i);

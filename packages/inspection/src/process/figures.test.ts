@@ -51,7 +51,7 @@ describe('the figures of the process', () => {
     expect(worst).toBeGreaterThan(100);
   });
 
-  test('figures are available immediately, and garbage collections are counted once requested', async () => {
+  test('returns figures immediately, and counts garbage collections once requested', async () => {
     const figures = new ProcessFigures();
     open.push(figures);
     expect(figures.reading.cpu.user).toBeGreaterThanOrEqual(0);

@@ -33,7 +33,7 @@ describe('capture files', () => {
     expect(fileHeader().toString('hex')).toBe('d4c3b2a1020004000000000000000000ffff000065000000');
   });
 
-  test('a record has IP and UDP headers with the original length, and is cut after the RTP header', () => {
+  test('writes a record with IP and UDP headers and the original length, cut after the RTP header', () => {
     const bytes = record({ atMs: 1_700_000_000_123.456, from: peer, to: server, shown: header, length: 1_000 });
     expect(bytes.readUInt32LE(0)).toBe(1_700_000_000);
     expect(bytes.readUInt32LE(4)).toBe(123_456);

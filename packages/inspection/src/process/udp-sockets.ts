@@ -71,9 +71,9 @@ export async function ownUdpSockets(proc = '/proc'): Promise<UdpSocket[] | null>
 }
 
 /** Returns the number of open files, or null where the system does not report it. */
-export async function openFiles(proc = '/proc'): Promise<number | null> {
+export async function openFiles(): Promise<number | null> {
   try {
-    return (await readdir(`${proc}/self/fd`)).length;
+    return (await readdir('/proc/self/fd')).length;
   } catch {
     return null;
   }

@@ -5,7 +5,7 @@ import type { RequestSpec, StreamSpec } from './spec.js';
 /** What is left on a draining node. */
 const drainState = z.object({
   since: at,
-  /** When the node takes rooms again; null: on `undrain` only. */
+  /** When the node accepts rooms again; null: on `undrain` only. */
   deadlineAt: at.nullable(),
   rooms: count,
   peers: count,
@@ -35,6 +35,10 @@ const nodeLine = z.object({
   loopP99Ms: ms,
   links: z.object({ up: count, known: count }),
   drain: drainState.nullable(),
+  /** How many of the latest people ever reached the media ports; absent from older nodes. */
+  media: z
+    .object({ people: count, unreached: count, /** What to say about it. */ note: z.string().optional() })
+    .optional(),
   now: at,
 });
 
@@ -115,7 +119,7 @@ export const requests = {
   },
   drain: {
     request: z.object({
-      /** When the node takes rooms again automatically; null: on `undrain` only. */
+      /** When the node accepts rooms again automatically; null: on `undrain` only. */
       deadlineMs: z
         .number()
         .int()
@@ -131,7 +135,7 @@ export const requests = {
     answer: z.object({
       /** False when there was no drain order. */
       wasDraining: z.boolean(),
-      /** True when the node still takes no rooms, because it is starting or ending. Absent from nodes of 0.1.0. */
+      /** True when the node still accepts no rooms, because it is starting or ending. Absent from nodes of 0.1.0. */
       draining: z.boolean().optional(),
     }),
   },

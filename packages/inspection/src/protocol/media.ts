@@ -80,7 +80,7 @@ export const requests = {
     request: z.object({ room: roomId }),
     answer: roomLine.extend({
       config: json,
-      /** Address of the node's media port. */
+      /** Media port of the first peer; peers on other media workers have other ports. */
       endpoint: z.object({ address: z.string(), port: count, tcpPort: count.nullable() }).nullable(),
       peerList: z.array(
         z.object({
@@ -89,6 +89,9 @@ export const requests = {
           status: z.enum(['connected', 'disconnected']),
           ice: z.string().nullable(),
           dtls: z.string().nullable(),
+          /** Address and port of the peer's transport, and its media worker; absent from older nodes. */
+          local: z.string().nullable().optional(),
+          worker: count.nullable().optional(),
           tracks: z.array(track),
           bytesReceived: count.nullable(),
           bytesSent: count.nullable(),
@@ -97,6 +100,30 @@ export const requests = {
         }),
       ),
       componentList: z.array(componentLine.extend({ node: nodeName })),
+    }),
+  },
+  /** On which media worker the transport of each peer is, and why. */
+  media: {
+    locate: { room: 'room' },
+    request: z.object({ room: roomId }),
+    answer: z.object({
+      room: z.string(),
+      node: nodeName,
+      /** The node's workers at this moment, those that can take transports. */
+      workers: z.array(
+        z.object({
+          worker: count,
+          /** Share of time that its thread is busy, 0 to 1. */
+          busy: z.number(),
+          /** Transports and rooms, also of other rooms than this one. */
+          transports: count,
+          rooms: count,
+        }),
+      ),
+      /** Packets that crossed from one worker to another since the node started, of all rooms. */
+      packetsCrossed: count,
+      /** Peers that have a transport. */
+      peerList: z.array(z.object({ id: z.string(), name, local: z.string(), worker: count, why: z.string() })),
     }),
   },
   peer: {
@@ -127,8 +154,20 @@ export const requests = {
         .object({
           ice: z.enum(['new', 'connected', 'silent']),
           dtls: z.enum(['new', 'connecting', 'connected', 'closed', 'failed']),
+          /** Absent from older nodes. */
+          media: z
+            .object({
+              state: z.enum(['idle', 'connecting', 'connected', 'interrupted', 'failed']),
+              path: z.enum(['udp', 'tcp', 'relay-udp', 'relay-tcp', 'relay-tls']).optional(),
+              problem: z.enum(['NO_CHECKS', 'ONE_WAY', 'DTLS_FAILED', 'NO_MEDIA']).optional(),
+            })
+            .optional(),
           protocol: z.enum(['udp', 'tcp']),
           local: z.string(),
+          /** Media worker; null in the main thread, absent from older nodes. */
+          worker: count.nullable().optional(),
+          /** Why it is on that worker, which is the subject of the sentence; absent from older nodes. */
+          why: z.string().nullable().optional(),
           remote: z.string().nullable(),
           bytesReceived: count,
           bytesSent: count,

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 interface Spec {
   /** Fields of the request; the node fills in defaults. */
   readonly request: z.ZodType;
-  /** The field that names an actor or a room. Without a node, the request goes to the member where that lives. */
+  /** The field that names an actor or a room. Without a node, the request goes to the member that has it. */
   readonly locate?: { readonly actor: string } | { readonly room: string };
 }
 

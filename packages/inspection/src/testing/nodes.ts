@@ -4,23 +4,23 @@ import type { DistributionNode } from '@bloom/distribution';
 import { createLogger, silentLog, type Logger } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import {
-  ClusterRooms,
+  RoomRegistry,
   createClusterPort,
   followMembers,
-  LocalRooms,
-  Rooms,
+  RoomHost,
+  RoomRouter,
   type ComponentKind,
   type CreatePeerSession,
   type SessionAction,
 } from '@bloom/rooms';
-import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
-import { InspectionClient, startInspection, type Inspection, type InspectionMode } from '../index.js';
+import { openMediaEngine, type MediaEngine } from '@bloom/sfu';
+import { InspectionClient, openInspection, type Inspection, type InspectionMode } from '../index.js';
 
 export const COOKIE = 'a cookie that nobody must see';
 export const SECRET = 'the secret key base of the tests';
 
 export function startMapper(): Promise<PortMapperServer> {
-  return PortMapperServer.start({ port: 0, log: silentLog });
+  return PortMapperServer.open({ port: 0, log: silentLog });
 }
 
 export interface Member {
@@ -28,9 +28,9 @@ export interface Member {
   system: ActorSystem;
   remote: RemoteActors;
   node: DistributionNode;
-  local: LocalRooms;
-  rooms: Rooms;
-  cluster: ClusterRooms;
+  host: RoomHost;
+  rooms: RoomRouter;
+  registry: RoomRegistry;
   log: Logger;
   engine: MediaEngine;
   inspection: Inspection | undefined;
@@ -58,30 +58,30 @@ export async function startMember(
   const log = createLogger({ sink: () => {}, secrets: [COOKIE, SECRET] });
   const system = createActorSystem({ log });
   const remote = connectActors(system, { log });
-  const engine = await createMediaEngine({
+  const engine = await openMediaEngine({
     listenIp: '127.0.0.1',
     announcedIp: '127.0.0.1',
     portRange: { min: 0, max: 0 },
     log,
   });
-  const local = new LocalRooms({
+  const host = new RoomHost({
     system,
     engine,
     createSession: scripted,
-    events: (notification) => cluster.observe(notification),
+    events: (notification) => registry.observe(notification),
     log,
     address: `${alive}.example:5002`,
     secretKeyBase: SECRET,
     webrtcEnabled: true,
     componentKinds,
   });
-  const cluster = new ClusterRooms({
+  const registry = new RoomRegistry({
     system,
     port: createClusterPort({ system, remote, self: name }),
-    local,
+    host,
     log,
   });
-  const rooms = new Rooms({ system, local, cluster, log, secretKeyBase: SECRET });
+  const rooms = new RoomRouter({ system, host, registry, log, secretKeyBase: SECRET });
   const node = await remote.start({
     name,
     mode: 'name',
@@ -90,22 +90,20 @@ export async function startMember(
     tickTimeMs: 8_000,
     log,
   });
-  followMembers(node, cluster);
+  followMembers(node, registry);
   node.seed(seeds);
   const parts = { version: '1.2.3', gitCommit: 'abc', startedAt: Date.now(), system, remote, node, engine, log };
   const inspection =
-    mode === 'off'
-      ? undefined
-      : await startInspection({ ...parts, rooms: local, clusterRooms: cluster, secrets: [COOKIE, SECRET] }, mode);
+    mode === 'off' ? undefined : await openInspection({ ...parts, host, registry, secrets: [COOKIE, SECRET] }, mode);
   const stop = async (): Promise<void> => {
     await inspection?.close();
-    await local.deleteAll();
+    await host.deleteAll();
     await remote.close();
     await system.close();
     await engine.close();
   };
 
-  return { name, system, remote, node, local, rooms, cluster, log, engine, inspection, stop };
+  return { name, system, remote, node, host, rooms, registry, log, engine, inspection, stop };
 }
 
 export interface Tool {

@@ -12,8 +12,8 @@ const OFFER = {
   midToTrackId: { '0': 't', '1': 7, '2': '' },
 };
 
-describe('media events of a client', () => {
-  test('parses the maps of an offer, without entries that are no track ids or bitrates', () => {
+describe('client media events', () => {
+  test('parses the maps of an offer and drops entries that are not track ids or bitrates', () => {
     expect(parseClientEvent(custom('sdpOffer', OFFER))).toEqual({
       type: 'sdpOffer',
       sdp: 'v=0',
@@ -29,7 +29,7 @@ describe('media events of a client', () => {
     });
   });
 
-  test('accepts an offer without bitrates and with a null map of mids', () => {
+  test('accepts an offer without bitrates and with a null mid map', () => {
     const { sdpOffer, trackIdToTrackMetadata } = OFFER;
     expect(
       parseClientEvent(custom('sdpOffer', { sdpOffer, trackIdToTrackMetadata, midToTrackId: null })),
@@ -52,7 +52,7 @@ describe('media events of a client', () => {
     ).toMatchObject({ bitrates: { h: 1e9 } });
   });
 
-  test('ignores a bitrate beyond the range of numbers', () => {
+  test('ignores a bitrate that overflows a number', () => {
     const endless = custom('sdpOffer', OFFER).replace('"t":5', '"t":1e999');
     expect(parseClientEvent(endless)).toMatchObject({ bitrates: new Map([['u', { l: 1 }]]) });
   });
@@ -67,17 +67,17 @@ describe('media events of a client', () => {
     expect(parseClientEvent(custom('sdpOffer', { ...OFFER, [key]: undefined })).type).toBe('invalid');
   });
 
-  test('accepts custom events unwrapped, but not plain events wrapped', () => {
+  test('accepts unwrapped custom events but rejects wrapped plain events', () => {
     expect(parseClientEvent('{"type":"renegotiateTracks"}').type).toBe('renegotiateTracks');
     expect(parseClientEvent(custom('renegotiateTracks', undefined)).type).toBe('renegotiateTracks');
     expect(parseClientEvent(custom('connect', { metadata: 1 })).type).toBe('invalid');
   });
 
-  test('does not parse an event that is too long', () => {
+  test('rejects an event that is too long', () => {
     expect(parseClientEvent(`"${'x'.repeat(MAX_EVENT_LENGTH)}"`)).toEqual({ type: 'invalid', reason: 'too long' });
   });
 
-  test('the reason of a refusal contains nothing that the client sent', () => {
+  test('gives a refusal reason that contains nothing the client sent', () => {
     expect(parseClientEvent('{"type":"secret","data":"secret"}')).toEqual({ type: 'invalid', reason: 'unknown type' });
   });
 
@@ -115,14 +115,14 @@ describe('media events of a client', () => {
   });
 });
 
-describe('the nesting depth of JSON text', () => {
+describe('JSON nesting depth', () => {
   test('detects deep nesting without parsing', () => {
     expect(nestsDeeper(`${'['.repeat(10)}${']'.repeat(10)}`, 10)).toBe(false);
     expect(nestsDeeper(`${'['.repeat(11)}${']'.repeat(11)}`, 10)).toBe(true);
     expect(nestsDeeper(`[${'{},'.repeat(100)}{}]`, 2)).toBe(false);
   });
 
-  test('does not count brackets within strings', () => {
+  test('does not count brackets inside strings', () => {
     expect(nestsDeeper(JSON.stringify(`\\"${'['.repeat(100)}`), 10)).toBe(false);
   });
 });

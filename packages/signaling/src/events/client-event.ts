@@ -1,23 +1,14 @@
+import { type Bitrates, isVariant, type OfferedTracks } from '@bloom/negotiation';
 import type { Variant } from '@bloom/sfu';
 import { isRecord, MAX_JSON_DEPTH, nestsDeeper } from './json.js';
 
 /** Maximum length of an event's text, in UTF-16 code units. */
 export const MAX_EVENT_LENGTH = 1024 * 1024;
 const MAX_TRACK_ID_LENGTH = 1024;
-/** More than any camera sends. Keeps sums over tracks and variants finite and far below the range of REMB. */
+/** Above what any camera sends. Keeps sums over tracks and variants finite and far below the range of REMB. */
 const MAX_BITRATE_BPS = 1e9;
 
-export type Bitrates = Partial<Record<Variant, number>>;
-
-export interface SdpOfferEvent {
-  type: 'sdpOffer';
-  sdp: string;
-  midToTrackId: ReadonlyMap<string, string>;
-  /** A track without an entry has null metadata. */
-  metadata: ReadonlyMap<string, unknown>;
-  /** Bits per second; a track without an entry has the defaults. */
-  bitrates: ReadonlyMap<string, Bitrates>;
-}
+export type SdpOfferEvent = OfferedTracks & { type: 'sdpOffer'; sdp: string };
 
 export type ClientEvent =
   /** `features`: protocol additions that the client knows; arbitrary strings. */
@@ -34,7 +25,7 @@ export type ClientEvent =
   | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
   /** Valid but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
   | { type: 'noted' }
-  /** Not a known event. `reason` contains nothing that the client sent. */
+  /** Not a known event. `reason` contains nothing the client sent. */
   | { type: 'invalid'; reason: string };
 
 /** Parses a media event. Never throws: an unusable event is `invalid`. */
@@ -147,8 +138,8 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
 }
 
 /**
- * Parses bits per second, at most `MAX_BITRATE_BPS`. A plain number is for variant `h`; keys other than l, m, h are
- * dropped.
+ * Parses bits per second, capped at `MAX_BITRATE_BPS`. A plain number applies to variant `h`; keys other than l, m and
+ * h are dropped.
  */
 function parseBitrates(value: unknown): Bitrates | undefined {
   if (isBitrate(value)) return { h: Math.min(value, MAX_BITRATE_BPS) };
@@ -163,10 +154,6 @@ function parseBitrates(value: unknown): Bitrates | undefined {
 
 function isBitrate(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-}
-
-export function isVariant(value: unknown): value is Variant {
-  return value === 'l' || value === 'm' || value === 'h';
 }
 
 function isTrackId(value: unknown): value is string {

@@ -1,10 +1,24 @@
-import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
+import type { Endpoint, EndpointTrack, PeerPermissions, RoomMessage } from '@bloom/rooms';
 import type { DataCloseReason, MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
 import { hostCandidates } from '@bloom/webrtc';
 
+export interface EncodingChange {
+  endpointId: string;
+  trackId: string;
+  encoding: Variant;
+  enabled: boolean;
+}
+
+interface EncodingSwitch {
+  endpointId: string;
+  trackId: string;
+  encoding: Variant;
+  reason: SwitchReason;
+}
+
 /** Encodes media events for the client as JSON text. */
 export const serverEvent = {
-  /** `features`: protocol additions that both sides know. Without any the event equals Jellyfish's. */
+  /** `features`: protocol additions that both sides support. Without any, the event is identical to Jellyfish's. */
   connected(id: string, others: readonly Endpoint[], features: readonly string[] = []): string {
     return plain('connected', {
       id,
@@ -13,7 +27,7 @@ export const serverEvent = {
         id: endpoint.id,
         type: endpoint.type,
         metadata: endpoint.metadata ?? null,
-        ...tracksOf(endpoint.tracks),
+        ...tracksOf(endpoint.tracks, features.includes('trackState')),
       })),
     });
   },
@@ -30,8 +44,9 @@ export const serverEvent = {
     return plain('endpointRemoved', { id });
   },
 
-  tracksAdded(endpointId: string, tracks: readonly EndpointTrack[]): string {
-    return plain('tracksAdded', { endpointId, ...tracksOf(tracks) });
+  /** `withKinds`: for clients that support the `trackState` feature. */
+  tracksAdded(endpointId: string, tracks: readonly EndpointTrack[], withKinds = false): string {
+    return plain('tracksAdded', { endpointId, ...tracksOf(tracks, withKinds) });
   },
 
   tracksRemoved(endpointId: string, trackIds: readonly string[]): string {
@@ -42,17 +57,18 @@ export const serverEvent = {
     return plain('trackUpdated', { endpointId, trackId, metadata: metadata ?? null });
   },
 
-  trackEncoding(endpointId: string, trackId: string, encoding: Variant, enabled: boolean): string {
+  trackEncoding({ endpointId, trackId, encoding, enabled }: EncodingChange): string {
     return plain(enabled ? 'trackEncodingEnabled' : 'trackEncodingDisabled', { endpointId, trackId, encoding });
   },
 
   offerData(tracksTypes: Readonly<Record<TrackKind, number>>, media: MediaEndpoint, relay: RelayCredentials): string {
-    const { address, secondAddress, port, tcpPort, tls } = media;
+    const { address, secondAddress, moreAddresses = [], port, tcpPort, tls } = media;
     const servers = (secondAddress === undefined ? [address] : [address, secondAddress]).flatMap((each) => [
-      turnServer(each, port, 'udp', relay),
-      ...(tcpPort === undefined ? [] : [turnServer(each, tcpPort, 'tcp', relay)]),
+      turnServer(relay, { address: each, port, transport: 'udp' }),
+      ...(tcpPort === undefined ? [] : [turnServer(relay, { address: each, port: tcpPort, transport: 'tcp' })]),
     ]);
-    if (tls !== undefined) servers.push(turnServer(tls.host, tls.port, 'tls', relay));
+    servers.push(...moreAddresses.map((each) => turnServer(relay, { address: each, port, transport: 'udp' })));
+    if (tls !== undefined) servers.push(turnServer(relay, { address: tls.host, port: tls.port, transport: 'tls' }));
     return custom('offerData', { tracksTypes, integratedTurnServers: servers });
   },
 
@@ -67,7 +83,7 @@ export const serverEvent = {
     );
   },
 
-  encodingSwitched(endpointId: string, trackId: string, encoding: Variant, reason: SwitchReason): string {
+  encodingSwitched({ endpointId, trackId, encoding, reason }: EncodingSwitch): string {
     return custom('encodingSwitched', { endpointId, trackId, encoding, reason });
   },
 
@@ -79,8 +95,22 @@ export const serverEvent = {
     return custom('trackMutedByServer', { trackId, muted });
   },
 
+  trackMuted(trackId: string, muted: boolean, by: 'publisher' | 'server'): string {
+    return custom('trackMuted', { trackId, muted, by });
+  },
+
+  trackStalled(trackId: string, stalled: boolean): string {
+    return custom('trackStalled', { trackId, stalled });
+  },
+
   dataChannelClosed(label: string, reason: DataCloseReason): string {
     return custom('dataChannelClosed', { label, reason });
+  },
+
+  /** What the client may do; `publish` is always a list. */
+  permissions({ publish, subscribe, metadata }: PeerPermissions): string {
+    const kinds = typeof publish === 'boolean' ? (publish ? ['audio', 'video', 'data'] : []) : publish;
+    return custom('permissions', { publish: kinds, subscribe, metadata });
   },
 
   roomMessage({ topic, data }: RoomMessage): string {
@@ -92,7 +122,7 @@ export const serverEvent = {
   },
 };
 
-function tracksOf(tracks: readonly EndpointTrack[]) {
+function tracksOf(tracks: readonly EndpointTrack[], withKinds: boolean) {
   return {
     trackIdToMetadata: toObject(tracks.map((track) => [track.trackId, track.metadata ?? null])),
     tracks: toObject(
@@ -100,6 +130,7 @@ function tracksOf(tracks: readonly EndpointTrack[]) {
         track.trackId,
         {
           metadata: track.metadata ?? null,
+          ...(withKinds ? { kind: track.kind } : {}),
           simulcastConfig: {
             enabled: track.encodings.length > 0,
             activeEncodings: track.encodings.length > 0 ? track.encodings : ['h'],
@@ -111,8 +142,11 @@ function tracksOf(tracks: readonly EndpointTrack[]) {
   };
 }
 
-/** Published SDKs put the address into a URL unchanged, so IPv6 needs brackets (RFC 7065, section 3.1). */
-function turnServer(address: string, serverPort: number, transport: string, { username, password }: RelayCredentials) {
+/** Published SDKs copy the address into a URL unchanged, so IPv6 needs brackets (RFC 7065, section 3.1). */
+function turnServer(
+  { username, password }: RelayCredentials,
+  { address, port: serverPort, transport }: { address: string; port: number; transport: string },
+) {
   return { serverAddr: address.includes(':') ? `[${address}]` : address, username, password, serverPort, transport };
 }
 

@@ -16,7 +16,7 @@ async function receiving(...trackIds: string[]): Promise<ScriptedClient> {
 }
 
 describe('removed tracks', () => {
-  test('announces a removed track right before its offerData, and answers it inactive with its id', async () => {
+  test('announces a removed track right before its offerData and answers it inactive with its id', async () => {
     const client = await receiving('a:v');
     client.input(remove('a:v'));
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
@@ -100,7 +100,7 @@ describe('removed tracks', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('a track announced to a client without an offer is not removed before an answer has named it', async () => {
+  test('does not remove a track announced without an offer until an answer has named it', async () => {
     const client = joined('a:v');
     client.input({ type: 'timer', name: 'offer' });
     client.input(remove('a:v'));
@@ -116,7 +116,7 @@ describe('removed tracks', () => {
     ]);
   });
 
-  test('a track that was never announced disappears silently', async () => {
+  test('drops a track silently if it was never announced', async () => {
     const client = joined('a:v');
     client.input(add('a:w'));
     client.input(remove('a:w'));
@@ -124,7 +124,7 @@ describe('removed tracks', () => {
     expect(client.heard().slice(3)).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('a track that returns under the same id is removed first and gets another m-line', async () => {
+  test('removes a track first when it returns under the same id, and gives it another m-line', async () => {
     const client = await receiving('a:v');
     client.input(remove('a:v'));
     client.input(add('a:v'));
@@ -142,7 +142,7 @@ describe('removed tracks', () => {
   });
 });
 
-test('a dead m-line does not claim a track that has returned on another one', async () => {
+test('does not let a dead m-line claim a track that has returned on another one', async () => {
   const client = await receiving('a:1', 'a:2');
   client.input(remove('a:1', 'a:2'));
   await client.cycle();
@@ -153,8 +153,8 @@ test('a dead m-line does not claim a track that has returned on another one', as
   expect(client.heard()).toEqual(['sdpAnswer {"0":"a:2"}', 'candidate']);
 });
 
-describe('endpoints that leave', () => {
-  test('a leaving endpoint has its tracks removed first, then itself, then one cycle follows', async () => {
+describe('leaving endpoints', () => {
+  test('removes the tracks of a leaving endpoint first, then the endpoint, then starts one cycle', async () => {
     const client = await receiving('a:v', 'a:w');
     client.input(gone);
     expect(client.heard()).toEqual(['tracksRemoved a: a:v a:w', 'endpointRemoved a', 'offerData audio 0 video 2']);
@@ -163,14 +163,14 @@ describe('endpoints that leave', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v","1":"a:w"}', 'candidate']);
   });
 
-  test('a leaving endpoint without tracks is removed at once and without a cycle, even during one', () => {
+  test('removes a leaving endpoint without tracks at once and without a cycle, even during one', () => {
     const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
     client.heard();
     client.input(gone);
     expect(client.heard()).toEqual(['endpointRemoved a']);
   });
 
-  test('an endpoint with unannounced tracks leaves silently with them', async () => {
+  test('removes an endpoint with unannounced tracks silently', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
     client.input(add('a:v'));
     client.heard();
@@ -179,7 +179,7 @@ describe('endpoints that leave', () => {
     expect(client.heard()).toEqual(['endpointRemoved a', 'sdpAnswer {"0":"b:v"}', 'candidate']);
   });
 
-  test('an endpoint that leaves during a cycle is removed at its end', async () => {
+  test('removes an endpoint that leaves during a cycle when the cycle ends', async () => {
     const client = joined('a:v');
     client.heard();
     client.input(gone);
@@ -190,7 +190,7 @@ describe('endpoints that leave', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'endpointRemoved a', 'offerData audio 0 video 1']);
   });
 
-  test('an endpoint that returns with the same id is announced after its removal, in its latest state', async () => {
+  test('announces an endpoint that returns with the same id after its removal, in its latest state', async () => {
     const client = joined('a:v');
     client.heard();
     client.input(gone);
@@ -214,7 +214,7 @@ describe('endpoints that leave', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:new"}', 'candidate']);
   });
 
-  test('an endpoint that returns only for a moment is not announced', async () => {
+  test('does not announce an endpoint that returns only briefly', async () => {
     const client = joined('a:v');
     client.input(gone);
     client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a', videoTrack('a:new')) });
@@ -279,7 +279,7 @@ describe('slots', () => {
     const crossing = await client.makeOffer();
     client.text(late);
     client.input({ type: 'negotiated', generation: client.negotiation.generation });
-    // The client has set this offer. The answer belongs to another one and fits only by chance.
+    // The client has set this offer. The answer belongs to another offer and fits only by chance.
     client.text(crossing);
     client.input(add('a:2'));
     client.heard();
@@ -292,7 +292,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:3', '1 a:2']);
   });
 
-  test('a slot keeps its mid, SSRCs and names for the lifetime of its track', async () => {
+  test("keeps a slot's mid, SSRCs and names for the lifetime of its track", async () => {
     const client = await receiving('a:1');
     const { outbound } = client.negotiation;
     const msid = /a=msid:.*/.exec(client.answer)?.[0];
@@ -311,13 +311,13 @@ describe('slots', () => {
     expect(client.heard()).toContain('sdpAnswer {"0":"me:v","1":"a:a1","2":"a:v1","3":"a:v2"}');
   });
 
-  test('slots never share an SSRC', async () => {
+  test('never gives two slots the same SSRC', async () => {
     const client = await receiving(...Array.from({ length: 40 }, (_, n) => `a:${n}`));
     const ssrcs = client.negotiation.outbound.flatMap((slot) => [slot.ssrc, slot.rtxSsrc]);
     expect(new Set(ssrcs).size).toBe(80);
   });
 
-  test('answers m-lines beyond the requested number inactive, without an entry', async () => {
+  test('answers surplus m-lines as inactive and leaves them out of the map', async () => {
     const client = joined('a:v');
     client.spare = 1;
     client.heard();
@@ -360,7 +360,7 @@ describe('slots', () => {
     expect(client.negotiation.outbound.map((slot) => slot.extensions)).toEqual([{ mid: 4, audioLevel: 1 }, { mid: 4 }]);
   });
 
-  test('tracks that were captured together share a stream, others have their own', async () => {
+  test('puts tracks captured together into one stream, and other tracks into their own', async () => {
     const client = new ScriptedClient().join(
       peerEndpoint('a', audioTrack('a:a', { streamId: 's' }), videoTrack('a:v', { streamId: 's' }), videoTrack('a:w')),
     );

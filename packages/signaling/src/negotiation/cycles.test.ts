@@ -6,7 +6,7 @@ const add = (...trackIds: string[]) =>
   ({ type: 'tracksAdded', endpointId: 'a', tracks: trackIds.map((trackId) => videoTrack(trackId)) }) as const;
 const remove = (...trackIds: string[]) => ({ type: 'tracksRemoved', endpointId: 'a', trackIds }) as const;
 
-/** Returns a client after its first cycle, in a room with one other peer without tracks. */
+/** Returns a client after its first cycle, in a room with one other peer that has no tracks. */
 async function settled(): Promise<ScriptedClient> {
   const client = new ScriptedClient().join(peerEndpoint('a'));
   client.publish('me:v', 'video');
@@ -18,21 +18,21 @@ async function settled(): Promise<ScriptedClient> {
 }
 
 describe('the course of a cycle', () => {
-  test('renegotiateTracks starts a cycle', () => {
+  test('starts a cycle on renegotiateTracks', () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.custom('renegotiateTracks');
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
   });
 
-  test('tracks of others start a cycle', () => {
+  test('starts a cycle when others add tracks', () => {
     const client = new ScriptedClient().join(peerEndpoint('a'));
     client.heard();
     client.input(add('a:v'));
     expect(client.heard()).toEqual(['tracksAdded a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('the removal of tracks of others starts a cycle', async () => {
+  test('starts a cycle when others remove tracks', async () => {
     const client = new ScriptedClient().join(someone);
     await client.cycle();
     client.heard();
@@ -40,7 +40,7 @@ describe('the course of a cycle', () => {
     expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('tracks that come and go before the client learns of them start no cycle', async () => {
+  test('starts no cycle for tracks that come and go before the client learns of them', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.input(add('a:v'));
@@ -50,7 +50,7 @@ describe('the course of a cycle', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v"}', 'candidate']);
   });
 
-  test('offerData always contains the relay servers and the counts', () => {
+  test('always includes the relay servers and the counts in offerData', () => {
     const endpoint = {
       address: '192.0.2.1',
       port: 50_000,
@@ -121,7 +121,7 @@ describe('the course of a cycle', () => {
     });
   });
 
-  test('a restart by the client gets new server credentials and a higher generation', async () => {
+  test('gives a restart by the client new server credentials and a higher generation', async () => {
     const client = await settled();
     const first = client.negotiation;
     client.custom('renegotiateTracks');
@@ -134,7 +134,7 @@ describe('the course of a cycle', () => {
     expect(second.ice.localPwd.length).toBeGreaterThanOrEqual(22);
   });
 
-  test('without a restart the server keeps its credentials and the cycle ends with the answer', async () => {
+  test('keeps its credentials without a restart, and ends the cycle with the answer', async () => {
     const client = await settled();
     const { ice } = client.negotiation;
     client.editOffer = (sdp) =>
@@ -155,7 +155,7 @@ describe('the course of a cycle', () => {
 });
 
 describe('one cycle at a time', () => {
-  test('a request during a cycle is followed by another cycle, whose offerData comes after it', async () => {
+  test('follows a cycle by another if one was requested during it, and sends its offerData afterwards', async () => {
     const client = await settled();
     for (const moment of ['offer', 'answer', 'ice'] as const) {
       client.custom('renegotiateTracks');
@@ -173,7 +173,7 @@ describe('one cycle at a time', () => {
     }
   });
 
-  test('several causes during a cycle lead to one more cycle', async () => {
+  test('merges several causes during a cycle into one more cycle', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.custom('renegotiateTracks');
@@ -187,7 +187,7 @@ describe('one cycle at a time', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v","1":"a:1","2":"a:2"}', 'candidate']);
   });
 
-  test('announcements wait for the offerData of the cycle that carries them', async () => {
+  test('holds announcements until the offerData of the cycle that carries them', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.heard();
@@ -199,7 +199,7 @@ describe('one cycle at a time', () => {
     expect(client.heard()).toEqual(['tracksAdded a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('the set of slots is frozen when offerData is sent', async () => {
+  test('freezes the set of slots when offerData is sent', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:1')));
     client.input(add('a:2'));
     await client.sendOffer();
@@ -233,7 +233,7 @@ describe('one cycle at a time', () => {
 });
 
 describe('the end of a cycle', () => {
-  test('the first cycle ends with DTLS', async () => {
+  test('ends the first cycle when DTLS connects', async () => {
     const client = new ScriptedClient().join(someone);
     client.custom('renegotiateTracks');
     await client.sendOffer();
@@ -245,7 +245,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('later cycles end when ICE connects with the credentials of their answer', async () => {
+  test('ends later cycles when ICE connects with the credentials of their answer', async () => {
     const client = await settled();
     const old = client.negotiation.generation;
     client.custom('renegotiateTracks');
@@ -260,7 +260,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
   });
 
-  test('a cycle ends after 5 seconds without ICE, so that the queue is not stuck', async () => {
+  test('ends a cycle after 5 seconds without ICE, so that the queue does not get stuck', async () => {
     const client = new ScriptedClient().join(someone);
     client.custom('renegotiateTracks');
     await client.sendOffer();
@@ -272,7 +272,7 @@ describe('the end of a cycle', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('the end of a cycle stops the timer', async () => {
+  test('stops the timer when the cycle ends', async () => {
     const client = new ScriptedClient().join(someone);
     await client.sendOffer();
     await client.negotiated();
@@ -281,7 +281,7 @@ describe('the end of a cycle', () => {
     expect(client.timers()).toEqual(['no ice']);
   });
 
-  test('a late timer does not end a cycle', async () => {
+  test('does not end a cycle because of a late timer', async () => {
     const client = await settled();
     client.custom('renegotiateTracks');
     client.custom('renegotiateTracks');
@@ -311,7 +311,7 @@ describe('late, repeated and missing offers', () => {
     expect(client.asked().map((action) => action.type)).toEqual(['warn']);
   });
 
-  test('an offer missing for 10 seconds makes the machine idle, and it tries again after 10 more', async () => {
+  test('goes idle when an offer has been missing for 10 seconds, and retries after 10 more', async () => {
     const client = new ScriptedClient().join(someone);
     expect(client.timers()).toEqual(['offer 10000']);
     client.heard();
@@ -334,7 +334,7 @@ describe('late, repeated and missing offers', () => {
     expect(client.timers()).toEqual(['no retry', 'offer 10000']);
   });
 
-  test('accepts an offer that comes after the 10 seconds as the answer to the request', async () => {
+  test('accepts an offer that arrives after the 10 seconds as the answer to the request', async () => {
     const client = new ScriptedClient().join(someone);
     const offer = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -346,7 +346,7 @@ describe('late, repeated and missing offers', () => {
     expect(client.heard().at(-1)).toBe('offerData audio 0 video 1');
   });
 
-  test('an offer that crosses the next offerData is corrected by one more cycle', async () => {
+  test('corrects an offer that crosses the next offerData with one more cycle', async () => {
     const client = new ScriptedClient().join(someone);
     const late = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -359,7 +359,7 @@ describe('late, repeated and missing offers', () => {
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
   });
 
-  test('an offer that comes after the following cycle has ended is corrected at once', async () => {
+  test('corrects an offer that arrives after the following cycle at once', async () => {
     const client = new ScriptedClient().join(someone);
     const late = await client.makeOffer();
     client.input({ type: 'timer', name: 'offer' });
@@ -375,7 +375,7 @@ describe('late, repeated and missing offers', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('corrects any number of late offers, of which the client has set the last one', async () => {
+  test('corrects any number of late offers when the client has set the last one', async () => {
     const client = new ScriptedClient().join(someone);
     const late = [await client.makeOffer()];
     for (let i = 0; i < 3; i++) {
@@ -390,7 +390,7 @@ describe('late, repeated and missing offers', () => {
     answer(late[0] ?? '');
     client.text(late[1] ?? '');
     client.connected();
-    // The rest arrives after the next `offerData` and is taken for the answers to this one and the one after it.
+    // The rest arrives after the next `offerData` and is taken as the answers to this one and the one after it.
     const fifth = await client.makeOffer();
     answer(late[2] ?? '');
     client.text(late[3] ?? '');

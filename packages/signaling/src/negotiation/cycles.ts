@@ -1,5 +1,5 @@
 /**
- * Decides when a negotiation cycle starts and when it has ended. It knows nothing of the contents.
+ * Decides when a negotiation cycle starts and when it has ended. It knows nothing about their contents.
  *
  * The client is always the offerer: `offerData`, its offer, our answer, then an ICE restart. It can add or remove
  * tracks only after a complete cycle, so a missing cycle is a deadlock while a superfluous one is harmless.
@@ -23,7 +23,7 @@ const ICE_TIMEOUT_MS = 5_000;
 type CycleState = 'idle' | 'offering' | 'answering' | 'connecting';
 
 export interface CycleHooks {
-  /** Returns whether there is anything to negotiate apart from the client's own requests. */
+  /** Returns whether there is anything to negotiate besides the client's own requests. */
   isNeeded: () => boolean;
   /** Announces and sends `offerData`. */
   start: () => void;

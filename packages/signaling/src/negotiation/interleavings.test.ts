@@ -29,7 +29,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('join' as const) }) },
 );
 
-/** The peers of one room and a program of their users' actions. */
+/** The peers of one room and a program of user actions. */
 class World {
   readonly complaints: string[] = [];
   readonly lanes = new Lanes();
@@ -48,7 +48,7 @@ class World {
     return this.#peers.flatMap((peer, number) => (peer?.present === true ? [[`p${number}`, peer]] : []));
   }
 
-  /** Runs the program, each step at an arbitrary moment, then lets everything settle. */
+  /** Runs the program with each step at an arbitrary moment, then lets everything settle. */
   async run(program: readonly Step[]): Promise<number> {
     for (const { peer, operation } of program) this.lanes.push('users', () => this.#operate(peer, operation));
     let steps = 0;
@@ -115,7 +115,7 @@ class World {
   }
 }
 
-/** Checks what must hold once nothing is in progress. */
+/** Checks the invariants that hold once nothing is in progress. */
 function expectSettled(world: World): void {
   expect(world.complaints).toEqual([]);
   const present = world.present();
@@ -132,7 +132,7 @@ function expectSettled(world: World): void {
     const expected = others.flatMap(([, other]) =>
       [...other.sdk.localTrackIdToTrack].map(([trackId, { track, metadata }]) => [trackId, track?.kind, metadata]),
     );
-    // A context has a track once its `trackReady` came.
+    // A context has a track once its `trackReady` has fired.
     const received = Object.values(peer.sdk.getRemoteTracks()).map((c) => [c.trackId, c.track?.kind, c.metadata]);
     expect(received.toSorted()).toEqual(expected.toSorted());
     expect(Object.keys(peer.sdk.getRemoteEndpoints()).toSorted()).toEqual(others.map(([other]) => other));
@@ -144,7 +144,7 @@ function expectSettled(world: World): void {
 }
 
 describe('clients with the published SDK in one room', () => {
-  test('all promises resolve and all clients see the same tracks, however messages interleave', async () => {
+  test('resolves all promises and shows all clients the same tracks, however messages interleave', async () => {
     const step = fc.record({ peer: fc.nat(2), operation });
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.array(step, { minLength: 5, maxLength: 60 }), async (seed, program) => {

@@ -1,6 +1,5 @@
-import type { Endpoint, EndpointTrack } from '@bloom/rooms';
-import type { Variant } from '@bloom/sfu';
-import { serverEvent } from '../events/server-event.js';
+import type { Endpoint, EndpointTrack, Mutes } from '@bloom/rooms';
+import { type EncodingChange, serverEvent } from '../events/server-event.js';
 import { boundedMetadata, MAX_CONNECTED_LENGTH } from './newcomer.js';
 import { RemoteEndpoint, type RemoteTrack } from './remote.js';
 
@@ -16,6 +15,8 @@ export class KnownRoom {
   readonly #endpoints = new Map<string, RemoteEndpoint>();
   /** Endpoints that left the room while the client still had some of their tracks. */
   readonly #departing: RemoteEndpoint[] = [];
+  /** True if the client wants to know which tracks are muted or stalled. */
+  #trackState = false;
 
   constructor(send: (text: string) => void) {
     this.#send = send;
@@ -23,6 +24,7 @@ export class KnownRoom {
 
   /** Sends the answer to `connect`. Its tracks are announced again with the first cycle. */
   join(ownId: string, present: readonly Endpoint[], features: readonly string[]): void {
+    this.#trackState = features.includes('trackState');
     let others = present;
     let connected = serverEvent.connected(ownId, others, features);
     if (connected.length > MAX_CONNECTED_LENGTH) {
@@ -30,7 +32,7 @@ export class KnownRoom {
       connected = serverEvent.connected(ownId, others, features);
     }
     for (const { id, type, metadata, tracks } of others) {
-      const endpoint = new RemoteEndpoint(id, type, metadata, true);
+      const endpoint = new RemoteEndpoint({ id, type, metadata }, true);
       for (const track of tracks) endpoint.add(track);
       this.#endpoints.set(id, endpoint);
     }
@@ -41,7 +43,7 @@ export class KnownRoom {
     const { id, type, metadata, tracks } = added;
     if (!this.#endpoints.has(id)) {
       const visible = !this.#departing.some((endpoint) => endpoint.id === id);
-      this.#endpoints.set(id, new RemoteEndpoint(id, type, metadata, visible));
+      this.#endpoints.set(id, new RemoteEndpoint({ id, type, metadata }, visible));
       if (visible) this.#send(addedText(added));
     }
     this.addTracks(id, tracks);
@@ -81,12 +83,35 @@ export class KnownRoom {
     this.sendChanges(track);
   }
 
-  setEncoding(endpointId: string, trackId: string, encoding: Variant, enabled: boolean): void {
+  setEncoding({ endpointId, trackId, encoding, enabled }: EncodingChange): void {
     const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
     if (track === undefined) return;
     if (enabled) track.disabled.delete(encoding);
     else track.disabled.add(encoding);
     this.sendChanges(track);
+  }
+
+  setMuted(endpointId: string, trackId: string, muted: Mutes): void {
+    const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
+    if (track === undefined) return;
+    track.muted = muted;
+    this.#sendState(track);
+  }
+
+  setStalled(endpointId: string, trackId: string, stalled: boolean): void {
+    const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
+    if (track === undefined) return;
+    track.stalled = stalled;
+    this.#sendState(track);
+  }
+
+  /** Sends who muted the track and whether it is stalled, once the client knows the track. */
+  #sendState(track: RemoteTrack): void {
+    if (!this.#trackState || track.stage === 'pending' || track.gone) return;
+    const { trackId } = track;
+    const { mutes, stalled } = track.takeState();
+    for (const { by, muted } of mutes) this.#send(serverEvent.trackMuted(trackId, muted, by));
+    if (stalled !== undefined) this.#send(serverEvent.trackStalled(trackId, stalled));
   }
 
   setVoice(trackId: string, status: 'speech' | 'silence'): void {
@@ -103,7 +128,7 @@ export class KnownRoom {
     const { metadataChanged, encodings, voice } = track.takeChanges();
     if (metadataChanged) this.#send(serverEvent.trackUpdated(endpointId, trackId, track.metadata));
     for (const { encoding, enabled } of encodings) {
-      this.#send(serverEvent.trackEncoding(endpointId, trackId, encoding, enabled));
+      this.#send(serverEvent.trackEncoding({ endpointId, trackId, encoding, enabled }));
     }
     if (voice !== undefined) this.#send(serverEvent.vadNotification(trackId, voice));
   }
@@ -117,9 +142,9 @@ export class KnownRoom {
     return undefined;
   }
 
-  /** Returns whether `announce()` would send anything; a cycle must then follow. */
+  /** Returns whether `announce()` would send anything, in which case a cycle must follow. */
   needsCycle(): boolean {
-    // Called for every session when an endpoint joins or leaves: must not allocate.
+    // Called for every session when an endpoint joins or leaves, so it must not allocate.
     for (const endpoint of this.#departing) if (hasAnnounceableRemoval(endpoint)) return true;
     for (const endpoint of this.#endpoints.values()) {
       if (hasAnnounceableRemoval(endpoint)) return true;
@@ -145,9 +170,13 @@ export class KnownRoom {
         serverEvent.tracksAdded(
           endpoint.id,
           tracks.map((track) => track.describe()),
+          this.#trackState,
         ),
       );
-      for (const track of tracks) track.announce();
+      for (const track of tracks) {
+        track.announce();
+        this.#sendState(track);
+      }
       announced.push(...tracks);
     }
     return announced;

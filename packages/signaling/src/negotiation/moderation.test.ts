@@ -17,7 +17,7 @@ beforeEach(async () => {
 const inbound = (): string[] => client.negotiation.inbound.map(({ trackId }) => trackId);
 
 describe('permissions to publish', () => {
-  test('the m-line of a kind is inactive while its permission is revoked, from the next offer on', async () => {
+  test('makes the m-line of a kind inactive while its permission is revoked, from the next offer on', async () => {
     client.input({ type: 'setPublishes', kinds: ['audio'] });
     expect(client.asked()).toEqual([{ type: 'unpublish', trackIds: ['me:v'] }]);
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
@@ -33,7 +33,7 @@ describe('permissions to publish', () => {
     expect(client.asked()).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ trackId: 'me:v' }] }]);
   });
 
-  test('a client keeps its encodings while its permission is revoked', async () => {
+  test("keeps a client's encodings while its permission is revoked", async () => {
     const { sender } = client.publish('me:s', 'video', { rids: ['l', 'm', 'h'] });
     client.custom('renegotiateTracks');
     await client.cycle();
@@ -45,13 +45,13 @@ describe('permissions to publish', () => {
     expect(client.negotiation.inbound.at(-1)).toMatchObject({ trackId: 'me:s', rids: ['l', 'm', 'h'] });
   });
 
-  test('an unchanged permission starts no negotiation', () => {
+  test('starts no negotiation when a permission stays the same', () => {
     client.input({ type: 'setPublishes', kinds: ['video', 'audio'] });
     expect(client.heard()).toEqual([]);
     expect(client.asked()).toEqual([]);
   });
 
-  test('a changed permission starts no negotiation with a client that has nothing to negotiate yet', async () => {
+  test('starts no negotiation with a client that has nothing to negotiate yet', async () => {
     // Without any m-line to request, the client would offer none, which cannot be answered.
     const listener = new ScriptedClient().join(peerEndpoint('a'));
     listener.heard();
@@ -67,7 +67,7 @@ describe('permissions to publish', () => {
     expect(listener.directions()).toEqual(['inactive', 'recvonly']);
   });
 
-  test('a permission revoked while an offer is processed applies to it without another negotiation', async () => {
+  test('applies a permission revoked while an offer is processed without another negotiation', async () => {
     const newcomer = new ScriptedClient().join();
     newcomer.publish('me:v', 'video');
     newcomer.custom('renegotiateTracks');
@@ -78,7 +78,7 @@ describe('permissions to publish', () => {
     expect(newcomer.heard()).not.toContain('offerData audio 0 video 0');
   });
 
-  test('a revoked permission applies to a client that connects later, and never ends the peer', async () => {
+  test('applies a revoked permission to a client that connects later, and never ends the peer', async () => {
     const restricted = new ScriptedClient({ publishes: ['audio'] });
     restricted.input({ type: 'setPublishes', kinds: [] });
     restricted.join();
@@ -104,7 +104,7 @@ describe('permissions to publish', () => {
 });
 
 describe('tracks removed by the backend', () => {
-  test('a track removed by the backend is negotiated away and its id refused, while others are accepted', async () => {
+  test('negotiates a track removed by the backend away and refuses its id, but accepts others', async () => {
     client.input({ type: 'trackRemovedByServer', trackId: 'me:v' });
     expect(client.heard()).toEqual(['offerData audio 0 video 0']);
     await client.cycle();
@@ -122,7 +122,7 @@ test('notifies a client only of mutes of its own tracks', () => {
   expect(client.takeEvents()).toEqual([{ type: 'trackMutedByServer', data: { trackId: 'me:a', muted: true } }]);
 });
 
-test('sends a message of the backend as a custom event', () => {
+test('sends a message from the backend as a custom event', () => {
   client.input({ type: 'roomMessage', message: { topic: 'poll', data: { question: 'Tea?' } } });
   expect(client.takeEvents()).toEqual([{ type: 'roomMessage', data: { topic: 'poll', data: { question: 'Tea?' } } }]);
 });

@@ -7,7 +7,7 @@ import { MAX_CONNECTED_LENGTH } from './newcomer.js';
 const heavy = (id: string): Endpoint =>
   peerEndpoint(id, ...[1, 2, 3, 4].map((n) => videoTrack(`${id}:${n}`, { metadata: 'x'.repeat(65_000) })));
 
-test('a newcomer to a room full of metadata gets in and receives the metadata of modest participants', () => {
+test('lets a newcomer into a room full of metadata and sends the metadata of modest participants', () => {
   const client = new ScriptedClient();
   const sent: string[] = [];
   const handle = client.session.handle.bind(client.session);

@@ -19,7 +19,7 @@ export function boundedMetadata(endpoints: readonly Endpoint[]): Endpoint[] {
   return endpoints.map((endpoint) => (shown.has(endpoint) ? endpoint : withoutMetadata(endpoint)));
 }
 
-/** Counts track metadata twice, because it is sent for older and for newer clients. */
+/** Counts track metadata twice, because it is sent in the old and in the new form. */
 function lengthOf({ metadata, tracks }: Endpoint): number {
   let length = textLength(metadata);
   for (const track of tracks) length += 2 * textLength(track.metadata);

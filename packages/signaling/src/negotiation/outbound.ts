@@ -1,3 +1,4 @@
+import { type PublishedMedia, toNegotiatedCodec } from '@bloom/negotiation';
 import type { OutboundSlot } from '@bloom/sfu';
 import {
   type AnswerMedia,
@@ -7,7 +8,6 @@ import {
   chooseReceivedCodec,
   type OfferedMedia,
 } from '@bloom/webrtc';
-import { type PublishedMedia, toNegotiatedCodec } from './publications.js';
 import type { Slot, Slots } from './slots.js';
 
 /** One m-line of the offer being answered. */

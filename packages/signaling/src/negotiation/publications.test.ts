@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import { Identifiers, Publications } from '@bloom/negotiation';
 import { parseOffer } from '@bloom/webrtc';
-import { Identifiers } from './identifiers.js';
-import { Publications } from './publications.js';
 import { audioTrack, media, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 
 /** Returns a joined client with an outstanding `offerData`. */
@@ -74,7 +73,7 @@ describe('publications', () => {
     expect(client.heard()[0]).toBe('sdpAnswer {"0":"me:v"}');
   });
 
-  test('a publication stays the same in later offers', async () => {
+  test('keeps a publication the same in later offers', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     await client.cycle();
@@ -104,6 +103,16 @@ describe('publications', () => {
     expect(client.asked()[1]).toMatchObject({ tracks: [{ metadata: null }] });
   });
 
+  test.each([{ source: 'screen' }, { type: 'screensharing' }])(
+    'tells the media plane that a shared screen may be still, by its metadata %p',
+    async (metadata) => {
+      const client = publisher();
+      client.publish('me:v', 'video', { metadata });
+      await client.sendOffer();
+      expect(client.asked()[0]).toMatchObject({ negotiation: { inbound: [{ trackId: 'me:v', still: true }] } });
+    },
+  );
+
   test('only tracks of different kinds from the same capture share a stream', async () => {
     const client = publisher();
     client.publish('me:a', 'audio', { stream: 's' });
@@ -126,7 +135,7 @@ describe('publications', () => {
 });
 
 describe('simulcast', () => {
-  test('publishes the offered rids in offer order and answers with the same', async () => {
+  test('publishes the offered rids in offer order and answers with the same ones', async () => {
     const client = publisher();
     client.publish('me:v', 'video', { rids: ['l', 'm', 'h'], bitrates: { l: 1, m: 2, h: 3, x: 4 } });
     await client.sendOffer();
@@ -155,7 +164,7 @@ describe('simulcast', () => {
     expect(client.negotiation.inbound).toEqual([]);
   });
 
-  test('a peer that offers simulcast without permission fails', async () => {
+  test('fails a peer that offers simulcast without permission', async () => {
     const client = publisher({ enableSimulcast: false });
     client.publish('me:v', 'video', { rids: ['l', 'h'] });
     await client.sendOffer();
@@ -172,7 +181,7 @@ describe('codecs', () => {
     expect(client.answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 108\r\n');
   });
 
-  test('an offer without any usable codec fails the peer, which then neither sends nor receives anything', async () => {
+  test('fails a peer whose offer has no usable codec, which then neither sends nor receives', async () => {
     const client = publisher({ videoCodec: 'h264' });
     client.publish('me:v', 'video');
     client.editOffer = (sdp) => sdp.replaceAll('42e01f', '64001f');
@@ -184,7 +193,7 @@ describe('codecs', () => {
     expect(client.asked()).toEqual([]);
   });
 
-  test('a track with a new codec becomes another track, since subscribers negotiated the former codec', async () => {
+  test('replaces a track that changes its codec by another track, since subscribers negotiated the former codec', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     await client.cycle();
@@ -211,7 +220,7 @@ describe('codecs', () => {
 });
 
 describe('removing a track', () => {
-  test('an inactive m-line missing from the map removes its track, which the answer still names', async () => {
+  test('removes the track of an inactive m-line missing from the map, though the answer still names it', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     client.publish('me:a', 'audio');
@@ -228,7 +237,7 @@ describe('removing a track', () => {
     expect(client.heard()).toContain('sdpAnswer {"0":"me:v","1":"me:a"}');
   });
 
-  test('never uses the m-line of a removed track again', async () => {
+  test('never reuses the m-line of a removed track', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     await client.cycle();
@@ -240,7 +249,7 @@ describe('removing a track', () => {
     expect(client.directions()).toEqual(['inactive', 'sendonly']);
   });
 
-  test('keeps a track whose sending m-line is merely missing from the map', async () => {
+  test('keeps a track whose sending m-line is only missing from the map', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     await client.cycle();
@@ -263,7 +272,7 @@ describe('removing a track', () => {
     expect(client.directions()).toEqual(['inactive']);
   });
 
-  test('moving an id to another m-line keeps a single publication', async () => {
+  test('keeps a single publication when an id moves to another m-line', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     await client.cycle();
@@ -324,7 +333,7 @@ describe('m-lines that are not published', () => {
     expect(client.heard()[0]).toBe('sdpAnswer {"1":"a:a"}');
   });
 
-  test('does not publish the second of two m-lines with one id', async () => {
+  test('does not publish the second of two m-lines with the same id', async () => {
     const client = publisher();
     client.publish('me:v', 'video');
     client.publish('other', 'video');
@@ -367,7 +376,7 @@ describe('changes without a cycle', () => {
     expect(client.asked()).toEqual([{ type: 'setTrackMetadata', trackId: 'me:s', metadata: { two: 2 } }]);
   });
 
-  test('a flood of repeated encodings causes one action and no warning', async () => {
+  test('handles a flood of repeated encodings with one action and no warning', async () => {
     const client = await simulcaster();
     for (let n = 0; n < 1000; n++) {
       client.event('disableTrackEncoding', { trackId: 'me:s', encoding: 'm' });
@@ -394,7 +403,9 @@ describe('changes without a cycle', () => {
     client.event('muteTrack', { trackId: 'me:s' });
     client.event('unmuteTrack', { trackId: 'me:s' });
     expect(client.asked()).toEqual([
+      { type: 'setTrackMuted', trackId: 'me:s', muted: true },
       media({ type: 'setTrackMuted', peerId: 'me', trackId: 'me:s', muted: true }),
+      { type: 'setTrackMuted', trackId: 'me:s', muted: false },
       media({ type: 'setTrackMuted', peerId: 'me', trackId: 'me:s', muted: false }),
     ]);
   });
@@ -415,7 +426,7 @@ describe('changes without a cycle', () => {
     ['updateTrackMetadata', { trackId: 'a:v', trackMetadata: 1 }],
     ['muteTrack', { trackId: 'a:v' }],
     ['trackVariantBitrates', { trackId: 'a:v', variantBitrates: 1 }],
-  ])('ignores %s for a track of someone else', async (type, data) => {
+  ])("ignores %s for another client's track", async (type, data) => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v')));
     await client.cycle();
     client.asked();
@@ -442,7 +453,7 @@ describe('unusable offers', () => {
   });
 });
 
-test('reports contain the last offer and its answer', async () => {
+test('includes the last offer and its answer in reports', async () => {
   const client = publisher();
   client.publish('me:v', 'video');
   await client.sendOffer();
@@ -453,7 +464,7 @@ test('reports contain the last offer and its answer', async () => {
   expect(answer).toContain('a=recvonly');
 });
 
-test('forgets m-lines of former offers', async () => {
+test('forgets the m-lines of former offers', async () => {
   const client = publisher();
   client.publish('me:v', 'video');
   const { sdp } = JSON.parse(await client.makeOffer()).data.data.sdpOffer;

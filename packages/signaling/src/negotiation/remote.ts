@@ -1,16 +1,16 @@
-import type { EndpointTrack, EndpointType } from '@bloom/rooms';
+import type { Endpoint, EndpointTrack, EndpointType, Mutes } from '@bloom/rooms';
 import type { Variant } from '@bloom/sfu';
 
 /**
- * What a client knows of a track. `pending`: nothing. `announced`: named by `connected` or `tracksAdded`, but by no
- * answer yet. `answered`: in the map of mids of an answer. A track's changes can only be sent while it is `answered`.
+ * What a client knows about a track. `pending`: nothing. `announced`: named by `connected` or `tracksAdded`, but not by
+ * an answer yet. `answered`: in the mid map of an answer. A track's changes can only be sent while it is `answered`.
  */
 export type TrackStage = 'pending' | 'announced' | 'answered';
 
-/** A track of another endpoint and what the client knows of it. */
+/** A track of another endpoint and what the client knows about it. */
 export class RemoteTrack {
   stage: TrackStage = 'pending';
-  /** The client has applied an answer that names the track, so it may now learn of the track's removal. */
+  /** The client has applied an answer that names the track, so it may now be told of the track's removal. */
   applied = false;
   /** The track was removed from the room; the client may not know yet. */
   gone = false;
@@ -19,16 +19,21 @@ export class RemoteTrack {
   /** True while the client has paused the track. */
   paused = false;
   voice: 'speech' | 'silence' | undefined;
+  muted: Mutes;
+  stalled: boolean | undefined;
   metadata: unknown;
   readonly disabled: Set<Variant>;
   /** The state last sent to the client. */
   #sent: { metadata: unknown; disabled: ReadonlySet<Variant>; voice: 'speech' | 'silence' | undefined };
+  #sentState: { muted: Mutes; stalled: boolean | undefined } = { muted: {}, stalled: undefined };
 
   constructor(
     readonly endpointId: string,
     readonly info: Readonly<EndpointTrack>,
   ) {
     this.metadata = info.metadata;
+    this.muted = info.muted ?? {};
+    this.stalled = info.stalled;
     this.disabled = new Set(info.disabledEncodings);
     this.#sent = { metadata: this.metadata, disabled: new Set(this.disabled), voice: undefined };
   }
@@ -65,7 +70,7 @@ export class RemoteTrack {
     const sent = this.#sent;
     this.#sent = { metadata: this.metadata, disabled: new Set(this.disabled), voice: this.voice };
     return {
-      // Each change is a new value: equality was checked where the change arose.
+      // Each change is a new object: the caller that made the change has already compared the values.
       metadataChanged: sent.metadata !== this.metadata,
       encodings: this.info.encodings
         .filter((encoding) => sent.disabled.has(encoding) !== this.disabled.has(encoding))
@@ -73,23 +78,37 @@ export class RemoteTrack {
       voice: sent.voice === this.voice ? undefined : this.voice,
     };
   }
+
+  /** Returns the mutes and the stall that changed since the last call, and records them as sent. */
+  takeState(): { mutes: { by: 'publisher' | 'server'; muted: boolean }[]; stalled: boolean | undefined } {
+    const sent = this.#sentState;
+    this.#sentState = { muted: this.muted, stalled: this.stalled };
+    return {
+      mutes: (['publisher', 'server'] as const).flatMap((by) => {
+        const muted = this.muted[by];
+        return muted === undefined || muted === sent.muted[by] ? [] : [{ by, muted }];
+      }),
+      stalled: sent.stalled === this.stalled ? undefined : this.stalled,
+    };
+  }
 }
 
 export class RemoteEndpoint {
   /** Current tracks by id. */
   readonly tracks = new Map<string, RemoteTrack>();
-  /** Removed tracks that the client still considers present. */
+  /** Removed tracks that the client still believes to exist. */
   readonly leaving = new Set<RemoteTrack>();
+  readonly id: string;
+  readonly type: EndpointType;
   metadata: unknown;
+  /** True when the client knows this endpoint, false while an earlier one with the same id is being removed. */
+  visible: boolean;
 
-  constructor(
-    readonly id: string,
-    readonly type: EndpointType,
-    metadata: unknown,
-    /** True when the client knows this endpoint, false while an earlier one with the same id is being removed. */
-    public visible: boolean,
-  ) {
+  constructor({ id, type, metadata }: Omit<Endpoint, 'tracks'>, visible: boolean) {
+    this.id = id;
+    this.type = type;
     this.metadata = metadata;
+    this.visible = visible;
   }
 
   add(info: Readonly<EndpointTrack>): RemoteTrack | undefined {

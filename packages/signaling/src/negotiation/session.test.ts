@@ -4,14 +4,14 @@ import { audioTrack, media, peerEndpoint, ScriptedClient, videoTrack } from '../
 const someone = peerEndpoint('a', videoTrack('a:v'));
 
 describe('joining', () => {
-  test('an authenticated client receives nothing before it has sent connect', () => {
+  test('sends an authenticated client nothing before its connect', () => {
     const client = new ScriptedClient();
     client.input({ type: 'endpointAdded', endpoint: someone });
     client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
     expect(client.heard()).toEqual([]);
   });
 
-  test('connect asks the room to join with the metadata of the client', () => {
+  test("asks the room to join with the client's metadata on connect", () => {
     const client = new ScriptedClient();
     client.event('connect', { metadata: { deep: [1] } });
     expect(client.asked()).toEqual([{ type: 'join', metadata: { deep: [1] } }]);
@@ -23,11 +23,11 @@ describe('joining', () => {
     expect(client.asked()).toEqual([{ type: 'join', metadata: null }]);
   });
 
-  test('joining an empty room starts no cycle', () => {
+  test('starts no cycle when a client joins an empty room', () => {
     expect(new ScriptedClient().join().heard()).toEqual(['connected']);
   });
 
-  test('joining a room with tracks sends connected, tracksAdded per owner and offerData together', () => {
+  test('sends connected, tracksAdded per owner and offerData together on joining a room with tracks', () => {
     const client = new ScriptedClient();
     client.event('connect', {});
     client.input({
@@ -46,7 +46,7 @@ describe('joining', () => {
     ]);
   });
 
-  test('a room with 150 audio and video publishers is offered and answered completely', async () => {
+  test('offers and answers a room with 150 audio and video publishers completely', async () => {
     const others = Array.from({ length: 150 }, (_, i) =>
       peerEndpoint(`p${i}`, audioTrack(`${i}:a`), videoTrack(`${i}:v`)),
     );
@@ -55,7 +55,7 @@ describe('joining', () => {
     expect(client.directions().filter((direction) => direction === 'sendonly')).toHaveLength(300);
   });
 
-  test('a joining client receives all fields of every other endpoint, never its own', () => {
+  test('sends a joining client all fields of every other endpoint, never its own', () => {
     const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'], metadata: 'm' });
     const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')), peerEndpoint('me'), {
       id: 'f',
@@ -108,7 +108,7 @@ describe('joining', () => {
 });
 
 describe('leaving without closing the socket', () => {
-  test('leaving notifies the room, and nothing more is sent', () => {
+  test('notifies the room of a leave and sends nothing more', () => {
     const client = new ScriptedClient().join(someone);
     client.heard();
     client.asked();
@@ -118,14 +118,14 @@ describe('leaving without closing the socket', () => {
     expect(client.heard()).toEqual([]);
   });
 
-  test('leaving stops all timers', () => {
+  test('stops all timers on a leave', () => {
     const client = new ScriptedClient().join(someone);
     client.timers();
     client.event('disconnect');
     expect(client.timers()).toEqual(['no offer', 'no ice', 'no retry', 'no apply']);
   });
 
-  test('leaving allows a later connect without any former state', async () => {
+  test('allows a connect after a leave without any former state', async () => {
     const client = new ScriptedClient().join(someone);
     client.publish('me:v', 'video');
     await client.cycle();
@@ -143,7 +143,7 @@ describe('leaving without closing the socket', () => {
     expect(rejoined.asked().map((action) => action.type)).toEqual(['negotiate']);
   });
 
-  test('only the answer to the latest join counts when the client leaves while joining', () => {
+  test('uses only the answer to the latest join when the client leaves while joining', () => {
     const client = new ScriptedClient();
     client.event('connect', {});
     client.event('disconnect');
@@ -176,14 +176,14 @@ describe('endpoints and metadata', () => {
     ]);
   });
 
-  test('announces an endpoint that joins with tracks before the tracks', () => {
+  test('announces an endpoint that joins with tracks before those tracks', () => {
     const client = new ScriptedClient().join();
     client.heard();
     client.input({ type: 'endpointAdded', endpoint: { ...someone, type: 'file' } });
     expect(client.heard()).toEqual(['endpointAdded a', 'tracksAdded a: a:v', 'offerData audio 0 video 1']);
   });
 
-  test('passes on endpoint metadata at once, even during a cycle, but never of an unknown endpoint', () => {
+  test('passes on endpoint metadata at once, even during a cycle, but never for an unknown endpoint', () => {
     const client = new ScriptedClient().join(someone);
     client.heard();
     client.input({ type: 'endpointUpdated', endpointId: 'a', metadata: 7 });
@@ -191,7 +191,7 @@ describe('endpoints and metadata', () => {
     expect(client.takeEvents()).toEqual([{ type: 'endpointUpdated', data: { id: 'a', metadata: 7 } }]);
   });
 
-  test('publishes own metadata only when they differ', () => {
+  test("publishes the client's own metadata only when it differs", () => {
     const client = new ScriptedClient().join();
     client.asked();
     client.event('updateEndpointMetadata', { metadata: { name: 'me' } });
@@ -217,7 +217,7 @@ describe('endpoints and metadata', () => {
 });
 
 describe('events about media', () => {
-  test('events of a track wait until an answer has named it, and only the latest is sent', async () => {
+  test('holds events of a track until an answer has named it, and sends only the latest', async () => {
     const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'] });
     const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')));
     client.heard();
@@ -239,7 +239,7 @@ describe('events about media', () => {
     ]);
   });
 
-  test('events of an answered track are sent at once', async () => {
+  test('sends events of an answered track at once', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
     await client.cycle();
     client.heard();
@@ -256,7 +256,7 @@ describe('events about media', () => {
     ]);
   });
 
-  test('events of a removed or unknown track are dropped', async () => {
+  test('drops events of a removed or unknown track', async () => {
     const client = new ScriptedClient().join(someone);
     await client.cycle();
     client.input({ type: 'tracksRemoved', endpointId: 'a', trackIds: ['a:v'] });
@@ -268,7 +268,7 @@ describe('events about media', () => {
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
   });
 
-  test('a target variant requested early reaches the media plane with the track', async () => {
+  test('hands a target variant requested early to the media plane with the track', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
     client.asked();
     client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'l' });
@@ -315,7 +315,7 @@ describe('protocol additions', () => {
     ['none to a client that names none', undefined, undefined],
     ['none to a client that names others', ['new'], undefined],
     ['none to a client that names no list', 'pause', undefined],
-  ])('connected names %s', (_what, named, agreed) => {
+  ])('names %s in connected', (_what, named, agreed) => {
     const sent: string[] = [];
     const client = new ScriptedClient();
     client.event('connect', { metadata: null, features: named });
@@ -328,7 +328,7 @@ describe('protocol additions', () => {
     });
   });
 
-  test('a track paused before its answer is paused with the answer, once', async () => {
+  test('pauses a track that was paused before its answer with the answer, once', async () => {
     const client = inRoom({ features: ['pause'] });
     client.asked();
     for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: true });

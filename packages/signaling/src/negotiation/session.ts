@@ -1,7 +1,9 @@
+import { describePublication, Identifiers, Publications, UnacceptableOffer } from '@bloom/negotiation';
 import {
   jsonEqual,
   type CreatePeerSession,
   type Endpoint,
+  type PeerPermissions,
   type PeerSession,
   type PeerSessionOptions,
   type SessionAction,
@@ -13,18 +15,18 @@ import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
-import { Identifiers } from './identifiers.js';
 import { KnownRoom } from './known-room.js';
 import { answerMedia, matchSlots, type OfferPlan } from './outbound.js';
-import { describePublication, Publications, UnacceptableOffer } from './publications.js';
 import type { RemoteTrack } from './remote.js';
 import { Slots } from './slots.js';
 
 /** Creates the sans-IO machine that serves one client; see `PeerSession`. */
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
-/** Additions to the Jellyfish protocol. `connect` names those the client knows; `connected` names those it may use. */
-const FEATURES: readonly string[] = ['pause', 'data'];
+/**
+ * Additions to the Jellyfish protocol. `connect` names those the client supports; `connected` names those it may use.
+ */
+const FEATURES: readonly string[] = ['pause', 'data', 'trackState', 'trackRefused', 'permissions'];
 
 /**
  * Time that the client has to apply an answer with new tracks, unless its next offer shows that it has. Nothing else
@@ -43,7 +45,7 @@ interface Membership {
   publications: Publications;
   cycles: Cycles;
   metadata: unknown;
-  /** Protocol additions that both sides know. */
+  /** Protocol additions that both sides support. */
   features: readonly string[];
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
   sdpSessionId: string;
@@ -66,11 +68,13 @@ class Session implements PeerSession {
   #ignored = 0;
   #denied = 0;
   #publishes: ReadonlySet<TrackKind>;
+  #permissions: PeerPermissions | undefined;
   #descriptions: { offer?: string; answer?: string } = {};
 
   constructor(options: PeerSessionOptions) {
     this.#options = options;
     this.#publishes = new Set(options.publishes);
+    this.#permissions = options.permissions;
     this.#identifiers = new Identifiers(options.randomBytes);
     this.#membership = this.#createMembership(null, 0);
   }
@@ -88,7 +92,11 @@ class Session implements PeerSession {
   #handle(input: SessionInput): void {
     if (input.type === 'clientEvent') return this.#clientEvent(parseClientEvent(input.text));
     if (input.type === 'joined') return this.#joined(input.endpoints);
-    if (input.type === 'setPublishes') return this.#setPublishes(input.kinds);
+    if (input.type === 'setPublishes') {
+      this.#permissions = input.permissions;
+      this.#sendPermissions();
+      return this.#setPublishes(input.kinds);
+    }
     // Any other input before `joined` is covered by it or belongs to an earlier membership.
     if (this.#phase !== 'joined') return undefined;
     const { others, cycles, publications } = this.#membership;
@@ -96,7 +104,7 @@ class Session implements PeerSession {
       case 'endpointAdded':
         if (input.endpoint.id === this.#options.peerId) return undefined;
         others.addEndpoint(input.endpoint);
-        // Every session receives every newcomer: without tracks there is no need to search all the others.
+        // Every session hears about every newcomer. A newcomer without tracks needs no search.
         return input.endpoint.tracks.length > 0 ? cycles.consider() : undefined;
       case 'endpointUpdated':
         return others.updateEndpoint(input.endpointId, input.metadata);
@@ -112,13 +120,24 @@ class Session implements PeerSession {
       case 'trackUpdated':
         return others.updateTrack(input.endpointId, input.trackId, input.metadata);
       case 'encodingChanged':
-        return others.setEncoding(input.endpointId, input.trackId, input.encoding, input.enabled);
+        return others.setEncoding(input);
+      case 'trackMuted':
+        return others.setMuted(input.endpointId, input.trackId, input.muted);
+      case 'trackStalled':
+        return others.setStalled(input.endpointId, input.trackId, input.stalled);
       case 'voiceActivity':
         return others.setVoice(input.trackId, input.status);
       case 'encodingSwitched': {
         const track = others.findTrack(input.trackId);
         if (track?.stage !== 'answered') return undefined;
-        return this.#send(serverEvent.encodingSwitched(track.endpointId, track.trackId, input.variant, input.reason));
+        return this.#send(
+          serverEvent.encodingSwitched({
+            endpointId: track.endpointId,
+            trackId: track.trackId,
+            encoding: input.variant,
+            reason: input.reason,
+          }),
+        );
       }
       case 'bandwidthEstimation':
         return this.#send(serverEvent.bandwidthEstimation(input.estimationBps));
@@ -177,7 +196,7 @@ class Session implements PeerSession {
         return this.#act({ type: 'setTrackMetadata', trackId, metadata });
       }
       case 'setEncoding': {
-        // Clients repeat these by the hundred, so a repetition must cost nothing.
+        // Clients repeat these hundreds of times, so a repetition must cost nothing.
         const { trackId, encoding, enabled } = event;
         const publication = publications.get(trackId);
         if (publication === undefined || !publication.inbound.rids.includes(encoding)) return undefined;
@@ -192,6 +211,7 @@ class Session implements PeerSession {
         if (publication === undefined) return this.#ignore('muting of an unknown track');
         if (publication.muted === muted) return undefined;
         publication.muted = muted;
+        this.#act({ type: 'setTrackMuted', trackId, muted });
         return this.#media({ type: 'setTrackMuted', peerId: this.#options.peerId, trackId, muted });
       }
       case 'trackVariantBitrates': {
@@ -203,15 +223,14 @@ class Session implements PeerSession {
       case 'setTargetTrackVariant': {
         const track = others.findTrack(event.trackId);
         if (track === undefined || track.stage === 'pending' || !track.hasVariant(event.variant)) {
-          return this.#ignore('a target variant that is not there');
+          return this.#ignore('a target variant that does not exist');
         }
         track.target = event.variant;
         return track.stage === 'answered' ? this.#setTarget(track) : undefined;
       }
       case 'setTrackPaused': {
         const track = others.findTrack(event.trackId);
-        if (track === undefined || track.stage === 'pending')
-          return this.#ignore('a pause of a track that is not there');
+        if (track === undefined || track.stage === 'pending') return this.#ignore('a pause of an unknown track');
         if (track.paused === event.paused) return undefined;
         track.paused = event.paused;
         return track.stage === 'answered' ? this.#setPaused(track) : undefined;
@@ -237,7 +256,13 @@ class Session implements PeerSession {
       endpoints.filter((endpoint) => endpoint.id !== this.#options.peerId),
       features,
     );
+    this.#sendPermissions();
     cycles.consider();
+  }
+
+  #sendPermissions(): void {
+    const asked = this.#membership.features.includes('permissions') && this.#phase === 'joined';
+    if (asked && this.#permissions !== undefined) this.#send(serverEvent.permissions(this.#permissions));
   }
 
   #setPublishes(kinds: readonly TrackKind[]): void {
@@ -247,8 +272,8 @@ class Session implements PeerSession {
     const { publications, cycles, ice } = this.#membership;
     const dropped = publications.dropDenied();
     if (dropped.length > 0) this.#act({ type: 'unpublish', trackIds: dropped });
-    // The client's next offer shows what it now wants to publish. Its first offer is yet to come and may have no
-    // m-line.
+    // The client's next offer shows what it now wants to publish. A client that has not made its first offer may have
+    // no m-line.
     if (ice !== undefined) cycles.request();
   }
 
@@ -397,6 +422,7 @@ class Session implements PeerSession {
         videoCodec: this.#options.videoCodec,
         enableSimulcast: this.#options.enableSimulcast,
         mayPublish: (kind) => this.#publishes.has(kind),
+        refusesTracks: () => this.#membership.features.includes('trackRefused'),
         identifiers,
       }),
       cycles: new Cycles(

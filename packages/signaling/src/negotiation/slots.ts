@@ -1,8 +1,11 @@
+import type { Identifiers } from '@bloom/negotiation';
 import type { TrackKind } from '@bloom/sfu';
-import type { Identifiers } from './identifiers.js';
 import type { RemoteTrack } from './remote.js';
 
-/** One m-line from the server to the client. The client keeps it permanently, so it is never removed, only reused. */
+/**
+ * One m-line from the server to the client. The client keeps its m-lines permanently, so a slot is never removed, only
+ * reused.
+ */
 export interface Slot {
   readonly kind: TrackKind;
   /** Undefined until an offer contains the slot. */
@@ -14,8 +17,8 @@ export interface Slot {
   /** The slot's last track, for the map of mids. */
   lastTrackId: string | undefined;
   /**
-   * New for each track. If it keeps the former track's SSRCs, Chromium 156 shows no frame of the new track, although it
-   * fires the track event and receives the packets.
+   * New for each track. When a slot keeps the former track's SSRCs, Chromium 156 fires the track event and receives the
+   * packets but shows no frame of the new track.
    */
   ssrc: number;
   rtxSsrc: number;

@@ -1,6 +1,4 @@
-import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { networkOf, UnauthenticatedSockets } from '@bloom/net';
+import { networkOf, UnauthenticatedSockets, type Upgrade } from '@bloom/net';
 import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -12,9 +10,9 @@ export const PEER_SOCKET_PATH = '/socket/peer/websocket';
 export interface PeerSocketServer {
   /**
    * Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. Returns false when too many clients are
-   * authenticating, so that the caller refuses the upgrade. `address`: the client's, by default that of the connection.
+   * authenticating, so that the caller refuses the upgrade.
    */
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address?: string): boolean;
+  handleUpgrade(upgrade: Upgrade): boolean;
   /** Ends every socket without a close frame. */
   close(): void;
 }
@@ -36,7 +34,7 @@ export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketSe
     },
   });
   return {
-    handleUpgrade(request, socket, head, address = request.socket.remoteAddress ?? '') {
+    handleUpgrade({ request, socket, head, address }) {
       let webSocket: WebSocket | undefined;
       const isOpen = () => webSocket === undefined || webSocket.readyState === webSocket.OPEN;
       const authenticated = unauthenticated.add(socket, { address, isOpen });

@@ -10,7 +10,7 @@ import { WebSocket } from 'ws';
 import { AUTH_TIMEOUT_MS, MAX_BUFFERED_BYTES, PING_PERIOD_MS, type PeerSocketOptions } from './peer-socket.js';
 import { createPeerSocketServer, type PeerSocketServer, PEER_SOCKET_PATH } from './peer-socket-server.js';
 
-/** The rooms as this face sees them: accepts one token and records everything that happens. */
+/** The rooms as the peer socket sees them: accepts one token and records everything that happens. */
 class Rooms {
   readonly received: string[] = [];
   readonly sockets: PeerSocket[] = [];
@@ -18,13 +18,13 @@ class Rooms {
   detached = 0;
   /** Answer to tokens other than `good`. */
   refusal: AttachRefusal = 'invalid token';
-  /** Replaced by a test that wants to delay the answer. */
+  /** Replaced by tests that delay the answer. */
   hold: Promise<void> = Promise.resolve();
 
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
     await this.hold;
     if (token === 'broken') throw new Error('the room is gone');
-    if (token === 'silent') throw new RoomError('OWNER_UNREACHABLE', 'Room r lives on b, which cannot be reached now');
+    if (token === 'silent') throw new RoomError('OWNER_UNREACHABLE', 'Room r is on b, which is currently unreachable');
     if (token !== 'good') return this.refusal;
     this.attached += 1;
     this.sockets.push(socket);
@@ -43,10 +43,10 @@ let rooms: Rooms;
 let clock: ManualClock;
 const clients: Client[] = [];
 
-/** Resolves when the server has seen the end of the last connection. */
+/** Resolves when the server has seen the last connection end. */
 let closedAtServer: () => Promise<void>;
 
-/** Returns the connection below a client's websocket. */
+/** Returns the connection underneath a client's websocket. */
 function rawSocket(client: Client): Duplex {
   return (client.socket as unknown as { _socket: Duplex })._socket;
 }
@@ -57,7 +57,7 @@ async function listen(options: Partial<PeerSocketOptions> = {}): Promise<void> {
   http.on('upgrade', (request, socket, head) => {
     const closed = new Promise<void>((resolve) => socket.once('close', () => setImmediate(resolve)));
     closedAtServer = () => closed;
-    server.handleUpgrade(request, socket, head);
+    server.handleUpgrade({ request, socket, head, address: '127.0.0.1' });
   });
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
 }
@@ -148,7 +148,7 @@ describe('authentication', () => {
     'room not found',
     'peer not found',
     'peer already connected',
-  ])('a refusal closes with 1000 and the reason %s', async (refusal) => {
+  ])('closes a refused client with 1000 and the reason %s', async (refusal) => {
     rooms.refusal = refusal;
     const client = await new Client().open();
     client.token('bad');
@@ -156,7 +156,7 @@ describe('authentication', () => {
     expect(client.frames).toEqual([]);
   });
 
-  test('a peer that connects too often may try again', async () => {
+  test('tells a peer that connects too often to try again', async () => {
     rooms.refusal = 'too many connections';
     const client = await new Client().open();
     client.token('bad');
@@ -174,7 +174,7 @@ describe('authentication', () => {
     ['authenticated', encodePeerMessage({ type: 'authenticated' })],
     ['an empty message', Buffer.alloc(0)],
     ['garbage', Buffer.from([0xff, 0xff, 0xff])],
-  ])('%s as the first message closes with 1000 unauthenticated', async (_what, frame) => {
+  ])('closes with 1000 unauthenticated when the first message is %s', async (_what, frame) => {
     const client = await new Client().open();
     client.socket.send(frame);
     expect(await client.closed).toBe('1000 unauthenticated');
@@ -208,7 +208,7 @@ describe('authentication', () => {
     expect(await client.closed).toBe('1011 Internal server error');
   });
 
-  test('detaches a client that has gone before the room answers', async () => {
+  test('detaches a client that disconnected before the room answered', async () => {
     let answer: () => void = () => undefined;
     rooms.hold = new Promise((resolve) => {
       answer = resolve;
@@ -224,7 +224,7 @@ describe('authentication', () => {
     expect(rooms.attached).toBe(1);
   });
 
-  test('more than 16 KiB without authentication end the connection before a frame is complete', async () => {
+  test('drops a connection that sends more than 16 KiB without authentication, before a frame is complete', async () => {
     const client = await new Client().open();
     rawSocket(client).write(
       Buffer.concat([Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0]), Buffer.alloc(16_384)]),
@@ -244,7 +244,7 @@ describe('authentication', () => {
     expect(await client.closed).toBe('1000 unauthenticated');
   });
 
-  test('strangers that connect again and again fill few lines of the log', async () => {
+  test('writes few log lines for strangers that connect again and again', async () => {
     const log = createLogger({ sink: () => undefined });
     server.close();
     await new Promise((resolve) => http.close(resolve));
@@ -368,7 +368,7 @@ describe('authenticated sockets', () => {
     expect(rooms.received).toEqual([...events, 'offer']);
   });
 
-  test('closing a client that floods takes effect at once', async () => {
+  test('closes a flooding client at once', async () => {
     const client = await new Client().authenticate();
     for (let i = 0; i < 4_000; i++) client.event(`${i}`.padEnd(100));
     await eventually(() => rooms.received.length > 1_000);
@@ -384,7 +384,7 @@ describe('authenticated sockets', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('the room closes the socket with its code and reason, after which nothing more is sent', async () => {
+  test('sends nothing more after the room has closed the socket with its code and reason', async () => {
     const client = await new Client().authenticate();
     const [socket] = rooms.sockets;
     socket?.close(1000, 'Peer removed');
@@ -399,7 +399,7 @@ describe('authenticated sockets', () => {
     const client = await new Client().authenticate();
     client.socket.pause();
     const text = 'x'.repeat(1024 * 1024);
-    // More than the system buffers of both ends hold in addition to ours.
+    // More than our buffers and the system buffers of both ends hold.
     for (let n = 0; n < 64 && rooms.detached === 0; n++) {
       rooms.sockets[0]?.send(text);
       await new Promise(setImmediate);
@@ -456,7 +456,7 @@ describe('keep-alive', () => {
     expect(client.pings).toBe(1);
   });
 
-  test('a ping of a closed socket reports immediately that it is dead', async () => {
+  test('reports at once that a closed socket is dead when it is pinged', async () => {
     const client = await new Client({ autoPong: false }).authenticate();
     const waiting = rooms.sockets[0]?.ping(2000);
     client.socket.terminate();

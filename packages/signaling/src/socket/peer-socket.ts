@@ -8,14 +8,14 @@ import {
   type UnknownContent,
 } from '@bloom/protocol';
 import { RoomError, type AttachedPeer, type PeerSocket, type RoomService, type SocketEnd } from '@bloom/rooms';
-import { isPowerOfTwo, systemClock, Timer, type Clock } from '@bloom/time';
+import { awakeClock, isPowerOfTwo, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
 import { EventRate } from './event-rate.js';
 import { RepeatedEvents } from './repeated-events.js';
 
 /** Time that a client has to send its token. */
 export const AUTH_TIMEOUT_MS = 10_000;
-/** A socket without any sign of life for two of these periods is dead. */
+/** A socket that shows no sign of life for two of these periods is dead. */
 export const PING_PERIOD_MS = 30_000;
 const MAX_SILENT_PERIODS = 2;
 /** How long the socket of an unauthenticated client may delay the closing handshake. */
@@ -46,7 +46,7 @@ type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 interface PeerSocketHost {
   /** Called when the client has authenticated. */
   authenticated: () => void;
-  /** Returns whether the client's network may cause another log line: any stranger can open socket after socket. */
+  /** Returns whether the client's network may add another log line: any stranger can open socket after socket. */
   mayLog: (what: string) => boolean;
 }
 
@@ -90,7 +90,7 @@ class PeerConnection implements PeerSocket {
 
   constructor(
     socket: WebSocket,
-    { rooms, log, clock = systemClock, maxBufferedBytes }: PeerSocketOptions,
+    { rooms, log, clock = awakeClock, maxBufferedBytes }: PeerSocketOptions,
     host: PeerSocketHost,
   ) {
     this.#host = host;
@@ -218,7 +218,7 @@ class PeerConnection implements PeerSocket {
     return this.#peer.receive(text);
   }
 
-  /** Pauses reading from a client that floods. No event is lost, but none is read for that long. */
+  /** Pauses reading from a client that floods. Events are delayed but never lost. */
   #slowDown(ms: number): void {
     if (ms === 0 || this.#state === 'closing') return;
     this.#socket.pause();
@@ -263,7 +263,7 @@ class PeerConnection implements PeerSocket {
     this.#socket.send(bytes);
   }
 
-  /** Shortens the 30 s for which the library waits for the other end: too long for a stranger. */
+  /** Shortens the 30 s for which the library waits for the other end, which is too long for a stranger. */
   #terminateSoon(): void {
     const timer = new Timer(this.#clock);
     timer.start(STRANGER_CLOSE_TIMEOUT_MS, () => this.#socket.terminate());

@@ -3,7 +3,7 @@ import { RepeatedEvents } from './repeated-events.js';
 
 const event = (type: string, encoding: string): string => JSON.stringify({ type, data: { trackId: 'me:1', encoding } });
 
-test('the same event repeats a disabled encoding until an event of another type arrives', () => {
+test('treats the same event as a repetition until an event of another type arrives', () => {
   const events = new RepeatedEvents();
   const told = ['l', 'm', 'l', 'm'].map((encoding) => events.repeats(event('disableTrackEncoding', encoding)));
   expect(told).toEqual([false, false, true, true]);
@@ -13,7 +13,7 @@ test('the same event repeats a disabled encoding until an event of another type 
   expect(events.repeats(event('disableTrackEncoding', 'l'))).toBe(true);
 });
 
-test('keeps neither many nor long events', () => {
+test('keeps neither many events nor long ones', () => {
   const events = new RepeatedEvents();
   const long = event('disableTrackEncoding', 'x'.repeat(1_000));
   expect(events.repeats(long)).toBe(false);

@@ -12,7 +12,7 @@ export class RepeatedEvents {
   /** Events received since the last one of another type. */
   readonly #texts = new Set<string>();
 
-  /** Returns true when the event was already received and nothing since could have been undone by it. */
+  /** Returns true when the event was already received and nothing received since could have undone it. */
   repeats(text: string): boolean {
     if (!text.startsWith(PREFIX)) {
       this.#texts.clear();

@@ -1,4 +1,4 @@
-/** The endpoint class of the published client SDK, unmodified, with a browser simulated by the test. */
+/** The endpoint class of the published client SDK, unmodified, with a browser that the test simulates. */
 import type { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

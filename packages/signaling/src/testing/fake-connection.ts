@@ -24,14 +24,17 @@ interface TransceiverInit {
 }
 
 class FakeSender {
+  readonly encodings: FakeEncoding[];
+  readonly streamId: string | undefined;
   readonly #defer: () => Promise<void>;
 
   constructor(
     public track: FakeTrack | null,
-    readonly encodings: FakeEncoding[],
-    readonly streamId: string | undefined,
+    { sendEncodings = [{}], streams }: TransceiverInit,
     defer: () => Promise<void>,
   ) {
+    this.encodings = sendEncodings;
+    this.streamId = streams?.[0]?.id;
     this.#defer = defer;
   }
 
@@ -67,7 +70,7 @@ interface TrackEvent {
   transceiver: FakeTransceiver;
 }
 
-/** What a connection's surroundings decide. */
+/** What the test decides about a connection. */
 export interface FakeNetwork {
   /** Resolves when an asynchronous operation of the connection may finish. */
   defer: () => Promise<void>;
@@ -111,7 +114,7 @@ export class FakeConnection {
     const track = typeof trackOrKind === 'string' ? null : trackOrKind;
     const kind = typeof trackOrKind === 'string' ? trackOrKind : trackOrKind.kind;
     const transceiver = new FakeTransceiver(
-      new FakeSender(track, init.sendEncodings ?? [{}], init.streams?.[0]?.id, this.#network.defer),
+      new FakeSender(track, init, this.#network.defer),
       { track: { id: `remote-${++counter}`, kind } },
       init.direction ?? 'sendrecv',
     );

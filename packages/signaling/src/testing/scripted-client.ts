@@ -32,7 +32,7 @@ interface LocalTrack {
   transceiver: FakeTransceiver;
   metadata: unknown;
   bitrates?: unknown;
-  /** Left out of the map of mids, as newer clients do with muted tracks. */
+  /** Left out of the mid map, as newer clients do with muted tracks. */
   unmapped?: boolean;
 }
 
@@ -67,7 +67,12 @@ export class ScriptedClient {
 
   /** Connects to a room that the others have already joined. */
   join(...others: Endpoint[]): this {
-    this.event('connect', { metadata: { name: 'me' } });
+    return this.joinWith([], ...others);
+  }
+
+  /** Connects as a client that supports these additions to the protocol. */
+  joinWith(features: readonly string[], ...others: Endpoint[]): this {
+    this.event('connect', { metadata: { name: 'me' }, ...(features.length > 0 ? { features } : {}) });
     this.input({ type: 'joined', endpoints: others });
     return this;
   }
@@ -196,7 +201,7 @@ export class ScriptedClient {
     return this.#events.splice(0);
   }
 
-  /** Returns the events since the last call in short form: the name, and whom or what each is about. */
+  /** Returns the events since the last call in short form: the name, and whom or what each one concerns. */
   heard(): string[] {
     return this.takeEvents().map(inShort);
   }
@@ -252,6 +257,14 @@ function inShort({ type, data }: Json): string {
     case 'encodingSwitched':
     case 'vadNotification':
       return `${type} ${data.trackId} ${data.encoding ?? data.status}`;
+    case 'trackMuted':
+      return `trackMuted ${data.trackId} ${data.muted} by ${data.by}`;
+    case 'trackStalled':
+      return `trackStalled ${data.trackId} ${data.stalled}`;
+    case 'permissions':
+      return ['permissions', data.publish.join(','), ...['subscribe', 'metadata'].filter((name) => data[name])].join(
+        ' ',
+      );
     default:
       return type;
   }

@@ -11,7 +11,7 @@ export interface SimulatedPeerOptions {
   room: SimulatedRoom;
   lanes: Lanes;
   choose: (count: number) => number;
-  /** Reports what must not happen. */
+  /** Reports a violation. */
   complain: (what: string) => void;
 }
 
@@ -94,7 +94,7 @@ export class SimulatedPeer {
     this.#track(this.sdk.replaceTrack(trackId, newTrack(kind), { replaced: ++trackCounter }));
   }
 
-  /** Sends `disconnect` and leaves the websocket open; when `lost`, leaves without a word. */
+  /** Sends `disconnect` and leaves the websocket open; when `lost`, leaves silently. */
   leave(lost: boolean): void {
     if (lost) {
       this.attached = false;
@@ -136,10 +136,10 @@ export class SimulatedPeer {
 
   #handle(input: SessionInput): void {
     if (!this.attached) return;
-    for (const action of this.session.handle(input)) this.#carryOut(action);
+    for (const action of this.session.handle(input)) this.#perform(action);
   }
 
-  #carryOut(action: SessionAction): void {
+  #perform(action: SessionAction): void {
     const { id, room, complain } = this.#options;
     switch (action.type) {
       case 'send': {

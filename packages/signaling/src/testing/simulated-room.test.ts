@@ -34,7 +34,7 @@ const request: fc.Arbitrary<PeerRequest> = fc.oneof(
   fc.record({ type: fc.constant('setTrackMetadata' as const), trackId, metadata: fc.nat(2) }),
 );
 
-/** Keeps what real sessions would do: join once, publish under own ids, touch only existing tracks. */
+/** Keeps to what real sessions do: join once, publish under their own ids, touch only existing tracks. */
 function sensible(steps: readonly { peer: number; request: PeerRequest }[]): Step[] {
   const joined = new Set<number>();
   const published = new Map<string, number>();
@@ -79,7 +79,7 @@ function ordered(inputs: readonly SessionInput[]): unknown[] {
   );
 }
 
-test('the simulated room sends its sessions the same notifications as the real one', async () => {
+test('sends its sessions the same notifications as the real room', async () => {
   const script = fc.array(fc.record({ peer: fc.nat(PEERS - 1), request }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(script, async (steps) => {

@@ -11,7 +11,7 @@ interface Member {
 export class SimulatedRoom {
   readonly #members = new Map<string, Member>();
 
-  /** Carries out what a session requests of the room. */
+  /** Carries out a session's requests to the room. */
   act(id: string, action: SessionAction, tell: (input: SessionInput) => void): void {
     const member = this.#members.get(id);
     if (action.type === 'join') {

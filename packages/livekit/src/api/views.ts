@@ -1,0 +1,111 @@
+import {
+  type ParticipantInfo,
+  ParticipantInfo_State,
+  ParticipantPermission,
+  Room,
+  type TrackInfo,
+} from '@livekit/protocol';
+import type { ComponentView, PeerView, RoomService, RoomView, TrackView } from '@bloom/rooms';
+import { textOf, uint32Of } from '../json-text.js';
+import { roomSid, sidOf } from '../names.js';
+import { foreignRecord, type ParticipantRecord, recordOf } from '../record.js';
+import { describeParticipant } from '../session/participants.js';
+import { trackInfo } from '../session/track-info.js';
+
+/** Somebody in a room, as the server API shows them. */
+export interface Shown {
+  /** Undefined for a component. */
+  peer: PeerView | undefined;
+  record: ParticipantRecord;
+  info: ParticipantInfo;
+}
+
+/** Returns everybody in a room. */
+export function participantsOf({ peers, components }: RoomView): Shown[] {
+  const shown: Shown[] = [];
+  for (const peer of peers) {
+    const { id, metadata, tracks, permissions, status } = peer;
+    const record = recordOf(metadata) ?? foreignRecord({ id, type: 'webrtc', metadata, tracks: [] });
+    if (record === undefined) continue;
+    const state = status === 'connected' ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.DISCONNECTED;
+    const info = describe(record, { id, tracks, state });
+    const publish = permissions?.publish ?? true;
+    const kinds = typeof publish === 'boolean' ? (publish ? ['audio', 'video', 'data'] : []) : publish;
+    info.permission = new ParticipantPermission({
+      canPublish: kinds.includes('audio') || kinds.includes('video'),
+      canPublishData: kinds.includes('data'),
+      canSubscribe: permissions?.subscribe ?? true,
+      canUpdateMetadata: permissions?.metadata ?? true,
+    });
+    shown.push({ peer, record, info });
+  }
+  for (const component of components) {
+    const record = foreignRecord({ id: component.id, type: component.type, metadata: null, tracks: [] });
+    if (record !== undefined) shown.push({ peer: undefined, record, info: describeComponent(component, record) });
+  }
+
+  return shown;
+}
+
+function describeComponent({ id, tracks }: ComponentView, record: ParticipantRecord): ParticipantInfo {
+  return describe(record, { id, tracks, state: ParticipantInfo_State.ACTIVE });
+}
+
+function describe(
+  record: ParticipantRecord,
+  { id, tracks, state }: { id: string; tracks: readonly TrackView[]; state: ParticipantInfo_State },
+): ParticipantInfo {
+  const seen = { audio: 0, video: 0 };
+  const infos = tracks.map((track) => describeTrack(track, seen[track.type]++));
+
+  return describeParticipant(record, { sid: sidOf('PA', id), state, version: 0, tracks: infos });
+}
+
+/** The codec of a picture and its layers are known to the room's sessions only. */
+export function describeTrack({ id, type, metadata, muted }: TrackView, position: number): TrackInfo {
+  const info = trackInfo(
+    {
+      trackId: id,
+      kind: type,
+      codec: 'opus',
+      metadata,
+      encodings: [],
+      disabledEncodings: [],
+      muted: { server: muted === true },
+    },
+    position,
+  );
+  if (type === 'video') {
+    info.mimeType = '';
+    info.codecs = [];
+  }
+
+  return info;
+}
+
+/** Returns a room as LiveKit's clients and server SDKs are shown it. */
+export function describeRoom({ id, config, peers, components }: RoomView, createdAt: number): Room {
+  const { name = id, metadata, maxPeers, peerlessPurgeTimeout } = config;
+  const connected = peers.filter(({ status }) => status === 'connected');
+
+  return new Room({
+    sid: roomSid(id, createdAt),
+    name,
+    emptyTimeout: uint32Of(peerlessPurgeTimeout ?? 0),
+    departureTimeout: uint32Of(peerlessPurgeTimeout ?? 0),
+    maxParticipants: uint32Of(maxPeers ?? 0),
+    creationTime: BigInt(Math.floor(createdAt / 1_000)),
+    creationTimeMs: BigInt(createdAt),
+    metadata: textOf(metadata),
+    numParticipants: connected.length,
+    numPublishers: connected.filter(({ tracks }) => tracks.length > 0).length,
+    activeRecording: components.some(({ type }) => type === 'recording'),
+  });
+}
+
+/** Returns a room with its time of creation; undefined if it has ended in the meantime. */
+export async function describeIfThere(rooms: RoomService, view: RoomView): Promise<Room | undefined> {
+  const createdAt = await rooms.createdAt(view.id).catch(() => undefined);
+
+  return createdAt === undefined ? undefined : describeRoom(view, createdAt);
+}

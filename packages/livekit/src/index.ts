@@ -1,0 +1,3 @@
+export { LivekitFace, type LivekitFaceOptions, SIGNAL_PATH } from './socket/livekit-face.js';
+export { createLivekitSession } from './session/session.js';
+export type { ApiKey } from './tokens.js';

@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { defaultRoomConfig } from '@bloom/rooms';
+import { testNode, type TestNode } from '@bloom/rooms/testing';
+import { participantsOf } from './api/views.js';
+import { believedRoom } from './record.js';
+
+const record = { identity: 'bob', name: 'Bob', kind: 'agent', metadata: '', attributes: {}, joinedAt: 1 };
+let node: TestNode;
+
+beforeEach(async () => {
+  node = testNode();
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+});
+afterEach(() => node.close());
+
+async function join(options: object, metadata: unknown): Promise<string> {
+  const { peer, token } = await node.rooms.addPeer('kitchen', options);
+  const client = await node.connect(token);
+  await client.act({ type: 'join', metadata });
+
+  return peer.id;
+}
+
+test.each([
+  ['alone', { server: record }],
+  ["in the shape of the backend's", { peer: null, server: record }],
+])('believes no record that a client sets itself, %s', async (_what, forged) => {
+  const id = await join({}, forged);
+  const view = await believedRoom(node.rooms, 'kitchen');
+  expect(participantsOf(view)).toMatchObject([{ info: { identity: id, name: '', kind: 0 } }]);
+  expect((await node.rooms.getRoom('kitchen')).peers).toMatchObject([{ metadata: forged }]);
+});
+
+test('believes the record that the backend has set, whatever the client claims', async () => {
+  await join({ metadata: record }, { server: { ...record, identity: 'eve' } });
+  const view = await believedRoom(node.rooms, 'kitchen');
+  expect(participantsOf(view)).toMatchObject([{ info: { identity: 'bob' } }]);
+});

@@ -1,0 +1,283 @@
+import {
+  type ClientInfo_Capability,
+  DisconnectReason,
+  ParticipantInfo,
+  ParticipantInfo_Kind,
+  ParticipantInfo_State,
+  type TrackInfo,
+} from '@livekit/protocol';
+import type { Endpoint, EndpointTrack } from '@bloom/rooms';
+import type { ParticipantKind } from '../grants.js';
+import { sidOf } from '../names.js';
+import { believed, foreignRecord, recordOf, type ParticipantRecord } from '../record.js';
+import { trackInfo } from './track-info.js';
+
+const KIND_OF: Readonly<Record<ParticipantKind, ParticipantInfo_Kind>> = {
+  standard: ParticipantInfo_Kind.STANDARD,
+  ingress: ParticipantInfo_Kind.INGRESS,
+  egress: ParticipantInfo_Kind.EGRESS,
+  sip: ParticipantInfo_Kind.SIP,
+  agent: ParticipantInfo_Kind.AGENT,
+  connector: ParticipantInfo_Kind.CONNECTOR,
+  bridge: ParticipantInfo_Kind.BRIDGE,
+};
+
+/** Sids that one request may name. */
+const MAX_SIDS = 1_000;
+
+/** A track of somebody else, and what this client wants of it. */
+export class RemoteTrack {
+  info: EndpointTrack;
+  readonly sid: string;
+  readonly owner: Participant;
+  /** Undefined until the client says so; until then the default of the connection applies. */
+  subscribed: boolean | undefined;
+  gone = false;
+  /** Whether the publisher lets this client receive the track. */
+  allowed: boolean;
+  /** What the client was told of that; clients assume that they may. */
+  told: boolean | undefined;
+
+  constructor(owner: Participant, info: EndpointTrack) {
+    this.owner = owner;
+    this.info = info;
+    this.sid = sidOf('TR', info.trackId);
+    this.allowed = info.withheld !== true;
+  }
+
+  get trackId(): string {
+    return this.info.trackId;
+  }
+
+  /** The stream with which the track is played in sync, as the client sees it in SDP. */
+  get stream(): string {
+    const ofKind = [...this.owner.tracks.values()].filter(({ info }) => info.kind === this.info.kind);
+
+    return `${this.owner.sid}|${trackInfo(this.info, Math.max(0, ofKind.indexOf(this))).stream}`;
+  }
+}
+
+/** Somebody else in the room, or a component. */
+class Participant {
+  readonly id: string;
+  readonly sid: string;
+  /** True for participants of this face. */
+  readonly isNative: boolean;
+  record: ParticipantRecord;
+  readonly tracks = new Map<string, RemoteTrack>();
+  #version = 0;
+
+  constructor(id: string, record: ParticipantRecord, isNative: boolean) {
+    this.id = id;
+    this.sid = sidOf('PA', id);
+    this.record = record;
+    this.isNative = isNative;
+  }
+
+  /** Returns what the client is sent. Clients drop anything with a lower version than they have. */
+  describe(state: ParticipantInfo_State = ParticipantInfo_State.ACTIVE): ParticipantInfo {
+    this.#version += 1;
+
+    return describeParticipant(this.record, {
+      sid: this.sid,
+      state,
+      version: this.#version,
+      tracks:
+        state === ParticipantInfo_State.DISCONNECTED ? [] : tracksOf([...this.tracks.values()].map(({ info }) => info)),
+      ...(state === ParticipantInfo_State.DISCONNECTED ? { disconnectReason: DisconnectReason.CLIENT_INITIATED } : {}),
+    });
+  }
+}
+
+/** Returns what clients are sent about a participant. */
+export function describeParticipant(
+  { identity, name, kind, metadata, attributes, joinedAt, clientProtocol, capabilities }: ParticipantRecord,
+  rest: {
+    sid: string;
+    state: ParticipantInfo_State;
+    version: number;
+    tracks: TrackInfo[];
+    disconnectReason?: DisconnectReason;
+  },
+): ParticipantInfo {
+  return new ParticipantInfo({
+    identity,
+    name,
+    kind: KIND_OF[kind],
+    metadata,
+    attributes: { ...attributes },
+    joinedAt: BigInt(Math.floor(joinedAt / 1_000)),
+    joinedAtMs: BigInt(joinedAt),
+    clientProtocol: clientProtocol ?? 0,
+    capabilities: (capabilities ?? []) as ClientInfo_Capability[],
+    isPublisher: rest.tracks.length > 0,
+    ...rest,
+  });
+}
+
+/** Returns the tracks of one endpoint as clients see them. */
+function tracksOf(tracks: readonly EndpointTrack[]): TrackInfo[] {
+  const seen = { audio: 0, video: 0 };
+
+  return tracks.map((track) => trackInfo(track, seen[track.kind]++));
+}
+
+export interface Counts {
+  participants: number;
+  publishers: number;
+}
+
+/** The others in the room, as one client knows them. Collects changes until they are sent. */
+export class Participants {
+  readonly #byId = new Map<string, Participant>();
+  readonly #changed = new Set<Participant>();
+  #gone: Participant[] = [];
+
+  all(): IterableIterator<Participant> {
+    return this.#byId.values();
+  }
+
+  get(endpointId: string): Participant | undefined {
+    return this.#byId.get(endpointId);
+  }
+
+  bySid(sid: string): Participant | undefined {
+    for (const participant of this.#byId.values()) if (participant.sid === sid) return participant;
+    return undefined;
+  }
+
+  counts(): Counts {
+    const all = [...this.#byId.values()];
+
+    return { participants: all.length, publishers: all.filter(({ tracks }) => tracks.size > 0).length };
+  }
+
+  *tracks(): Generator<RemoteTrack> {
+    for (const { tracks } of this.#byId.values()) yield* tracks.values();
+  }
+
+  /** Returns the tracks with these sids. */
+  tracksWith(sids: readonly string[]): RemoteTrack[] {
+    const wanted = new Set(sids.slice(0, MAX_SIDS));
+
+    return [...this.tracks()].filter(({ sid }) => wanted.has(sid));
+  }
+
+  add(added: Endpoint): Participant | undefined {
+    const endpoint = { ...added, metadata: believed(added) };
+    const native = recordOf(endpoint.metadata);
+    const record = native ?? foreignRecord(endpoint);
+    if (record === undefined) return undefined;
+    const participant = new Participant(endpoint.id, record, native !== undefined);
+    this.#byId.set(endpoint.id, participant);
+    if (native === undefined) this.#separate(participant);
+    for (const track of endpoint.tracks) participant.tracks.set(track.trackId, new RemoteTrack(participant, track));
+    this.#changed.add(participant);
+
+    return participant;
+  }
+
+  update(endpointId: string, change: Pick<Endpoint, 'metadata' | 'claimsServer'>): void {
+    const metadata = believed(change);
+    const participant = this.#byId.get(endpointId);
+    if (participant === undefined) return;
+    const endpoint: Endpoint = { id: endpointId, type: 'webrtc', metadata, tracks: [] };
+    const record = participant.isNative ? recordOf(metadata) : foreignRecord(endpoint);
+    if (record === undefined) return;
+    // A client knows a participant by its identity: this one keeps it.
+    participant.record = { ...record, identity: participant.record.identity };
+    this.#changed.add(participant);
+  }
+
+  remove(endpointId: string): void {
+    const participant = this.#byId.get(endpointId);
+    if (participant === undefined) return;
+    this.#byId.delete(endpointId);
+    this.#changed.delete(participant);
+    for (const track of participant.tracks.values()) track.gone = true;
+    this.#gone.push(participant);
+  }
+
+  addTracks(endpointId: string, tracks: readonly EndpointTrack[]): void {
+    const participant = this.#byId.get(endpointId);
+    if (participant === undefined) return;
+    for (const track of tracks) {
+      if (!participant.tracks.has(track.trackId))
+        participant.tracks.set(track.trackId, new RemoteTrack(participant, track));
+    }
+    this.#changed.add(participant);
+  }
+
+  removeTracks(endpointId: string, trackIds: readonly string[]): void {
+    const participant = this.#byId.get(endpointId);
+    if (participant === undefined) return;
+    for (const trackId of trackIds) {
+      const track = participant.tracks.get(trackId);
+      if (track !== undefined) track.gone = true;
+      participant.tracks.delete(trackId);
+    }
+    this.#changed.add(participant);
+  }
+
+  /** Replaces parts of a track's description. */
+  changeTrack(endpointId: string, trackId: string, change: Partial<EndpointTrack>): void {
+    const participant = this.#byId.get(endpointId);
+    const track = participant?.tracks.get(trackId);
+    if (participant === undefined || track === undefined) return;
+    track.info = { ...track.info, ...change };
+    this.#changed.add(participant);
+  }
+
+  /** Records whether the client may receive tracks. Returns them. */
+  withhold(endpointId: string, trackIds: readonly string[], withheld: boolean): RemoteTrack[] {
+    const tracks = trackIds.flatMap((trackId) => this.#byId.get(endpointId)?.tracks.get(trackId) ?? []);
+    for (const track of tracks) track.allowed = !withheld;
+
+    return tracks;
+  }
+
+  /** Returns the tracks of which the client does not know whether it may receive them, and marks it as told. */
+  takeAccess(): RemoteTrack[] {
+    const changed = [...this.tracks()].filter(({ allowed, told = true }) => allowed !== told);
+    for (const track of changed) track.told = track.allowed;
+
+    return changed;
+  }
+
+  /** Forgets what the client was told of its access: it may have missed it. */
+  repeatAccess(): void {
+    for (const track of this.tracks()) if (track.told !== undefined) track.told = !track.allowed;
+  }
+
+  /** Returns everybody, and marks them as sent. */
+  describeAll(): ParticipantInfo[] {
+    this.#changed.clear();
+    this.#gone = [];
+
+    return [...this.#byId.values()].map((participant) => participant.describe());
+  }
+
+  /** Returns the changes since the last call: departures first, except of an identity that has returned. */
+  takeChanges(): ParticipantInfo[] {
+    if (this.#gone.length === 0 && this.#changed.size === 0) return [];
+    const present = new Set([...this.#byId.values()].map(({ record }) => record.identity));
+    const departed = this.#gone.filter(({ record }) => !present.has(record.identity));
+    const changes = [
+      ...departed.map((participant) => participant.describe(ParticipantInfo_State.DISCONNECTED)),
+      ...[...this.#changed].map((participant) => participant.describe()),
+    ];
+    this.#gone = [];
+    this.#changed.clear();
+
+    return changes;
+  }
+
+  /** Gives a peer of another face a unique identity: its id. */
+  #separate(participant: Participant): void {
+    for (const other of this.#byId.values()) {
+      if (other === participant || other.record.identity !== participant.record.identity) continue;
+      participant.record = { ...participant.record, identity: participant.id };
+      return;
+    }
+  }
+}

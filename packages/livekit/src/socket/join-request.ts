@@ -1,0 +1,63 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { JoinRequest, SignalRequest, WrappedJoinRequest, WrappedJoinRequest_Compression } from '@livekit/protocol';
+import { decode } from '../decode.js';
+import { LivekitError } from '../errors.js';
+
+/** Size of the parameter, and of its decompressed content. */
+const MAX_ENCODED_BYTES = 64 * 1024;
+const MAX_INFLATED_BYTES = 128 * 1024;
+/** Requests that a client may send along with its join. */
+const MAX_REQUESTS = 20;
+
+const inflate = promisify(gunzip);
+
+/**
+ * Returns the request in the parameter `join_request`.
+ * @throws LivekitError INVALID when it is missing, too large, or cannot be read
+ */
+export async function readJoinRequest(parameter: string | null): Promise<JoinRequest> {
+  if (parameter === null || parameter === '')
+    throw new LivekitError('INVALID', 'the parameter join_request is missing');
+  if (parameter.length > MAX_ENCODED_BYTES) throw tooLarge(MAX_ENCODED_BYTES);
+  const wrapped = decoded(() => decode(WrappedJoinRequest, Buffer.from(parameter, 'base64url')));
+  if (wrapped.compression === WrappedJoinRequest_Compression.NONE)
+    return decoded(() => decode(JoinRequest, wrapped.joinRequest));
+  if (wrapped.compression !== WrappedJoinRequest_Compression.GZIP) throw unreadable();
+
+  const bytes = await inflate(wrapped.joinRequest, { maxOutputLength: MAX_INFLATED_BYTES }).catch((error: unknown) => {
+    throw (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(MAX_INFLATED_BYTES) : unreadable();
+  });
+
+  return decoded(() => decode(JoinRequest, bytes));
+}
+
+/** Returns the requests that come with the join, as if the client had sent them right after it. */
+export function requestsWith({ addTrackRequests, publisherOffer }: JoinRequest): string[] {
+  const requests = [
+    ...addTrackRequests
+      .slice(0, MAX_REQUESTS)
+      .map((value) => new SignalRequest({ message: { case: 'addTrack', value } })),
+    ...(publisherOffer === undefined || publisherOffer.sdp === ''
+      ? []
+      : [new SignalRequest({ message: { case: 'offer', value: publisherOffer } })]),
+  ];
+
+  return requests.map((request) => Buffer.from(request.toBinary()).toString('base64'));
+}
+
+function decoded<T>(decode: () => T): T {
+  try {
+    return decode();
+  } catch {
+    throw unreadable();
+  }
+}
+
+function unreadable(): LivekitError {
+  return new LivekitError('INVALID', 'the parameter join_request cannot be read');
+}
+
+function tooLarge(bytes: number): LivekitError {
+  return new LivekitError('INVALID', `the parameter join_request exceeds ${bytes} bytes`);
+}

@@ -1,0 +1,133 @@
+import { Pong, SignalResponse } from '@livekit/protocol';
+import type { Log } from '@bloom/log';
+import { Allowance, type Clock, isPowerOfTwo, Timer } from '@bloom/time';
+import type { RawData, WebSocket } from 'ws';
+import { binaryOf } from '../decode.js';
+import { readRequest } from '../session/session-message.js';
+import type { ClientSocket, Participation } from './participation.js';
+
+/** A client without any frame for this long is gone; clients ping every 5 s. */
+const SILENCE_MS = 30_000;
+/** Frames of one client in a burst, and per second afterwards. */
+const RATE = { burst: 1_000, perSecond: 200 };
+/** Bytes that count as one frame, so a large frame counts as several. */
+const BYTES_PER_FRAME = 4 * 1024;
+/** Total frames over the rate after which the websocket is closed: 10 s at the rate. */
+const MAX_DROPPED = 2_000;
+/** Bytes that may wait for a slow client before it is disconnected. */
+const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
+/** How long a client has to close a websocket that the server has closed. */
+const CLOSE_MS = 1_000;
+const NORMAL = 1000;
+const POLICY_VIOLATION = 1008;
+
+export interface SignalSocketOptions {
+  log: Log;
+  clock: Clock;
+}
+
+/** One websocket of a client: frames in both forms, pings, and limits. */
+export class SignalSocket implements ClientSocket {
+  readonly #socket: WebSocket;
+  readonly #participation: Participation;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #silence: Timer;
+  readonly #rate = new Allowance(RATE);
+  #dropped = 0;
+  #ignored = 0;
+  #isText = false;
+  #closed = false;
+
+  constructor(socket: WebSocket, participation: Participation, { log, clock }: SignalSocketOptions) {
+    this.#socket = socket;
+    this.#participation = participation;
+    this.#log = log;
+    this.#clock = clock;
+    this.#silence = new Timer(clock);
+  }
+
+  open(): void {
+    const socket = this.#socket;
+    socket.on('message', (data, isBinary) => this.#frame(data, isBinary));
+    // After a protocol violation ws itself closes with the right code: 1009 for an oversized frame.
+    socket.on('error', (error) => this.#log.debug('livekit.socket_error', { error: error.message }));
+    socket.on('close', () => this.#gone());
+    this.#alive();
+    this.#participation.bind(this);
+  }
+
+  /** Sends a frame in the form that the client has used last. */
+  send(bytes: Uint8Array): void {
+    const socket = this.#socket;
+    if (this.#closed || socket.readyState !== socket.OPEN) return;
+    if (socket.bufferedAmount > 0 && socket.bufferedAmount + bytes.byteLength > MAX_BUFFERED_BYTES) {
+      this.#log.warn('livekit.too_slow', { bufferedBytes: socket.bufferedAmount });
+      socket.terminate();
+      return;
+    }
+    socket.send(this.#isText ? SignalResponse.fromBinary(bytes).toJsonString() : bytes);
+  }
+
+  /** Closes the websocket without notifying the participation. Idempotent. */
+  close(code = NORMAL): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#silence.stop();
+    this.#socket.close(code);
+    const overdue = new Timer(this.#clock);
+    overdue.start(CLOSE_MS, () => this.#socket.terminate());
+    this.#socket.once('close', () => overdue.stop());
+  }
+
+  #frame(data: RawData, isBinary: boolean): void {
+    if (this.#closed) return;
+    this.#alive();
+    const frames = 1 + Math.floor((data as Buffer).byteLength / BYTES_PER_FRAME);
+    if (!this.#rate.take(this.#clock.now(), frames)) return this.#drop();
+    this.#isText = !isBinary;
+    const bytes = isBinary ? (data as Buffer) : binaryOf(String(data));
+    const request = bytes === undefined ? undefined : readRequest(bytes);
+    if (bytes === undefined || request === undefined) return this.#ignore();
+    const { message } = request;
+    const now = BigInt(this.#clock.wall());
+    if (message.case === 'ping') return this.#respond({ case: 'pong', value: now });
+    if (message.case === 'pingReq') {
+      const value = new Pong({ lastPingTimestamp: message.value.timestamp, timestamp: now });
+      return this.#respond({ case: 'pongResp', value });
+    }
+    // Not needed: the server is ICE-lite.
+    if (message.case === 'trickle') return undefined;
+
+    return this.#participation.receive(this, bytes);
+  }
+
+  #respond(message: SignalResponse['message']): void {
+    this.send(new SignalResponse({ message }).toBinary());
+  }
+
+  #drop(): void {
+    this.#dropped += 1;
+    if (isPowerOfTwo(this.#dropped)) this.#log.warn('livekit.frames_dropped', { dropped: this.#dropped });
+    if (this.#dropped < MAX_DROPPED) return;
+    this.close(POLICY_VIOLATION);
+    this.#participation.lost(this);
+  }
+
+  /** Logs ignored frames 1, 2, 4, 8 and so on: a client can send garbage at any rate. */
+  #ignore(): void {
+    this.#ignored += 1;
+    if (isPowerOfTwo(this.#ignored)) this.#log.warn('livekit.frame_ignored', { ignored: this.#ignored });
+  }
+
+  #alive(): void {
+    this.#silence.start(SILENCE_MS, () => this.#socket.terminate());
+  }
+
+  #gone(): void {
+    this.#silence.stop();
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#participation.lost(this);
+  }
+}

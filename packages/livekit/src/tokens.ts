@@ -1,0 +1,90 @@
+import type { Clock } from '@bloom/time';
+import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
+import { LivekitError } from './errors.js';
+import { type Claims, CLAIMS } from './grants.js';
+
+const MAX_TOKEN_LENGTH = 16 * 1024;
+/** Difference between clocks that is tolerated, seconds. */
+const LEEWAY_S = 60;
+
+/** An API key with its secret. */
+export interface ApiKey {
+  readonly key: string;
+  readonly secret: string;
+}
+
+/** Verifies and signs access tokens: JWT with HS256, as LiveKit's. */
+export class Tokens {
+  readonly #secrets: ReadonlyMap<string, Uint8Array>;
+  readonly #clock: Pick<Clock, 'wall'>;
+
+  constructor(keys: readonly ApiKey[], clock: Pick<Clock, 'wall'>) {
+    this.#secrets = new Map(keys.map(({ key, secret }) => [key, new TextEncoder().encode(secret)]));
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the claims of a valid token.
+   * @throws LivekitError UNAUTHENTICATED when it cannot be read, is not signed with a known key, or is not valid now;
+   *   INVALID when it is too long
+   */
+  async verify(token: string): Promise<Claims> {
+    if (token.length > MAX_TOKEN_LENGTH)
+      throw new LivekitError('INVALID', `the token exceeds ${MAX_TOKEN_LENGTH} bytes`);
+    const secret = this.#secrets.get(issuerOf(token));
+    if (secret === undefined) throw refusal('unknown API key');
+    const verified = await jwtVerify(token, secret, {
+      algorithms: ['HS256'],
+      requiredClaims: ['exp'],
+      clockTolerance: LEEWAY_S,
+      currentDate: new Date(this.#clock.wall()),
+    }).catch((error: unknown) => {
+      throw refusal(reasonOf(error), error);
+    });
+    const claims = CLAIMS.safeParse(verified.payload);
+    if (!claims.success) throw refusal(`the claim ${claims.error.issues[0]?.path.join('.')} is of the wrong type`);
+
+    return claims.data;
+  }
+
+  /**
+   * Signs a token with this key that is valid for `ttlS` seconds from now. One that would be too long for `verify` has
+   * no metadata and attributes.
+   */
+  async sign(key: string, claims: Omit<Claims, 'iss' | 'exp'>, ttlS: number): Promise<string> {
+    const secret = this.#secrets.get(key);
+    if (secret === undefined) throw refusal('unknown API key');
+    const now = Math.floor(this.#clock.wall() / 1_000);
+
+    const given = Object.entries(claims).filter(([, value]) => value !== undefined && value !== null);
+
+    const token = await new SignJWT({ ...Object.fromEntries(given), iss: key, nbf: now, exp: now + ttlS })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .sign(secret);
+    const { metadata, attributes, ...rest } = claims;
+    if (token.length <= MAX_TOKEN_LENGTH || (metadata ?? attributes) === undefined) return token;
+
+    return this.sign(key, rest, ttlS);
+  }
+}
+
+function issuerOf(token: string): string {
+  try {
+    return decodeJwt(token).iss ?? '';
+  } catch (error) {
+    throw refusal('not a JWT', error);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'the token has expired';
+  if (error instanceof errors.JWTClaimValidationFailed) return `the claim ${error.claim} is missing or not valid now`;
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'the token is not signed with HS256';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'the signature does not match';
+
+  return 'the token cannot be read';
+}
+
+function refusal(reason: string, cause?: unknown): LivekitError {
+  return new LivekitError('UNAUTHENTICATED', `invalid token: ${reason}`, { cause });
+}

@@ -4,17 +4,17 @@ import { reconnectDelayMs } from './backoff.js';
 const longest = (attempts: number[], outageMs: number, options = {}): (number | undefined)[] =>
   attempts.map((attempt) => reconnectDelayMs(attempt, { ...options, outageMs }, () => 1));
 
-test('the pause doubles up to 2 s in a young outage and up to 10 s later, without end by default', () => {
+test('doubles the pause up to 2 s in a young outage and up to 10 s later, endlessly by default', () => {
   expect(longest([0, 1, 2, 3, 500], 29_999)).toEqual([500, 1_000, 2_000, 2_000, 2_000]);
   expect(longest([0, 3, 4, 5, 500], 30_000)).toEqual([500, 4_000, 8_000, 10_000, 10_000]);
 });
 
-test('the pause is drawn from its whole range', () => {
+test('draws the pause from its whole range', () => {
   expect(reconnectDelayMs(1, {}, () => 0)).toBe(0);
   expect(reconnectDelayMs(1, {}, () => 0.5)).toBe(500);
 });
 
-test('a thousand clients of a node that was down for 5 s return evenly, after 0.7 s on average', () => {
+test('spreads the return of a thousand clients of a node that was down for 5 s evenly, after 0.7 s on average', () => {
   // A generator with a fixed seed (Numerical Recipes), so that every run gives the same numbers.
   let state = 1;
   const random = (): number => (state = (1_664_525 * state + 1_013_904_223) % 2 ** 32) / 2 ** 32;
@@ -34,7 +34,7 @@ test('a thousand clients of a node that was down for 5 s return evenly, after 0.
   expect(busiest).toBeLessThan(150);
 });
 
-test('an application can limit the attempts and the pauses', () => {
+test('lets an application limit the attempts and the pauses', () => {
   const options = { firstDelayMs: 10, maxDelayMs: 15, maxAttempts: 2 };
   expect(longest([0, 1, 2], 0, options)).toEqual([10, 15, undefined]);
   expect(longest([1], 60_000, options)).toEqual([15]);

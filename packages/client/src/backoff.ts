@@ -6,10 +6,15 @@ export interface ReconnectOptions {
   readonly maxDelayMs?: number;
   /** Number of attempts before the client gives up. By default it never does. */
   readonly maxAttempts?: number;
-  /** Successive seats from `renew` that may be refused or lost within 10 s before the call ends. Default 20. */
+  /** Time without a connection, in milliseconds, after which the client gives up. By default it never does. */
+  readonly maxOutageMs?: number;
+  /**
+   * Number of successive seats or connections that may be refused or lost within 10 s before the call ends. Default 20.
+   */
   readonly maxSeats?: number;
 }
 
+export const DEFAULT_MAX_SEATS = 20;
 /** A shorter outage is most likely a restart or a network change, and a person is waiting for it to end. */
 const YOUNG_OUTAGE_MS = 30_000;
 const YOUNG_MAX_DELAY_MS = 2_000;

@@ -1,67 +1,18 @@
-import { type ReconnectOptions, reconnectDelayMs } from './backoff.js';
+import { DEFAULT_MAX_SEATS, reconnectDelayMs } from './backoff.js';
+import type { ClientEvents, ClientState, ConnectOptions, Seat } from './client-types.js';
 import { MediaConnection } from './connection.js';
-import { Conversations, type DataMessage, type SendOptions } from './data.js';
+import { Conversations, type SendOptions } from './data.js';
 import { Emitter } from './emitter.js';
-import { mustBeSendable, RoomClientError, errorOfClose, TOO_BIG } from './errors.js';
+import { errorOfClose, isRefusal, mustBeSendable, noData, RoomClientError, TOO_BIG } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
+import { IDLE, type MediaState } from './media-state.js';
+import { Playback } from './playback.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
-import { encodeCustom, encodeEvent, type Received, type Variant } from './signaling.js';
+import { encodeCustom, encodeEvent, FEATURES, type Permissions, type Received, type Variant } from './signaling.js';
 import { PeerSocket } from './socket.js';
 import { readStats, type CallStats } from './stats.js';
 import { Viewing } from './viewing.js';
 import { watchForWakeUp } from './wake-up.js';
-
-/** `reconnecting`: the peers and their last pictures stay unchanged. */
-export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'ended';
-
-/** A place in a room, as the backend receives it for a new peer. */
-export interface Seat {
-  /** The peer's `peer_websocket_url` or `host:port`. Without `ws://` or `wss://`, the scheme follows the page. */
-  readonly url: string;
-  readonly token: string;
-}
-
-/** Options of `connect`. */
-export interface ConnectOptions extends Seat {
-  /**
-   * Asks the backend for another seat when the current one is lost: its node restarted or is unreachable, its token has
-   * expired, or the peer or the room was removed. Null ends the call for `reason`, as do `maxSeats` seats in a row that
-   * do not last. A rejection is retried.
-   */
-  readonly renew?: (reason: RoomClientError) => Promise<Seat | null> | Seat | null;
-  /** Any JSON, shown to the other participants. */
-  readonly metadata?: unknown;
-  readonly reconnect?: ReconnectOptions;
-}
-
-/** Events of `RoomClient` with their arguments. */
-export interface ClientEvents {
-  /** `state`, `peers` or `localTracks` changed. */
-  changed: [];
-  connected: [];
-  /** The connection was lost. The next attempt follows in `delayMs`. */
-  reconnecting: [attempt: number, delayMs: number];
-  /** The call is over because the client left or the server ended it. */
-  ended: [reason: RoomClientError];
-  peerJoined: [peer: RemotePeer];
-  peerUpdated: [peer: RemotePeer];
-  peerLeft: [peer: RemotePeer];
-  trackAdded: [track: RemoteTrack];
-  /** The track's `media` is available, for the first time or after a reconnection. */
-  trackReady: [track: RemoteTrack];
-  trackUpdated: [track: RemoteTrack];
-  trackRemoved: [track: RemoteTrack];
-  /** The server does not or no longer accepts this track, because of its codec or a withdrawn permission. */
-  unpublished: [track: LocalTrack];
-  /** A message from the backend to this client. */
-  message: [topic: string, data: unknown];
-  /** A message from another client. */
-  data: [message: DataMessage];
-  /** The server closed a conversation and says why (docs/reference/data-channels.md). The next message reopens it. */
-  dataClosed: [label: string, reason: string];
-  /** The server's estimate of what this client can receive, in bits per second. */
-  bandwidth: [bps: number];
-}
 
 /** Time limit for the answer to a request that proves that the server is alive. */
 const PROBE_MS = 3_000;
@@ -71,26 +22,28 @@ const SUSPECT_PROBE_MS = 1_500;
 const STALE_SESSION_MS = 15_000;
 /** A seat held for this long was good, whatever ends it. */
 const SETTLED_MS = 10_000;
-const MAX_SEATS = 20;
 /** A node that does not answer for this long counts as gone, so that the client asks for a seat on another node. */
 const UNREACHABLE_MS = 3_000;
-/** Protocol additions that this client uses if the server knows them (docs/reference/peer-signaling.md). */
-const FEATURES = ['pause', 'data'];
 
-const noData = (): RoomClientError => new RoomClientError('DATA_REFUSED', 'this server has no data channels');
-
-/** One participant in one room. */
-export class RoomClient extends Emitter<ClientEvents> {
+/**
+ * One participant in one room. `PeerMetadata` and `TrackMetadata` are the types that the page expects of the others'
+ * metadata.
+ */
+export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends Emitter<
+  ClientEvents<PeerMetadata, TrackMetadata>
+> {
   readonly #remote = new RemotePeers();
   readonly #viewing = new Viewing({
     track: (id) => this.track(id),
     pauses: () => this.#features.includes('pause'),
     send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
+    play: (element) => this.play(element),
   });
   readonly #conversations = new Conversations({
     open: (label, options) => this.#openChannel(label, options),
     received: (message) => this.emit('data', message),
   });
+  readonly #playback = new Playback((play) => this.emit('audioBlocked', play));
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
   #seat: Seat = { url: '', token: '' };
@@ -103,15 +56,18 @@ export class RoomClient extends Emitter<ClientEvents> {
   #localTracks: readonly LocalTrack[] = [];
   #socket: PeerSocket | undefined;
   #media: MediaConnection | undefined;
+  #mediaState: MediaState = IDLE;
+  #permissions: Permissions | null = null;
   #attempt = 0;
-  /** Time when the connection was lost or the network last gave a sign, by `Date.now`. */
+  /** Time when the connection was lost or the network last changed, by `Date.now`. */
   #outageSince = 0;
   /** Successive seats refused or lost at once. Their number lengthens the pauses, since the server does answer. */
   #refusals = 0;
-  /** Time when the current connection was made, by `Date.now`. */
+  /** Time when the current connection was established, by `Date.now`. */
   #connectedAt = 0;
   #everConnected = false;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #outageTimer: ReturnType<typeof setTimeout> | undefined;
   #probeTimer: ReturnType<typeof setTimeout> | undefined;
   #stopWatching: (() => void) | undefined;
   #started: { resolve: () => void; reject: (error: RoomClientError) => void } | undefined;
@@ -120,14 +76,24 @@ export class RoomClient extends Emitter<ClientEvents> {
     return this.#state;
   }
 
+  /** Whether packets can pass to the server, which an open websocket does not imply. Changes with the state. */
+  get media(): MediaState {
+    return this.#mediaState;
+  }
+
+  /** What the backend allows this participant; null until the server has reported it. A change creates a new object. */
+  get permissions(): Permissions | null {
+    return this.#permissions;
+  }
+
   /** Id of this participant; empty before the first connection. */
   get id(): string {
     return this.#selfId;
   }
 
   /** The other participants. The array stays the same until something changes. */
-  get peers(): readonly RemotePeer[] {
-    return this.#remote.list;
+  get peers(): readonly RemotePeer<PeerMetadata, TrackMetadata>[] {
+    return this.#remote.list as readonly RemotePeer<PeerMetadata, TrackMetadata>[];
   }
 
   /** The tracks that this participant publishes. The array stays the same until something changes. */
@@ -145,7 +111,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#seat = options;
     this.#lost = undefined;
     this.#metadata = options.metadata ?? null;
-    this.#attempt = 0;
+    this.#permissions = null;
     this.#refusals = 0;
     this.#everConnected = false;
     this.#stopWatching = watchForWakeUp({
@@ -181,8 +147,10 @@ export class RoomClient extends Emitter<ClientEvents> {
   /**
    * Publishes media. Resolves when the server has accepted it; rejects with `PUBLISH_REFUSED` if it did not. A track
    * published while the connection is lost is accepted after the reconnection.
+   * @throws RoomClientError FAILED for metadata of 1 MiB or more, which would end the call
    */
   async publish(media: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
+    mustBeSendable(options.metadata);
     const track = new LocalTrack(media, options, {
       sendTrackEvent: (event, data) => this.#socket?.send(encodeEvent(event, data)),
       removeTrack: (one) => Promise.resolve(this.#forget(one)),
@@ -200,7 +168,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   /**
    * Sends at most 64 KiB of text or bytes to the other clients in the conversation `label`. Resolves when the browser
-   * has taken them, after a reconnection if necessary. A label keeps the reliability of its first message or
+   * has accepted them, after a reconnection if necessary. A label keeps the reliability of its first message or
    * `openData`.
    * @throws RoomClientError DATA_REFUSED; LEFT when the call ends first.
    */
@@ -210,8 +178,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Joins a conversation and receives its messages as `data` events. Resolves when that has started: earlier messages
-   * do not arrive. A client that calls neither this nor `sendData` has no data channels.
+   * Joins a conversation and receives its messages as `data` events. Resolves once receiving has started;
+   * earlier messages are lost. A client that calls neither this nor `sendData` has no data channels.
    * @throws RoomClientError DATA_REFUSED; LEFT when the call ends first.
    */
   async openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): Promise<void> {
@@ -220,16 +188,22 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /** Returns another participant's track, or undefined. */
-  track(id: string): RemoteTrack | undefined {
-    return this.#remote.find(id);
+  track(id: string): RemoteTrack<TrackMetadata> | undefined {
+    return this.#remote.find(id) as RemoteTrack<TrackMetadata> | undefined;
   }
 
   /**
    * Adapts a track's quality to the size of the element that shows it, until the returned function is called. If
-   * several elements show it, the largest counts. A picture that no element shows on screen is paused.
+   * several elements show it, the largest counts. A picture that no element shows on screen is paused. An element with
+   * `autoplay` is started, as `play` does.
    */
   watch(trackId: string, element: HTMLElement): () => void {
     return this.#viewing.watch(trackId, element);
+  }
+
+  /** Plays an element's sound until the returned function is called. `audioBlocked` fires if the browser refuses. */
+  play(element: HTMLMediaElement): () => void {
+    return this.#playback.start(element);
   }
 
   /** Chooses the simulcast variant that the server aims at. */
@@ -254,7 +228,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     try {
       this.#openSession();
     } catch (error) {
-      // No server was asked: the address is malformed or forbidden to the page, or the browser has no WebRTC left.
+      // No server was contacted: the address is malformed or forbidden, or the browser is out of WebRTC connections.
       const reason = error instanceof Error ? error.message : String(error);
       this.#end(new RoomClientError('UNREACHABLE', `the browser opens no connection to ${this.#seat.url}: ${reason}`));
     }
@@ -275,6 +249,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         refused: (track) => this.#refused(track),
         channelOpened: (channel) => this.#conversations.listen(channel),
         lost: () => this.#probe(),
+        mediaChanged: (state) => this.#setMedia(state),
       },
       () => this.#selfId,
     );
@@ -297,6 +272,10 @@ export class RoomClient extends Emitter<ClientEvents> {
         return this.#media?.candidate(message.data);
       case 'bandwidthEstimation':
         return this.emit('bandwidth', message.data.estimation);
+      case 'permissions':
+        this.#permissions = message.data;
+        this.emit('changed');
+        return this.emit('permissionsChanged', message.data);
       case 'roomMessage':
         return this.emit('message', message.data.topic, message.data.data);
       case 'dataChannelClosed': {
@@ -310,7 +289,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         const { id, features = [] } = message.data;
         this.#features = features;
         this.#apply(this.#remote.apply(message));
-        // A listener may have left.
+        // A listener may have called `leave`.
         return this.#state === 'ended' ? undefined : this.#connected(id);
       }
       default:
@@ -320,6 +299,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #connected(id: string): void {
     this.#selfId = id;
+    clearTimeout(this.#outageTimer);
     this.#attempt = 0;
     this.#connectedAt = Date.now();
     this.#everConnected = true;
@@ -336,7 +316,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #closed(code: number, reason: string): void {
-    if (this.#state === 'connected' && Date.now() - this.#connectedAt >= SETTLED_MS) this.#refusals = 0;
+    const settled = Date.now() - this.#connectedAt >= SETTLED_MS;
+    if (this.#state === 'connected' && settled) this.#refusals = 0;
     const error = errorOfClose(code, reason, this.#everConnected);
     if (error !== undefined && code === TOO_BIG) return this.#end(error);
     // The server may not have noticed yet that the previous connection is dead.
@@ -348,13 +329,20 @@ export class RoomClient extends Emitter<ClientEvents> {
     if (!stale && this.#outageMs >= UNREACHABLE_MS && this.#options?.renew !== undefined) {
       this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
     }
-    return this.#reconnect();
+    if (this.#state !== 'connected' || settled) return this.#reconnect();
+    return this.#refusedAgain(new RoomClientError('UNREACHABLE', 'the connection was lost at once, again and again'));
   }
 
   #seatLost(reason: RoomClientError): void {
-    const { renew, reconnect: { maxSeats = MAX_SEATS } = {} } = this.#options ?? {};
-    if (!this.#everConnected || renew === undefined || this.#refusals >= maxSeats) return this.#end(reason);
+    if (!this.#everConnected || this.#options?.renew === undefined) return this.#end(reason);
     this.#lost = reason;
+    return this.#refusedAgain(reason);
+  }
+
+  /** Counts a seat or connection that did not last as a failed attempt. After too many of them, ends the call. */
+  #refusedAgain(reason: RoomClientError): void {
+    const { maxSeats = DEFAULT_MAX_SEATS } = this.#options?.reconnect ?? {};
+    if (this.#refusals >= maxSeats) return this.#end(reason);
     this.#attempt = this.#refusals;
     this.#refusals += 1;
     return this.#reconnect();
@@ -371,10 +359,19 @@ export class RoomClient extends Emitter<ClientEvents> {
       );
     }
     this.#attempt += 1;
-    if (this.#state !== 'reconnecting') this.#outageSince = Date.now();
+    if (this.#state !== 'reconnecting') this.#beginOutage();
     this.#retryTimer = setTimeout(() => this.#return(), delayMs);
     this.#setState('reconnecting');
     return this.emit('reconnecting', this.#attempt, delayMs);
+  }
+
+  #beginOutage(): void {
+    this.#outageSince = Date.now();
+    const { maxOutageMs } = this.#options?.reconnect ?? {};
+    if (maxOutageMs === undefined) return;
+    // Its own timer also ends the wait for an answer.
+    const lost = new RoomClientError('UNREACHABLE', `the connection was lost for ${maxOutageMs / 1_000} s`);
+    this.#outageTimer = setTimeout(() => this.#end(lost), maxOutageMs);
   }
 
   /** Time since the connection was lost, in milliseconds; 0 while connected. */
@@ -387,7 +384,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     const reason = this.#lost;
     const { renew } = this.#options ?? {};
     if (reason === undefined || renew === undefined) return this.#open();
-    // Much may happen before the backend answers: `leave`, another `connect`, a network that is back.
+    // Much may happen before the backend answers: `leave`, another `connect`, or the network returning.
     const isCurrent = (): boolean => this.#lost === reason && this.#state === 'reconnecting';
     new Promise<Seat | null>((resolve) => resolve(renew(reason))).then(
       (seat) => {
@@ -423,9 +420,7 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #requireData(): void {
     if (this.#state === 'idle' || this.#state === 'ended') throw new RoomClientError('DATA_REFUSED', 'not in a room');
-    if (this.#everConnected && !this.#features.includes('data')) {
-      throw noData();
-    }
+    if (this.#everConnected && !this.#features.includes('data')) throw noData();
   }
 
   #openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined {
@@ -439,12 +434,12 @@ export class RoomClient extends Emitter<ClientEvents> {
   #apply(changes: readonly RemoteChange[]): void {
     for (const change of changes) {
       if ('peer' in change) {
-        this.emit(change.type, change.peer);
+        this.emit(change.type, change.peer as RemotePeer<PeerMetadata, TrackMetadata>);
         continue;
       }
       const { type, track } = change;
       if (type === 'trackRemoved') this.#viewing.forget(track.id);
-      this.emit(type, track);
+      this.emit(type, track as RemoteTrack<TrackMetadata>);
     }
     if (changes.length > 0) this.emit('changed');
   }
@@ -463,6 +458,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   #end(reason: RoomClientError): void {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
+    clearTimeout(this.#outageTimer);
     this.#closeSession();
     this.#conversations.clear(new RoomClientError('LEFT', `the call ended before it was sent: ${reason.message}`));
     this.#started?.reject(reason);
@@ -480,8 +476,9 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#socket?.close();
     this.#conversations.disconnected();
     this.#media?.close();
-    // Calls until the next session wait for it: a closed connection throws.
+    // Calls wait for the next session: a closed connection throws.
     this.#media = undefined;
+    this.#setMedia(IDLE);
   }
 
   #setLocalTracks(tracks: readonly LocalTrack[]): void {
@@ -489,12 +486,15 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.emit('changed');
   }
 
+  #setMedia(state: MediaState): void {
+    if (this.#mediaState === state) return;
+    this.#mediaState = state;
+    this.emit('changed');
+    this.emit('mediaStateChanged', state);
+  }
+
   #setState(state: ClientState): void {
     this.#state = state;
     this.emit('changed');
   }
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof RoomClientError && error.code === 'PUBLISH_REFUSED';
 }

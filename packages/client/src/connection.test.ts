@@ -36,7 +36,7 @@ const world = globalThis as unknown as Record<string, unknown>;
 beforeEach(() => void (world['RTCPeerConnection'] = FakeConnection));
 afterEach(() => void delete world['RTCPeerConnection']);
 
-test('a track that is unpublished while another is being added is not published', async () => {
+test('does not publish a track that is unpublished while another is being added', async () => {
   const { MediaConnection } = await import('./connection.js');
   const offers: { trackIdToTrackMetadata: object }[] = [];
   const hooks = {

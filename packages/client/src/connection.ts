@@ -1,17 +1,20 @@
 import { RoomClientError, throwLater } from './errors.js';
 import type { LocalTrack } from './local-track.js';
+import { IDLE, type MediaState, pathOf, problemOf, REASONS } from './media-state.js';
+import { PathWatch } from './path-watch.js';
 import type { OfferData, TurnServer } from './signaling.js';
 
 export interface ConnectionHooks {
   /** Sends a media engine event. */
   send(type: 'renegotiateTracks' | 'sdpOffer', data?: object): void;
   received(trackId: string, media: MediaStreamTrack): void;
-  /** The server does not or no longer forwards this track. */
+  /** The server refuses to forward this track, or has stopped forwarding it. */
   refused(track: LocalTrack): void;
   /** The server has opened a channel. */
   channelOpened(channel: RTCDataChannel): void;
   /** The path to the server has failed or is silent. */
   lost(): void;
+  mediaChanged(state: MediaState): void;
 }
 
 interface Publication {
@@ -29,12 +32,10 @@ interface Deferred {
   readonly reject: (error: RoomClientError) => void;
 }
 
-/** Time allowed for ICE to recover from `disconnected` by itself before it is restarted. */
-const DISCONNECTED_MS = 2_000;
 const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
 
 /**
- * The media of one session. The server asks for offers and this side makes them, one at a time. The WebRTC connection
+ * The media of one session. The server requests offers and this side makes them, one at a time. The WebRTC connection
  * is created early, so that its certificate is ready for the first offer.
  */
 export class MediaConnection {
@@ -50,7 +51,12 @@ export class MediaConnection {
   #requested = false;
   #restart = false;
   #closed = false;
-  #disconnectedTimer: ReturnType<typeof setTimeout> | undefined;
+  #relayErrors = 0;
+  readonly #path = new PathWatch({
+    changed: (state) => this.#hooks.mediaChanged(state),
+    restart: () => this.#hooks.lost(),
+    explain: (state) => this.#explain(state),
+  });
 
   constructor(hooks: ConnectionHooks, selfId: () => string) {
     this.#hooks = hooks;
@@ -60,7 +66,13 @@ export class MediaConnection {
       if (trackId !== undefined) this.#hooks.received(trackId, track);
     });
     this.#connection.addEventListener('datachannel', ({ channel }) => this.#hooks.channelOpened(channel));
-    this.#connection.addEventListener('connectionstatechange', () => this.#stateChanged());
+    this.#connection.addEventListener('connectionstatechange', () =>
+      this.#path.connectionChanged(this.#connection.connectionState),
+    );
+    // 701: the relay cannot be reached at all.
+    this.#connection.addEventListener('icecandidateerror', ({ errorCode }) => {
+      if (errorCode < 700) this.#relayErrors += 1;
+    });
   }
 
   get stats(): Promise<RTCStatsReport> {
@@ -125,6 +137,7 @@ export class MediaConnection {
     this.#enqueue(async () => {
       this.#midToTrackId = midToTrackId;
       await this.#connection.setRemoteDescription({ type: 'answer', sdp });
+      this.#path.answered(this.#carriesMedia);
       for (const publication of this.#publications.values()) this.#settle(publication);
     });
   }
@@ -135,12 +148,18 @@ export class MediaConnection {
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#disconnectedTimer);
+    this.#path.close();
     for (const { track, reject } of [...this.#waiting, ...this.#publications.values()]) {
       track.unbind();
       reject(left());
     }
     this.#connection.close();
+  }
+
+  /** True if the last answer left something to send or receive. */
+  get #carriesMedia(): boolean {
+    const directions = this.#connection.getTransceivers().map(({ currentDirection }) => currentDirection ?? 'inactive');
+    return this.#hasChannels || directions.some((direction) => direction !== 'inactive');
   }
 
   #request(): void {
@@ -185,7 +204,7 @@ export class MediaConnection {
   }
 
   async #addWaiting(): Promise<void> {
-    // Add one by one: those behind may be unpublished in the meantime.
+    // Add them one by one: the later ones may be unpublished in the meantime.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       const { track, resolve, reject } = next;
       const id = `${this.#selfId()}:${uniqueName()}`;
@@ -198,7 +217,7 @@ export class MediaConnection {
   #settle(publication: Publication): void {
     const { track, transceiver, accepted, resolve, reject } = publication;
     if (transceiver.currentDirection !== 'sendonly') {
-      const message = `the server accepts no ${track.kind} from this peer, or none with the codecs of this browser`;
+      const message = `the server accepts no ${track.kind} from this peer, or not with the codecs of this browser or simulcast`;
       reject(new RoomClientError('PUBLISH_REFUSED', message));
       return this.#hooks.refused(track);
     }
@@ -208,14 +227,18 @@ export class MediaConnection {
     return resolve();
   }
 
-  #stateChanged(): void {
-    clearTimeout(this.#disconnectedTimer);
-    const state = this.#connection.connectionState;
-    if (state === 'failed') this.#hooks.lost();
-    if (state === 'disconnected') this.#disconnectedTimer = setTimeout(() => this.#hooks.lost(), DISCONNECTED_MS);
+  async #explain(state: 'connected' | 'failed'): Promise<MediaState> {
+    const stats = await this.#connection.getStats();
+    if (state === 'connected') return { ...IDLE, state, path: pathOf(stats) };
+    const ice = this.#connection.iceConnectionState;
+    const problem = problemOf(stats, { ice, relayErrors: this.#relayErrors });
+    return { ...IDLE, state, problem, reason: REASONS[problem ?? 'UNKNOWN'] };
   }
 
-  /** Runs the steps of negotiation one after another. A failed step does not stop the next: the server asks again. */
+  /**
+   * Runs the negotiation steps one after another. A failed step does not stop the next: the server will request another
+   * offer.
+   */
   #enqueue(step: () => Promise<void>): void {
     this.#queue = this.#queue
       .then(() => (this.#closed ? undefined : step()))

@@ -60,7 +60,7 @@ beforeEach(() => {
 
 afterEach(() => void jest.useRealTimers());
 
-test("the first message opens its label's channel and is sent when that is open", async () => {
+test("opens a label's channel for the first message and sends it once the channel is open", async () => {
   const sent = conversations.send('chat', 'hello');
   expect(channels.map(({ label, options, sent: frames }) => ({ label, options, frames }))).toEqual([
     { label: 'chat', options: { ordered: true }, frames: [] },
@@ -73,7 +73,7 @@ test("the first message opens its label's channel and is sent when that is open"
   expect(channels[1]?.options).toEqual({ ordered: false, maxRetransmits: 0 });
 });
 
-test('messages wait during a lost connection and then continue in order', async () => {
+test('holds messages during a lost connection and then continues in order', async () => {
   const opened = conversations.open('chat');
   channels[0]?.become('open');
   await opened;
@@ -86,7 +86,7 @@ test('messages wait during a lost connection and then continue in order', async 
   expect(channels.map(({ sent }) => sent)).toEqual([['\x001'], ['\x002', '\x003']]);
 });
 
-test('conversations opened before there is a connection start with it', async () => {
+test('opens conversations once a connection exists', async () => {
   online = false;
   const opened = conversations.open('chat');
   expect(channels).toEqual([]);
@@ -97,7 +97,7 @@ test('conversations opened before there is a connection start with it', async ()
   await opened;
 });
 
-test('a browser with too much unsent data gets no more', async () => {
+test('gives no more to a browser with too much unsent data', async () => {
   void conversations.open('files');
   const [channel] = channels;
   channel?.become('open');
@@ -109,7 +109,7 @@ test('a browser with too much unsent data gets no more', async () => {
   expect(channel?.sent).toHaveLength(6);
 });
 
-test('a conversation closed by the server rejects waiting messages, and the next message reopens it', async () => {
+test('rejects waiting messages when the server closes a conversation, which the next message reopens', async () => {
   const lost = conversations.send('chat', 'hello');
   await Promise.resolve();
   conversations.closed('chat', 'backlog');
@@ -118,7 +118,7 @@ test('a conversation closed by the server rejects waiting messages, and the next
   expect(channels).toHaveLength(2);
 });
 
-test('a channel that closes without a report rejects waiting messages, and the next message reopens it', async () => {
+test('rejects waiting messages when a channel closes without a report, and reopens it with the next message', async () => {
   jest.useFakeTimers();
   const opened = conversations.send('chat', 'hello');
   channels[0]?.become('open');
@@ -134,12 +134,12 @@ test('a channel that closes without a report rejects waiting messages, and the n
   expect(channels[1]?.sent).toEqual(['\0again']);
 });
 
-test('messages wait during a lost connection even if its channels report their end', async () => {
+test('holds messages during a lost connection even if its channels report their end', async () => {
   jest.useFakeTimers();
   const opened = conversations.open('chat');
   channels[0]?.become('open');
   await opened;
-  // Some browsers report it before the socket does, some when this side closes the connection.
+  // Some browsers report it before the socket does, others when this side closes the connection.
   channels[0]?.become('closed');
   const sent = conversations.send('chat', 'hello');
   online = false;
@@ -153,7 +153,7 @@ test('messages wait during a lost connection even if its channels report their e
   expect(channels[1]?.sent).toEqual(['\0hello']);
 });
 
-test('the end of a call rejects waiting messages', async () => {
+test('rejects waiting messages when the call ends', async () => {
   const lost = conversations.send('chat', 'hello');
   await Promise.resolve();
   conversations.clear(new RoomClientError('LEFT', 'the client left the room'));
@@ -161,13 +161,13 @@ test('the end of a call rejects waiting messages', async () => {
 });
 
 test.each([
-  ['a message that is too large', 'chat', 'ü'.repeat(40_000), [], '80000 bytes'],
-  ['a receiver that is no peer', 'chat', 'x', ['Bjørn'], 'Bjørn'],
-  ['too many receivers', 'chat', 'x', Array<string>(128).fill('a'), '128 receivers'],
-  ['no label', '', 'x', [], '"" is no label'],
-  ['a label that is too long', 'ü'.repeat(33), 'x', [], 'is no label'],
-  ['the label of the backend', 'roomMessage', 'x', [], 'is no label'],
-])('%s is refused with an explanation', async (_what, label, data, to, words) => {
+  ['a message that is too large', { label: 'chat', data: 'ü'.repeat(40_000), to: [] }, '80000 bytes'],
+  ['a receiver that is no peer', { label: 'chat', data: 'x', to: ['Bjørn'] }, 'Bjørn'],
+  ['too many receivers', { label: 'chat', data: 'x', to: Array<string>(128).fill('a') }, '128 receivers'],
+  ['no label', { label: '', data: 'x', to: [] }, '"" is not a valid label'],
+  ['a label that is too long', { label: 'ü'.repeat(33), data: 'x', to: [] }, 'is not a valid label'],
+  ['the label of the backend', { label: 'roomMessage', data: 'x', to: [] }, 'is not a valid label'],
+])('refuses %s with an explanation', async (_what, { label, data, to }, words) => {
   await expect(conversations.send(label, data, { to })).rejects.toMatchObject({
     code: 'DATA_REFUSED',
     message: expect.stringContaining(words),
@@ -175,7 +175,7 @@ test.each([
   expect(channels).toEqual([]);
 });
 
-test('messages are received with their sender, on channels opened by either side', () => {
+test('receives messages with their sender, on channels opened by either side', () => {
   void conversations.open('chat');
   channels[0]?.receive('\x03annhello');
   const opened = new Channel('files', {});
@@ -194,7 +194,7 @@ const id = fc.string({
   maxLength: 127,
 });
 
-test('text and bytes have the same header, whose receivers are read back', () => {
+test('writes the same header for text and bytes, and reads back its receivers', () => {
   fc.assert(
     fc.property(fc.array(id, { maxLength: 127 }), fc.string({ unit: codePoint(fc) }), (to, text) => {
       const bytes = encodeData(new TextEncoder().encode(text), to);
@@ -214,7 +214,7 @@ test('text and bytes have the same header, whose receivers are read back', () =>
   );
 });
 
-test('any frame is a message or undefined', () => {
+test('reads any frame as a message or undefined', () => {
   fc.assert(
     fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: codePoint(fc) })), (frame) => {
       const length = typeof frame === 'string' ? frame.charCodeAt(0) : (frame[0] ?? Number.NaN);

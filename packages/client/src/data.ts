@@ -1,5 +1,6 @@
 // Messages between clients over data channels (docs/reference/data-channels.md).
 import { RoomClientError } from './errors.js';
+import type { Bytes } from './frame.js';
 
 /** A message from another client. */
 export interface DataMessage {
@@ -8,7 +9,7 @@ export interface DataMessage {
   /** The sending peer, as identified by the server. */
   readonly from: string;
   /** A string if sent as text, otherwise bytes. */
-  readonly data: string | Uint8Array<ArrayBuffer>;
+  readonly data: string | Bytes;
 }
 
 /** The recipients of a message, and whether it may be lost. */
@@ -31,7 +32,7 @@ export interface DataHost {
 
 interface Waiting {
   /** Undefined if the caller only waits for the channel to open. */
-  readonly frame?: string | Uint8Array<ArrayBuffer>;
+  readonly frame?: string | Bytes;
   readonly resolve: () => void;
   readonly reject: (error: RoomClientError) => void;
 }
@@ -64,7 +65,7 @@ class Conversation {
   }
 
   /** Sends a frame. Without a frame, resolves when one could be sent. */
-  send(frame?: string | Uint8Array<ArrayBuffer>): Promise<void> {
+  send(frame?: string | Bytes): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...(frame === undefined ? {} : { frame }), resolve, reject });
       this.#flush();
@@ -164,7 +165,7 @@ export class Conversations {
     if (known !== undefined) return known;
     const bytes = new TextEncoder().encode(label).length;
     if (label === RESERVED || bytes === 0 || bytes > MAX_LABEL_BYTES) {
-      throw refused(`"${label}" is no label: 1 to ${MAX_LABEL_BYTES} bytes, and not ${RESERVED}`);
+      throw refused(`"${label}" is not a valid label: 1 to ${MAX_LABEL_BYTES} bytes, and not ${RESERVED}`);
     }
     const conversation = new Conversation(reliable ? { ordered: true } : { ordered: false, maxRetransmits: 0 });
     conversation.use(this.#host.open(label, conversation.options));
@@ -177,12 +178,12 @@ export class Conversations {
  * Puts the recipients in front of a message; none means everyone.
  * @throws RoomClientError DATA_REFUSED when the server would not accept it
  */
-export function encodeData(data: string | Uint8Array, to: readonly string[]): string | Uint8Array<ArrayBuffer> {
+export function encodeData(data: string | Uint8Array, to: readonly string[]): string | Bytes {
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data).length : data.length;
   if (bytes > MAX_BYTES) throw refused(`a message of ${bytes} bytes is too large: at most ${MAX_BYTES}`);
-  if (to.length > MAX_RECEIVERS) throw refused(`${to.length} receivers are too many: at most ${MAX_RECEIVERS}`);
+  if (to.length > MAX_RECEIVERS) throw refused(`${to.length} receivers exceed the limit of ${MAX_RECEIVERS}`);
   const wrong = to.find((id) => !PEER_ID.test(id));
-  if (wrong !== undefined) throw refused(`"${wrong}" is not the id of a peer`);
+  if (wrong !== undefined) throw refused(`"${wrong}" is not a peer id`);
   // Ids are ASCII, so a text header has the same bytes as a binary one.
   const header = String.fromCharCode(to.length) + to.map((id) => String.fromCharCode(id.length) + id).join('');
   if (typeof data === 'string') return header + data;

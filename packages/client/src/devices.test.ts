@@ -82,7 +82,7 @@ afterEach(() => {
   }
 });
 
-test('cameras and microphones are listed, loudspeakers are not', async () => {
+test('lists cameras and microphones but not loudspeakers', async () => {
   machine.plug(front, headset, { kind: 'audiooutput', deviceId: 'speaker', label: 'Speaker' });
   expect(await listDevices()).toEqual([
     { id: 'front', kind: 'camera', label: 'Front camera' },
@@ -90,7 +90,7 @@ test('cameras and microphones are listed, loudspeakers are not', async () => {
   ]);
 });
 
-test('devices plugged in and out are reported until the caller stops watching', async () => {
+test('reports devices plugged in and out until the caller stops watching', async () => {
   const reports: string[][] = [];
   let reported = (): void => undefined;
   const next = (change: () => void): Promise<void> =>
@@ -111,7 +111,7 @@ test('devices plugged in and out are reported until the caller stops watching', 
   expect(reports).toEqual([['front'], ['front', 'headset'], ['headset']]);
 });
 
-test('devices without a name and id can be opened, which reveals their names', async () => {
+test('opens devices without a name and id, which reveals their names', async () => {
   machine.isShy = true;
   machine.plug(front);
   const reports: string[][] = [];
@@ -127,7 +127,7 @@ test('devices without a name and id can be opened, which reveals their names', a
   expect(reports).toHaveLength(1);
 });
 
-test('a chosen device is remembered, and opened next time unless it is gone', async () => {
+test('remembers a chosen device, and opens it next time unless it is gone', async () => {
   machine.plug(front, headset);
   const openMicrophone = async (options?: { id: string }): Promise<unknown> => {
     await openDevice('microphone', options);
@@ -142,7 +142,7 @@ test('a chosen device is remembered, and opened next time unless it is gone', as
   expect(await openMicrophone()).toEqual({ exact: 'headset' });
 });
 
-test('a device that cannot be opened is not remembered', async () => {
+test('does not remember a device that cannot be opened', async () => {
   machine.plug(front);
   await expect(openDevice('camera', { id: 'gone' })).rejects.toMatchObject({ code: 'NOT_FOUND' });
   await openDevice('camera', { id: 'front' });
@@ -153,7 +153,7 @@ test('a device that cannot be opened is not remembered', async () => {
   await expect(openDevice('camera')).rejects.toMatchObject({ code: 'REFUSED' });
 });
 
-test('a page without storage can still open devices', async () => {
+test('opens devices on a page without storage', async () => {
   const refuse = (): never => {
     throw new Error('The operation is insecure.');
   };
@@ -168,16 +168,16 @@ test.each([
   ['OverconstrainedError', 'NOT_FOUND', 'no camera: none was found that fits'],
   ['NotReadableError', 'IN_USE', 'no camera: another program has it'],
   ['TypeError', 'FAILED', 'no camera: it did not start'],
-])('%s is reported as %s with an explanation', async (failure, code, message) => {
+])('reports %s as %s with an explanation', async (failure, code, message) => {
   machine.failure = failure;
   await expect(openDevice('camera')).rejects.toMatchObject({ name: 'DeviceError', code, message });
 });
 
-test('a shared screen prefers sharpness to smoothness', async () => {
+test('prefers sharpness to smoothness for a shared screen', async () => {
   expect(await openScreen()).toEqual([{ kind: 'video', contentHint: 'detail' }]);
 });
 
-test('an insecure page has no devices, and says why', async () => {
+test('finds no devices on an insecure page, and says why', async () => {
   define('navigator', {});
   expect(await listDevices()).toEqual([]);
   watchDevices(() => undefined)();

@@ -10,7 +10,7 @@ test.each([
   [1000, 'Please be kind', 'REMOVED'],
   [1000, 'Room stopped', 'ROOM_ENDED'],
   [1011, 'Invalid SDP offer', 'FAILED'],
-])('close code %d with "%s" ends the call as %s', (code, reason, expected) => {
+])('ends the call on close code %d with "%s" as %s', (code, reason, expected) => {
   expect(errorOfClose(code, reason, false)).toMatchObject({ code: expected, message: expect.stringContaining(reason) });
 });
 
@@ -19,7 +19,7 @@ test.each([
   [1001, 'going away'],
   [1011, 'Internal server error'],
   [1012, ''],
-])('close code %d with "%s" is worth another attempt', (code, reason) => {
+])('makes another attempt after close code %d with "%s"', (code, reason) => {
   expect(errorOfClose(code, reason, false)).toBeUndefined();
 });
 
@@ -27,6 +27,6 @@ test.each([
   ['room not found', 'ROOM_ENDED'],
   ['peer not found', 'REMOVED'],
   ['expired token', 'REJECTED'],
-])('"%s" after a lost connection means %s', (reason, expected) => {
+])('takes "%s" after a lost connection as %s', (reason, expected) => {
   expect(errorOfClose(1000, reason, true)?.code).toBe(expected);
 });

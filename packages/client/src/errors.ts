@@ -13,7 +13,7 @@ export type RoomClientErrorCode =
   | 'FAILED'
   /** The client left, or `leave` was called before the operation finished. */
   | 'LEFT'
-  /** The server accepted the offer without this track because of its codec or the peer's permissions. */
+  /** The server accepted the offer without this track because of its codec, simulcast or the peer's permissions. */
   | 'PUBLISH_REFUSED'
   /** A message to other clients cannot be sent because of its size, its label, or a server without data channels. */
   | 'DATA_REFUSED';
@@ -28,6 +28,14 @@ export class RoomClientError extends Error {
   ) {
     super(message);
   }
+}
+
+export function isRefusal(error: unknown): boolean {
+  return error instanceof RoomClientError && error.code === 'PUBLISH_REFUSED';
+}
+
+export function noData(): RoomClientError {
+  return new RoomClientError('DATA_REFUSED', 'this server has no data channels');
 }
 
 const CLOSE_CODES: Readonly<Record<string, RoomClientErrorCode>> = {

@@ -1,6 +1,9 @@
 // One websocket frame is one `PeerMessage` (docs/reference/peer-signaling.md): a Protocol Buffers message with exactly
 // one of three fields set. Three fields need no library, which would make up most of this package's size.
 
+/** Bytes outside shared memory: `Uint8Array<ArrayBuffer>`, but before TypeScript 5.7 that type had no parameter. */
+export type Bytes = ReturnType<typeof Uint8Array.of>;
+
 export type PeerMessage =
   | { readonly type: 'authenticated' }
   | { readonly type: 'authRequest'; readonly token: string }
@@ -13,7 +16,7 @@ const FIELDS = { authenticated: 1, authRequest: 2, mediaEvent: 3 } as const;
 const TEXT = 1;
 const LENGTH_DELIMITED = 2;
 
-export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): Uint8Array<ArrayBuffer> {
+export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): Bytes {
   return field(FIELDS[type], field(TEXT, new TextEncoder().encode(text)));
 }
 
@@ -33,7 +36,7 @@ function textOf(message: Uint8Array): string {
   return decodeURIComponent(Array.from(text, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
 }
 
-function field(number: number, value: Uint8Array): Uint8Array<ArrayBuffer> {
+function field(number: number, value: Uint8Array): Bytes {
   const header = [(number << 3) | LENGTH_DELIMITED];
   let rest = value.length;
   for (; rest > 0x7f; rest >>>= 7) header.push((rest & 0x7f) | 0x80);

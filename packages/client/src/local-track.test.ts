@@ -13,11 +13,11 @@ function encodings(kind: 'audio' | 'video', options: PublishOptions): unknown {
   return new LocalTrack(media, options, host).init.sendEncodings;
 }
 
-test("an application's limit applies to audio as well as video", () => {
+test("applies an application's limit to audio as well as video", () => {
   expect(encodings('audio', { maxBitrateBps: 24_000 })).toEqual([{ maxBitrate: 24_000 }]);
   expect(encodings('video', { maxBitrateBps: 300_000, simulcast: false })).toEqual([{ maxBitrate: 300_000 }]);
 });
 
-test('audio without a limit is left to the browser', () => {
+test('leaves audio without a limit to the browser', () => {
   expect(encodings('audio', {})).toEqual([{}]);
 });

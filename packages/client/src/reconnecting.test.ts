@@ -1,7 +1,8 @@
 // Actions of an application while the connection is lost, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
-import { type ConnectOptions, RoomClient } from './client.js';
+import { RoomClient } from './client.js';
+import type { ConnectOptions } from './client-types.js';
 
 class FakeSocket extends EventTarget {
   static readonly OPEN = 1;
@@ -121,7 +122,7 @@ async function joined(options: Partial<ConnectOptions> = {}): Promise<RoomClient
   return client;
 }
 
-test('tracks are published again if a conversation starts during the reconnection', async () => {
+test('publishes tracks again if a conversation starts during the reconnection', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   sockets[0]!.lose();
@@ -132,7 +133,7 @@ test('tracks are published again if a conversation starts during the reconnectio
   client.leave();
 });
 
-test('a track that is unpublished while the connection is lost stays unpublished', async () => {
+test('leaves a track unpublished that was unpublished while the connection was lost', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   sockets[0]!.offerData();
@@ -151,7 +152,7 @@ test('a track that is unpublished while the connection is lost stays unpublished
   client.leave();
 });
 
-test('a message on a new label waits while the connection is lost', async () => {
+test('holds a message on a new label while the connection is lost', async () => {
   const client = await joined();
   sockets[0]!.lose();
   const outcome = await Promise.race([
@@ -165,7 +166,7 @@ test('a message on a new label waits while the connection is lost', async () => 
   client.leave();
 });
 
-test("a message is refused after the channels' association has ended, and the call continues", async () => {
+test("refuses a message after the channels' association has ended, and continues the call", async () => {
   const client = await joined();
   connections.at(-1)!.sctp = { state: 'closed' };
   for (const text of ['hello', 'again']) {
@@ -180,7 +181,7 @@ test("a message is refused after the channels' association has ended, and the ca
   client.leave();
 });
 
-test('a message waits for a connection that ends later than its channel', async () => {
+test('holds a message for a connection that ends later than its channel', async () => {
   const client = await joined();
   const sent = client.sendData('chat', 'hello');
   let outcome = 'waits';
@@ -192,7 +193,7 @@ test('a message waits for a connection that ends later than its channel', async 
   client.leave();
 });
 
-test('a socket or connection that the browser refuses to open ends the call at once', async () => {
+test('ends the call at once if the browser refuses to open a socket or connection', async () => {
   const refused = function (): never {
     throw new DOMException('an insecure WebSocket from a page over HTTPS', 'SecurityError');
   };
@@ -209,7 +210,7 @@ test('a socket or connection that the browser refuses to open ends the call at o
   expect(sockets[0]!.readyState).toBe(3);
 });
 
-test('a listener for the end of a call may start the next one', async () => {
+test('lets a listener for the end of a call start the next one', async () => {
   const client = new RoomClient();
   const options = { url: 'ws://node/socket/peer/websocket', token: 'secret' };
   const calls: Promise<string>[] = [];
@@ -230,7 +231,7 @@ test('a listener for the end of a call may start the next one', async () => {
   client.leave();
 });
 
-test('a call ends once, even if a listener leaves as the others go', async () => {
+test('ends a call once, even if a listener calls leave as the others leave', async () => {
   const client = new RoomClient();
   const ends: string[] = [];
   client.on('ended', ({ code }) => ends.push(code));
@@ -242,7 +243,7 @@ test('a call ends once, even if a listener leaves as the others go', async () =>
   expect(ends).toEqual(['ROOM_ENDED']);
 });
 
-test('a room that a listener leaves during the join stays left', async () => {
+test('stays out of a room that a listener leaves during the join', async () => {
   const client = new RoomClient();
   client.on('peerJoined', () => client.leave());
   const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
@@ -251,7 +252,7 @@ test('a room that a listener leaves during the join stays left', async () => {
   expect(client.state).toBe('ended');
 });
 
-test('the function that renews a seat may return or throw synchronously', async () => {
+test('accepts a renewal function that returns or throws synchronously', async () => {
   const asked: string[] = [];
   const renew = ({ code }: { code: string }): null => {
     asked.push(code);
@@ -265,14 +266,14 @@ test('the function that renews a seat may return or throw synchronously', async 
   expect(asked).toEqual(['REMOVED', 'REMOVED']);
 });
 
-test('a message still waiting when the server ends the call is rejected with that reason', async () => {
+test('rejects a message still waiting when the server ends the call with that reason', async () => {
   const client = await joined();
   const sent = client.sendData('chat', 'hello');
   sockets[0]!.lose(1000, 'Room stopped');
   await expect(sent).rejects.toMatchObject({ code: 'LEFT', message: expect.stringContaining('Room stopped') });
 });
 
-test('a server that answers but still holds the old connection does not count as unreachable', async () => {
+test('does not count a server that answers but still holds the old connection as unreachable', async () => {
   const asked: string[] = [];
   const renew = ({ code }: { code: string }): null => {
     asked.push(code);
@@ -293,7 +294,7 @@ test('a server that answers but still holds the old connection does not count as
   client.leave();
 });
 
-test('a track being muted when the connection is lost stays muted, and accepts the next command', async () => {
+test('keeps a track muted that was being muted when the connection was lost, and accepts the next command', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   sockets[0]!.offerData();
@@ -309,7 +310,7 @@ test('a track being muted when the connection is lost stays muted, and accepts t
   client.leave();
 });
 
-test('a call that sends more than the server accepts ends with an explanation, not an endless retry', async () => {
+test('ends a call that sends more than the server accepts with an explanation, not an endless retry', async () => {
   const client = new RoomClient();
   const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret', metadata: 'x' });
   sockets[0]!.lose(1009);
@@ -325,7 +326,7 @@ test('a call that sends more than the server accepts ends with an explanation, n
   expect(await ended).toBe('FAILED');
 });
 
-test('metadata that no server accepts is refused, and the call continues', async () => {
+test('refuses metadata that no server accepts, and continues the call', async () => {
   const client = await joined();
   client.publish(camera).catch(() => undefined);
   const [track] = client.localTracks;
@@ -338,7 +339,7 @@ test('metadata that no server accepts is refused, and the call continues', async
   client.leave();
 });
 
-test('a server that accepts the client and then falls silent is tried again', async () => {
+test('tries again with a server that accepts the client and then falls silent', async () => {
   jest.useFakeTimers();
   const client = await joined();
   sockets[0]!.lose();
@@ -352,5 +353,30 @@ test('a server that accepts the client and then falls silent is tried again', as
   await jest.advanceTimersByTimeAsync(60_000);
   expect(client.state).toBe('connected');
   expect(sockets).toHaveLength(3);
+  client.leave();
+});
+
+test('reports what the backend allows, and every change of it', async () => {
+  const client = await joined();
+  expect(client.permissions).toBeNull();
+  const told: unknown[] = [];
+  client.on('permissionsChanged', (permissions) => told.push(permissions));
+  const allow = (data: object): void =>
+    sockets[0]!.deliver({
+      type: 'mediaEvent',
+      data: JSON.stringify({ type: 'custom', data: { type: 'permissions', data } }),
+    });
+  const [all, listener] = [
+    { publish: ['audio', 'video', 'data'], subscribe: true, metadata: true },
+    { publish: [], subscribe: true, metadata: false },
+  ];
+  allow(all);
+  expect(client.permissions).toEqual(all);
+  allow(listener);
+  expect(client.permissions).toEqual(listener);
+  expect(told).toEqual([all, listener]);
+  client.leave();
+  client.connect({ url: 'ws://older', token: 'secret' }).catch(() => undefined);
+  expect(client.permissions).toBeNull();
   client.leave();
 });

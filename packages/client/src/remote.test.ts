@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type RemotePeer, RemotePeers } from './remote.js';
@@ -21,7 +21,7 @@ const connected = (...otherEndpoints: WireEndpoint[]): ServerEvent => ({
 const words = (changes: ReturnType<RemotePeers['apply']>): string[] =>
   changes.map((change) => `${change.type} ${'peer' in change ? change.peer.id : change.track.id}`);
 
-test('a join lists the others and their tracks', () => {
+test('lists the others and their tracks on joining', () => {
   const others = new RemotePeers();
   expect(words(others.apply(connected(endpoint('ann', 1, ['a1', 'a2']), endpoint('bob', 2, []))))).toEqual([
     'peerJoined ann',
@@ -35,7 +35,7 @@ test('a join lists the others and their tracks', () => {
   ]);
 });
 
-test('a reconnection changes only what has changed since, and keeps the last pictures', () => {
+test('changes only what has changed since on a reconnection, and keeps the last pictures', () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1', 'a2']), endpoint('bob', 2, ['b1'])));
   const media = {} as never;
@@ -51,7 +51,7 @@ test('a reconnection changes only what has changed since, and keeps the last pic
   expect(others.find('a1')?.media).toBe(media);
 });
 
-test('a peer who leaves takes its tracks along, whatever the server says about them later', () => {
+test('removes the tracks of a peer who leaves, whatever the server says about them later', () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1'])));
   expect(words(others.apply({ type: 'endpointRemoved', data: { id: 'ann' } }))).toEqual([
@@ -62,7 +62,7 @@ test('a peer who leaves takes its tracks along, whatever the server says about t
   expect(others.apply({ type: 'vadNotification', data: { trackId: 'a1', status: 'speech' } })).toEqual([]);
 });
 
-test('a change creates new objects along its path and leaves all others alone', () => {
+test("creates new objects along a change's path and keeps all others", () => {
   const others = new RemotePeers();
   others.apply(connected(endpoint('ann', 1, ['a1', 'a2']), endpoint('bob', 2, [])));
   const before = others.list;
@@ -75,7 +75,63 @@ test('a change creates new objects along its path and leaves all others alone', 
   expect(others.list).toBe(others.list);
 });
 
-test('replaying the changes yields the list, whatever the server sends', () => {
+describe('a muted track', () => {
+  const mute = (muted: boolean, by: 'publisher' | 'server'): ServerEvent => ({
+    type: 'trackMuted',
+    data: { trackId: 'a1', muted, by },
+  });
+
+  test('stays muted until everyone who muted it has unmuted it', () => {
+    const others = new RemotePeers();
+    others.apply(connected(endpoint('ann', 1, ['a1'])));
+    expect(words(others.apply(mute(true, 'publisher')))).toEqual(['muted a1']);
+    expect(words(others.apply(mute(true, 'server')))).toEqual([]);
+    expect(words(others.apply(mute(false, 'publisher')))).toEqual([]);
+    expect(others.find('a1')?.muted).toBe(true);
+    expect(words(others.apply(mute(false, 'server')))).toEqual(['unmuted a1']);
+  });
+
+  test("keeps a track's mutes through a reconnection, after which the server reports them again", () => {
+    const others = new RemotePeers();
+    others.apply(connected(endpoint('ann', 1, ['a1'])));
+    others.apply(mute(true, 'publisher'));
+    expect(words(others.apply(connected(endpoint('ann', 1, ['a1']))))).toEqual([]);
+    expect(words(others.apply(mute(true, 'publisher')))).toEqual([]);
+    expect(words(others.apply(mute(false, 'publisher')))).toEqual(['unmuted a1']);
+  });
+
+  test("forgets a track's mutes with the track", () => {
+    const others = new RemotePeers();
+    others.apply(connected(endpoint('ann', 1, ['a1'])));
+    others.apply(mute(true, 'publisher'));
+    others.apply({ type: 'tracksRemoved', data: { endpointId: 'ann', trackIds: ['a1'] } });
+    others.apply({ type: 'tracksAdded', data: { endpointId: 'ann', tracks: { a1: wireTrack() } } });
+    expect(others.find('a1')?.muted).toBe(false);
+  });
+
+  test('ignores mutes of unknown tracks', () => {
+    expect(new RemotePeers().apply(mute(true, 'server'))).toEqual([]);
+  });
+});
+
+test('reports that a track stalls and resumes', () => {
+  const others = new RemotePeers();
+  others.apply(connected(endpoint('ann', 1, ['a1'])));
+  const stall = (stalled: boolean): ServerEvent => ({ type: 'trackStalled', data: { trackId: 'a1', stalled } });
+  expect([true, true, false].flatMap((is) => words(others.apply(stall(is))))).toEqual(['stalled a1', 'resumed a1']);
+});
+
+test('knows the kind of a track before its media', () => {
+  const others = new RemotePeers();
+  const tracks = { v: { ...wireTrack(), kind: 'video' as const }, old: wireTrack() };
+  others.apply(connected({ id: 'ann', type: 'webrtc', metadata: null, tracks }));
+  expect(others.find('v')?.kind).toBe('video');
+  expect(others.find('old')?.kind).toBeNull();
+  others.setMedia('old', { kind: 'audio' } as MediaStreamTrack);
+  expect(others.find('old')?.kind).toBe('audio');
+});
+
+test('replays the changes into the same list, whatever the server sends', () => {
   const id = fc.constantFrom('ann', 'bob', 'eve');
   const trackId = fc.constantFrom('t1', 't2', 't3', 't4');
   const metadata = fc.nat(2);

@@ -1,11 +1,17 @@
 import type { ServerEvent, Variant, WireEndpoint, WireTrack } from './signaling.js';
 
 /** A track of another participant or of a component. A change creates a new object. */
-export interface RemoteTrack {
+export interface RemoteTrack<Metadata = unknown> {
   readonly id: string;
   readonly peerId: string;
-  /** Metadata from its publisher. */
-  readonly metadata: unknown;
+  /** Known before the media is; null until then if the server is older than 0.2. */
+  readonly kind: 'audio' | 'video' | null;
+  /** True while its publisher or the backend has muted it: show a name instead of the last picture. */
+  readonly muted: boolean;
+  /** True while an expected picture has been missing for 3 s. */
+  readonly stalled: boolean;
+  /** Metadata from its publisher. Nothing checks that it has the type given by the page. */
+  readonly metadata: Metadata;
   /** Available simulcast variants, from low to high; empty for a track with only one. */
   readonly variants: readonly Variant[];
   /** The received variant; null before the first packet. */
@@ -17,18 +23,27 @@ export interface RemoteTrack {
 }
 
 /** Another participant, or a component such as a recording. A change creates a new object. */
-export interface RemotePeer {
+export interface RemotePeer<Metadata = unknown, TrackMetadata = unknown> {
   readonly id: string;
   /** `webrtc` for a participant, otherwise the kind of the component. */
   readonly type: string;
-  readonly metadata: unknown;
-  readonly tracks: readonly RemoteTrack[];
+  /** Nothing checks that it has the type given by the page. */
+  readonly metadata: Metadata;
+  readonly tracks: readonly RemoteTrack<TrackMetadata>[];
 }
 
 export type RemoteChange =
   | { readonly type: 'peerJoined' | 'peerUpdated' | 'peerLeft'; readonly peer: RemotePeer }
   | {
-      readonly type: 'trackAdded' | 'trackReady' | 'trackUpdated' | 'trackRemoved';
+      readonly type:
+        | 'trackAdded'
+        | 'trackReady'
+        | 'trackUpdated'
+        | 'trackRemoved'
+        | 'muted'
+        | 'unmuted'
+        | 'stalled'
+        | 'resumed';
       readonly track: RemoteTrack;
     };
 
@@ -39,6 +54,8 @@ export type RemoteChange =
 export class RemotePeers {
   readonly #peers = new Map<string, RemotePeer>();
   readonly #owners = new Map<string, string>();
+  /** Who mutes each muted track. */
+  readonly #mutes = new Map<string, ReadonlySet<string>>();
   #list: readonly RemotePeer[] = [];
   #stale = false;
 
@@ -78,14 +95,33 @@ export class RemotePeers {
         return this.#updateTrack(event.data.trackId, { variant: event.data.encoding });
       case 'vadNotification':
         return this.#updateTrack(event.data.trackId, { speaking: event.data.status === 'speech' });
+      case 'trackMuted':
+        return this.#mute(event.data);
+      case 'trackStalled': {
+        const { trackId, stalled } = event.data;
+        if (this.find(trackId)?.stalled === stalled) return [];
+        return this.#updateTrack(trackId, { stalled }, stalled ? 'stalled' : 'resumed');
+      }
       default:
         return [];
     }
   }
 
+  #mute({ trackId, muted, by }: { trackId: string; muted: boolean; by: string }): RemoteChange[] {
+    const track = this.find(trackId);
+    const mutes = new Set(this.#mutes.get(trackId));
+    if (muted) mutes.add(by);
+    else mutes.delete(by);
+    if (track === undefined) return [];
+    this.#mutes.set(trackId, mutes);
+    const isMuted = mutes.size > 0;
+    return isMuted === track.muted ? [] : this.#updateTrack(trackId, { muted: isMuted }, isMuted ? 'muted' : 'unmuted');
+  }
+
   /** Sets the negotiated media of a track. */
   setMedia(trackId: string, media: MediaStreamTrack): RemoteChange[] {
-    return this.#updateTrack(trackId, { media }, 'trackReady');
+    const kind = media.kind === 'video' ? 'video' : 'audio';
+    return this.#updateTrack(trackId, { media, kind }, 'trackReady');
   }
 
   clear(): RemoteChange[] {
@@ -127,7 +163,7 @@ export class RemotePeers {
   }
 
   #addTracks(peerId: string, tracks: Readonly<Record<string, WireTrack>>): RemoteChange[] {
-    return Object.entries(tracks).flatMap(([id, { metadata, simulcastConfig }]): RemoteChange[] => {
+    return Object.entries(tracks).flatMap(([id, { metadata, simulcastConfig, kind = null }]): RemoteChange[] => {
       const peer = this.#peers.get(peerId);
       if (peer === undefined) return [];
       // After `connected`, the server repeats the tracks that it listed.
@@ -135,7 +171,18 @@ export class RemotePeers {
       if (known !== undefined) return sameJson(known.metadata, metadata) ? [] : this.#updateTrack(id, { metadata });
       const { enabled, activeEncodings } = simulcastConfig;
       const variants = enabled ? activeEncodings : [];
-      const track: RemoteTrack = { id, peerId, metadata, variants, variant: null, speaking: false, media: null };
+      const track: RemoteTrack = {
+        id,
+        peerId,
+        kind,
+        muted: false,
+        stalled: false,
+        metadata,
+        variants,
+        variant: null,
+        speaking: false,
+        media: null,
+      };
       this.#owners.set(id, peerId);
       this.#store({ ...peer, tracks: [...peer.tracks, track] });
       return [{ type: 'trackAdded', track }];
@@ -145,7 +192,7 @@ export class RemotePeers {
   #updateTrack(
     id: string,
     change: Partial<RemoteTrack>,
-    type: 'trackUpdated' | 'trackReady' = 'trackUpdated',
+    type: Exclude<RemoteChange['type'], `peer${string}`> = 'trackUpdated',
   ): RemoteChange[] {
     const before = this.find(id);
     const peer = this.#peers.get(before?.peerId ?? '');
@@ -160,6 +207,7 @@ export class RemotePeers {
     const peer = this.#peers.get(track?.peerId ?? '');
     if (track === undefined || peer === undefined) return [];
     this.#owners.delete(id);
+    this.#mutes.delete(id);
     this.#store({ ...peer, tracks: peer.tracks.filter((one) => one.id !== id) });
     return [{ type: 'trackRemoved', track }];
   }

@@ -1,7 +1,8 @@
 // A backend that provides seats again and again, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { encodePeerMessage } from '@bloom/protocol';
-import { type ConnectOptions, RoomClient } from './client.js';
+import { RoomClient } from './client.js';
+import type { ConnectOptions } from './client-types.js';
 
 class FakeSocket extends EventTarget {
   static readonly OPEN = 1;
@@ -82,7 +83,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test('seats that die at once are replaced with growing pauses', async () => {
+test('replaces seats that die at once with growing pauses', async () => {
   const { client } = call(300);
   // 0.5, 1, 2, 4 and 8 s, plus 0.3 s of life each.
   await pass(17_500);
@@ -90,21 +91,21 @@ test('seats that die at once are replaced with growing pauses', async () => {
   client.leave();
 });
 
-test('a call whose seats die at once ends after 20 of them', async () => {
+test('ends a call after 20 seats that die at once', async () => {
   const { ends } = call(300);
   await pass(300_000);
   expect(ends).toEqual(['REMOVED']);
   expect(asked).toBe(20);
 });
 
-test('the page limits how many seats may die at once', async () => {
+test('lets the page limit how many seats may die at once', async () => {
   const { ends } = call(300, { reconnect: { maxSeats: 2 } });
   await pass(10_000);
   expect(ends).toEqual(['REMOVED']);
   expect(asked).toBe(2);
 });
 
-test('seats that the server refuses count too', async () => {
+test('counts seats that the server refuses, too', async () => {
   const { ends } = call(300, { reconnect: { maxSeats: 3 } });
   await pass(200);
   for (let seconds = 0; seconds < 60; seconds += 1) {
@@ -115,10 +116,66 @@ test('seats that the server refuses count too', async () => {
   expect(asked).toBe(3);
 });
 
-test('a seat that lasts resets the count', async () => {
+test('resets the count after a seat that lasts', async () => {
   const { client, ends } = call(15_000, { reconnect: { maxSeats: 2 } });
   await pass(100_000);
   expect(ends).toEqual([]);
   expect(asked).toBeGreaterThan(4);
+  client.leave();
+});
+
+test('reconnects with growing pauses after connections lost at once, and ends the call after 20', async () => {
+  const client = new RoomClient();
+  const [ends, delays]: [string[], number[]] = [[], []];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.on('reconnecting', (_attempt, delayMs) => delays.push(delayMs));
+  client.on('connected', () => {
+    const socket = sockets.at(-1) as FakeSocket;
+    setTimeout(() => socket.lose(''), 300);
+  });
+  client.connect({ url: 'ws://node', token: 'first' }).catch(() => undefined);
+  await pass(300_000);
+  expect(delays.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
+  expect(delays).toHaveLength(20);
+  expect(ends).toEqual(['UNREACHABLE']);
+});
+
+test('counts a connection that is lost at once as a failed attempt', async () => {
+  const client = new RoomClient();
+  const ends: string[] = [];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.on('connected', () => {
+    const socket = sockets.at(-1) as FakeSocket;
+    setTimeout(() => socket.lose(''), 300);
+  });
+  client.connect({ url: 'ws://node', token: 'first', reconnect: { maxAttempts: 3 } }).catch(() => undefined);
+  await pass(10_000);
+  expect(ends).toEqual(['UNREACHABLE']);
+  expect(sockets).toHaveLength(4);
+});
+
+test('lets the page limit how long an outage may last, whether or not the server answers', async () => {
+  const client = new RoomClient();
+  const ends: string[] = [];
+  client.on('ended', ({ code, message }) => ends.push(`${code}: ${message}`));
+  client.connect({ url: 'ws://node', token: 'first', reconnect: { maxOutageMs: 15_000 } }).catch(() => undefined);
+  await pass(11_000);
+  sockets.at(-1)?.lose('');
+  // The next sockets get no answer.
+  await jest.advanceTimersByTimeAsync(14_900);
+  expect(ends).toEqual([]);
+  await jest.advanceTimersByTimeAsync(200);
+  expect(ends).toEqual(['UNREACHABLE: the connection was lost for 15 s']);
+});
+
+test('does not count an outage that ends in time against the next one', async () => {
+  const client = new RoomClient();
+  const ends: string[] = [];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.connect({ url: 'ws://node', token: 'first', reconnect: { maxOutageMs: 15_000 } }).catch(() => undefined);
+  await pass(11_000);
+  sockets.at(-1)?.lose('');
+  await pass(30_000);
+  expect(ends).toEqual([]);
   client.leave();
 });

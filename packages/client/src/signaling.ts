@@ -1,12 +1,27 @@
 // Media events of docs/reference/peer-signaling.md that this client uses.
-import { decodeFrame, encodeFrame } from './frame.js';
+import { type Bytes, decodeFrame, encodeFrame } from './frame.js';
 
 /** Variant of a simulcast track: low, medium or high. */
 export type Variant = 'l' | 'm' | 'h';
 export const VARIANTS: readonly Variant[] = ['l', 'm', 'h'];
 
+/** Protocol additions that this client uses if the server supports them (docs/reference/peer-signaling.md). */
+export const FEATURES = ['pause', 'data', 'trackState', 'trackRefused', 'permissions'];
+
+/** What a participant may do. */
+export interface Permissions {
+  /** Kinds of media that it may publish; `data` are messages to other clients. */
+  readonly publish: readonly ('audio' | 'video' | 'data')[];
+  /** Whether it receives the tracks of the others. */
+  readonly subscribe: boolean;
+  /** Whether the others see its metadata. */
+  readonly metadata: boolean;
+}
+
 export interface WireTrack {
   readonly metadata: unknown;
+  /** Earlier servers omit it. */
+  readonly kind?: 'audio' | 'video';
   readonly simulcastConfig: { readonly enabled: boolean; readonly activeEncodings: readonly Variant[] };
 }
 
@@ -50,6 +65,9 @@ export type ServerEvent =
   | Event<'vadNotification', OfTrack & { status: string }>
   | Event<'bandwidthEstimation', { estimation: number }>
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
+  | Event<'trackMuted', OfTrack & { muted: boolean; by: 'publisher' | 'server' }>
+  | Event<'trackStalled', OfTrack & { stalled: boolean }>
+  | Event<'permissions', Permissions>
   | Event<'roomMessage', { topic: string; data: unknown }>
   | Event<'dataChannelClosed', { label: string; reason: string }>
   | Event<'offerData', OfferData>
@@ -77,15 +95,15 @@ export function decode(frame: ArrayBuffer): Received {
   return event as Received;
 }
 
-export function encodeAuthRequest(token: string): Uint8Array<ArrayBuffer> {
+export function encodeAuthRequest(token: string): Bytes {
   return encodeFrame('authRequest', token);
 }
 
-export function encodeEvent(type: string, data?: unknown): Uint8Array<ArrayBuffer> {
+export function encodeEvent(type: string, data?: unknown): Bytes {
   return encodeFrame('mediaEvent', JSON.stringify({ type, data }));
 }
 
 /** Encodes a media engine event, which travels inside `custom`. */
-export function encodeCustom(type: string, data?: unknown): Uint8Array<ArrayBuffer> {
+export function encodeCustom(type: string, data?: unknown): Bytes {
   return encodeEvent('custom', { type, data });
 }

@@ -1,3 +1,4 @@
+import type { Bytes } from './frame.js';
 import { decode, encodeAuthRequest, type Received } from './signaling.js';
 
 export interface SocketHooks {
@@ -36,7 +37,7 @@ export class PeerSocket {
     });
   }
 
-  send(frame: Uint8Array<ArrayBuffer>): void {
+  send(frame: Bytes): void {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(frame);
   }
 

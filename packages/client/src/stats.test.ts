@@ -6,7 +6,7 @@ const track = {
   sent: (id: string) => `mine of ${id}`,
 };
 
-test('the variants of one sent track are summed, including what the server reports about them', () => {
+test('sums the variants of one sent track, including what the server reports about them', () => {
   const report = new Map<string, object>([
     ['s', { type: 'media-source', trackIdentifier: 'camera' }],
     ['r1', { type: 'remote-inbound-rtp', packetsLost: 2, jitter: 0.01 }],
@@ -33,7 +33,7 @@ test('the variants of one sent track are summed, including what the server repor
   ]);
 });
 
-test('received tracks are found by their m-line, and the round trip by the path in use', () => {
+test('finds received tracks by their m-line, and the round trip by the path in use', () => {
   const report = new Map<string, object>([
     ['p1', { type: 'candidate-pair', state: 'succeeded', nominated: false, currentRoundTripTime: 9 }],
     ['p2', { type: 'candidate-pair', state: 'succeeded', nominated: true, currentRoundTripTime: 0.02 }],
@@ -44,4 +44,14 @@ test('received tracks are found by their m-line, and the round trip by the path 
     roundTripMs: 20,
     tracks: [{ trackId: 'theirs', direction: 'received', bytes: 7, frozenMs: 500 }],
   });
+});
+
+test('takes the loudness of a received track from its own counters, and that of a sent one from its source', () => {
+  const report = new Map<string, object>([
+    ['i', { type: 'inbound-rtp', kind: 'audio', mid: '3', audioLevel: 0.25 }],
+    ['s', { type: 'media-source', trackIdentifier: 'microphone', audioLevel: 0.5 }],
+    ['o', { type: 'outbound-rtp', kind: 'audio', mediaSourceId: 's' }],
+  ]);
+  for (const [id, entry] of report) Object.assign(entry, { id });
+  expect(readStats(report, track).tracks.map(({ audioLevel }) => audioLevel)).toEqual([0.25, 0.5]);
 });

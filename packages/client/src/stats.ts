@@ -14,6 +14,8 @@ export interface TrackStats {
   readonly framesPerSecond: number;
   /** Total time that the picture was frozen, in milliseconds (received video only). */
   readonly frozenMs: number;
+  /** Loudness of the sound, from 0 to 1 on a linear scale; 0 for video, and where the browser does not measure it. */
+  readonly audioLevel: number;
 }
 
 /** Counters of a call. */
@@ -59,6 +61,7 @@ export function readStats(
       height: Math.max(number(before?.height), number(entry['frameHeight'])),
       framesPerSecond: Math.max(number(before?.framesPerSecond), number(entry['framesPerSecond'])),
       frozenMs: number(entry['totalFreezesDuration']) * 1_000,
+      audioLevel: number((received ? entry : source)?.['audioLevel']),
     });
   }
   return { roundTripMs, tracks: [...tracks.values()] };

@@ -8,6 +8,8 @@ export interface ViewingHost {
   /** True if the server can stop a track for this client alone. */
   pauses(): boolean;
   send(type: 'setTargetTrackVariant' | 'setTrackPaused', data: object): void;
+  /** Plays an element until the returned function is called. */
+  play(element: HTMLMediaElement): () => void;
 }
 
 interface Watched {
@@ -41,8 +43,11 @@ export class Viewing {
     });
     // The first picture reveals the shape.
     element.addEventListener('resize', adjust);
+    const isStarted = 'autoplay' in element && element.autoplay === true;
+    const end = isStarted ? this.#host.play(element as HTMLMediaElement) : undefined;
     return () => {
       stop();
+      end?.();
       element.removeEventListener('resize', adjust);
       if (all.delete(watched)) adjust();
     };

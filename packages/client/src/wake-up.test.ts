@@ -10,7 +10,7 @@ afterEach(() => {
   if (navigator !== undefined) Object.defineProperty(globalThis, 'navigator', navigator);
 });
 
-test('a page that becomes visible is reported, one that is hidden is not, and none after stopping', () => {
+test('reports a page that becomes visible, but not one that is hidden, and nothing after stopping', () => {
   const page = Object.assign(new EventTarget(), { visibilityState: 'hidden' });
   Object.assign(globalThis, { document: page });
   Object.defineProperty(globalThis, 'navigator', { value: {}, configurable: true });

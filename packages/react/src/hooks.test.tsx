@@ -91,7 +91,7 @@ const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, 
 let isTouched: boolean;
 let playing: unknown[];
 let opened: Media[];
-/** Answers to the question for a device, in order. */
+/** Answers to the browser's permission prompt, in order. */
 let answer: () => Promise<void>;
 let client: Client;
 let root: Root;
@@ -163,7 +163,7 @@ test.each(['camera', 'screen'] as const)('a %s that the server refuses is closed
   expect(control.error).toMatchObject({ code: 'PUBLISH_REFUSED' });
 });
 
-test('a camera withdrawn by the server is an error until it is turned on again', async () => {
+test('reports a camera withdrawn by the server as an error until it is turned on again', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => {
@@ -177,7 +177,7 @@ test('a camera withdrawn by the server is an error until it is turned on again',
   expect(control.on).toBe(true);
 });
 
-test('a screen withdrawn by the server is not an error of the camera', async () => {
+test('does not report a withdrawn screen as an error of the camera', async () => {
   await show(<Control source="camera" />);
   await act(async () => {
     const screen = await client.publish(new Media('video') as never, { metadata: { source: 'screen' } });
@@ -186,7 +186,7 @@ test('a screen withdrawn by the server is not an error of the camera', async () 
   expect(control.error).toBeNull();
 });
 
-test('a call that ends while a camera is being published is not an error of the camera', async () => {
+test('does not report a call that ends while a camera is being published as an error of the camera', async () => {
   client.accepts = Promise.reject(new RoomClientError('LEFT', 'the connection closed'));
   client.accepts.catch(() => undefined);
   await show(<Control source="camera" />);
@@ -194,7 +194,7 @@ test('a call that ends while a camera is being published is not an error of the 
   expect(control.error).toBeNull();
 });
 
-test('the others read whether a camera is on, even when its device is unplugged', async () => {
+test('tells the others whether a camera is on, even when its device is unplugged', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   expect(control.track?.metadata).toEqual({ source: 'camera', active: true });
@@ -209,7 +209,7 @@ test('the others read whether a camera is on, even when its device is unplugged'
   expect(control.track?.metadata).toEqual({ source: 'camera', active: false });
 });
 
-test("media comes from the page's function, and the others read the page's metadata", async () => {
+test("takes media from the page's function, and sends the others the page's metadata", async () => {
   const asked: (string | undefined)[] = [];
   const options: LocalMediaOptions = {
     open: async (id) => {
@@ -231,7 +231,15 @@ test("media comes from the page's function, and the others read the page's metad
   expect(live()).toBe(1);
 });
 
-test('a screen that the person stops sharing before the server accepts it is not shared', async () => {
+test('reports metadata that no server accepts as an error of the camera, and closes the camera', async () => {
+  const options: LocalMediaOptions = { metadata: () => ({ text: 'x'.repeat(2 ** 20) }) };
+  await show(<Control source="camera" options={options} />);
+  await act(() => control.turnOn());
+  expect(control.error).toMatchObject({ code: 'FAILED' });
+  expect(live()).toBe(0);
+});
+
+test('does not share a screen that the person stops sharing before the server accepts it', async () => {
   let accept = (): void => undefined;
   client.accepts = new Promise((resolve) => (accept = resolve));
   await show(<Control source="screen" />);
@@ -250,14 +258,14 @@ test('a screen that the person stops sharing before the server accepts it is not
   expect(client.localTracks).toHaveLength(0);
 });
 
-test('a camera that the server no longer accepts is closed', async () => {
+test('closes a camera that the server no longer accepts', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => client.say('unpublished', control.track as LocalTrack));
   expect(live()).toBe(0);
 });
 
-test('a camera that the person allows after the end of the call is closed immediately', async () => {
+test('closes a camera that the person allows after the end of the call immediately', async () => {
   let allow = (): void => undefined;
   answer = () => new Promise((resolve) => (allow = resolve));
   await show(<Control source="camera" />);
@@ -272,7 +280,7 @@ test('a camera that the person allows after the end of the call is closed immedi
   expect(client.localTracks).toHaveLength(0);
 });
 
-test('a camera that is reopening when the call ends is closed', async () => {
+test('closes a camera that is reopening when the call ends', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(() => control.turnOff());
@@ -308,7 +316,7 @@ test.each(['camera', 'screen'] as const)('a second press while the %s opens join
   expect(live()).toBe(0);
 });
 
-test('a camera that is turned off while it opens ends up off', async () => {
+test('leaves a camera off that is turned off while it opens', async () => {
   let allow = (): void => undefined;
   const allowed = new Promise<void>((resolve) => (allow = resolve));
   answer = () => allowed;
@@ -324,7 +332,7 @@ test('a camera that is turned off while it opens ends up off', async () => {
   expect(control.busy).toBe(false);
 });
 
-test('a screen turned off before the server accepts it is not shared, nor is its sound', async () => {
+test('does not share a screen, or its sound, that is turned off before the server accepts it', async () => {
   let accept = (): void => undefined;
   client.accepts = new Promise((resolve) => (accept = resolve));
   await show(<Control source="screen" />);
@@ -340,7 +348,7 @@ test('a screen turned off before the server accepts it is not shared, nor is its
   expect(client.localTracks).toHaveLength(0);
 });
 
-test('only the second of two cameras chosen in quick succession stays open', async () => {
+test('keeps only the second of two cameras chosen in quick succession open', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(async () => void (await Promise.all([control.turnOn('front'), control.turnOn('back')])));
@@ -355,7 +363,7 @@ function Conversation({ label }: { readonly label: string }): null {
 }
 const texts = (): unknown[] => conversation.messages.map(({ data }) => data);
 
-test('a camera that is turned on again while another opens closes once the other is open', async () => {
+test('closes a camera that is turned on again while another opens once the other is open', async () => {
   await show(<Control source="camera" />);
   await act(() => control.turnOn());
   await act(() => control.turnOff());
@@ -374,7 +382,7 @@ test('a camera that is turned on again while another opens closes once the other
   expect(live()).toBe(0);
 });
 
-test('another conversation starts without the messages of the previous one', async () => {
+test('starts another conversation without the messages of the previous one', async () => {
   await show(<Conversation label="lobby" />);
   await act(async () => client.say('data', { label: 'lobby', from: 'bob', data: 'hello' }));
   expect(texts()).toEqual(['hello']);
@@ -384,10 +392,12 @@ test('another conversation starts without the messages of the previous one', asy
   expect(texts()).toEqual(['welcome']);
 });
 
-test('one touch plays all sounds that the browser has blocked', async () => {
+const TRACK = { metadata: null, variants: [], variant: null, speaking: false, muted: false, stalled: false };
+
+test('plays all sounds that the browser has blocked after one touch', async () => {
   const tracks = ['ann', 'bob'].map((peerId) => {
     const media = new Media('audio') as unknown as NonNullable<LocalTrack['media']>;
-    return { id: peerId, peerId, metadata: null, variants: [], variant: null, speaking: false, media };
+    return { ...TRACK, kind: 'audio' as const, id: peerId, peerId, media };
   });
   client.others = tracks.map((track) => ({ id: track.peerId, type: 'webrtc', metadata: null, tracks: [track] }));
   let play = (): void => undefined;
@@ -397,7 +407,7 @@ test('one touch plays all sounds that the browser has blocked', async () => {
   expect(playing).toHaveLength(2);
 });
 
-test('a tile follows its size, or the variant that the page sets', async () => {
+test('adapts a tile to its size, or to the variant that the page sets', async () => {
   const wishes: string[] = [];
   client.watch = (id) => {
     wishes.push(`watch ${id}`);
@@ -406,7 +416,7 @@ test('a tile follows its size, or the variant that the page sets', async () => {
   client.setVariant = (id, variant) => wishes.push(`${id} as ${variant}`);
   client.setPaused = (id, paused) => wishes.push(`${paused ? 'pause' : 'play'} ${id}`);
   const media = new Media('video') as unknown as NonNullable<LocalTrack['media']>;
-  const track = { id: 't', peerId: 'ann', metadata: null, variants: [], variant: null, speaking: false, media };
+  const track = { ...TRACK, kind: 'video' as const, id: 't', peerId: 'ann', media };
   client.track = () => track;
   const shown = async (tile: ReactNode): Promise<string[]> => {
     await show(tile);
@@ -420,7 +430,7 @@ test('a tile follows its size, or the variant that the page sets', async () => {
   expect(await shown(null)).toEqual(['pause t']);
 });
 
-test("a message that cannot be sent is its conversation's error until one can", async () => {
+test("reports a message that cannot be sent as its conversation's error until one can", async () => {
   let refusal: RoomClientError | null = new RoomClientError('DATA_REFUSED', 'a message of 70000 bytes is too large');
   client.sendData = () => (refusal === null ? Promise.resolve() : Promise.reject(refusal));
   await show(<Conversation label="lobby" />);
@@ -445,7 +455,7 @@ const strictly = (seat: SeatRequest): Promise<void> =>
   );
 const turn = (): Promise<void> => act(() => new Promise<void>((resolve) => setTimeout(resolve)));
 
-test('a call takes one seat, although StrictMode mounts it twice', async () => {
+test('uses one seat for a call, although StrictMode mounts it twice', async () => {
   let taken = 0;
   const seat = async (): Promise<null> => {
     taken += 1;
@@ -460,13 +470,13 @@ test('a call takes one seat, although StrictMode mounts it twice', async () => {
   expect(room.state).toBe('idle');
 });
 
-test("a backend without a seat is the room's error", async () => {
+test("reports a backend without a seat as the room's error", async () => {
   await strictly(() => Promise.reject(new Error('the room is full')));
   await turn();
   expect(room.error).toMatchObject({ name: 'RoomClientError', code: 'FAILED', message: 'no seat: the room is full' });
 });
 
-test("a seat with which the call cannot start is the room's error", async () => {
+test("reports a seat with which the call cannot start as the room's error", async () => {
   await strictly(async () => ({ url: 'ws://node', token: 'secret' }));
   await turn();
   // This environment has no websocket.
@@ -474,7 +484,7 @@ test("a seat with which the call cannot start is the room's error", async () => 
   expect(room.state).toBe('ended');
 });
 
-test('a seat that arrives after the component has unmounted is not used', async () => {
+test('does not use a seat that arrives after the component has unmounted', async () => {
   let give = (_seat: { url: string; token: string }): void => undefined;
   await strictly(() => new Promise((resolve) => (give = resolve)));
   await turn();

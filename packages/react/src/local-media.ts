@@ -21,7 +21,7 @@ export interface MediaControl {
   readonly on: boolean;
   /** True while the device opens or closes. */
   readonly busy: boolean;
-  /** Why the device could not be opened last time, or why the server does not or no longer accepts the track. */
+  /** Why the device could not be opened last time, or why the server refuses the track or no longer accepts it. */
   readonly error: DeviceError | RoomClientError | null;
   /** Opens and publishes the device, or another one by its id. It closes with the call, or if the server refuses it. */
   readonly turnOn: (deviceId?: string) => Promise<void>;
@@ -42,7 +42,7 @@ export interface LocalMediaOptions {
   readonly metadata?: () => Readonly<Record<string, unknown>>;
 }
 
-/** What the others read about a track: its source, and whether it is on. */
+/** The metadata that the others read about a track: its source, and whether it is on. */
 interface SourceMetadata {
   readonly source: MediaSource;
   readonly active?: boolean;
@@ -52,7 +52,7 @@ function sourceOf(tracks: readonly LocalTrack[], source: MediaSource): LocalTrac
   return tracks.find(({ metadata }) => (metadata as SourceMetadata | null)?.source === source);
 }
 
-/** Opens media for the current call. Returns none if the call ends first or the media is no longer wanted. */
+/** Opens media for the current call. Returns nothing if the call ends first or the media is no longer wanted. */
 async function openForCall(
   client: RoomClient,
   isWanted: () => boolean,
@@ -66,7 +66,9 @@ async function openForCall(
   return [];
 }
 
-/** Publishes media opened here, and closes it when the room does not or no longer accepts it: the page cannot. */
+/**
+ * Publishes media opened here, and closes it when the room refuses it or no longer accepts it, since the page cannot.
+ */
 async function publishOpened(
   client: RoomClient,
   media: MediaStreamTrack,
@@ -95,14 +97,14 @@ async function publishOpened(
  */
 export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = {}): MediaControl {
   const client = useRoomClient();
-  /** Options of the last rendering, which an opening in progress continues with. */
+  /** Options of the last rendering, which an opening in progress uses. */
   const wished = useRef(options);
   wished.current = options;
   const track = sourceOf(useLocalTracks(), source);
-  /** The last opening in progress, and the one that a further press without a choice joins. */
+  /** The last opening in progress, which a further press without a choice joins. */
   const opening = useRef<Promise<unknown>>(undefined);
   const pressed = useRef<Promise<void>>(undefined);
-  /** Number of times it was turned off: media opened for an earlier press is closed again. */
+  /** Counts how often it was turned off: media opened for an earlier press is closed again. */
   const offs = useRef(0);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<MediaControl['error']>(null);

@@ -10,8 +10,12 @@ export interface VideoTileProps extends ComponentProps<'video'> {
   readonly variant?: Variant | undefined;
 }
 
-/** A `<video>` of one track. A remote track's quality follows the size of the element, unless `variant` is set. */
-export function VideoTile({ track, variant, ...props }: VideoTileProps): ReactElement {
+/**
+ * A `<video>` of one track. A remote track's quality follows the size of the element, unless `variant` is set. The
+ * element is invisible while a remote track is muted or stalled, so that what is behind it shows instead of the last
+ * picture.
+ */
+export function VideoTile({ track, variant, style, ...props }: VideoTileProps): ReactElement {
   const client = useRoomClient();
   const element = useRef<HTMLVideoElement>(null);
   const { media } = track;
@@ -33,7 +37,13 @@ export function VideoTile({ track, variant, ...props }: VideoTileProps): ReactEl
     if (remoteId !== undefined && variant !== undefined) client.setVariant(remoteId, variant);
   }, [client, remoteId, variant]);
 
-  return <video ref={element} autoPlay muted playsInline {...props} />;
+  const shown = hasPicture(track) ? style : { ...style, visibility: 'hidden' as const };
+  return <video ref={element} autoPlay muted playsInline style={shown} {...props} />;
+}
+
+/** False while a remote track is muted, or its pictures are missing. */
+function hasPicture(track: RemoteTrack | LocalTrack): boolean {
+  return !('peerId' in track) || !(track.muted || track.stalled);
 }
 
 /** Props of `AudioRenderer`. */
@@ -43,15 +53,20 @@ export interface AudioRendererProps {
    * `onBlocked` is called for each blocked sound, and any `play` starts all of them.
    */
   readonly onBlocked?: (play: () => void) => void;
+  /** Id of the loudspeaker; by default, and where it is missing, the system's choice. */
+  readonly speaker?: string | undefined;
 }
 
 /** Plays the audio of all others. */
-export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
-  const blocked = useRef(new Set<() => void>());
+export function AudioRenderer({ onBlocked, speaker }: AudioRendererProps): ReactElement {
+  const client = useRoomClient();
+  const notify = useRef(onBlocked);
+  notify.current = onBlocked;
+  useEffect(() => client.on('audioBlocked', (play) => notify.current?.(play)), [client]);
   return (
     <>
       {useTracks('audio').map((track) => (
-        <Sound key={track.id} media={track.media as MediaStreamTrack} blocked={blocked.current} onBlocked={onBlocked} />
+        <Sound key={track.id} media={track.media as MediaStreamTrack} speaker={speaker} />
       ))}
     </>
   );
@@ -59,34 +74,22 @@ export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
 
 interface SoundProps {
   readonly media: MediaStreamTrack;
-  /** Functions that start the blocked sounds, one each. */
-  readonly blocked: Set<() => void>;
-  readonly onBlocked: AudioRendererProps['onBlocked'];
+  readonly speaker: string | undefined;
 }
 
-function Sound({ media, blocked, onBlocked }: SoundProps): ReactElement {
+function Sound({ media, speaker = '' }: SoundProps): ReactElement {
+  const client = useRoomClient();
   const element = useRef<HTMLAudioElement>(null);
-  const notify = useRef(onBlocked);
-  notify.current = onBlocked;
-
   useEffect(() => {
     const audio = element.current;
     if (audio === null) return undefined;
     audio.srcObject = new MediaStream([media]);
-    const play = (): void => {
-      blocked.delete(play);
-      audio.play().catch((error: unknown) => {
-        // Playback of an element being removed is interrupted; only a refusal by the browser matters.
-        if (element.current === null || !(error instanceof DOMException && error.name === 'NotAllowedError')) return;
-        blocked.add(play);
-        notify.current?.(() => {
-          for (const one of blocked) one();
-        });
-      });
-    };
-    play();
-    return () => void blocked.delete(play);
-  }, [media, blocked]);
+    return client.play(audio);
+  }, [client, media]);
+  useEffect(() => {
+    // A loudspeaker that was unplugged, or a browser without a choice, leaves the sound where it is.
+    if (speaker !== (element.current?.sinkId ?? '')) element.current?.setSinkId?.(speaker).catch(() => undefined);
+  }, [speaker]);
 
   return <audio ref={element} />;
 }

@@ -1,4 +1,4 @@
-import { type DataMessage, RoomClientError, type SendOptions } from '@bloom/client';
+import { type Bytes, type DataMessage, RoomClientError, type SendOptions } from '@bloom/client';
 import { useCallback, useEffect, useState } from 'react';
 import { useRoomClient } from './room.js';
 
@@ -7,7 +7,7 @@ export interface Messages {
   /** The newest messages in order of arrival, including own ones. The array stays the same until something changes. */
   readonly messages: readonly DataMessage[];
   /** Sends text or bytes; see `RoomClient.sendData`. If the message cannot be sent, rejects and sets `error`. */
-  readonly send: (data: string | Uint8Array<ArrayBuffer>, options?: Pick<SendOptions, 'to'>) => Promise<void>;
+  readonly send: (data: string | Bytes, options?: Pick<SendOptions, 'to'>) => Promise<void>;
   /** Why there is no conversation, or the last message failed: the server has no data channels, or closed this one. */
   readonly error: RoomClientError | null;
 }
@@ -60,7 +60,7 @@ export function useMessages(label: string, { reliable = true, limit = 200 }: Mes
   }, [client, label, reliable, add]);
 
   const send = useCallback(
-    async (data: string | Uint8Array<ArrayBuffer>, options: Pick<SendOptions, 'to'> = {}) => {
+    async (data: string | Bytes, options: Pick<SendOptions, 'to'> = {}) => {
       await client.sendData(label, data, { ...options, reliable }).catch((failure: RoomClientError) => {
         if (failure.code !== 'LEFT') setError(failure);
         throw failure;

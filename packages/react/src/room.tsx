@@ -4,8 +4,12 @@ import {
   type ClientState,
   type ConnectOptions,
   type LocalTrack,
+  type MediaState,
+  type Permissions,
+  type PersonStatus,
   type RemotePeer,
   type RemoteTrack,
+  watchPeople,
 } from '@bloom/client';
 import {
   createContext,
@@ -19,15 +23,16 @@ import {
 } from 'react';
 
 /** A room, as returned by `useRoom`. */
-export interface Room {
-  readonly client: RoomClient;
+export interface Room<PeerMetadata = unknown, TrackMetadata = unknown> {
+  readonly client: RoomClient<PeerMetadata, TrackMetadata>;
   readonly state: ClientState;
   /** Why the call ended or could not start. */
   readonly error: RoomClientError | null;
 }
 
-const NO_PEERS: readonly RemotePeer[] = [];
+const NO_PEERS: readonly never[] = [];
 const NO_TRACKS: readonly LocalTrack[] = [];
+const NO_MEDIA: MediaState = { state: 'idle', path: null, problem: null, reason: null };
 
 const RoomContext = createContext<RoomClient | null>(null);
 
@@ -35,14 +40,16 @@ const RoomContext = createContext<RoomClient | null>(null);
 export type SeatRequest = () => Promise<ConnectOptions | null> | ConnectOptions | null;
 
 /**
- * Joins the room of the token and leaves it when the component unmounts. Without options it waits: a token that arrives
- * later, from a fetch, is used then. Another token means another call.
+ * Joins the room of the token and leaves it when the component unmounts. Without options it waits, for example until a
+ * token has been fetched. Another token means another call.
  *
  * A function is called once per component, even in React's StrictMode, which mounts it twice; later renderings may pass
  * another one. Its failure becomes the `error` of the room.
  */
-export function useRoom(options: ConnectOptions | SeatRequest | null | undefined): Room {
-  const [client] = useState(() => new RoomClient());
+export function useRoom<PeerMetadata = unknown, TrackMetadata = unknown>(
+  options: ConnectOptions | SeatRequest | null | undefined,
+): Room<PeerMetadata, TrackMetadata> {
+  const [client] = useState(() => new RoomClient<PeerMetadata, TrackMetadata>());
   const [error, setError] = useState<RoomClientError | null>(null);
   const state = useClient(client, () => client.state, 'idle');
   const isRequest = typeof options === 'function';
@@ -61,10 +68,10 @@ export function useRoom(options: ConnectOptions | SeatRequest | null | undefined
         if (mounted) setError(noSeat(failure));
         return;
       }
-      // `ended` reports the failure too.
+      // The `ended` event reports the failure too.
       if (mounted && seat !== null) client.connect(seat).catch(() => undefined);
     };
-    // StrictMode mounts twice in a row: a call that is left immediately would be refused when it returns.
+    // StrictMode mounts twice in a row: a call that is left at once would be refused when it returns.
     const start = setTimeout(() => void join());
     return () => {
       mounted = false;
@@ -87,16 +94,42 @@ export function RoomProvider({ room, children }: { readonly room: Room; readonly
  * Returns the client of the nearest `RoomProvider`.
  * @throws Error outside a provider.
  */
-export function useRoomClient(): RoomClient {
+export function useRoomClient<PeerMetadata = unknown, TrackMetadata = unknown>(): RoomClient<
+  PeerMetadata,
+  TrackMetadata
+> {
   const client = useContext(RoomContext);
   if (client === null) throw new Error('no <RoomProvider> above this component');
-  return client;
+  return client as RoomClient<PeerMetadata, TrackMetadata>;
 }
 
 /** Returns the others in the room, in order of arrival. */
-export function usePeers(): readonly RemotePeer[] {
-  const client = useRoomClient();
+export function usePeers<Metadata = unknown, TrackMetadata = unknown>(): readonly RemotePeer<
+  Metadata,
+  TrackMetadata
+>[] {
+  const client = useRoomClient<Metadata, TrackMetadata>();
   return useClient(client, () => client.peers, NO_PEERS);
+}
+
+/** Returns whether packets can pass to the server; show `reason` while `state` is `failed`. */
+export function useMediaState(): MediaState {
+  const client = useRoomClient();
+  return useClient(client, () => client.media, NO_MEDIA);
+}
+
+/** Returns who speaks and how well media passes, measured once a second by `watchPeople` of `@bloom/client`. */
+export function usePeopleStatus(): readonly PersonStatus[] {
+  const client = useRoomClient();
+  const [people, setPeople] = useState<readonly PersonStatus[]>([]);
+  useEffect(() => watchPeople(client, setPeople), [client]);
+  return people;
+}
+
+/** Returns what the backend allows this participant; null until the server has reported it. */
+export function usePermissions(): Permissions | null {
+  const client = useRoomClient();
+  return useClient(client, () => client.permissions, null);
 }
 
 /** Returns the tracks that this participant publishes. */
@@ -106,13 +139,13 @@ export function useLocalTracks(): readonly LocalTrack[] {
 }
 
 /** Returns all others' tracks that have media, of one kind or both. */
-export function useTracks(kind?: 'audio' | 'video'): readonly RemoteTrack[] {
-  return usePeers()
+export function useTracks<Metadata = unknown>(kind?: 'audio' | 'video'): readonly RemoteTrack<Metadata>[] {
+  return usePeers<unknown, Metadata>()
     .flatMap(({ tracks }) => tracks)
-    .filter(({ media }) => media !== null && (kind === undefined || media.kind === kind));
+    .filter((track) => track.media !== null && (kind === undefined || track.kind === kind));
 }
 
-function useClient<Value>(client: RoomClient, read: () => Value, onServer: Value): Value {
+function useClient<Value>(client: Pick<RoomClient, 'on'>, read: () => Value, onServer: Value): Value {
   const subscribe = useCallback((changed: () => void) => client.on('changed', changed), [client]);
   return useSyncExternalStore(subscribe, read, () => onServer);
 }

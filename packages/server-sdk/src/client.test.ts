@@ -29,7 +29,7 @@ const json = (status: number, value: unknown) => (response: ServerResponse) => {
   response.end(JSON.stringify(value));
 };
 
-describe('API call', () => {
+describe('an API call', () => {
   test("carries the token and its options, and returns the answer's data", async () => {
     const room = { id: 'a', config: {}, components: [], peers: [] };
     const client = await clientOf(json(201, { data: { room, service_address: 'h:1' } }));
@@ -53,6 +53,32 @@ describe('API call', () => {
       whipUrl: 'http://h/whip',
       whepUrl: 'http://h/whep',
     });
+  });
+
+  test('returns an invitation, which a guest accepts without the API token', async () => {
+    const client = await clientOf(json(201, { data: { token: 't', url: null, expires_at: 5 } }));
+    const invitation = await client.createInvitation('r', { uses: 2, permissions: { publish: false } });
+    expect(invitation).toEqual({ token: 't', url: null, expiresAt: 5 });
+    expect(requests[0]?.body).toBe('{"uses":2,"permissions":{"publish":false}}');
+
+    await server.close();
+    await clientOf(
+      json(201, { data: { peer: {}, token: 'p', peer_websocket_url: 'h', whip_url: 'i', whep_url: 'e' } }),
+    );
+    const guest = new BloomClient({ url: server.url });
+    const seat = { peer: {}, token: 'p', websocketUrl: 'h', whipUrl: 'i', whepUrl: 'e' };
+    expect(await guest.acceptInvitation('t', { name: 'Bob' })).toEqual(seat);
+    expect(requests[0]).toMatchObject({ method: 'POST', url: '/invitation', body: '{"token":"t","name":"Bob"}' });
+  });
+
+  test('returns the token, the address and the expiry of a viewer', async () => {
+    const client = await clientOf(json(201, { data: { token: 't', hls_url: 'http://h/hls/r/~t/x', expires_at: 5 } }));
+    expect(await client.createViewer('r', { ttl: 60 })).toEqual({
+      token: 't',
+      hlsUrl: 'http://h/hls/r/~t/x',
+      expiresAt: 5,
+    });
+    expect(requests[0]).toMatchObject({ method: 'POST', url: '/room/r/viewer', body: '{"ttl":60}' });
   });
 
   test('carries a token beyond Latin-1 as UTF-8', async () => {
@@ -99,12 +125,12 @@ describe('API call', () => {
     ]);
   });
 
-  test('can have a separate time limit if it changes something', async () => {
+  test('applies a separate time limit to a call that changes something', async () => {
     const client = await clientOf(() => undefined, { timeoutMs: 60_000, changeTimeoutMs: 20 });
     await expect(client.deleteRoom('r')).rejects.toThrow(BloomConnectionError);
   });
 
-  test('can wait without a limit if it changes something', async () => {
+  test('waits without a limit for a call that changes something', async () => {
     const client = await clientOf((response) => void setTimeout(() => response.writeHead(204).end(), 50), {
       timeoutMs: 20,
       changeTimeoutMs: Infinity,
@@ -122,7 +148,22 @@ describe('API call', () => {
     asked.mockRestore();
   });
 
-  test('is not needed for the files of a stream, whose addresses and header are available', async () => {
+  test('warns once of each field that the server does not know', async () => {
+    const warned = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const client = await clientOf((response) => {
+      response.writeHead(200, { 'x-bloom-unknown-fields': 'persistant (persistent?), colour' }).end('{"data":{}}');
+    });
+    await client.updateRoom('r', {});
+    await client.updateRoom('r', {});
+    const texts = warned.mock.calls.map(([text]) => text as string);
+    warned.mockRestore();
+    expect(texts).toEqual([
+      'Bloom ignored an unknown field in PATCH /room/r: persistant (persistent?)',
+      'Bloom ignored an unknown field in PATCH /room/r: colour',
+    ]);
+  });
+
+  test('makes no call for the files of a stream, whose addresses and header are available', async () => {
     const client = await clientOf(json(200, {}), { path: '/media', token: 'ключ' });
     expect(client.streamUrl('kitchen')).toBe(`${server.url}/media/hls/kitchen/index.m3u8`);
     expect(client.recordingUrl('a/b')).toBe(`${server.url}/media/recording/a%2Fb/index.m3u8`);
@@ -137,11 +178,11 @@ describe('API call', () => {
     expect(requests[0]?.url).toBe('/room?scope=cluster');
   });
 
-  test('is not made for an id that would address something else', async () => {
+  test('makes no call for an id that would address something else', async () => {
     const client = await clientOf(json(200, { data: {} }));
     for (const id of ['', '.', '..']) {
       await expect(client.deletePeer('r', id)).rejects.toThrow(TypeError);
-      await expect(client.getRoom(id)).rejects.toThrow('is no id');
+      await expect(client.getRoom(id)).rejects.toThrow('is not a valid id');
     }
     expect(requests).toEqual([]);
   });
@@ -155,21 +196,21 @@ describe('API call', () => {
     expect(requests[0]).toMatchObject({ url: '/room/a/component/b/subscribe', body: '{"origins":["c"]}' });
   });
 
-  test.each<[string, (client: BloomClient) => Promise<unknown>, string, string | undefined]>([
-    ['addPeer', (c) => c.addPeer('r'), 'POST /room/r/peer', '{"type":"webrtc","options":{}}'],
+  test.each<[string, (client: BloomClient) => Promise<unknown>, readonly [line: string, body: string]]>([
+    ['addPeer', (c) => c.addPeer('r'), ['POST /room/r/peer', '{"type":"webrtc","options":{}}']],
     [
       'addComponent',
       (c) => c.addComponent('r', 'file', { filePath: 'a.ogg' }),
-      'POST /room/r/component',
-      '{"type":"file","options":{"filePath":"a.ogg"}}',
+      ['POST /room/r/component', '{"type":"file","options":{"filePath":"a.ogg"}}'],
     ],
-    ['deleteComponent', (c) => c.deleteComponent('r', 'c'), 'DELETE /room/r/component/c', ''],
-    ['dial', (c) => c.dial('r', 'c', '+48'), 'POST /sip/r/c/call', '{"phoneNumber":"+48"}'],
-    ['hangUp', (c) => c.hangUp('r', 'c'), 'DELETE /sip/r/c/call', ''],
-    ['listRecordings', (c) => c.listRecordings(), 'GET /recording', ''],
-    ['deleteRecording', (c) => c.deleteRecording('a'), 'DELETE /recording/a', ''],
-    ['health', (c) => c.health(), 'GET /health', ''],
-  ])('%s requests its operation', async (_name, call, line, body) => {
+    ['deleteComponent', (c) => c.deleteComponent('r', 'c'), ['DELETE /room/r/component/c', '']],
+    ['dial', (c) => c.dial('r', 'c', '+48'), ['POST /sip/r/c/call', '{"phoneNumber":"+48"}']],
+    ['hangUp', (c) => c.hangUp('r', 'c'), ['DELETE /sip/r/c/call', '']],
+    ['listRecordings', (c) => c.listRecordings(), ['GET /recording', '']],
+    ['deleteRecording', (c) => c.deleteRecording('a'), ['DELETE /recording/a', '']],
+    ['deleteRawRecording', (c) => c.deleteRawRecording('a', 'part_1'), ['DELETE /raw_recording/a/part_1', '']],
+    ['health', (c) => c.health(), ['GET /health', '']],
+  ])('%s requests its operation', async (_name, call, [line, body]) => {
     const client = await clientOf(json(200, { data: {} }));
     await call(client);
     expect(requests.map((request) => `${request.method} ${request.url}`)).toEqual([line]);
@@ -177,8 +218,31 @@ describe('API call', () => {
   });
 });
 
-describe('refusal by the server', () => {
-  test("is an error with the server's status, message and request id", async () => {
+describe('recordings of tracks', () => {
+  const sizes = { tracks: 1, seconds: 2, bytes: 3 };
+  const listed = { room: 'a', part: 'part_1', state: 'uploaded', ...sizes, started_at: 4, uploaded_at: 5 };
+
+  test('are listed page by page', async () => {
+    const client = await clientOf(json(200, { data: [listed], unreachable: [] }));
+    const [last] = await client.listRawRecordings('cluster', { room: 'a', limit: 1 });
+    expect(last).toEqual({ room: 'a', part: 'part_1', state: 'uploaded', ...sizes, startedAt: 4, uploadedAt: 5 });
+    await client.listRawRecordings('local', { after: last! });
+    expect(requests.map(({ url }) => url)).toEqual([
+      '/raw_recording?scope=cluster&room=a&limit=1',
+      '/raw_recording?after=a%2Fpart_1',
+    ]);
+  });
+
+  test('have addresses that cannot leave their recording', async () => {
+    const client = await clientOf(json(200, {}));
+    expect(new URL(client.rawRecordingUrl('a', 'part_1', 'x/../y.ogg')).pathname).toBe(
+      '/raw_recording/a/part_1/x%2F..%2Fy.ogg',
+    );
+  });
+});
+
+describe('a refusal by the server', () => {
+  test("throws an error with the server's status, message and request id", async () => {
     const client = await clientOf(json(503, { errors: 'Reached peer limit in room a' }));
     const error = await client.addPeer('a').catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(BloomApiError);
@@ -190,12 +254,12 @@ describe('refusal by the server', () => {
     [{}, 'the server answered 404 Not Found'],
     [null, 'the server answered 404 Not Found'],
     [{ errors: [1] }, 'the server answered 404 Not Found'],
-  ])('has a message even if its body is %j', async (body, sentence) => {
+  ])('throws an error with a message even if the body is %j', async (body, sentence) => {
     const client = await clientOf(json(404, body));
     await expect(client.getRoom('a')).rejects.toMatchObject({ code: 'API_ERROR', message: sentence });
   });
 
-  test('may come from a proxy that speaks HTML', async () => {
+  test('accepts a refusal from a proxy that speaks HTML', async () => {
     const client = await clientOf((response) => response.writeHead(502, 'Bad Gateway').end('<h1>502</h1>'));
     await expect(client.health()).rejects.toMatchObject({
       status: 502,
@@ -204,7 +268,7 @@ describe('refusal by the server', () => {
   });
 });
 
-describe('missing answer', () => {
+describe('a missing answer', () => {
   test('causes a connection error that names the call after the time limit', async () => {
     const client = await clientOf(() => undefined, { timeoutMs: 50 });
     const error = await client.health().catch((caught: unknown) => caught);
@@ -251,7 +315,7 @@ describe('several nodes', () => {
     return { client: new BloomClient({ url: [gone.url, server.url], token: 't' }), gone, asked };
   }
 
-  test('a query moves to the next node if one does not answer, and stays there', async () => {
+  test('moves a query to the next node if one does not answer, and stays there', async () => {
     const { client, gone, asked } = await pair();
     expect(await client.listRooms()).toEqual([]);
     await client.deleteRoom('r');
@@ -259,7 +323,7 @@ describe('several nodes', () => {
     await gone.close();
   });
 
-  test('a change that a node may have made is not repeated, and the next call asks another node', async () => {
+  test('does not repeat a change that a node may have made, and asks another node in the next call', async () => {
     const { client, gone, asked } = await pair();
     await expect(client.createRoom()).rejects.toThrow(BloomConnectionError);
     await client.listRooms();
@@ -267,14 +331,14 @@ describe('several nodes', () => {
     await gone.close();
   });
 
-  test('a change moves to the next node if one cannot be reached', async () => {
+  test('moves a change to the next node if one cannot be reached', async () => {
     const { client, gone, asked } = await pair(await refuse());
     await client.deleteRoom('r');
     expect(asked).toEqual(['b DELETE']);
     await gone.close();
   });
 
-  test('if all nodes are unreachable, the last failure is thrown; an empty list is a TypeError', async () => {
+  test('throws the last failure if all nodes are unreachable; an empty list is a TypeError', async () => {
     const gone = await refuse();
     server = await refuse();
     const client = new BloomClient({ url: [gone.url, server.url], token: 't' });

@@ -1,4 +1,12 @@
 import type {
+  AddedPeer,
+  Answer,
+  CreatedCheck,
+  CreatedInvitation,
+  CreatedViewer,
+  ListedRawRecording,
+} from './answers.js';
+import type {
   Cluster,
   Draining,
   DrainOptions,
@@ -7,6 +15,7 @@ import type {
   PeerStats,
   PlacementDecision,
 } from './cluster-types.js';
+import type { CreatedPeer, CreatedRoom, Invitation, Viewer } from './created.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions, StreamOptions } from './notifications.js';
 import { metricsReports, notificationStream } from './notifications.js';
@@ -16,10 +25,14 @@ import type {
   ComponentOptions,
   ComponentType,
   Health,
+  InvitationOptions,
   Notification,
+  PathCheck,
   Peer,
   PeerChanges,
   PeerOptions,
+  RawRecording,
+  RawRecordingQuery,
   Room,
   RoomChanges,
   RoomMessage,
@@ -27,6 +40,7 @@ import type {
   RoomSnapshot,
   Track,
 } from './types.js';
+import { UnknownFields } from './unknown-fields.js';
 
 /** Options of `BloomClient`. */
 export interface BloomClientOptions {
@@ -35,8 +49,8 @@ export interface BloomClientOptions {
    * client asks one node, and the next one if it cannot be reached.
    */
   url: string | readonly string[];
-  /** The server's `JF_SERVER_API_TOKEN`. */
-  token: string;
+  /** The server's `JF_SERVER_API_TOKEN`. Only `acceptInvitation` works without it, and `createCheck` with others. */
+  token?: string;
   /** Time limit of one call to one node. Default 5,000 ms. */
   timeoutMs?: number;
   /**
@@ -44,26 +58,6 @@ export interface BloomClientOptions {
    * may not have been made, and ending a long recording takes a while.
    */
   changeTimeoutMs?: number;
-}
-
-/** A new room and the node that owns it. */
-export interface CreatedRoom {
-  room: Room;
-  /** `host[:port][/path]` of the node that owns the room. Every node serves it, this one directly. */
-  address: string;
-}
-
-/** A new peer, and how its client connects. */
-export interface CreatedPeer {
-  peer: Peer;
-  /** Opens the client's peer websocket. Valid for 24 hours, or `ttl`. */
-  token: string;
-  /** Address to which the client connects, without a scheme. */
-  websocketUrl: string;
-  /** Address to which a client without an SDK publishes by WHIP, with the same token. */
-  whipUrl: string;
-  /** Address from which a client without an SDK watches by WHEP, with the same token. */
-  whepUrl: string;
 }
 
 /**
@@ -79,31 +73,32 @@ export class BloomClient {
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
   readonly #changeTimeoutMs: number;
+  readonly #unknownFields = new UnknownFields();
 
   /** @throws TypeError for an invalid URL, or when there is none */
   constructor(options: BloomClientOptions) {
     this.#bases = [options.url].flat().map((url) => new URL(url.endsWith('/') ? url : `${url}/`));
     if (this.#bases.length === 0) throw new TypeError('url needs at least one address');
-    this.#token = options.token;
-    this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(options.token));
+    this.#token = options.token ?? '';
+    this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(this.#token));
     this.#timeoutMs = options.timeoutMs ?? 5000;
     this.#changeTimeoutMs = options.changeTimeoutMs ?? this.#timeoutMs;
   }
 
   /** Creates a room on the least loaded node of the cluster. 400 if the id is taken, 503 if no node accepts rooms. */
   async createRoom(options: RoomOptions = {}): Promise<CreatedRoom> {
-    const data = await this.#call<{ room: Room; service_address: string }>('POST', ['room'], options);
+    const data = await this.#call<{ room: Room; service_address: string }>('POST', ['room'], { body: options });
     return { room: data.room, address: data.service_address };
   }
 
   /** Returns the rooms of the asked node, or with `cluster` of every reachable node. */
   listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
-    return this.#call('GET', ['room'], undefined, { scope: scope === 'cluster' ? scope : undefined });
+    return this.#call('GET', ['room'], { query: { scope: scope === 'cluster' ? scope : undefined } });
   }
 
   /** Returns the rooms of all nodes, and the nodes that did not answer. */
   async snapshot(): Promise<RoomSnapshot> {
-    const { data, unreachable = [] } = await this.#ask<Room[]>('GET', ['room'], undefined, { scope: 'cluster' });
+    const { data, unreachable = [] } = await this.#ask<Room[]>('GET', ['room'], { query: { scope: 'cluster' } });
     return { type: 'snapshot', rooms: data, unreachable };
   }
 
@@ -114,7 +109,7 @@ export class BloomClient {
 
   /** Changes the configuration of a room with immediate effect. Resolves with the room. */
   updateRoom(roomId: string, changes: RoomChanges): Promise<Room> {
-    return this.#call('PATCH', ['room', roomId], changes);
+    return this.#call('PATCH', ['room', roomId], { body: changes });
   }
 
   /** Removes a room and everything in it. Clients are disconnected. */
@@ -124,16 +119,48 @@ export class BloomClient {
 
   /** Adds a peer, whose client connects with the token. 503 if the room is full. */
   async addPeer(roomId: string, options: PeerOptions = {}): Promise<CreatedPeer> {
-    const { peer, token, ...urls } = await this.#call<AddedPeer>('POST', ['room', roomId, 'peer'], {
-      type: 'webrtc',
-      options,
-    });
-    return { peer, token, websocketUrl: urls.peer_websocket_url, whipUrl: urls.whip_url, whepUrl: urls.whep_url };
+    return created(
+      await this.#call<AddedPeer>('POST', ['room', roomId, 'peer'], { body: { type: 'webrtc', options } }),
+    );
+  }
+
+  /** Invites guests, who join without the API token: on the page for guests, or by `acceptInvitation`. */
+  async createInvitation(roomId: string, options: InvitationOptions = {}): Promise<Invitation> {
+    const path = ['room', roomId, 'invitation'];
+    const { token, url, expires_at } = await this.#call<CreatedInvitation>('POST', path, { body: options });
+    return { token, url, expiresAt: expires_at };
+  }
+
+  /**
+   * Adds the peer of a guest. 401 for a wrong token, 410 if the invitation has expired or is used up, 404 if its room
+   * has ended, 503 if the room is full, 429 after too many attempts.
+   */
+  async acceptInvitation(token: string, options: { name?: string } = {}): Promise<CreatedPeer> {
+    return created(await this.#call<AddedPeer>('POST', ['invitation'], { body: { token, ...options } }));
+  }
+
+  /**
+   * Lets somebody watch a room without the API token: its stream and its recordings. `ttl`: seconds, 24 hours by
+   * default, at most 30 days.
+   */
+  async createViewer(roomId: string, options: { ttl?: number } = {}): Promise<Viewer> {
+    const path = ['room', roomId, 'viewer'];
+    const { token, hls_url, expires_at } = await this.#call<CreatedViewer>('POST', path, { body: options });
+    return { token, hlsUrl: hls_url, expiresAt: expires_at };
+  }
+
+  /**
+   * Lets a browser test the ways to the asked node for 30 s, as ICE servers of a peer connection. This client's `token`
+   * may also be an invitation or a peer's token. 429 after too many attempts, 503 if too many are in progress.
+   */
+  async createCheck(): Promise<PathCheck> {
+    const { relays, expires_at } = await this.#call<CreatedCheck>('POST', ['check']);
+    return { relays, expiresAt: expires_at };
   }
 
   /** Changes metadata and permissions with immediate effect. */
   updatePeer(roomId: string, peerId: string, changes: PeerChanges): Promise<Peer> {
-    return this.#call('PATCH', ['room', roomId, 'peer', peerId], changes);
+    return this.#call('PATCH', ['room', roomId, 'peer', peerId], { body: changes });
   }
 
   /**
@@ -141,12 +168,12 @@ export class BloomClient {
    * even if its page is closed.
    */
   deletePeer(roomId: string, peerId: string, reason?: string): Promise<void> {
-    return this.#call('DELETE', ['room', roomId, 'peer', peerId], reason === undefined ? undefined : { reason });
+    return this.#call('DELETE', ['room', roomId, 'peer', peerId], reason === undefined ? {} : { body: { reason } });
   }
 
   /** Withholds a peer's track from everyone, or releases it again. */
   muteTrack(roomId: string, peerId: string, track: { id: string; muted: boolean }): Promise<Track> {
-    return this.#call('PATCH', ['room', roomId, 'peer', peerId, 'track', track.id], { muted: track.muted });
+    return this.#call('PATCH', ['room', roomId, 'peer', peerId, 'track', track.id], { body: { muted: track.muted } });
   }
 
   /** Ends a peer's track. The client cannot publish it again under this id. */
@@ -156,13 +183,20 @@ export class BloomClient {
 
   /** Sends a message to clients. Resolves with the number of clients it was sent to. */
   async sendMessage(roomId: string, message: RoomMessage): Promise<number> {
-    const { delivered } = await this.#call<{ delivered: number }>('POST', ['room', roomId, 'message'], message);
+    const { delivered } = await this.#call<{ delivered: number }>('POST', ['room', roomId, 'message'], {
+      body: message,
+    });
     return delivered;
   }
 
   /** Adds a component. 400 for invalid options, or a kind that the node does not run. */
   addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component<T>> {
-    return this.#call('POST', ['room', roomId, 'component'], { type, options });
+    return this.#call('POST', ['room', roomId, 'component'], { body: { type, options } });
+  }
+
+  /** Pauses or resumes a recording: a gap in every track. */
+  updateComponent(roomId: string, componentId: string, changes: { paused: boolean }): Promise<Component> {
+    return this.#call('PATCH', ['room', roomId, 'component', componentId], { body: changes });
   }
 
   /** Removes a component with its tracks. A recording or a stream is completed. */
@@ -172,12 +206,12 @@ export class BloomClient {
 
   /** Subscribes an HLS or recording component in `manual` mode to the tracks of these peers and components. */
   subscribe(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
-    return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { origins });
+    return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { body: { origins } });
   }
 
   /** Calls a phone number through a SIP component. Resolves when the call is scheduled. */
   dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
-    return this.#call('POST', ['sip', roomId, componentId, 'call'], { phoneNumber });
+    return this.#call('POST', ['sip', roomId, componentId, 'call'], { body: { phoneNumber } });
   }
 
   /** Ends the call of a SIP component. */
@@ -187,12 +221,48 @@ export class BloomClient {
 
   /** Returns ids of finished persistent HLS streams on the asked node, or with `cluster` on every reachable node. */
   listRecordings(scope: 'local' | 'cluster' = 'local'): Promise<string[]> {
-    return this.#call('GET', ['recording'], undefined, { scope: scope === 'cluster' ? scope : undefined });
+    return this.#call('GET', ['recording'], { query: { scope: scope === 'cluster' ? scope : undefined } });
   }
 
   /** Removes a finished stream from every node. 503 if a node did not answer, which may still have it. */
   deleteRecording(recordingId: string): Promise<void> {
     return this.#call('DELETE', ['recording', recordingId]);
+  }
+
+  /**
+   * Returns recordings of tracks on the asked node, or with `cluster` on every reachable node, newest first: at most
+   * `limit` (100 by default, up to 1,000) of one room or of all. `after`: the last one of the list before.
+   */
+  async listRawRecordings(
+    scope: 'local' | 'cluster' = 'local',
+    { room, limit, after }: RawRecordingQuery = {},
+  ): Promise<RawRecording[]> {
+    const query = {
+      scope: scope === 'cluster' ? scope : undefined,
+      room,
+      limit: limit?.toString(),
+      after: after === undefined ? undefined : `${after.room}/${after.part}`,
+    };
+    const found = await this.#call<ListedRawRecording[]>('GET', ['raw_recording'], { query });
+
+    return found.map(({ started_at, uploaded_at, ...rest }) => ({
+      ...rest,
+      startedAt: started_at,
+      uploadedAt: uploaded_at,
+    }));
+  }
+
+  /**
+   * Removes a recording of tracks from every node, and ends its upload. 404 while it is recorded; 503 if a node did not
+   * answer, which may still have it. Objects of a complete upload stay.
+   */
+  deleteRawRecording(room: string, part: string): Promise<void> {
+    return this.#call('DELETE', ['raw_recording', room, part]);
+  }
+
+  /** Returns the address of a file of a recording of tracks, such as `report.json`. Players send `authorization`. */
+  rawRecordingUrl(room: string, part: string, file: string): string {
+    return this.#url(this.#base, ['raw_recording', room, part, file]).href;
   }
 
   /** Returns the playlist address of a room's HLS stream. Players send `authorization` if the server requires it. */
@@ -217,12 +287,12 @@ export class BloomClient {
 
   /** Returns why a room is on its node or, without a room, where the next one would go. */
   placement(roomId?: string): Promise<PlacementDecision> {
-    return this.#call('GET', ['cluster', 'placement'], undefined, { room: roomId });
+    return this.#call('GET', ['cluster', 'placement'], { query: { room: roomId } });
   }
 
   /** Returns the last log lines of a node, oldest first. */
   logs({ limit, ...options }: LogOptions = {}): Promise<LogLine[]> {
-    return this.#call('GET', ['cluster', 'logs'], undefined, { ...options, limit: limit?.toString() });
+    return this.#call('GET', ['cluster', 'logs'], { query: { ...options, limit: limit?.toString() } });
   }
 
   /** Measures for one second what a peer sends and receives. */
@@ -232,12 +302,12 @@ export class BloomClient {
 
   /** Keeps new rooms away from a node. Its current rooms continue. */
   drain({ node, ...options }: DrainOptions = {}): Promise<Draining> {
-    return this.#call('POST', ['node', 'drain'], options, { node });
+    return this.#call('POST', ['node', 'drain'], { body: options, query: { node } });
   }
 
   /** Lets a node accept new rooms again. */
   undrain({ node }: Pick<DrainOptions, 'node'> = {}): Promise<Draining> {
-    return this.#call('DELETE', ['node', 'drain'], undefined, { node });
+    return this.#call('DELETE', ['node', 'drain'], { query: { node } });
   }
 
   /** Returns the state of the asked node. */
@@ -301,15 +371,15 @@ export class BloomClient {
     return new URL(path.map(segment).join('/'), base);
   }
 
-  async #call<T>(method: string, path: string[], body?: unknown, query?: Query): Promise<T> {
-    return (await this.#ask<T>(method, path, body, query)).data;
+  async #call<T>(method: string, path: string[], content: Content = {}): Promise<T> {
+    return (await this.#ask<T>(method, path, content)).data;
   }
 
-  async #ask<T>(method: string, path: string[], body?: unknown, query: Query = {}): Promise<Answer<T>> {
+  async #ask<T>(method: string, path: string[], content: Content = {}): Promise<Answer<T>> {
     for (let left = this.#bases.length; ; left -= 1) {
       const base = this.#base;
       try {
-        return await this.#callNode<T>(base, { method, path, body, query });
+        return await this.#callNode<T>(base, { method, path, ...content });
       } catch (error) {
         if (!(error instanceof BloomConnectionError)) throw error;
         this.#leave(base);
@@ -319,7 +389,7 @@ export class BloomClient {
     }
   }
 
-  async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<Answer<T>> {
+  async #callNode<T>(base: URL, { method, path, body, query = {} }: Call): Promise<Answer<T>> {
     const url = this.#url(base, path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     const limitMs = method === 'GET' ? this.#timeoutMs : this.#changeTimeoutMs;
@@ -341,6 +411,7 @@ export class BloomClient {
     } catch (cause) {
       throw new BloomConnectionError(`${method} ${url.href} got no answer: ${reasonOf(cause)}`, { cause });
     }
+    this.#unknownFields.warn(`${method} /${path.join('/')}`, response.headers);
     const json = parse(text);
     if (!response.ok) {
       throw new BloomApiError(
@@ -353,30 +424,21 @@ export class BloomClient {
   }
 }
 
-/** Body of an answer; empty if nothing is returned. */
-interface Answer<T> {
-  data: T;
-  /** Nodes missing from a list of the cluster. */
-  unreachable?: string[];
-}
-
-/** Answer of `POST /room/{room_id}/peer`. */
-interface AddedPeer {
-  peer: Peer;
-  token: string;
-  peer_websocket_url: string;
-  whip_url: string;
-  whep_url: string;
+function created({ peer, token, peer_websocket_url, whip_url, whep_url }: AddedPeer): CreatedPeer {
+  return { peer, token, websocketUrl: peer_websocket_url, whipUrl: whip_url, whepUrl: whep_url };
 }
 
 /** Query parameters; those without a value are omitted. */
 type Query = Readonly<Record<string, string | undefined>>;
 
-interface Call {
+interface Content {
+  body?: unknown;
+  query?: Query;
+}
+
+interface Call extends Content {
   method: string;
   path: string[];
-  body: unknown;
-  query: Query;
 }
 
 /** Codes of failures before a request is sent. */
@@ -397,7 +459,7 @@ function wasNotSent(error: BloomConnectionError): boolean {
 
 /** URLs resolve dot segments, encoded or not: the id `..` would address its parent, such as a peer's room. */
 function segment(id: string): string {
-  if (id === '' || id === '.' || id === '..') throw new TypeError(`${JSON.stringify(id)} is no id`);
+  if (id === '' || id === '.' || id === '..') throw new TypeError(`${JSON.stringify(id)} is not a valid id`);
   return encodeURIComponent(id);
 }
 

@@ -133,6 +133,12 @@ export interface PeerStats {
   transport: {
     ice: 'new' | 'connected' | 'silent';
     dtls: 'new' | 'connecting' | 'connected' | 'closed' | 'failed';
+    /** State of the media; absent if an older node has the room. */
+    media?: {
+      state: 'idle' | 'connecting' | 'connected' | 'interrupted' | 'failed';
+      path?: 'udp' | 'tcp' | 'relay-udp' | 'relay-tcp' | 'relay-tls';
+      problem?: 'NO_CHECKS' | 'ONE_WAY' | 'DTLS_FAILED' | 'NO_MEDIA';
+    };
     protocol: 'udp' | 'tcp';
     /** Address of the client. */
     remote: string | null;
@@ -140,6 +146,10 @@ export interface PeerStats {
     estimationBps: number | null;
     /** Bit rate sent to the client. */
     usedBps: number;
+    /** Media worker of the transport; absent if an older node has the room. */
+    worker?: number;
+    /** Why it is on that worker: `worker 2 was less busy (0.10) than worker 1 (0.80)`. */
+    workerReason?: string;
   } | null;
   /** Streams from the peer, one per encoding. */
   inbound: ({

@@ -136,7 +136,7 @@ describe('notifications', () => {
     expect(await events.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('are all yielded before the loss of the connection is thrown with its reason', async () => {
+  test('yields all events before it throws the loss of the connection with its reason', async () => {
     const client = await clientOf(
       subscribing((socket) => {
         socket.send(created('a'));
@@ -282,7 +282,7 @@ describe('notifications', () => {
 });
 
 describe('metrics', () => {
-  test('are the reports as JSON, without notifications', async () => {
+  test('yields the reports as JSON, without notifications', async () => {
     let eventType: unknown;
     const client = await clientOf((socket) => {
       socket.on('message', (data: Buffer) => {
@@ -309,7 +309,7 @@ describe('webhook body', () => {
     expect(parseWebhook(body)).toEqual({ type: 'roomCreated', roomId: 'a' });
   });
 
-  test('is checked against its signature', async () => {
+  test('checks a webhook body against its signature', async () => {
     server = await serve(() => undefined);
     const body = Buffer.from(created('a'));
     const secret = 'key';
@@ -324,7 +324,7 @@ describe('webhook body', () => {
     expect(() => parseWebhook(created('b'), { secret, signature })).toThrow(/signature/);
   });
 
-  test('is checked against its timed signature, which a replay cannot carry', async () => {
+  test('checks a webhook body against its timed signature, which a replay cannot carry', async () => {
     server = await serve(() => undefined);
     const body = Buffer.from(created('a'));
     const secret = 'key';
@@ -351,7 +351,7 @@ describe('webhook body', () => {
     expect(() => parseWebhook(created('b'), { secret, timedSignature: signedAt(now), nowMs })).toThrow(/signature/);
   });
 
-  test('is undefined for an unknown event, and a BloomMessageError for garbage', async () => {
+  test('returns undefined for an unknown event, and throws a BloomMessageError for garbage', async () => {
     server = await serve(() => undefined);
     expect(parseWebhook(UNKNOWN)).toBeUndefined();
     for (const body of [UNREADABLE, Buffer.from('hello'), Buffer.from([0xff, 0xff])])

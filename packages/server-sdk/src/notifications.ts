@@ -19,6 +19,8 @@ export interface StreamOptions {
 export interface NotificationStreamOptions extends StreamOptions {
   /** Includes each `dataMessage`, sent by clients on the data channels in their room's `dataEvents`. Default false. */
   dataEvents?: boolean;
+  /** Includes `recordingUploaded` and `recordingFailed` of recordings with `notify`. Default false. */
+  recordingEvents?: boolean;
 }
 
 type Message = ReturnType<typeof decodeServerMessage>;
@@ -29,8 +31,12 @@ export function notificationStream(
   token: string,
   options: NotificationStreamOptions,
 ): AsyncIterableIterator<Notification> {
-  const types = ['serverNotification', ...(options.dataEvents === true ? ['data' as const] : [])] as const;
-  return stream(url, token, types, options, toNotification);
+  const types = [
+    'serverNotification',
+    ...(options.dataEvents === true ? ['data' as const] : []),
+    ...(options.recordingEvents === true ? ['recording' as const] : []),
+  ] as const;
+  return stream({ url, token, eventTypes: types }, options, toNotification);
 }
 
 /** Yields each report. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
@@ -39,7 +45,7 @@ export function metricsReports(
   token: string,
   options: StreamOptions,
 ): AsyncIterableIterator<Record<string, unknown>> {
-  return stream(url, token, ['metrics'], options, (message) =>
+  return stream({ url, token, eventTypes: ['metrics'] }, options, (message) =>
     message.type === 'metricsReport' ? (message.metrics as Record<string, unknown>) : undefined,
   );
 }
@@ -67,9 +73,7 @@ function toNotification(message: Message): Notification | undefined {
 }
 
 async function* stream<T>(
-  url: URL,
-  token: string,
-  eventTypes: readonly SubscriptionType[],
+  { url, token, eventTypes }: { url: URL; token: string; eventTypes: readonly SubscriptionType[] },
   options: StreamOptions,
   read: (message: Message) => T | undefined,
 ): AsyncIterableIterator<T> {

@@ -45,7 +45,7 @@ async function take(client: BloomClient, count: number): Promise<string[]> {
   return taken;
 }
 
-test('a lost connection is restored, and each connection begins with all rooms', async () => {
+test('restores a lost connection, and begins each connection with all rooms', async () => {
   let connections = 0;
   const { url } = await node(
     'a',
@@ -63,7 +63,7 @@ test('a lost connection is restored, and each connection begins with all rooms',
   ]);
 });
 
-test('a snapshot names the nodes whose rooms are missing', async () => {
+test('names in a snapshot the nodes whose rooms are missing', async () => {
   for (const unreachable of [undefined, ['app@c']]) {
     const { url } = await serving(
       { data: [], unreachable },
@@ -76,7 +76,7 @@ test('a snapshot names the nodes whose rooms are missing', async () => {
   }
 });
 
-test('the next node is tried if one is lost', async () => {
+test('tries the next node if one is lost', async () => {
   const first = await node(
     'a',
     subscribing(() => undefined),
@@ -95,7 +95,7 @@ test('the next node is tried if one is lost', async () => {
   await items.return?.();
 });
 
-test('a wrong token or a refused list of rooms ends the stream immediately', async () => {
+test('ends the stream immediately on a wrong token or a refused list of rooms', async () => {
   const wrong = await node('a', (socket) => socket.close(1000, 'invalid token'));
   await expect(take(new BloomClient({ url: wrong.url, token: 't' }), 1)).rejects.toMatchObject({ status: 401 });
   const refusing = await node(
@@ -122,7 +122,7 @@ test('leaving the loop, or a failed list of rooms, closes the connection', async
   await until(() => open === 0);
 });
 
-test('a busy node is tried again', async () => {
+test('retries a busy node', async () => {
   let subscriptions = 0;
   const busy = await node(
     'a',
@@ -137,7 +137,7 @@ test('a busy node is tried again', async () => {
   expect(subscriptions).toBe(2);
 });
 
-test('the signal ends the stream without an error, both while connected and between attempts', async () => {
+test('ends the stream without an error on the signal, both while connected and between attempts', async () => {
   const { url } = await node(
     'a',
     subscribing(() => undefined),
@@ -153,7 +153,7 @@ test('the signal ends the stream without an error, both while connected and betw
   }
 });
 
-test('each loss is reported with its reason before the next attempt', async () => {
+test('reports each loss with its reason before the next attempt', async () => {
   let connections = 0;
   const { url } = await node(
     'a',
@@ -174,7 +174,7 @@ test('each loss is reported with its reason before the next attempt', async () =
   expect(reports[0]).toMatch(/closed the connection: Server stopped$/);
 });
 
-test('a stream aborted while its rooms are being listed ends without them', async () => {
+test('ends a stream aborted while its rooms are being listed without them', async () => {
   const abort = new AbortController();
   const server = await serve(
     (_request, response) => {

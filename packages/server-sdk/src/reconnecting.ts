@@ -28,7 +28,8 @@ interface ReconnectingOptions extends Omit<ReconnectingStreamOptions, 'reconnect
 export async function* reconnecting(
   options: ReconnectingOptions,
 ): AsyncGenerator<Notification | RoomSnapshot, void, undefined> {
-  const { open, snapshot, signal, onSubscribed, silenceMs, dataEvents, maxDelayMs = MAX_DELAY_MS, onLost } = options;
+  const { open, snapshot, signal, onSubscribed, silenceMs, maxDelayMs = MAX_DELAY_MS, onLost } = options;
+  const { dataEvents, recordingEvents } = options;
   for (let failures = 0; signal?.aborted !== true; failures += 1) {
     const connection = new AbortController();
     const stop = (): void => connection.abort();
@@ -41,6 +42,7 @@ export async function* reconnecting(
         signal: connection.signal,
         ...(silenceMs === undefined ? {} : { silenceMs }),
         ...(dataEvents === undefined ? {} : { dataEvents }),
+        ...(recordingEvents === undefined ? {} : { recordingEvents }),
         onSubscribed: () => {
           confirm();
           onSubscribed?.();

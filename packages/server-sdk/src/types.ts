@@ -96,6 +96,34 @@ export interface PeerOptions {
   ttl?: number;
 }
 
+/** A way to a node, as an ICE server of a browser. */
+export interface CheckRelay {
+  /** The UDP relay has the address and port of the direct path. */
+  readonly transport: 'udp' | 'tcp' | 'tls';
+  readonly url: string;
+  readonly username: string;
+  readonly credential: string;
+}
+
+/** The ways to a node, for testing them. */
+export interface PathCheck {
+  readonly relays: readonly CheckRelay[];
+  /** Unix milliseconds: 30 s after the request. */
+  readonly expiresAt: number;
+}
+
+/** Options of an invitation. */
+export interface InvitationOptions {
+  /** Validity in seconds; 24 hours by default, at most 30 days. */
+  ttl?: number;
+  /** Name of every guest; without it they choose their own. */
+  name?: string;
+  /** All true by default. */
+  permissions?: Partial<PeerPermissions>;
+  /** Number of guests; by default as many as the room takes. */
+  uses?: number;
+}
+
 /** Changes to a peer. Omitted fields stay unchanged. */
 export interface PeerChanges {
   /** Null removes the backend's metadata. */
@@ -148,9 +176,14 @@ export interface ComponentOptions {
     framerate?: number;
   };
   recording: {
-    credentials?: S3Credentials;
+    /** With `endpoint`, the base URL of a store, they replace those of the server. */
+    credentials?: S3Credentials & { endpoint?: string };
     pathPrefix?: string;
     subscribeMode?: 'auto' | 'manual';
+    /** Sends `recordingUploaded` or `recordingFailed`; false by default. */
+    notify?: boolean;
+    /** Records no pictures; false by default. */
+    audioOnly?: boolean;
   };
   sip: {
     registrarCredentials: { address: string; username: string; password: string };
@@ -181,7 +214,7 @@ export interface ComponentProperties {
     pierceNat: boolean;
   };
   file: { filePath: string; framerate: number | null };
-  recording: { subscribeMode: 'auto' | 'manual' };
+  recording: { subscribeMode: 'auto' | 'manual'; paused?: boolean; audioOnly?: true };
   sip: { registrarCredentials: { address: string; username: string; password: string } };
 }
 
@@ -196,6 +229,36 @@ export interface Room {
   config: RoomConfig;
   components: Component[];
   peers: Peer[];
+}
+
+/** What a Recording component has recorded, a file per track. */
+export interface RawRecording {
+  room: string;
+  /** Name within the room: `part_<UTC timestamp>`. */
+  part: string;
+  /** `finished`: complete, and not in a bucket yet. `uploaded`: the local files are gone. */
+  state: 'recording' | 'finished' | 'uploading' | 'uploaded' | 'failed';
+  /** Why it failed. */
+  reason?: string;
+  /** Share of the files that have been uploaded, 0 to 1. */
+  progress?: number;
+  tracks: number;
+  /** Length up to the end of the last track. */
+  seconds: number;
+  bytes: number;
+  /** Unix milliseconds. */
+  startedAt: number;
+  /** Unix milliseconds; null until the upload is complete. */
+  uploadedAt: number | null;
+}
+
+/** Which recordings of tracks to list. */
+export interface RawRecordingQuery {
+  room?: string;
+  /** 1 to 1,000; default 100. */
+  limit?: number;
+  /** The last recording of the list before. */
+  after?: Pick<RawRecording, 'room' | 'part'>;
 }
 
 /** State of the asked node. */
@@ -221,7 +284,25 @@ export type Notification =
   | { type: 'peerMetadataUpdated'; roomId: string; peerId: string; metadata: unknown }
   | { type: 'componentCrashed' | 'hlsPlayable'; roomId: string; componentId: string }
   | { type: 'trackAdded' | 'trackRemoved' | 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: Track }
+  | RecordingUploaded
+  | RecordingFailed
   | DataMessage;
+
+/** A recording with `notify` is in its bucket. */
+export interface RecordingUploaded {
+  type: 'recordingUploaded';
+  roomId: string;
+  componentId: string;
+  /** Object keys are the prefix, a slash and a file name. */
+  prefix: string;
+  files: string[];
+}
+
+/** A recording with `notify` will not be uploaded. */
+export interface RecordingFailed extends Omit<RecordingUploaded, 'type'> {
+  type: 'recordingFailed';
+  reason: string;
+}
 
 /** A client's message on a data channel listed in its room's `dataEvents`. */
 export interface DataMessage {

@@ -14,7 +14,7 @@ afterEach(async () => {
   await server.close();
 });
 
-test('a reader that is too slow loses the connection, because the socket cannot wait for it', async () => {
+test('drops the connection of a reader that is too slow, because the socket cannot wait for it', async () => {
   let closed: Promise<unknown> = Promise.resolve();
   server = await serve(
     () => undefined,

@@ -41,7 +41,7 @@ export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOp
     return decodeNotification(bytes);
   } catch (cause) {
     if (!(cause instanceof ProtocolError)) throw cause;
-    throw new BloomMessageError('the body of the webhook is no notification', { cause });
+    throw new BloomMessageError('the body of the webhook is not a notification', { cause });
   }
 }
 

@@ -1,0 +1,2 @@
+export { TestBrowser } from './browser.js';
+export { TestConnection, TestDevices } from './devices.js';

@@ -12,11 +12,11 @@ export default defineConfig({
     target: 'es2022',
     chunkSizeWarningLimit: 700,
     // Warns on slow machines that plugins are slow.
-    rolldownOptions: { checks: { pluginTimings: false } },
+    rolldownOptions: { input: ['index.html', 'guests.html'], checks: { pluginTimings: false } },
   },
   server: {
     proxy: {
-      '^/(cluster|health|hls|node|recording|room|sip|whep)': node,
+      '^/(check|cluster|health|hls|invitation|node|recording|room|sip|whep)': node,
       '/socket': { target: node, ws: true },
     },
   },

@@ -30,6 +30,7 @@ export interface Target {
   aim: number;
   /** `less` by default: smaller values are better. */
   better?: 'less' | 'more';
+  unit?: string;
 }
 
 /** Returns the verdict in words. A missed target or a value that is not a number makes the program exit with 1. */
@@ -43,7 +44,8 @@ export function judge(value: number, { must, aim, better = 'less' }: Target): st
 }
 
 /** Prints a measured value with its target. */
-export function printVerdict(what: string, value: number, target: Target, unit = ''): void {
+export function printVerdict(what: string, value: number, target: Target): void {
+  const { unit = '' } = target;
   const sign = target.better === 'more' ? '>=' : '<=';
   console.log(
     `${what}: ${Number(value.toPrecision(3))}${unit} (must ${sign} ${target.must}${unit}, aim ${sign} ${target.aim}${unit}): ${judge(value, target)}`,

@@ -10,7 +10,7 @@ import { toFailure } from './reach/failures.js';
 import { chooseLocal, type LocalEntry, localNodes, mustBeMembers } from './reach/local.js';
 import { Session } from './reach/session.js';
 import { alive } from './text/units.js';
-import type { World } from './world.js';
+import type { Machine } from './machine.js';
 
 /** Options of every command. */
 export interface GlobalOptions {
@@ -47,36 +47,36 @@ export class Context {
 
   constructor(
     readonly options: GlobalOptions,
-    readonly world: World,
+    readonly machine: Machine,
   ) {
-    this.output = new Output(world, options);
+    this.output = new Output(machine, options);
   }
 
   get mapperPort(): number {
     const { mapperPort } = this.options;
     if (mapperPort !== undefined) return mapperPort;
-    const text = this.world.env['ERL_EPMD_PORT'];
+    const text = this.machine.env['ERL_EPMD_PORT'];
     if (text === undefined || text === '') return DEFAULT_PORT;
     const port = Number(text);
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-      throw new Failure(EXIT.configuration, `ERL_EPMD_PORT is no port: ${text}`);
+      throw new Failure(EXIT.configuration, `ERL_EPMD_PORT is not a port: ${text}`);
     }
     return port;
   }
 
   /** The time that answers are relative to, in milliseconds since the epoch. Valid once there is an answer. */
   get now(): number {
-    return this.#dumpedAt ?? this.world.now();
+    return this.#dumpedAt ?? this.machine.now();
   }
 
   /** `--node`, or the environment. */
   get nodeOption(): string | undefined {
-    const { BLOOM_NODE: fromEnv } = this.world.env;
+    const { BLOOM_NODE: fromEnv } = this.machine.env;
     return this.options.node ?? (fromEnv === '' ? undefined : fromEnv);
   }
 
   cookie(): Promise<Cookie> {
-    return findCookie(this.options, this.world);
+    return findCookie(this.options, this.machine);
   }
 
   /** Returns the only link, opened on first use, or the dump. @throws Failure */
@@ -93,11 +93,11 @@ export class Context {
       this.#dumpedAt = offline.takenAt;
       return offline;
     }
-    const { mapperPort, world, nodeOption: node } = this;
+    const { mapperPort, machine, nodeOption: node } = this;
     const local = await this.local();
     const cookie = local === undefined ? (await this.cookie()).value : '';
-    const entry = local ?? (await findEntry({ node, mapperPort, cookie, timeoutMs }, world));
-    const session = await Session.open({ entry, mapperPort, cookie, timeoutMs }, world);
+    const entry = local ?? (await findEntry({ node, mapperPort, cookie, timeoutMs }, machine));
+    const session = await Session.open({ entry, mapperPort, cookie, timeoutMs }, machine);
     try {
       await this.#mustAnswerFor(session, entry);
       return session;
@@ -115,7 +115,7 @@ export class Context {
   async local(node = this.nodeOption): Promise<LocalEntry | undefined> {
     const { cookie, cookieFile, mapperPort, timeout } = this.options;
     if (cookie !== undefined || cookieFile !== undefined || mapperPort !== undefined) return undefined;
-    return chooseLocal(await localNodes(this.world, timeout), node);
+    return chooseLocal(await localNodes(this.machine, timeout), node);
   }
 
   /** @throws Failure unless the node can answer for all nodes that may have been meant */
@@ -148,8 +148,7 @@ export class Context {
   async askAll<K extends RequestKind>(
     kind: K,
     fields: RequestFields<K>,
-    nodes: readonly string[],
-    options: AskOptions = {},
+    { nodes, ...options }: AskOptions & { nodes: readonly string[] },
   ): Promise<{ answers: { node: string; answer: AnswerOf<K> }[]; unreachable: Unreachable }> {
     const results = await Promise.all(
       nodes.map(async (node) => {
@@ -205,12 +204,12 @@ export class Context {
   async confirm(what: string, yes: boolean | undefined): Promise<void> {
     if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can be read only');
     if (yes === true) return;
-    const { stdin, stderr } = this.world;
+    const { stdin, stderr } = this.machine;
     if (stdin.isTTY !== true) {
       throw new Failure(
         EXIT.usage,
         `${what}: this changes the cluster and needs a confirmation, but there is no terminal`,
-        'say --yes',
+        { advice: 'say --yes' },
       );
     }
     stderr.write(`${what}. Type yes to continue: `);

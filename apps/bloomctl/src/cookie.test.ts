@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-const world = (env: Record<string, string> = {}) => ({
+const machine = (env: Record<string, string> = {}) => ({
   home,
   env,
   stderr: { write: (text: string | Uint8Array) => ((said += String(text)), true) },
@@ -26,7 +26,7 @@ function file(name: string, text: string, mode = 0o600): string {
 
 describe('choice of the cookie', () => {
   test('prefers the command line, with a warning', async () => {
-    const found = await findCookie({ cookie: 'plain' }, world({ BLOOM_COOKIE: 'env' }));
+    const found = await findCookie({ cookie: 'plain' }, machine({ BLOOM_COOKIE: 'env' }));
     expect(found).toEqual({ value: 'plain', source: '--cookie' });
     expect(said).toContain('can be read by every user');
   });
@@ -35,25 +35,25 @@ describe('choice of the cookie', () => {
     const named = file('named', 'from-file\n', 0o400);
     file(COOKIE_FILE, 'from-home');
     const env = { BLOOM_COOKIE: 'from-env', JF_DIST_COOKIE: 'of-the-node' };
-    expect(await findCookie({ cookieFile: named }, world(env))).toEqual({
+    expect(await findCookie({ cookieFile: named }, machine(env))).toEqual({
       value: 'from-file',
       source: `${named} (mode 0400)`,
     });
-    expect((await findCookie({}, world(env))).value).toBe('from-env');
-    expect((await findCookie({}, world({ BLOOM_COOKIE: '', JF_DIST_COOKIE: 'of-the-node' }))).source).toContain(
+    expect((await findCookie({}, machine(env))).value).toBe('from-env');
+    expect((await findCookie({}, machine({ BLOOM_COOKIE: '', JF_DIST_COOKIE: 'of-the-node' }))).source).toContain(
       'JF_DIST_COOKIE',
     );
     // The other variable from which a node reads it.
-    expect(await findCookie({}, world({ JF_DIST_COOKIE: '', FJ_DIST_COOKIE: 'of-the-node' }))).toEqual({
+    expect(await findCookie({}, machine({ JF_DIST_COOKIE: '', FJ_DIST_COOKIE: 'of-the-node' }))).toEqual({
       value: 'of-the-node',
       source: 'the environment (FJ_DIST_COOKIE)',
     });
-    expect(await findCookie({}, world())).toEqual({ value: 'from-home', source: '~/.bloom-cookie (mode 0600)' });
+    expect(await findCookie({}, machine())).toEqual({ value: 'from-home', source: '~/.bloom-cookie (mode 0600)' });
     expect(said).toBe('');
   });
 
   test('falls back to the well-known default', async () => {
-    expect((await findCookie({}, world())).value).toBe(DEFAULT_COOKIE);
+    expect((await findCookie({}, machine())).value).toBe(DEFAULT_COOKIE);
   });
 
   test.each([
@@ -63,13 +63,13 @@ describe('choice of the cookie', () => {
     ['too long', 0o600, 'x'.repeat(5_000)],
   ])('refuses a file that is %s', async (_, mode, text) => {
     file(COOKIE_FILE, text, mode);
-    const refused = findCookie({}, world());
+    const refused = findCookie({}, machine());
     await expect(refused).rejects.toMatchObject({ name: 'Failure', exit: 78 });
     await expect(refused).rejects.not.toThrow('secret');
   });
 
   test('refuses a file that does not exist', async () => {
-    await expect(findCookie({ cookieFile: join(home, 'nothing') }, world())).rejects.toMatchObject({ exit: 78 });
+    await expect(findCookie({ cookieFile: join(home, 'nothing') }, machine())).rejects.toMatchObject({ exit: 78 });
   });
 
   test("shows only the start of the cookie's hash", () => {

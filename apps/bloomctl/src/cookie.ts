@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EXIT, Failure } from './exit.js';
-import type { World } from './world.js';
+import type { Machine } from './machine.js';
 
 /** Cookie of a node without `JF_DIST_COOKIE`. It is public, so not a secret. */
 export const DEFAULT_COOKIE = 'bloom_cookie';
@@ -32,20 +32,20 @@ export function fingerprint(cookie: string): string {
  */
 export async function findCookie(
   options: CookieOptions,
-  world: Pick<World, 'env' | 'home' | 'stderr'>,
+  machine: Pick<Machine, 'env' | 'home' | 'stderr'>,
 ): Promise<Cookie> {
   if (options.cookie !== undefined) {
-    world.stderr.write(
+    machine.stderr.write(
       'bloomctl: a cookie on the command line can be read by every user of this machine; use a file\n',
     );
     return { value: notEmpty(options.cookie, '--cookie'), source: '--cookie' };
   }
   if (options.cookieFile !== undefined) return await fromFile(options.cookieFile, options.cookieFile);
   for (const name of ['BLOOM_COOKIE', 'JF_DIST_COOKIE', 'FJ_DIST_COOKIE']) {
-    const value = world.env[name];
+    const value = machine.env[name];
     if (value !== undefined && value !== '') return { value, source: `the environment (${name})` };
   }
-  const path = join(world.home, COOKIE_FILE);
+  const path = join(machine.home, COOKIE_FILE);
   const there = await stat(path).then(
     () => true,
     () => false,
@@ -61,7 +61,10 @@ async function fromFile(path: string, shown: string): Promise<Cookie> {
     const info = await stat(path);
     mode = info.mode & 0o777;
     if (!info.isFile() || info.size > MAX_COOKIE_BYTES) {
-      throw new Failure(EXIT.configuration, `the cookie file ${shown} is no file of at most ${MAX_COOKIE_BYTES} bytes`);
+      throw new Failure(
+        EXIT.configuration,
+        `the cookie file ${shown} is not a file of at most ${MAX_COOKIE_BYTES} bytes`,
+      );
     }
     text = await readFile(path, 'utf8');
   } catch (error) {
@@ -73,7 +76,7 @@ async function fromFile(path: string, shown: string): Promise<Cookie> {
     throw new Failure(
       EXIT.configuration,
       `the cookie file ${shown} has mode ${octal}: others than its owner can read it`,
-      `chmod 600 ${shown}`,
+      { advice: `chmod 600 ${shown}` },
     );
   }
   return { value: notEmpty(text.trim(), shown), source: `${shown} (mode ${octal})` };

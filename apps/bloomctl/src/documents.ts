@@ -28,6 +28,7 @@ const NAMES_ITS_NODES: ReadonlySet<string> = new Set([
   'path',
   'rooms',
   'room',
+  'media',
   'peer',
   'components',
   'component',
@@ -78,6 +79,11 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     'service',
     'request',
   ]);
+  const limit = z.object({
+    name: z.enum(['loss', 'delay']),
+    cause: z.enum(['worker', 'memory', 'bandwidth', 'generator', 'unknown']),
+    message: z.string(),
+  });
   const saved = { asked, file: z.string(), bytes: z.number().int() };
 
   const kinds: Record<string, z.ZodRawShape> = {
@@ -87,6 +93,74 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
       node: z.string().nullable(),
       layers: z.array(z.object({ layer, ok: z.boolean(), text: z.string(), ms: z.number() })),
       failed: z.object({ layer, exit, message: z.string(), fix: z.string() }).nullable(),
+    },
+    try: {
+      ok: z.boolean(),
+      url: z.string(),
+      as: z.enum(['api', 'peer', 'invitation']),
+      room: z.string().nullable(),
+      steps: z.array(
+        z.object({
+          step: z.enum(['http', 'room', 'websocket', 'udp', 'relay-udp', 'relay-tcp', 'relay-tls']),
+          ok: z.boolean(),
+          text: z.string(),
+          ms: z.number(),
+          media: z
+            .object({
+              remote: z.string(),
+              iceMs: z.number(),
+              dtlsMs: z.number(),
+              mediaMs: z.number().nullable(),
+              delayMs: z.number().nullable(),
+              sent: z.number().int(),
+              received: z.number().int(),
+            })
+            .optional(),
+          failure: z
+            .object({
+              exit,
+              problem: z
+                .enum(['NO_CHECKS', 'ONE_WAY', 'DTLS_FAILED', 'NO_MEDIA', 'NO_CANDIDATES', 'RELAY_REFUSED'])
+                .nullable(),
+              message: z.string(),
+              fix: z.string(),
+            })
+            .optional(),
+        }),
+      ),
+    },
+    loadtest: {
+      ok: z.boolean(),
+      url: z.string(),
+      rooms: z.number().int(),
+      people: z.number().int(),
+      publishers: z.number().int(),
+      minutes: z.number(),
+      kbps: z.number().int(),
+      forwardedTracks: z.number().int(),
+      steps: z.array(
+        z.object({
+          people: z.number().int(),
+          forwardedTracks: z.number().int(),
+          wanted: z.number().int(),
+          arrived: z.number().int(),
+          invalid: z.number().int(),
+          p50Ms: z.number().nullable(),
+          p99Ms: z.number().nullable(),
+          mbps: z.number(),
+          packetsPerS: z.number(),
+          ownBusy: z.number(),
+          server: z.object({
+            cpu: z.number().nullable(),
+            loopP99Ms: z.number().nullable(),
+            workerBusy: z.number().nullable(),
+            memoryBytes: z.number().nullable(),
+            gcShare: z.number().nullable(),
+          }),
+          limit: limit.nullable(),
+        }),
+      ),
+      limit: limit.nullable(),
     },
     names: {
       host: z.string(),

@@ -13,19 +13,25 @@ export const EXIT = {
   /** The cookie is wrong, or the node does not allow it. */
   rights: 77,
   configuration: 78,
+  /** Ctrl-C ended a command before it had an answer. */
+  interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export interface FailureOptions extends ErrorOptions {
+  advice?: string;
+}
 
 /** Ends the program with a sentence on stderr. */
 export class Failure extends Error {
   override readonly name = 'Failure';
-  constructor(
-    readonly exit: ExitCode,
-    message: string,
-    /** Advice on how to fix it. */
-    readonly advice?: string,
-    options?: ErrorOptions,
-  ) {
+  readonly exit: ExitCode;
+  /** Advice on how to fix it. */
+  readonly advice: string | undefined;
+
+  constructor(exit: ExitCode, message: string, { advice, ...options }: FailureOptions = {}) {
     super(message, options);
+    this.exit = exit;
+    this.advice = advice;
   }
 }

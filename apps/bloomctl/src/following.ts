@@ -68,7 +68,7 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   if (streams.length === 0 && failure !== undefined) throw failure;
   onOpen?.(streams);
   const ended = Promise.all(streams.map((stream) => stream.ended));
-  const stopped = context.world.interrupted.then(async () => {
+  const stopped = context.machine.interrupted.then(async () => {
     interrupted = true;
     stopAll();
     return await inTime(ended, { timeoutMs: GOODBYE_MS, late: () => [] });

@@ -3,9 +3,6 @@ import { networkInterfaces, homedir, hostname, tmpdir, userInfo } from 'node:os'
 import { EXIT } from './exit.js';
 import { runProgram } from './program.js';
 
-/** Shells' exit code for a program that SIGINT ended. */
-const INTERRUPTED = 130;
-
 /** Exits quietly if the reader closed the pipe (`bloomctl logs | head`). A full disk is a fault, not a check's "no". */
 function endOf(stream: string): (error: NodeJS.ErrnoException) => never {
   return ({ code, message }) => {
@@ -34,7 +31,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     signals += 1;
     // A second signal ends the process immediately.
-    if (signals > 1 || !isAwaited) process.exit(INTERRUPTED);
+    if (signals > 1 || !isAwaited) process.exit(EXIT.interrupted);
     interrupt();
   });
 }

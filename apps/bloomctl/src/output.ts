@@ -1,6 +1,6 @@
 import type { Screen } from './text/style.js';
 import { paint, wrap } from './text/style.js';
-import type { OutStream, World } from './world.js';
+import type { OutStream, Machine } from './machine.js';
 
 export type Format = 'text' | 'json' | 'jsonl';
 
@@ -24,12 +24,12 @@ export class Output {
   readonly #err: OutStream;
   readonly #errScreen: Screen;
 
-  constructor(world: Pick<World, 'stdout' | 'stderr' | 'env'>, options: OutputOptions) {
-    this.#out = world.stdout;
-    this.#err = world.stderr;
+  constructor(machine: Pick<Machine, 'stdout' | 'stderr' | 'env'>, options: OutputOptions) {
+    this.#out = machine.stdout;
+    this.#err = machine.stderr;
     this.format = options.jsonl === true ? 'jsonl' : options.json === true ? 'json' : 'text';
-    this.screen = screenOf(world.stdout, world.env, options);
-    this.#errScreen = screenOf(world.stderr, world.env, options);
+    this.screen = screenOf(machine.stdout, machine.env, options);
+    this.#errScreen = screenOf(machine.stderr, machine.env, options);
   }
 
   /** Prints an answer: as a document, or as the lines of its view. */
@@ -62,7 +62,7 @@ function plainJson(document: object): string {
 }
 
 /** Returns the colour and width of a stream: only terminals get colour, unless NO_COLOR is set, and have lines cut. */
-export function screenOf(stream: OutStream, env: World['env'], options: OutputOptions): Screen {
+export function screenOf(stream: OutStream, env: Machine['env'], options: OutputOptions): Screen {
   const noColour = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
   const isTerminal = stream.isTTY === true && env['TERM'] !== 'dumb';
   const columns = Number(env['COLUMNS']);

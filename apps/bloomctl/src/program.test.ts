@@ -5,14 +5,13 @@ import { describe, expect, test } from '@jest/globals';
 import type { Asker } from './asker.js';
 import { Context } from './context.js';
 import { Output, screenOf } from './output.js';
-import { runProgram } from './program.js';
+import { runProgram, VERSION } from './program.js';
 import { duration, timeout, whole } from './values.js';
-import { VERSION } from './version.js';
-import { testWorld } from './testing/world.js';
+import { testMachine } from './testing/machine.js';
 
-async function run(args: string[], fields: Parameters<typeof testWorld>[0] = {}) {
-  const world = testWorld(fields);
-  return { exit: await runProgram(args, world), ...world.printed };
+async function run(args: string[], fields: Parameters<typeof testMachine>[0] = {}) {
+  const machine = testMachine(fields);
+  return { exit: await runProgram(args, machine), ...machine.printed };
 }
 
 describe('command line', () => {
@@ -39,7 +38,7 @@ describe('command line', () => {
   test('distinguishes a wrong environment from a wrong command', async () => {
     const { exit, err } = await run(['nodes'], { env: { ERL_EPMD_PORT: 'x' } });
     expect(exit).toBe(78);
-    expect(err).toBe('bloomctl: ERL_EPMD_PORT is no port: x\n');
+    expect(err).toBe('bloomctl: ERL_EPMD_PORT is not a port: x\n');
     expect((await run(['nodes', '--cookie-file', '/nonexistent/cookie'])).exit).toBe(78);
     expect((await run(['nodes', '--node', 'a b@c', '--cookie', 'x'])).exit).toBe(64);
     expect((await run(['--dump', '/nonexistent/dump', 'nodes'])).exit).toBe(64);
@@ -67,7 +66,7 @@ describe('command line', () => {
   ])('parses %s as %d ms', (text, ms) => expect(duration(text)).toBe(ms));
 
   test.each(['', '5', 's', '-5s', '5 s', '5y', 'Infinitys'])('rejects %j as a duration', (text) => {
-    expect(() => duration(text)).toThrow('is no length of time');
+    expect(() => duration(text)).toThrow('is not a duration');
   });
 
   test.each(['0s', '61s', '2m'])('rejects %j as a time limit for a node', (text) => {
@@ -76,11 +75,11 @@ describe('command line', () => {
   });
 
   test.each(['', '-1', '1.5', '11', 'x', '0x5'])('rejects %j as a whole number from 0 to 10', (text) => {
-    expect(() => whole(0, 10)(text)).toThrow('no whole number');
+    expect(() => whole(0, 10)(text)).toThrow('is not an integer');
   });
 });
 
-test('the version matches that of the package', () => {
+test('prints the version of the package', () => {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
   expect(VERSION).toBe(version);
 });
@@ -88,7 +87,7 @@ test('the version matches that of the package', () => {
 describe('output', () => {
   const stream = (isTTY: boolean, columns?: number) => ({ write: () => true, isTTY, columns });
 
-  test('is coloured and cut only on terminals', () => {
+  test('colours and cuts output only on terminals', () => {
     expect(screenOf(stream(true, 100), {}, {})).toEqual({ colour: true, width: 100 });
     expect(screenOf(stream(true), { TERM: 'dumb' }, {})).toEqual({ colour: false, width: 80 });
     expect(screenOf(stream(true, 100), { NO_COLOR: '1' }, {})).toEqual({ colour: false, width: 100 });
@@ -99,19 +98,19 @@ describe('output', () => {
     expect(screenOf(stream(false), { NO_COLOR: '1' }, { color: true, width: 60 })).toEqual({ colour: true, width: 60 });
   });
 
-  test('is a document on one line that starts with its kind and version', () => {
-    const world = testWorld();
-    new Output(world, { json: true }).answer('nodes', { asked: 'a@b' }, () => ['text']);
-    new Output(world, {}).answer('nodes', { asked: 'a@b' }, () => ['text']);
-    expect(world.printed).toEqual({ out: '{"kind":"nodes","v":1,"asked":"a@b"}\ntext\n', err: '' });
+  test('prints a document on one line that starts with its kind and version', () => {
+    const machine = testMachine();
+    new Output(machine, { json: true }).answer('nodes', { asked: 'a@b' }, () => ['text']);
+    new Output(machine, {}).answer('nodes', { asked: 'a@b' }, () => ['text']);
+    expect(machine.printed).toEqual({ out: '{"kind":"nodes","v":1,"asked":"a@b"}\ntext\n', err: '' });
   });
 
   test('escapes terminal control characters in a document, which reads back unchanged', () => {
-    const world = testWorld();
+    const machine = testMachine();
     const id = 'a\u001b[2J\u009b1m\u202e\u2028é会';
-    new Output(world, { json: true }).answer('room', { id }, () => []);
-    expect(world.printed.out).toBe('{"kind":"room","v":1,"id":"a\\u001b[2J\\u009b1m\\u202e\\u2028é会"}\n');
-    expect(JSON.parse(world.printed.out).id).toBe(id);
+    new Output(machine, { json: true }).answer('room', { id }, () => []);
+    expect(machine.printed.out).toBe('{"kind":"room","v":1,"id":"a\\u001b[2J\\u009b1m\\u202e\\u2028é会"}\n');
+    expect(JSON.parse(machine.printed.out).id).toBe(id);
   });
 });
 
@@ -123,7 +122,7 @@ describe("completion of a member's name", () => {
       return Promise.resolve({ asked: 'a@a.example', ask: async () => ({ node: 'a@a.example', answer }) } as never);
     }
   }
-  const context = new Scripted({ timeout: 1_000 }, testWorld());
+  const context = new Scripted({ timeout: 1_000 }, testMachine());
 
   test('adds the host', async () => {
     expect(await context.fullName('sfu-1')).toBe('sfu-1@b.example');
@@ -144,12 +143,12 @@ describe('confirmation of a change', () => {
   const terminal = () => Object.assign(new PassThrough(), { isTTY: true });
   async function confirm(typed: string | null, yes?: boolean) {
     const stdin = typed === null ? new PassThrough() : terminal();
-    const world = testWorld({ stdin });
-    const context = new Context({ timeout: 1_000 }, world);
+    const machine = testMachine({ stdin });
+    const context = new Context({ timeout: 1_000 }, machine);
     if (typed === null) stdin.end();
     else stdin.end(typed);
     await context.confirm('a will fail', yes);
-    return world.printed.err;
+    return machine.printed.err;
   }
 
   test('accepts the option, or yes typed on a terminal', async () => {

@@ -4,6 +4,7 @@ import { clusterCommands } from './commands/cluster.js';
 import { commandsOf, timeOption } from './commands/define.js';
 import { logCommands } from './commands/logs.js';
 import { mediaCommands } from './commands/media.js';
+import { outsideCommands } from './commands/outside.js';
 import { placementCommands } from './commands/placement.js';
 import { processCommands } from './commands/process.js';
 import { reachCommands } from './commands/reach.js';
@@ -13,12 +14,14 @@ import { EXIT, type ExitCode, Failure } from './exit.js';
 import { Output, type OutputOptions } from './output.js';
 import { toFailure } from './reach/failures.js';
 import { timeout, whole } from './values.js';
-import { VERSION } from './version.js';
-import type { World } from './world.js';
+import type { Machine } from './machine.js';
+
+/** Version of this program. Documents have a separate one. */
+export const VERSION = '0.2.0';
 
 const EXITS = `
 Exit codes: 0 ok, 1 a check says no, 64 usage, 65 no such actor, room or node,
-69 unreachable, 75 timeout, 77 cookie or rights, 78 configuration.
+69 unreachable, 75 timeout, 77 cookie, token or rights, 78 configuration, 130 interrupted.
 All commands and documents: docs/guide/debugging.md, docs/reference/bloomctl.md`;
 
 function withCommonOptions(program: Command): Command {
@@ -40,7 +43,7 @@ function withCommonOptions(program: Command): Command {
 }
 
 /** Runs one command to completion. Never throws. */
-export async function runProgram(args: readonly string[], world: World): Promise<ExitCode> {
+export async function runProgram(args: readonly string[], machine: Machine): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
   const program = withCommonOptions(new Command('bloomctl'))
     .description('inspect a running node or cluster of Bloom')
@@ -49,14 +52,15 @@ export async function runProgram(args: readonly string[], world: World): Promise
     .addHelpText('after', EXITS)
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void world.stdout.write(text),
-      writeErr: (text) => void world.stderr.write(text),
-      getOutHelpWidth: () => world.stdout.columns ?? 100,
-      getErrHelpWidth: () => world.stderr.columns ?? 100,
+      writeOut: (text) => void machine.stdout.write(text),
+      writeErr: (text) => void machine.stderr.write(text),
+      getOutHelpWidth: () => machine.stdout.columns ?? 100,
+      getErrHelpWidth: () => machine.stderr.columns ?? 100,
     });
-  const commands = commandsOf(program, world, (code) => (exit = code));
+  const commands = commandsOf(program, machine, (code) => (exit = code));
   const groups: [string, (group: typeof commands) => void][] = [
     ['Reach', reachCommands],
+    ['From outside', outsideCommands],
     ['Cluster', clusterCommands],
     ['Actors', actorCommands],
     ['Process', processCommands],
@@ -74,7 +78,7 @@ export async function runProgram(args: readonly string[], world: World): Promise
     await program.parseAsync([...args], { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    return complain(error, new Output(world, program.opts<OutputOptions>()));
+    return complain(error, new Output(machine, program.opts<OutputOptions>()));
   }
   return exit;
 }

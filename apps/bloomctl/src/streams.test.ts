@@ -10,8 +10,8 @@ import { Context } from './context.js';
 import { follow } from './following.js';
 import { runTop } from './top/run.js';
 import { logView } from './views/logs.js';
-import * as answers from './testing/answers.js';
-import { testWorld } from './testing/world.js';
+import * as answers from './testing/index.js';
+import { testMachine } from './testing/machine.js';
 
 const [A, B] = ['a@sfu-1.internal', 'b@sfu-2.internal'] as const;
 
@@ -19,7 +19,7 @@ const [A, B] = ['a@sfu-1.internal', 'b@sfu-2.internal'] as const;
 type Script = { items: readonly object[]; reason: StreamEnded['reason'] } | undefined;
 
 function contextOf(scripts: Record<string, Script>) {
-  const world = testWorld();
+  const machine = testMachine();
   const asker: Partial<Asker> = {
     asked: A,
     stream: async (_kind, _fields, { node = A, onItem }): Promise<OpenStream> => {
@@ -40,7 +40,7 @@ function contextOf(scripts: Record<string, Script>) {
     }
   }
 
-  return { context: new Scripted({ timeout: 1_000 }, world), printed: world.printed };
+  return { context: new Scripted({ timeout: 1_000 }, machine), printed: machine.printed };
 }
 
 const line = { ...answers.log, node: A };
@@ -146,7 +146,7 @@ describe('streams of several nodes', () => {
   });
 });
 
-describe('file sent by a node', () => {
+describe('a file sent by a node', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
   afterAll(() => rmSync(folder, { recursive: true }));
   const save = async (context: Context, file: string) => {
@@ -165,7 +165,7 @@ describe('file sent by a node', () => {
     expect(readdirSync(folder)).toEqual(['whole']);
   });
 
-  // Every write to this device fails like on a full disk.
+  // Every write to this device fails as on a full disk.
   (existsSync('/dev/full') ? test : test.skip)('fails on a full disk [needs /dev/full]', async () => {
     const { context, printed } = contextOf({ [A]: script });
     const file = join(folder, 'full');

@@ -5,8 +5,7 @@ const UNITS = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400
 /** Parses `500ms`, `20s`, `5m`, `30min`, `2h`, `1d` into milliseconds. */
 export function duration(text: string): number {
   const found = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d)$/.exec(text);
-  if (found === null)
-    throw new InvalidArgumentError(`${JSON.stringify(text)} is no length of time; write 20s, 5m or 2h.`);
+  if (found === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a duration; write 20s, 5m or 2h.`);
   return Math.round(Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]);
 }
 
@@ -24,7 +23,17 @@ export function whole(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (!/^\d+$/.test(text) || value < least || value > most) {
-      throw new InvalidArgumentError(`${JSON.stringify(text)} is no whole number from ${least} to ${most}.`);
+      throw new InvalidArgumentError(`${JSON.stringify(text)} is not an integer from ${least} to ${most}.`);
+    }
+    return value;
+  };
+}
+
+export function decimal(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+(?:\.\d+)?$/.test(text) || value < least || value > most) {
+      throw new InvalidArgumentError(`${JSON.stringify(text)} is not a number from ${least} to ${most}.`);
     }
     return value;
   };

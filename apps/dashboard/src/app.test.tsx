@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { App } from './app.js';
 import { TestPage } from './testing/page.js';
 
-describe('page without a known token', () => {
+describe('the page without a known token', () => {
   let node: TestNode;
   let page: TestPage;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe('page without a known token', () => {
   });
 });
 
-describe('page in the development profile', () => {
+describe('the page in the development profile', () => {
   let node: TestNode;
   let page: TestPage;
   beforeAll(async () => {

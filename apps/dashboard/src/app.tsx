@@ -1,5 +1,7 @@
 import { BloomClient } from '@bloom/server-sdk';
 import { type FormEvent, useCallback, useEffect, useState } from 'react';
+import { useCheckAddress } from './check/check-address.js';
+import { CheckPage } from './check/check-page.js';
 import { CallPage } from './call/call-page.js';
 import { Live } from './live/live.js';
 import { type Problem, problemOf } from './problem.js';
@@ -9,9 +11,8 @@ import { Shell } from './shell.js';
 import { ClusterView } from './views/cluster.js';
 import { ComponentsView } from './views/components.js';
 import { Events } from './views/events.js';
-import { Logo } from './ui/icons.js';
+import { EntrancePage } from './ui/entrance-page.js';
 import { Logs } from './views/logs.js';
-import { Notice } from './ui/notice.js';
 import { People } from './views/people.js';
 import { PersonPage } from './views/room/person-page.js';
 import { RoomPage } from './views/room/room-page.js';
@@ -28,6 +29,7 @@ export function App({ base }: { readonly base: string }) {
   /** `null` while the development token is being tried. */
   const [session, setSession] = useState<Session | 'signed-out' | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const check = useCheckAddress();
 
   const signIn = useCallback(
     async (token: string): Promise<Problem | null> => {
@@ -60,6 +62,9 @@ export function App({ base }: { readonly base: string }) {
   }, [session]);
 
   if (session === null) return null;
+  if (check !== undefined) {
+    return <CheckPage base={base} token="" {...(session === 'signed-out' ? {} : { operator: session.api })} />;
+  }
   if (session === 'signed-out') {
     return <SignIn problem={problem} onToken={async (token) => setProblem(await signIn(token))} />;
   }
@@ -113,19 +118,7 @@ function SignIn({ problem, onToken }: SignInProps) {
     document.title = 'Sign in – Bloom';
   }, []);
   return (
-    <main className="sign-in">
-      <div className="brand">
-        <Logo />
-        <div>
-          <h1>Bloom</h1>
-          <p>Sign in to look after this server.</p>
-        </div>
-      </div>
-      {problem !== null && (
-        <Notice kind="problem" title={problem.title}>
-          {problem.message}
-        </Notice>
-      )}
+    <EntrancePage title="Bloom" text="Sign in to look after this server." problem={problem}>
       <form className="card" onSubmit={(event) => void submit(event)}>
         <label className="field">
           <span>API token</span>
@@ -146,6 +139,6 @@ function SignIn({ problem, onToken }: SignInProps) {
           {busy ? 'Signing in …' : 'Sign in'}
         </button>
       </form>
-    </main>
+    </EntrancePage>
   );
 }

@@ -6,7 +6,7 @@ import { Problem, problemOf, problemOfAnswer, problemOfEnd } from './problem.js'
 beforeAll(() => void Object.assign(globalThis, { location: { host: 'media.example:5002' } }));
 afterAll(() => void Reflect.deleteProperty(globalThis, 'location'));
 
-describe("problem behind a server's answer", () => {
+describe("the problem behind a server's answer", () => {
   test('distinguishes a full room from a server without capacity', () => {
     expect(problemOfAnswer(503, 'Reached peer limit in room r').code).toBe('room-full');
     expect(problemOfAnswer(503, 'No node available').code).toBe('refused');
@@ -27,37 +27,47 @@ describe("problem behind a server's answer", () => {
   });
 });
 
-describe('problem behind a failed SDK call', () => {
-  test('is an unreachable server if nothing answered', () => {
+test.each(['File not found', 'Component c does not exist', 'Peer p does not exist'])(
+  'does not blame the room for %s',
+  (errors) => {
+    const { code, title, message } = problemOfAnswer(404, errors);
+    expect(code).toBe('refused');
+    expect(title).toBe('Not found');
+    expect(message).toContain(errors);
+  },
+);
+
+describe('the problem behind a failed SDK call', () => {
+  test('reports an unreachable server if nothing answered', () => {
     const problem = problemOf(new BloomConnectionError('GET http://media.example:5002/health got no answer'));
     expect(problem.code).toBe('server-unreachable');
     expect(problem.message).toContain('media.example:5002');
   });
 
-  test("is the server's message if it refused", () => {
+  test("reports the server's message if it refused", () => {
     expect(problemOf(new BloomApiError(401, 'invalid token', undefined)).code).toBe('wrong-token');
   });
 
-  test("is the error's own message if nothing more specific is known", () => {
+  test("reports the error's own message if nothing more specific is known", () => {
     const problem = problemOf(new RoomClientError('DATA_REFUSED', 'the message is too large'), 'Not sent');
     expect(problem.title).toBe('Not sent');
     expect(problem.message).toBe('the message is too large');
     expect(problemOf('broken').message).toBe('broken');
   });
 
-  test('is returned unchanged if it is already a problem', () => {
+  test('returns a problem unchanged', () => {
     const problem = new Problem('room-full', 'The room is full', '');
     expect(problemOf(problem)).toBe(problem);
   });
 });
 
-describe('problem behind the end of a call', () => {
+describe('the problem behind the end of a call', () => {
   test.each([
     ['REMOVED', 'the server closed the connection: Peer removed', 'removed'],
     ['ROOM_ENDED', 'the server closed the connection: Room stopped', 'room-closed'],
     ['UNREACHABLE', 'the connection was lost', 'connection-lost'],
     ['REJECTED', 'the server closed the connection: expired token', 'connection-lost'],
-  ] as const)('for code %s with "%s" is %s', (code, message, expected) => {
+  ] as const)('maps code %s with "%s" to %s', (code, message, expected) => {
     expect(problemOfEnd({ code, message })?.code).toBe(expected);
   });
 
@@ -66,7 +76,7 @@ describe('problem behind the end of a call', () => {
     expect(problemOfEnd({ code: 'REMOVED', message })?.message).toBe('Removed from the room: please be kind.');
   });
 
-  test('is null if the person left', () => {
+  test('reports nothing if the person left', () => {
     expect(problemOfEnd({ code: 'LEFT', message: 'the client left the room' })).toBeNull();
   });
 });

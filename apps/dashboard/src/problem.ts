@@ -61,7 +61,8 @@ export function problemOfAnswer(status: number, errors: string): Problem {
       'That needs a room with the video codec h264, which is chosen as the room is created.',
     );
   }
-  if (status === 404) return new Problem('no-such-room', 'The room is gone', errors);
+  if (status === 404 && errors.startsWith('Room ')) return new Problem('no-such-room', 'The room is gone', errors);
+  if (status === 404) return new Problem('refused', 'Not found', errors);
   return new Problem('refused', 'The server refused', errors);
 }
 

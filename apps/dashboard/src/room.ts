@@ -1,5 +1,5 @@
 // Rooms opened by the page itself.
-import { BloomApiError, type BloomClient, type CreatedPeer } from '@bloom/server-sdk';
+import { BloomApiError, type BloomClient, type CreatedPeer, type Room } from '@bloom/server-sdk';
 
 /** Rooms opened by the page are removed this many seconds after everyone has left. */
 const PURGE_AFTER_S = 300;
@@ -29,4 +29,9 @@ export async function takeSeat(api: BloomClient, roomId: string, isNew: boolean)
     await openRoom(api, roomId);
     return api.addPeer(roomId);
   }
+}
+
+/** Returns how many people are in a room: not those who have a seat and are not, or no longer, connected. */
+export function peopleIn({ peers }: Room): number {
+  return peers.filter(({ status }) => status === 'connected').length;
 }

@@ -43,11 +43,23 @@ export function hashOf({ view, roomId, peerId }: Route): string {
   ].join('/');
 }
 
-/** Returns an invitation link to a room, based on the address of this page. */
-export function inviteLink(pageAddress: string, roomId: string): string {
+/** Returns the address of a room's call for people who have signed in, based on the address of this page. */
+export function callLink(pageAddress: string, roomId: string): string {
   const url = new URL(pageAddress);
   url.hash = hashOf({ view: 'call', roomId });
   return url.href;
+}
+
+/** Returns the link for guests, based on the address of this page. */
+export function inviteLink(pageAddress: string, invitation: string): string {
+  const url = new URL(pageAddress);
+  url.hash = `invitation=${invitation}`;
+  return url.href;
+}
+
+/** Returns the token of the invitation in an address; undefined if it has none. */
+export function invitationIn(hash: string): string | undefined {
+  return new URLSearchParams(hash.replace(/^#/, '')).get('invitation') ?? undefined;
 }
 
 export function go(route: Route): void {
@@ -57,6 +69,11 @@ export function go(route: Route): void {
 function subscribe(changed: () => void): () => void {
   addEventListener('hashchange', changed);
   return () => removeEventListener('hashchange', changed);
+}
+
+/** Returns the token of the invitation in the address of the page. */
+export function useInvitation(): string | undefined {
+  return invitationIn(useSyncExternalStore(subscribe, () => location.hash));
 }
 
 export function useRoute(): Route {

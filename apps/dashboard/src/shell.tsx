@@ -56,6 +56,12 @@ export function Shell({ children, onSignOut }: ShellProps) {
                 </a>
               </li>
             ))}
+            <li>
+              <a href="#/check">Check</a>
+            </li>
+            <li>
+              <a href="book/">Book</a>
+            </li>
           </ul>
           <p className={connected ? 'link-state good' : 'link-state warn'}>{connected ? 'Live' : 'Connecting …'}</p>
           <button type="button" className="quiet" onClick={() => onSignOut(null)}>

@@ -34,7 +34,7 @@ if ('missing' in compiled) {
   process.exit(0);
 }
 const { folder } = compiled;
-const mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+const mapper = await PortMapperServer.open({ port: 0, log: silentLog });
 const children = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');

@@ -11,7 +11,7 @@ const [name, mapperPort] = process.argv.slice(2);
 let counted = 0;
 const table: ProcessTable = {
   whereIs: () => own,
-  deliver: (to, message) => {
+  deliver: ({ to }, message) => {
     if (to !== 'sink') {
       const call = asGenCall(message);
       if (call !== undefined) node.reply(call, call.request, own);

@@ -22,10 +22,10 @@ export function makeSources(resources: string, seconds: number): void {
 export async function streamedRoom(node: BenchNode, people: number): Promise<string> {
   const client = new Client(node.port);
   try {
-    const room = await client.json(201, 'POST', '/room', { videoCodec: 'h264' });
+    const room = await client.json(201, 'POST /room', { videoCodec: 'h264' });
     const roomId = String(room.data.room.id);
     const add = (type: string, options: unknown): Promise<unknown> =>
-      client.json(201, 'POST', `/room/${roomId}/component`, { type, options });
+      client.json(201, `POST /room/${roomId}/component`, { type, options });
     await add('hls', { lowLatency: true, targetWindowDuration: 20 });
     for (let i = 0; i < people; i += 1) {
       await add('file', { filePath: '720p.h264', framerate: 30 });

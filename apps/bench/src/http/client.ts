@@ -44,9 +44,10 @@ export class Client {
   }
 
   // oxlint-disable-next-line typescript/no-explicit-any -- JSON of the node under test
-  async json(expected: number, method: string, path: string, body?: unknown): Promise<any> {
+  async json(expected: number, line: string, body?: unknown): Promise<any> {
+    const [method = '', path = ''] = line.split(' ');
     const { status, text } = await this.call(method, path, body);
-    if (status !== expected) throw new Error(`${method} ${path} answered ${status}, not ${expected}: ${text}`);
+    if (status !== expected) throw new Error(`${line} answered ${status}, not ${expected}: ${text}`);
     return text === '' ? undefined : JSON.parse(text);
   }
 

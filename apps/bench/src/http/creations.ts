@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuMicros } from '../sfu/process.js';
 import { Client, inParallel } from './client.js';
-import { freePort } from '../free-port.js';
+import { freePort } from '../sfu/process.js';
 import { address, type BenchNode, startBenchNode } from './node.js';
 import { paced } from './paced.js';
 import { latencyText, type Result, summary } from './result.js';
@@ -43,7 +43,7 @@ async function startCluster(size: number): Promise<Cluster> {
     const deadline = performance.now() + 20_000;
     for (const node of nodes) {
       const client = new Client(node.port);
-      while ((await client.json(200, 'GET', '/health')).data.distribution.nodesInCluster !== size) {
+      while ((await client.json(200, 'GET /health')).data.distribution.nodesInCluster !== size) {
         if (performance.now() > deadline)
           throw new Error(`the nodes have not met: ${node.ended() ?? 'none has ended'}`);
         await new Promise((done) => setTimeout(done, 50));
@@ -64,13 +64,13 @@ export async function measureCreations(options: { nodes: number; rate: number; s
   const cluster = await startCluster(options.nodes);
   const clients = cluster.nodes.map(({ port }) => new Client(port));
   const through = (index: number): Client => clients[index % clients.length] as Client;
-  const create = (index: number): Promise<unknown> => through(index).json(201, 'POST', '/room', {});
-  const roomsOf = async (client: Client): Promise<{ id: string }[]> => (await client.json(200, 'GET', '/room')).data;
+  const create = (index: number): Promise<unknown> => through(index).json(201, 'POST /room', {});
+  const roomsOf = async (client: Client): Promise<{ id: string }[]> => (await client.json(200, 'GET /room')).data;
   const deleteAll = async (): Promise<void> => {
     await Promise.all(
       clients.map(async (client) => {
         const rooms = await roomsOf(client);
-        await inParallel(rooms.length, 16, (at) => client.json(204, 'DELETE', `/room/${rooms[at]?.id}`));
+        await inParallel(rooms.length, 16, (at) => client.json(204, `DELETE /room/${rooms[at]?.id}`));
       }),
     );
   };

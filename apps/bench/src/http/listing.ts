@@ -10,9 +10,9 @@ export async function measureListing(node: BenchNode, rooms: number): Promise<Re
   const client = new Client(node.port);
   try {
     await inParallel(rooms, 8, async (index) => {
-      await client.json(201, 'POST', '/room', { roomId: `room-${index}` });
+      await client.json(201, 'POST /room', { roomId: `room-${index}` });
       for (let peer = 0; peer < 2; peer += 1) {
-        await client.json(201, 'POST', `/room/room-${index}/peer`, { type: 'webrtc', options: {} });
+        await client.json(201, `POST /room/room-${index}/peer`, { type: 'webrtc', options: {} });
       }
     });
 

@@ -1,5 +1,5 @@
+import { readFileSync } from 'node:fs';
 import { cpuMicros, rss } from '../sfu/process.js';
-import { waitedMs } from './scheduler.js';
 import { Client, inParallel } from './client.js';
 import { paced } from './paced.js';
 import type { BenchNode } from './node.js';
@@ -26,34 +26,34 @@ class Mix {
     const kind = (step * 37) % 100;
     const room = `room-${step % ROOMS}`;
     if (kind < 20) {
-      const { data } = await this.#client.json(201, 'POST', `/room/${room}/peer`, { type: 'webrtc', options: {} });
+      const { data } = await this.#client.json(201, `POST /room/${room}/peer`, { type: 'webrtc', options: {} });
       this.#peers.push({ roomId: room, peerId: data.peer.id });
       return;
     }
     if (kind < 40) {
       const peer = this.#peers.shift();
       if (peer !== undefined) {
-        await this.#client.json(204, 'DELETE', `/room/${peer.roomId}/peer/${peer.peerId}`);
+        await this.#client.json(204, `DELETE /room/${peer.roomId}/peer/${peer.peerId}`);
         return;
       }
     } else if (kind < 45) {
-      const { data } = await this.#client.json(201, 'POST', '/room', { maxPeers: 10, videoCodec: 'vp8' });
+      const { data } = await this.#client.json(201, 'POST /room', { maxPeers: 10, videoCodec: 'vp8' });
       this.#rooms.push(data.room.id);
       return;
     } else if (kind < 50) {
       const gone = this.#rooms.shift();
       if (gone !== undefined) {
-        await this.#client.json(204, 'DELETE', `/room/${gone}`);
+        await this.#client.json(204, `DELETE /room/${gone}`);
         return;
       }
     } else if (kind < 53) {
-      await this.#client.json(200, 'GET', '/health');
+      await this.#client.json(200, 'GET /health');
       return;
     } else if (kind < 55) {
-      await this.#client.json(200, 'GET', '/room');
+      await this.#client.json(200, 'GET /room');
       return;
     }
-    await this.#client.json(200, 'GET', `/room/${room}`);
+    await this.#client.json(200, `GET /room/${room}`);
   }
 }
 
@@ -66,7 +66,7 @@ export async function measureMixed(
   const mix = new Mix(client);
   try {
     await inParallel(ROOMS, 8, async (index) => {
-      await client.json(201, 'POST', '/room', { roomId: `room-${index}` });
+      await client.json(201, 'POST /room', { roomId: `room-${index}` });
     });
     for (let warm = 0; warm < rate; warm += 1) await mix.next();
 
@@ -114,5 +114,15 @@ export async function measureMixed(
     ];
   } finally {
     client.close();
+  }
+}
+
+/** Returns how long a process's main thread was ready to run while others had its core (`schedstat` of proc(5)). */
+function waitedMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1_000_000;
+  } catch {
+    // The kernel does not record it.
+    return Number.NaN;
   }
 }

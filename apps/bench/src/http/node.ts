@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { freePort } from '../free-port.js';
-import { ServerProcess, NODE_FLAGS } from '../sfu/process.js';
+import { freePort, NODE_FLAGS, ServerProcess } from '../sfu/process.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const main = join(here, '../../../bloom/dist/main.js');
@@ -64,7 +63,7 @@ export async function startBenchNode(
       return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;
     },
     liveHeap: async () => {
-      // The second collection frees what weak references and finalizers kept alive.
+      // The second collection frees what weak references and finalisers kept alive.
       for (let round = 0; round < 2; round += 1) {
         process.kill(server.pid, 'SIGUSR2');
         await delay(100);

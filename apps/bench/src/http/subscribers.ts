@@ -30,7 +30,7 @@ export async function measureSubscribers(node: BenchNode, load: SubscriberLoad):
   const streams: EventStream[] = [];
   try {
     await inParallel(ROOMS, 4, async (index) => {
-      await client.json(201, 'POST', '/room', { roomId: `bench-${index}` });
+      await client.json(201, 'POST /room', { roomId: `bench-${index}` });
       peers[index] = await joinPeer(client, node.port, `bench-${index}`);
     });
     await inParallel(subscribers, 50, async (index) => {
@@ -80,7 +80,7 @@ export async function measureSubscribers(node: BenchNode, load: SubscriberLoad):
 }
 
 async function joinPeer(client: Client, port: number, roomId: string): Promise<WebSocket> {
-  const { data } = await client.json(201, 'POST', `/room/${roomId}/peer`, { type: 'webrtc', options: {} });
+  const { data } = await client.json(201, `POST /room/${roomId}/peer`, { type: 'webrtc', options: {} });
   const socket = new WebSocket(`ws://${address}:${port}/socket/peer/websocket`);
   await once(socket, 'open');
   socket.send(encodePeerMessage({ type: 'authRequest', token: data.token }));

@@ -38,8 +38,8 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
       { load: 'media alone', ...row(steady) },
       { load: `and ${rate.toFixed(1)} joins/s`, ...row(busy) },
     ]);
-    printVerdict('added latency alone, p50', steady.p50Ms, { must: 0.6, aim: 0.4 }, ' ms');
-    printVerdict('added latency alone, p99', steady.p99Ms, { must: 5, aim: 2 }, ' ms');
+    printVerdict('added latency alone, p50', steady.p50Ms, { must: 0.6, aim: 0.4, unit: ' ms' });
+    printVerdict('added latency alone, p99', steady.p99Ms, { must: 5, aim: 2, unit: ' ms' });
     readdirSync(folder).forEach((name, thread) => {
       const p99s = (lines()[thread] ?? []).map((line) => Number(line.split(' ')[0]));
       const ms = (values: number[], q: number) => quantile(values, q).toFixed(1);
@@ -47,7 +47,7 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
       console.log(
         `${name}: p99 of the event-loop delay, medians of 5 s each: ${ms(alone, 0.5)} ms alone; worst with joins ${ms(crowded, 1)} ms`,
       );
-      printVerdict(`${name}: the same median with joins`, quantile(crowded, 0.5), { must: 15, aim: 6 }, ' ms');
+      printVerdict(`${name}: the same median with joins`, quantile(crowded, 0.5), { must: 15, aim: 6, unit: ' ms' });
     });
   } finally {
     await rooms.close();

@@ -4,7 +4,7 @@
  * clients join and leave, and the memory they leave behind. Exits with status 1 if a target is missed.
  */
 import { parseArgs } from 'node:util';
-import type { Kind } from '../sfu/client.js';
+import type { TrackKind } from '@bloom/participant';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
 import { capacity } from './capacity.js';
 import { joining } from './joining.js';
@@ -30,7 +30,7 @@ enterPrivateNetwork();
 const shape: Shape = {
   rooms: 1,
   subscribers: Number(values.subscribers),
-  kind: values.kind as Kind,
+  kind: values.kind as TrackKind,
   bytes: Number(values.bytes),
 };
 const flags = values['node-flags'].split(' ').filter(Boolean);

@@ -62,7 +62,7 @@ export async function memory(shape: Shape, nodeFlags: string[], joins: number): 
     const after = await idle.read();
     const each = (key: keyof Reading) => ((after[key] - before[key]) * 1024) / crowd;
     console.log(`one idle peer of ${crowd}: ${each('heapMiB').toFixed(0)} KiB of heaps and buffers`);
-    printVerdict('the same, resident memory', each('rssMiB'), { must: 450, aim: 250 }, ' KiB');
+    printVerdict('the same, resident memory', each('rssMiB'), { must: 450, aim: 250, unit: ' KiB' });
   } finally {
     await idle.close();
   }
@@ -77,7 +77,11 @@ export async function memory(shape: Shape, nodeFlags: string[], joins: number): 
       `heaps and buffers after ${joins} joins and leaves: ${before.heapMiB.toFixed(1)} -> ${after.heapMiB.toFixed(1)} MiB; ` +
         `RSS ${before.rssMiB.toFixed(0)} -> ${after.rssMiB.toFixed(0)} MiB`,
     );
-    printVerdict('growth of heaps and buffers', (after.heapMiB / before.heapMiB - 1) * 100, { must: 5, aim: 1 }, ' %');
+    printVerdict('growth of heaps and buffers', (after.heapMiB / before.heapMiB - 1) * 100, {
+      must: 5,
+      aim: 1,
+      unit: ' %',
+    });
   } finally {
     await coming.close();
   }

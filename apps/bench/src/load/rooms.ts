@@ -1,5 +1,6 @@
 import type { RTCPeerConnection } from 'werift';
-import { connection, Publisher } from '../sfu/client.js';
+import { Publisher } from '@bloom/participant';
+import { connection } from '../sfu/client.js';
 import type { BloomServer } from '../sfu/servers/bloom.js';
 import { Sink } from '../sfu/sink.js';
 

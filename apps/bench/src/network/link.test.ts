@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { describe, expect, test } from '@jest/globals';
 import { Link, seededRandom } from './link.js';
-import { startUdpRelay } from './udp-relay.js';
+import { openUdpRelay } from './udp-relay.js';
 
 describe('a bad link', () => {
   test('loses the configured share', () => {
@@ -36,12 +36,12 @@ describe('a bad link', () => {
   });
 });
 
-test('the relay carries datagrams both ways, with a separate flow for each client', async () => {
+test('carries datagrams both ways through the relay, with a separate flow for each client', async () => {
   const server = createSocket('udp4');
   server.on('message', (data, from) => server.send(`echo ${from.port} ${data.toString()}`, from.port, from.address));
   await new Promise<void>((done) => server.bind(0, '127.0.0.1', done));
   const { port } = server.address();
-  const relay = await startUdpRelay({
+  const relay = await openUdpRelay({
     listen: { address: '127.0.0.2', port },
     server: { address: '127.0.0.1', port },
     up: { delayMs: 5 },

@@ -32,7 +32,7 @@ export interface UdpRelay {
   close(): Promise<void>;
 }
 
-export async function startUdpRelay(options: UdpRelayOptions): Promise<UdpRelay> {
+export async function openUdpRelay(options: UdpRelayOptions): Promise<UdpRelay> {
   const flows = new Map<string, Flow>();
   const random = seededRandom(options.seed ?? 1);
   let up = options.up;

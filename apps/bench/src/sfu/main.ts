@@ -7,7 +7,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Kind } from './client.js';
+import type { TrackKind } from '@bloom/participant';
 import type { Load, Measurement } from './measure.js';
 import { floorName, floorUnavailable, measureFloor } from './floor.js';
 import { measure, median } from './measure.js';
@@ -67,7 +67,7 @@ for (const name of values.against.split(',').filter(Boolean)) {
 }
 
 const load: Load = {
-  kind: values.kind as Kind,
+  kind: values.kind as TrackKind,
   subscribers: Number(values.subscribers),
   rate: Number(values.pps),
   bytes: Number(values.bytes),
@@ -160,7 +160,7 @@ function compare(other: string, ratio: number): void {
   const what = `${own} / ${other}, CPU per packet`;
   const target = values.without.includes('bloom') ? undefined : targets?.[other];
   if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
-  else printVerdict(what, ratio, target, 'x');
+  else printVerdict(what, ratio, { ...target, unit: 'x' });
 }
 for (const kind of kinds.slice(1)) compare(kind.name, cost(own) / cost(kind.name));
 if (withFloor) {

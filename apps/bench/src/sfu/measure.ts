@@ -1,11 +1,11 @@
-import type { Kind } from './client.js';
-import { connection, Publisher } from './client.js';
+import { Publisher, type TrackKind } from '@bloom/participant';
+import { connection } from './client.js';
 import { cpuMicros, rss } from './process.js';
 import type { ServerKind } from './servers/server.js';
 import { Sink } from './sink.js';
 
 export interface Load {
-  kind: Kind;
+  kind: TrackKind;
   subscribers: number;
   /** Packets per second into the server. */
   rate: number;

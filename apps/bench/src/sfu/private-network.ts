@@ -13,7 +13,7 @@ const marker = 'BLOOM_BENCH_INSIDE';
 export function enterPrivateNetwork(): void {
   if (process.env[marker]) return;
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    console.error('The benchmark needs Linux and root: it runs in a network namespace of its own.');
+    console.error('The benchmark needs Linux and root: it runs in a separate network namespace.');
     process.exit(1);
   }
   const setUp = [

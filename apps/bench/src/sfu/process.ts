@@ -2,6 +2,7 @@ import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 
 /** Node.js flags used by `npm start` and the image. */
 export const NODE_FLAGS = ['--max-semi-space-size=64', '--single-threaded-gc'] as const;
@@ -66,4 +67,13 @@ export function statMicros(path: string): number {
 /** Returns resident memory in bytes. */
 export function rss(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+}
+
+/** Returns a currently free TCP port at this address. */
+export async function freePort(address: string): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done) => probe.listen(0, address, done));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((done) => probe.close(done));
+  return port;
 }

@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { decrypt, negotiatedBy, remoteOf, stampOf, transportOf } from '@bloom/participant';
 import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import type { RTCPeerConnection } from 'werift';
-import { decrypt, negotiatedBy, remoteOf, sendRtcp, stampOf, transportOf } from './client.js';
+import { sendRtcp } from './client.js';
 
 const native = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'native');
 const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-'));

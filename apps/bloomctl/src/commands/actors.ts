@@ -57,7 +57,7 @@ export function actorCommands({ program, run }: Commands): void {
         // `kind` is the kind of the document.
         const { kind: behaviour, ...rest } = answer;
         context.output.answer('actor', { asked, node, behaviour, ...rest }, (screen) =>
-          actorView(answer, node, context.now, screen),
+          actorView({ ...answer, node }, context.now, screen),
         );
       }),
     );

@@ -88,7 +88,7 @@ export function clusterCommands({ program, run }: Commands): void {
           await context.confirm(`${node} will take no new rooms`, yes);
           const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
           context.output.answer('drain', { asked, node, ...answer }, (screen) =>
-            drainView(node, answer, context.now, screen),
+            drainView({ ...answer, node }, context.now, screen),
           );
           if (wait === true) await untilEmpty(context, node);
         },
@@ -108,7 +108,7 @@ export function clusterCommands({ program, run }: Commands): void {
         const { wasDraining, draining = false } = answer;
         context.output.answer('undrain', { asked, node, ...answer }, () => [
           draining
-            ? `${node} takes no new rooms: it starts or ends.`
+            ? `${node} accepts no new rooms: it is starting or shutting down.`
             : `${node} takes new rooms${wasDraining ? ' again' : ', as it did before'}.`,
         ]);
         return draining ? EXIT.no : EXIT.ok;
@@ -142,7 +142,7 @@ export function clusterCommands({ program, run }: Commands): void {
           kind: 'faults',
           fields: {},
           nodes: await context.targets(args, all === true),
-          view: (nodes, screen) => nodes.flatMap((answer) => faultsView(answer.node, answer, context.now, screen)),
+          view: (nodes, screen) => nodes.flatMap((answer) => faultsView(answer, context.now, screen)),
         });
       }),
     );

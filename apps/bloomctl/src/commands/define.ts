@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from '../context.js';
 import { EXIT, type ExitCode } from '../exit.js';
 import { duration, whole } from '../values.js';
-import type { World } from '../world.js';
+import type { Machine } from '../machine.js';
 
 /** Runs a command. Returns its exit code, or nothing for 0. */
 export type Handler<O> = (context: Context, args: string[], options: O) => Promise<ExitCode | void>;
@@ -14,13 +14,13 @@ export interface Commands {
   run<O extends object = object>(handler: Handler<O>): (...args: unknown[]) => Promise<void>;
 }
 
-export function commandsOf(program: Command, world: World, ended: (exit: ExitCode) => void): Commands {
+export function commandsOf(program: Command, machine: Machine, ended: (exit: ExitCode) => void): Commands {
   return {
     program,
     run(handler) {
       return async (...args) => {
         const command = args.at(-1) as Command;
-        const context = new Context(command.optsWithGlobals<GlobalOptions>(), world);
+        const context = new Context(command.optsWithGlobals<GlobalOptions>(), machine);
         try {
           ended((await handler(context, command.args, command.optsWithGlobals())) ?? EXIT.ok);
         } finally {

@@ -44,7 +44,11 @@ export function logCommands({ program, run }: Commands): void {
             });
             return followed.exit;
           }
-          const { answers, unreachable } = await context.askAll('logs', { level: severity, match, limit }, targets);
+          const { answers, unreachable } = await context.askAll(
+            'logs',
+            { level: severity, match, limit },
+            { nodes: targets },
+          );
           const { output } = context;
           const lines = answers.flatMap(({ answer }) => answer.lines).toSorted((a, b) => a.at - b.at);
           if (output.format === 'jsonl') {

@@ -1,5 +1,5 @@
 import { whole } from '../values.js';
-import { componentsView, componentView, peerView, roomsView, roomView } from '../views/media.js';
+import { componentsView, componentView, mediaView, peerView, roomsView, roomView } from '../views/media.js';
 import { type Commands, shared, timeOption } from './define.js';
 import { saveStream } from './save.js';
 
@@ -29,6 +29,17 @@ export function mediaCommands({ program, run }: Commands): void {
       run<{ on?: string }>(async (context, [room = ''], { on }) => {
         const { asked, answer } = await context.ask('room', { room }, await context.on(on));
         context.output.answer('room', { asked, ...answer }, (screen) => roomView(answer, screen));
+      }),
+    );
+
+  shared
+    .on(program.command('media'))
+    .argument('<room>')
+    .description('on which media worker each peer of a room is, and why')
+    .action(
+      run<{ on?: string }>(async (context, [room = ''], { on }) => {
+        const { asked, answer } = await context.ask('media', { room }, await context.on(on));
+        context.output.answer('media', { asked, ...answer }, (screen) => mediaView(answer, screen));
       }),
     );
 

@@ -52,7 +52,7 @@ export function processCommands({ program, run }: Commands): void {
         const { for: forMs, thread, output } = options;
         const what = kind === 'heap' ? 'heap' : 'cpu';
         const [node = ''] = await context.targets(names, false);
-        const stamp = new Date(context.world.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
+        const stamp = new Date(context.machine.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
         const ending = what === 'cpu' ? 'cpuprofile' : 'heapprofile';
         const file = output ?? `${node.split('@')[0]}-${stamp}.${ending}`;
         const words = `a ${what === 'cpu' ? 'CPU' : 'heap'} profile of ${span(forMs)}`;

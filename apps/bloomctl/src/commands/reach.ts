@@ -14,16 +14,16 @@ export function reachCommands({ program, run }: Commands): void {
     .description('check all layers up to a node, and name the one that fails')
     .action(
       run(async (context, [node = context.nodeOption]) => {
-        const { mapperPort, world, options, output } = context;
+        const { mapperPort, machine, options, output } = context;
         const { timeout: timeoutMs } = options;
         const diagnosis = await diagnose({
           node,
           mapperPort,
           timeoutMs,
-          world,
+          machine,
           local: () => context.local(node),
-          cookie: () => findCookie(options, world),
-          open: (entry, cookie) => Session.open({ entry, mapperPort, cookie, timeoutMs }, world),
+          cookie: () => findCookie(options, machine),
+          open: (entry, cookie) => Session.open({ entry, mapperPort, cookie, timeoutMs }, machine),
         });
         output.answer('doctor', { ok: diagnosis.failed === null, ...diagnosis }, (screen) =>
           doctorView(diagnosis, screen),
@@ -41,13 +41,11 @@ export function reachCommands({ program, run }: Commands): void {
         const { mapperPort: port, options } = context;
         const { nodes } = await names({ host, port, timeoutMs: options.timeout }).catch((error: unknown) => {
           if (!(error instanceof PortMapperError) || error.code !== 'PORT_MAPPER_UNREACHABLE') {
-            throw new Failure(EXIT.unreachable, (error as Error).message, undefined, { cause: error });
+            throw new Failure(EXIT.unreachable, (error as Error).message, { cause: error });
           }
-          throw new Failure(
-            EXIT.unreachable,
-            `no port mapper answers on ${host}:${port}`,
-            'no node runs there, or ERL_EPMD_PORT is another',
-          );
+          throw new Failure(EXIT.unreachable, `no port mapper answers on ${host}:${port}`, {
+            advice: 'no node runs there, or ERL_EPMD_PORT is another',
+          });
         });
         const found = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
         context.output.answer('names', { host, port, nodes: found }, (screen) => [

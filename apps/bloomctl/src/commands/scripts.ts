@@ -6,8 +6,14 @@ import { whole } from '../values.js';
 import type { Context } from '../context.js';
 import { type Commands, shared } from './define.js';
 
+interface Finding {
+  check: string;
+  ok: boolean;
+  sentence: string;
+}
+
 /** Prints the answer of a check in one word and one sentence. */
-function tell(context: Context, check: string, ok: boolean, fields: object, sentence: string): 0 | 1 {
+function tell(context: Context, { check, ok, sentence }: Finding, fields: object): 0 | 1 {
   context.output.answer('check', { check, ok, ...fields, message: sentence }, (screen) => [
     `${paint(screen, ok ? 'green' : 'red', ok ? 'ok' : 'no')}  ${sentence}`,
   ]);
@@ -32,13 +38,8 @@ export function scriptCommands({ program, run }: Commands): void {
             : answer.verdict === 'whole'
               ? `${up} of ${nodes} nodes, and all of them see each other`
               : `${up} of ${nodes} nodes, but ${answer.missing.map((pair) => pair.join(' and ')).join('; ')} do not see each other`;
-        return tell(
-          context,
-          'cluster',
-          ok,
-          { asked, expected: nodes, up, verdict: answer.verdict, unreachable: silent },
-          sentence,
-        );
+        const fields = { asked, expected: nodes, up, verdict: answer.verdict, unreachable: silent };
+        return tell(context, { check: 'cluster', ok, sentence }, fields);
       }),
     );
 
@@ -50,7 +51,7 @@ export function scriptCommands({ program, run }: Commands): void {
     .action(
       run<{ max: number; all?: boolean }>(async (context, args, { max, all }) => {
         const nodes = await context.targets(args, all === true);
-        const { answers, unreachable } = await context.askAll('actors', { sort: 'queue', limit: 1 }, nodes);
+        const { answers, unreachable } = await context.askAll('actors', { sort: 'queue', limit: 1 }, { nodes });
         const longest = answers
           .flatMap(({ node, answer }) => answer.actors.map(({ path, queue }) => ({ node, actor: path, queue })))
           .toSorted((a, b) => b.queue - a.queue)[0];
@@ -61,7 +62,8 @@ export function scriptCommands({ program, run }: Commands): void {
             ? 'no actor answers'
             : `the longest mailbox is ${longest.actor.slice(1)} on ${longest.node} with ${longest.queue}, allowed are ${max}`;
         const sentence = silent.length === 0 ? words : `${words}; ${silent.join(', ')} did not answer`;
-        return tell(context, 'queue', ok, { max, longest: longest ?? null, unreachable: silent }, sentence);
+        const fields = { max, longest: longest ?? null, unreachable: silent };
+        return tell(context, { check: 'queue', ok, sentence }, fields);
       }),
     );
 
@@ -82,7 +84,7 @@ export function scriptCommands({ program, run }: Commands): void {
           import('../dump/format.js'),
           import('../dump/take.js'),
         ]);
-        const dump = await takeDump(await context.asker(), node, () => context.world.now());
+        const dump = await takeDump(await context.asker(), node, () => context.machine.now());
         const bytes = await packDump(dump);
         const part = `${file}.part`;
         try {

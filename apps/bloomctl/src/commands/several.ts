@@ -16,7 +16,7 @@ export async function showSeveral<K extends RequestKind>(
   context: Context,
   { kind, fields, nodes, options, view }: SeveralNodes<K>,
 ): Promise<void> {
-  const { answers, unreachable } = await context.askAll(kind, fields, nodes, options);
+  const { answers, unreachable } = await context.askAll(kind, fields, { ...options, nodes });
   const { asked } = await context.asker();
   const found = answers.map(({ node, answer }) => ({ node, ...answer }));
   context.output.answer(kind, { asked, unreachable, nodes: found }, (screen) => [

@@ -8,8 +8,8 @@ import fc from 'fast-check';
 import type { Asker } from '../asker.js';
 import { Failure } from '../exit.js';
 import { runProgram } from '../program.js';
-import * as answers from '../testing/answers.js';
-import { testWorld } from '../testing/world.js';
+import * as answers from '../testing/index.js';
+import { testMachine } from '../testing/machine.js';
 import { DUMP_VERSION, type DumpDocument, type DumpEntry, packDump, unpackDump } from './format.js';
 import { Offline } from './offline.js';
 import { takeDump } from './take.js';
@@ -40,11 +40,11 @@ const dump: DumpDocument = {
 const offline = new Offline(dump);
 
 describe('a dump', () => {
-  test('is read back as it was written', async () => {
+  test('reads a dump back as it was written', async () => {
     expect(await unpackDump(await packDump(dump), 'x')).toEqual(dump);
   });
 
-  test('is refused with an explanation if it has another version or is not a dump', async () => {
+  test('refuses a dump of another version, or a file that is not a dump, with an explanation', async () => {
     const bad = [
       { ...dump, v: 2 },
       { ...dump, kind: 'x' },
@@ -59,10 +59,10 @@ describe('a dump', () => {
         exit: 64,
       });
     }
-    await expect(unpackDump(gzipSync('{'), 'x')).rejects.toThrow('x is no dump');
+    await expect(unpackDump(gzipSync('{'), 'x')).rejects.toThrow('x is not a dump');
   });
 
-  test('is refused if it is garbage', async () => {
+  test('refuses garbage', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -121,10 +121,10 @@ describe('a dump', () => {
     const links = { self: B, links: answers.partial.views.find(({ node }) => node === B)?.links };
     const entries = [entry('links', links), entry('faults', answers.faults)];
     writeFileSync(file, await packDump({ ...dump, entries }));
-    const world = testWorld();
-    expect(await runProgram(['--dump', file, 'faults', '--all'], world)).toBe(0);
-    expect(world.printed.out).toMatch(/^b@sfu-2.internal:$/m);
-    expect(world.printed.out).toMatch(/^a@sfu-1.internal does not answer: /m);
+    const machine = testMachine();
+    expect(await runProgram(['--dump', file, 'faults', '--all'], machine)).toBe(0);
+    expect(machine.printed.out).toMatch(/^b@sfu-2.internal:$/m);
+    expect(machine.printed.out).toMatch(/^a@sfu-1.internal does not answer: /m);
     rmSync(folder, { recursive: true });
   });
 
@@ -138,11 +138,11 @@ describe('a dump', () => {
     ];
     writeFileSync(file, await packDump({ ...dump, entries }));
     const read = async (now: number): Promise<string> => {
-      const world = testWorld();
+      const machine = testMachine();
       for (const command of [['cluster'], ['faults'], ['actor', 'x']]) {
-        expect(await runProgram(['--dump', file, ...command], { ...world, now: () => now })).toBe(0);
+        expect(await runProgram(['--dump', file, ...command], { ...machine, now: () => now })).toBe(0);
       }
-      return world.printed.out;
+      return machine.printed.out;
     };
     expect(await read(answers.NOW + 86_400_000)).toBe(await read(answers.NOW));
     rmSync(folder, { recursive: true });

@@ -40,9 +40,9 @@ export async function unpackDump(bytes: Buffer, file: string): Promise<DumpDocum
     const text = await promisify(gunzip)(bytes, { maxOutputLength: MAX_DUMP_BYTES });
     dump = JSON.parse(text.toString('utf8'));
   } catch (error) {
-    throw new Failure(EXIT.usage, `${file} is no dump: ${(error as Error).message}`);
+    throw new Failure(EXIT.usage, `${file} is not a dump: ${(error as Error).message}`);
   }
-  if (!isDump(dump)) throw new Failure(EXIT.usage, `${file} is no dump of bloomctl`);
+  if (!isDump(dump)) throw new Failure(EXIT.usage, `${file} is not a dump of bloomctl`);
   if (dump.v !== DUMP_VERSION) {
     throw new Failure(EXIT.usage, `${file} is a dump of version ${dump.v}; this program reads version ${DUMP_VERSION}`);
   }

@@ -38,6 +38,7 @@ export async function takeDump(asker: Asker, node: string, now: () => number): P
   await each(rooms?.rooms.slice(0, ROOMS) ?? [], async ({ id: room }) => {
     await ask('placement-explain', { room });
     const answer = await ask('room', { room });
+    await ask('media', { room });
     for (const peer of answer?.peerList ?? []) {
       if (peers >= PEERS) return;
       peers += 1;

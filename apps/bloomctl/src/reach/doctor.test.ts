@@ -9,7 +9,7 @@ import { DistributionNode } from '@bloom/distribution';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { runProgram } from '../program.js';
-import { testWorld } from '../testing/world.js';
+import { testMachine } from '../testing/machine.js';
 
 const COOKIE = 'a-cookie-of-this-test';
 /** A port below those given to servers, because another test could be given the port of a closed server. */
@@ -22,7 +22,7 @@ const sockets: Socket[] = [];
 const children: ChildProcess[] = [];
 
 beforeEach(async () => {
-  mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+  mapper = await PortMapperServer.open({ port: 0, log: silentLog });
 });
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
@@ -89,14 +89,17 @@ async function filteredPort(): Promise<number> {
 }
 
 async function doctor(args: readonly string[], env: Record<string, string> = { BLOOM_COOKIE: COOKIE }) {
-  const world = testWorld({ env, columns: 100, isTTY: false });
-  const exit = await runProgram(['doctor', '--mapper-port', String(mapper.port), '--timeout', '500ms', ...args], world);
-  const normal = world.printed.out
+  const machine = testMachine({ env, columns: 100, isTTY: false });
+  const exit = await runProgram(
+    ['doctor', '--mapper-port', String(mapper.port), '--timeout', '500ms', ...args],
+    machine,
+  );
+  const normal = machine.printed.out
     .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .replaceAll(/listens on \d+/g, 'listens on PORT')
     .replaceAll(/Open port \d+/g, 'Open port PORT')
     .replaceAll(/ +\d+ ms$/gm, '');
-  return { exit, lines: normal.trimEnd().split('\n'), err: world.printed.err };
+  return { exit, lines: normal.trimEnd().split('\n'), err: machine.printed.err };
 }
 const OK = {
   resolve: '  ok    resolve      127.0.0.1 is an address',
@@ -106,7 +109,7 @@ const OK = {
   handshake: '  ok    handshake    distribution version 6, flags accepted',
 };
 
-describe('doctor stops at the first failing layer, gives advice, and exits with its code', () => {
+describe("stops at the first failing layer, gives advice, and exits with that layer's code", () => {
   test('reports a cookie file that others can read', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
     const file = join(folder, 'cookie');
@@ -147,7 +150,7 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
     const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
     expect(exit).toBe(69);
     expect(lines[1]).toContain('FAIL  port mapper');
-    expect(lines.join(' ')).toContain('is no port mapper');
+    expect(lines.join(' ')).toContain('is not a port mapper');
   });
 
   test('reports an unknown name', async () => {
@@ -200,22 +203,20 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
     expect(lines[4]).toBe('  FAIL  handshake    b speaks distribution version 5, not 6');
   });
 
-  test.each([
+  test.each<[string, (socket: Socket) => void, [code: number, text: string]]>([
     [
       'speaks HTTP',
       (socket: Socket) => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
-      69,
-      'no distribution protocol of version 6',
+      [69, 'no distribution protocol of version 6'],
     ],
-    ['closes immediately', (socket: Socket) => void socket.end(), 69, 'closed without a word'],
-    ['says nothing', () => {}, 75, 'silent for 500 ms'],
+    ['closes immediately', (socket: Socket) => void socket.end(), [69, 'closed without a word']],
+    ['says nothing', () => {}, [75, 'silent for 500 ms']],
     [
       'does not allow us',
       (socket: Socket) => void socket.write(Buffer.from('\0\x0csnot_allowed', 'latin1')),
-      77,
-      'not allowed',
+      [77, 'not allowed'],
     ],
-  ])('reports a program that %s', async (_, onConnection, code, text) => {
+  ])('reports a program that %s', async (_what, onConnection, [code, text]) => {
     await register('b', await listen(onConnection));
     const { exit, lines } = await doctor(['b@127.0.0.1']);
     expect(lines[4]).toBe(`  FAIL  handshake    ${text}`);
@@ -279,7 +280,7 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
       OK.handshake,
       expect.stringMatching(/^ {2}ok {4}cookie {7}accepted\. ours [0-9a-f]{4}…, from the environment/),
     ]);
-    expect(lines[6]).toMatch(/FAIL {2}service {6}b@127\.0\.0\.1 answers no tools: JF_INSPECTION=off/);
+    expect(lines[6]).toMatch(/FAIL {2}service {6}b@127\.0\.0\.1 does not answer tools: JF_INSPECTION=off/);
     expect(lines.join(' ').replaceAll(/ +/g, ' ')).toContain('Set JF_INSPECTION=full or read');
   });
 
@@ -287,7 +288,7 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
     await startNode('b', 'localhost');
     const { exit, lines } = await doctor(args);
     expect(exit).toBe(77);
-    expect(lines[6]).toEqual(expect.stringContaining('service      b@localhost answers no tools'));
+    expect(lines[6]).toEqual(expect.stringContaining('service      b@localhost does not answer tools'));
   });
 
   test('reports several nodes if none was named', async () => {
@@ -299,19 +300,19 @@ describe('doctor stops at the first failing layer, gives advice, and exits with 
   });
 });
 
-test('every command exits with 75 if a node is not reached in time', async () => {
+test('exits with 75 in every command if a node is not reached in time', async () => {
   await register('b', await listen(() => {}));
-  const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
+  const machine = testMachine({ env: { BLOOM_COOKIE: COOKIE } });
   const args = ['nodes', '--node', 'b@127.0.0.1', '--timeout', '300ms', '--mapper-port', String(mapper.port)];
-  expect(await runProgram(args, world)).toBe(75);
-  expect(world.printed.err).toContain('bloomctl doctor b@127.0.0.1');
+  expect(await runProgram(args, machine)).toBe(75);
+  expect(machine.printed.err).toContain('bloomctl doctor b@127.0.0.1');
 });
 
-test('the diagnosis as a document names the layer too', async () => {
-  const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
-  const exit = await runProgram(['doctor', 'b@127.0.0.1', '--json', '--mapper-port', String(mapper.port)], world);
+test('names the layer in the diagnosis as a document too', async () => {
+  const machine = testMachine({ env: { BLOOM_COOKIE: COOKIE } });
+  const exit = await runProgram(['doctor', 'b@127.0.0.1', '--json', '--mapper-port', String(mapper.port)], machine);
   expect(exit).toBe(65);
-  expect(JSON.parse(world.printed.out)).toMatchObject({
+  expect(JSON.parse(machine.printed.out)).toMatchObject({
     kind: 'doctor',
     v: 1,
     ok: false,

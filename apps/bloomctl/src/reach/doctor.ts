@@ -1,21 +1,30 @@
-import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { ResolveError, systemResolver } from '@bloom/discovery';
 import { type Identity, parseNodeName } from '@bloom/distribution';
 import { lookUp, type NodeEntry, names, PortMapperError } from '@bloom/port-mapper';
 import type { Asker } from '../asker.js';
 import { type Cookie, fingerprint } from '../cookie.js';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
 import { counted, span } from '../text/units.js';
-import type { World } from '../world.js';
+import type { Machine } from '../machine.js';
 import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
-import { Bad, badCookie, badHandshake, badTcp, VERSION } from './findings.js';
+import { LayerFailure, failedCookie, failedHandshake, failedTcp, VERSION } from './findings.js';
 import type { LocalEntry } from './local.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
 /** Layers in the order in which they are tested. The first two concern this program itself. */
-export type Layer = 'settings' | 'socket' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
+export type Layer =
+  | 'settings'
+  | 'socket'
+  | 'resolve'
+  | 'port mapper'
+  | 'name'
+  | ProbeLayer
+  | 'service'
+  | 'request'
+  | 'media';
 
 export interface LayerResult {
   readonly layer: Layer;
@@ -48,29 +57,34 @@ export interface DoctorOptions {
   readonly cookie: () => Promise<Cookie>;
   /** Opens the link that all commands use. */
   readonly open: (entry: Entry, cookie: string) => Promise<Asker>;
-  readonly world: World;
+  readonly machine: Machine;
 }
 
 /** Tests one layer after another up to the first failure. Never throws. */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
-  const walk = new Walk(options);
+  const examination = new Examination(options);
   let failed: Diagnosis['failed'] = null;
   try {
-    await walk.all();
+    await examination.all();
   } catch (error) {
-    const { layer } = walk;
-    const bad = error instanceof Bad ? error : fromFailure(toFailure(error));
-    walk.results.push({ layer, ok: false, text: bad.text, ms: walk.elapsed() });
-    failed = { layer, exit: bad.exit, message: bad.message, fix: bad.fix };
+    const { layer } = examination;
+    const failure = error instanceof LayerFailure ? error : fromFailure(toFailure(error));
+    examination.results.push({ layer, ok: false, text: failure.text, ms: examination.elapsed() });
+    failed = { layer, exit: failure.exit, message: failure.message, fix: failure.fix };
   }
-  return { target: options.node ?? 'this machine', node: walk.node, layers: walk.results, failed };
+  return { target: options.node ?? 'this machine', node: examination.node, layers: examination.results, failed };
 }
 
-function fromFailure(failure: Failure): Bad {
-  return new Bad(failure.exit, failure.message, `${failure.message}.`, failure.advice ?? '');
+function fromFailure(failure: Failure): LayerFailure {
+  return new LayerFailure({
+    exit: failure.exit,
+    text: failure.message,
+    message: `${failure.message}.`,
+    fix: failure.advice ?? '',
+  });
 }
 
-class Walk {
+class Examination {
   readonly results: LayerResult[] = [];
   layer: Layer = 'settings';
   node: string | null = null;
@@ -109,7 +123,8 @@ class Walk {
     const address = await this.#resolve(host);
     const registered = await this.#mapper(address);
     const entry = await this.#name(address, alive, registered);
-    const peer = await this.#handshake(address, entry, node?.includes('@') === true ? node : undefined, cookie);
+    const target = node?.includes('@') === true ? node : undefined;
+    const peer = await this.#handshake({ ...entry, address }, target, cookie);
     this.node = peer.name;
     await this.#service({ name: peer.name, address }, cookie.value);
   }
@@ -125,18 +140,18 @@ class Walk {
       return host;
     }
     try {
-      // Nodes try this address first.
-      const { address } = await lookup(host, { order: 'ipv4first' });
+      // Nodes try the first address first.
+      const [address = ''] = await systemResolver().addresses(host);
       this.#passed(`${host} -> ${address}`);
       return address;
     } catch (error) {
-      const { code = 'unknown' } = error as NodeJS.ErrnoException;
-      throw new Bad(
-        EXIT.unreachable,
-        `${host} has no address (${code})`,
-        `The name ${host} leads to no address from this machine.`,
-        'Check its spelling, and that this machine asks a DNS server that knows the hosts of the cluster (or has the name in /etc/hosts).',
-      );
+      const code = error instanceof ResolveError ? error.code : 'unknown';
+      throw new LayerFailure({
+        exit: EXIT.unreachable,
+        text: `${host} has no address (${code})`,
+        message: `The name ${host} leads to no address from this machine.`,
+        fix: 'Check its spelling, and that this machine asks a DNS server that knows the hosts of the cluster (or has the name in /etc/hosts).',
+      });
     }
   }
 
@@ -152,19 +167,19 @@ class Walk {
     } catch (error) {
       if (error instanceof PortMapperError && error.code === 'PORT_MAPPER_UNREACHABLE') {
         const { code = 'unknown' } = (error.cause ?? {}) as NodeJS.ErrnoException;
-        throw new Bad(
-          EXIT.unreachable,
-          `no answer on ${where} (${code})`,
-          'No port mapper runs there, so no node does either; or it uses another port.',
-          'Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the nodes, set it here too.',
-        );
+        throw new LayerFailure({
+          exit: EXIT.unreachable,
+          text: `no answer on ${where} (${code})`,
+          message: 'No port mapper runs there, so no node does either; or it uses another port.',
+          fix: 'Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the nodes, set it here too.',
+        });
       }
-      throw new Bad(
-        EXIT.unreachable,
-        `${where}: ${(error as Error).message}`,
-        `What answers on ${where} is no port mapper, or nothing answers in ${span(timeoutMs)}.`,
-        'A firewall that drops packets, or another program on that port. Open the port to this machine, or set ERL_EPMD_PORT.',
-      );
+      throw new LayerFailure({
+        exit: EXIT.unreachable,
+        text: `${where}: ${(error as Error).message}`,
+        message: `What answers on ${where} is not a port mapper, or nothing answers in ${span(timeoutMs)}.`,
+        fix: 'A firewall that drops packets, or another program on that port. Open the port to this machine, or set ERL_EPMD_PORT.',
+      });
     }
   }
 
@@ -174,29 +189,34 @@ class Walk {
     const name = alive ?? registered[0];
     if (name === undefined || (alive === undefined && registered.length > 1)) {
       const why = name === undefined ? 'no node is registered' : `${registered.length} nodes are registered`;
-      throw new Bad(
-        name === undefined ? EXIT.unreachable : EXIT.usage,
-        why,
-        `On this machine ${why}, and no name was given.`,
-        `Name the node: bloomctl doctor ${name ?? 'name@host'}`,
-      );
+      throw new LayerFailure({
+        exit: name === undefined ? EXIT.unreachable : EXIT.usage,
+        text: why,
+        message: `On this machine ${why}, and no name was given.`,
+        fix: `Name the node: bloomctl doctor ${name ?? 'name@host'}`,
+      });
     }
     const entry = await lookUp({ host: address, port, timeoutMs }, name);
     if (entry === undefined) {
       const others = registered.length === 0 ? 'no other node' : registered.join(', ');
-      throw new Bad(
-        EXIT.unknown,
-        `${name} is not registered; there: ${others}`,
-        `No node called ${name} runs on ${address}.`,
-        'Start it, or use one of the names that are there. A node is registered under the part of JF_DIST_NODE_NAME before the @.',
-      );
+      throw new LayerFailure({
+        exit: EXIT.unknown,
+        text: `${name} is not registered; there: ${others}`,
+        message: `No node called ${name} runs on ${address}.`,
+        fix: 'Start it, or use one of the names that are there. A node is registered under the part of JF_DIST_NODE_NAME before the @.',
+      });
     }
     this.#passed(`${name} listens on ${entry.port}`);
     return entry;
   }
 
-  async #handshake(address: string, entry: NodeEntry, target: string | undefined, cookie: Cookie): Promise<Identity> {
-    const { timeoutMs, world } = this.#options;
+  async #handshake(
+    entry: NodeEntry & { address: string },
+    target: string | undefined,
+    cookie: Cookie,
+  ): Promise<Identity> {
+    const { address } = entry;
+    const { timeoutMs, machine } = this.#options;
     const where = `${address}:${entry.port}`;
     this.#enter('tcp');
     const passed = (layer: ProbeLayer): void => {
@@ -213,30 +233,30 @@ class Walk {
       return await probe({
         at: { host: address, port: entry.port },
         target,
-        self: ownName(world, target ?? `x@${address}`),
+        self: ownName(machine, target ?? `x@${address}`),
         cookie: cookie.value,
         timeoutMs,
         passed,
       });
     } catch (error) {
       if (!(error instanceof ProbeFailed)) throw error;
-      if (error.layer === 'tcp') throw badTcp(error, where, timeoutMs);
+      if (error.layer === 'tcp') throw failedTcp(error, where, timeoutMs);
       throw error.layer === 'handshake'
-        ? badHandshake(error, timeoutMs)
-        : badCookie(error, target ?? entry.name, cookie);
+        ? failedHandshake(error, timeoutMs)
+        : failedCookie(error, target ?? entry.name, cookie);
     }
   }
 
-  async #otherVersion({ name, lowest, highest }: NodeEntry, where: string): Promise<Bad> {
+  async #otherVersion({ name, lowest, highest }: NodeEntry, where: string): Promise<LayerFailure> {
     this.#passed(`${where}, not dialled`);
     this.#enter('handshake');
     const versions = lowest === highest ? `version ${highest}` : `versions ${lowest} to ${highest}`;
-    return new Bad(
-      EXIT.unreachable,
-      `${name} speaks distribution ${versions}, not ${VERSION}`,
-      `${name} is no node of Bloom, and an Erlang older than OTP 23.`,
-      'Choose another node; only nodes of Bloom answer this tool.',
-    );
+    return new LayerFailure({
+      exit: EXIT.unreachable,
+      text: `${name} speaks distribution ${versions}, not ${VERSION}`,
+      message: `${name} is not a Bloom node and runs an Erlang older than OTP 23.`,
+      fix: 'Choose another node; only nodes of Bloom answer this tool.',
+    });
   }
 
   async #service(entry: Entry, cookie: string): Promise<void> {
@@ -246,12 +266,12 @@ class Walk {
       const { answer } = await asker.ask('hello', {}).catch((error: unknown) => {
         const failure = toFailure(error, entry.name);
         if (failure.exit === EXIT.timeout) throw failure;
-        throw new Bad(
-          failure.exit,
-          failure.message,
-          `${entry.name} lets this tool in, but answers it nothing.`,
-          'Set JF_INSPECTION=full or read on that node; a node of another kind, such as an Erlang shell, never answers.',
-        );
+        throw new LayerFailure({
+          exit: failure.exit,
+          text: failure.message,
+          message: `${entry.name} accepts this tool but does not answer it.`,
+          fix: 'Set JF_INSPECTION=full or read on that node; a node of another kind, such as an Erlang shell, never answers.',
+        });
       });
       this.#passed(
         `Bloom ${answer.version}, protocol ${answer.protocol}, ${answer.mode === 'full' ? 'may be changed' : 'read only'}`,
@@ -259,6 +279,11 @@ class Walk {
       this.#enter('request');
       const { answer: node } = await asker.ask('node', {});
       this.#passed(`${node.name} is ${node.state}, ${counted(node.rooms, 'room')}, ${counted(node.peers, 'peer')}`);
+      const { media } = node;
+      if (media === undefined || media.people === 0) return;
+      // Never a failure: the people's own networks may be at fault.
+      this.#enter('media');
+      this.#passed(media.note ?? `the last ${counted(media.people, 'person', 'people')} reached the media ports`);
     } finally {
       await asker.close();
     }

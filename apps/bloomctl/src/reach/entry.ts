@@ -1,7 +1,7 @@
 import { parseNodeName } from '@bloom/distribution';
 import { names, PortMapperError } from '@bloom/port-mapper';
 import { EXIT, Failure } from '../exit.js';
-import type { World } from '../world.js';
+import type { Machine } from '../machine.js';
 import { toFailure } from './failures.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed } from './probe.js';
@@ -28,7 +28,7 @@ export interface Entry {
 const LOCAL = '127.0.0.1';
 
 /** @throws Failure */
-export async function findEntry(options: EntryOptions, world: World): Promise<Entry> {
+export async function findEntry(options: EntryOptions, machine: Machine): Promise<Entry> {
   const { node } = options;
   if (node?.includes('@') === true) {
     try {
@@ -46,15 +46,13 @@ export async function findEntry(options: EntryOptions, world: World): Promise<En
       const others = alive.length === 0 ? 'none' : known;
       throw new Failure(EXIT.unknown, `no node called ${node} is registered on this machine; there: ${others}`);
     }
-    throw new Failure(
-      EXIT.unreachable,
-      'a port mapper runs on this machine, but no node is registered with it',
-      'name a node of another machine with --node name@host',
-    );
+    throw new Failure(EXIT.unreachable, 'a port mapper runs on this machine, but no node is registered with it', {
+      advice: 'name a node of another machine with --node name@host',
+    });
   }
   const others = found.filter((other) => other !== first).map(({ name }) => name);
 
-  return { ...(await askItsName(first, options, world)), others };
+  return { ...(await askItsName(first, options, machine)), others };
 }
 
 async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
@@ -65,7 +63,10 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
     throw new Failure(
       EXIT.unreachable,
       `no node of this user runs on this machine, and no port mapper answers (port ${mapperPort})`,
-      'ask as the user of the node, in its folder or with its JF_RESOURCES_BASE_PATH; or name a node of a cluster with --node name@host',
+      {
+        advice:
+          'ask as the user of the node, in its folder or with its JF_RESOURCES_BASE_PATH; or name a node of a cluster with --node name@host',
+      },
     );
   }
 }
@@ -74,13 +75,13 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
 async function askItsName(
   { name, port }: { name: string; port: number },
   { cookie, timeoutMs }: EntryOptions,
-  world: World,
+  machine: Machine,
 ): Promise<Entry> {
   let failure: ProbeFailed | undefined;
   // A node may listen on a single address of its machine.
-  for (const address of [LOCAL, ...world.addresses]) {
+  for (const address of [LOCAL, ...machine.addresses]) {
     try {
-      const self = ownName(world, `${name}@${LOCAL}`);
+      const self = ownName(machine, `${name}@${LOCAL}`);
       const peer = await probe({ at: { host: address, port }, target: undefined, self, cookie, timeoutMs });
       return { name: peer.name, address };
     } catch (error) {

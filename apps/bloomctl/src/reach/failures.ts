@@ -2,6 +2,7 @@ import { DistributionError, HandshakeFailed, type HandshakeFailure } from '@bloo
 import { InspectionError } from '@bloom/inspection';
 import { PortMapperError } from '@bloom/port-mapper';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
+import { LayerFailure } from './findings.js';
 import { ProbeFailed } from './probe.js';
 
 const ANSWERS: Record<InspectionError['code'], ExitCode> = {
@@ -32,21 +33,27 @@ const HANDSHAKES: Partial<Record<HandshakeFailure, ExitCode>> = {
 /** Converts an error in reaching or asking a node into an exit code, a message and advice. */
 export function toFailure(error: unknown, node = 'the node'): Failure {
   if (error instanceof Failure) return error;
+  if (error instanceof LayerFailure) {
+    return new Failure(error.exit, error.message.replace(/\.$/, ''), { advice: error.fix, cause: error });
+  }
   const cause = { cause: error };
-  if (error instanceof InspectionError) return new Failure(ANSWERS[error.code], error.message, undefined, cause);
+  if (error instanceof InspectionError) return new Failure(ANSWERS[error.code], error.message, cause);
   if (error instanceof HandshakeFailed) {
     const exit = HANDSHAKES[error.reason] ?? EXIT.unreachable;
-    return new Failure(exit, error.message, `bloomctl doctor ${error.node} tells which layer fails`, cause);
+    return new Failure(exit, error.message, {
+      advice: `bloomctl doctor ${error.node} tells which layer fails`,
+      ...cause,
+    });
   }
   if (error instanceof ProbeFailed) {
     const exit = HANDSHAKES[error.reason as HandshakeFailure] ?? EXIT.unreachable;
     const refused = error.layer === 'cookie' && exit === EXIT.rights;
     const message = refused ? `${node} does not accept this cookie` : `${node} cannot be reached: ${error.reason}`;
-    return new Failure(exit, message, `bloomctl doctor ${node} tells which layer fails`, cause);
+    return new Failure(exit, message, { advice: `bloomctl doctor ${node} tells which layer fails`, ...cause });
   }
   if (error instanceof DistributionError || error instanceof PortMapperError) {
     const exit = error.code === 'NODE_NOT_REGISTERED' ? EXIT.unknown : EXIT.unreachable;
-    return new Failure(exit, error.message, undefined, cause);
+    return new Failure(exit, error.message, cause);
   }
-  return new Failure(EXIT.fault, error instanceof Error ? error.message : String(error), undefined, cause);
+  return new Failure(EXIT.fault, error instanceof Error ? error.message : String(error), cause);
 }

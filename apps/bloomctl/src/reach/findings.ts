@@ -7,91 +7,100 @@ import type { ProbeFailed } from './probe.js';
 /** Version of the distribution protocol. */
 export const VERSION = 6;
 
+interface Fault {
+  exit: ExitCode;
+  /** Text on the layer's line. */
+  text: string;
+  /** A whole sentence. */
+  message: string;
+  fix: string;
+}
+
 /** A layer that failed. */
-export class Bad extends Error {
-  constructor(
-    readonly exit: ExitCode,
-    /** Text on the layer's line. */
-    readonly text: string,
-    /** A whole sentence. */
-    override readonly message: string,
-    readonly fix: string,
-  ) {
+export class LayerFailure extends Error {
+  readonly exit: ExitCode;
+  readonly text: string;
+  readonly fix: string;
+
+  constructor({ exit, text, message, fix }: Fault) {
     super(message);
+    this.exit = exit;
+    this.text = text;
+    this.fix = fix;
   }
 }
 
-export function badTcp({ reason }: ProbeFailed, where: string, timeoutMs: number): Bad {
+export function failedTcp({ reason }: ProbeFailed, where: string, timeoutMs: number): LayerFailure {
   if (reason === 'timeout') {
-    return new Bad(
-      EXIT.unreachable,
-      `${where}: no answer within ${span(timeoutMs)}`,
-      'The port mapper can be reached, the node cannot: packets to its port are dropped.',
-      `Open port ${where.split(':').at(-1)} between the two machines. JF_DIST_MIN_PORT and JF_DIST_MAX_PORT choose which ports nodes use.`,
-    );
+    return new LayerFailure({
+      exit: EXIT.unreachable,
+      text: `${where}: no answer within ${span(timeoutMs)}`,
+      message: 'The port mapper can be reached, the node cannot: packets to its port are dropped.',
+      fix: `Open port ${where.split(':').at(-1)} between the two machines. JF_DIST_MIN_PORT and JF_DIST_MAX_PORT choose which ports nodes use.`,
+    });
   }
-  return new Bad(
-    EXIT.unreachable,
-    `${where}: ${reason}`,
-    'The name is registered, but nothing listens on its port at this address.',
-    'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
-  );
+  return new LayerFailure({
+    exit: EXIT.unreachable,
+    text: `${where}: ${reason}`,
+    message: 'The name is registered, but nothing listens on its port at this address.',
+    fix: 'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
+  });
 }
 
-export function badHandshake({ reason, answered }: ProbeFailed, timeoutMs: number): Bad {
+export function failedHandshake({ reason, answered }: ProbeFailed, timeoutMs: number): LayerFailure {
   switch (reason) {
     case 'name_mismatch':
-      return new Bad(
-        EXIT.unknown,
-        `the node there calls itself ${answered?.name}`,
-        'Nodes compare the whole name, with its host part.',
-        `bloomctl doctor ${answered?.name}`,
-      );
+      return new LayerFailure({
+        exit: EXIT.unknown,
+        text: `the node there calls itself ${answered?.name}`,
+        message: 'Nodes compare the whole name, with its host part.',
+        fix: `bloomctl doctor ${answered?.name}`,
+      });
     case 'missing_flags':
-      return new Bad(
-        EXIT.unreachable,
-        `flags missing: ${missingFlags(answered?.flags ?? 0n).join(', ')}`,
-        'The program there is older than what Bloom speaks with (OTP 26).',
-        'Choose another node; only nodes of Bloom answer this tool.',
-      );
+      return new LayerFailure({
+        exit: EXIT.unreachable,
+        text: `flags missing: ${missingFlags(answered?.flags ?? 0n).join(', ')}`,
+        message: 'The program there is older than what Bloom speaks with (OTP 26).',
+        fix: 'Choose another node; only nodes of Bloom answer this tool.',
+      });
     case 'not_allowed':
-      return new Bad(
-        EXIT.rights,
-        'not allowed',
-        'The node does not let nodes of our name in.',
-        'Run this tool on a host that the node allows.',
-      );
+      return new LayerFailure({
+        exit: EXIT.rights,
+        text: 'not allowed',
+        message: 'The node does not let nodes of our name in.',
+        fix: 'Run this tool on a host that the node allows.',
+      });
     case 'timeout':
-      return new Bad(
-        EXIT.timeout,
-        `silent for ${span(timeoutMs)}`,
-        'The port is open, but the program behind it says nothing: it is frozen, or no node.',
-        'Look at the process on that machine; kill -CONT when it was stopped.',
-      );
+      return new LayerFailure({
+        exit: EXIT.timeout,
+        text: `silent for ${span(timeoutMs)}`,
+        message: 'The port is open, but the program behind it says nothing: it is frozen, or no node.',
+        fix: 'Look at the process on that machine; kill -CONT when it was stopped.',
+      });
     default:
-      return new Bad(
-        EXIT.unreachable,
-        reason === 'closed' ? 'closed without a word' : `no distribution protocol of version ${VERSION}`,
-        'What listens there is not what the port mapper says, or speaks another version.',
-        'Look which program has that port on that machine.',
-      );
+      return new LayerFailure({
+        exit: EXIT.unreachable,
+        text: reason === 'closed' ? 'closed without a word' : `no distribution protocol of version ${VERSION}`,
+        message: 'What listens there is not what the port mapper says, or speaks another version.',
+        fix: 'Look which program has that port on that machine.',
+      });
   }
 }
 
-export function badCookie({ reason }: ProbeFailed, node: string, cookie: Cookie): Bad {
+export function failedCookie({ reason }: ProbeFailed, node: string, cookie: Cookie): LayerFailure {
   const ours = `ours ${fingerprint(cookie.value)}…, from ${cookie.source}`;
   if (reason === 'timeout') {
-    return new Bad(
-      EXIT.timeout,
-      `no answer. ${ours}`,
-      'The node stopped answering in the middle of the handshake.',
-      'Try again.',
-    );
+    return new LayerFailure({
+      exit: EXIT.timeout,
+      text: `no answer. ${ours}`,
+      message: 'The node stopped answering in the middle of the handshake.',
+      fix: 'Try again.',
+    });
   }
-  return new Bad(
-    EXIT.rights,
-    `refused. ${ours}`,
-    `${node} does not accept this cookie.`,
-    'Set the same value on all nodes and for this tool. The value is not shown; compare hashes with `bloomctl doctor` on the machine of that node.',
-  );
+  return new LayerFailure({
+    exit: EXIT.rights,
+    text: `refused. ${ours}`,
+    message: `${node} does not accept this cookie.`,
+    fix: 'Set the same value on all nodes and for this tool. The value is not shown; compare hashes with `bloomctl doctor` on the machine of that node.',
+  });
 }

@@ -8,7 +8,7 @@ import { openLocalServer } from '@bloom/inspection';
 import { silentLog } from '@bloom/log';
 import { Context } from '../context.js';
 import { runProgram } from '../program.js';
-import { testWorld } from '../testing/world.js';
+import { testMachine } from '../testing/machine.js';
 
 const uid = process.getuid?.() ?? 0;
 const cleanUps: (() => unknown)[] = [];
@@ -27,8 +27,8 @@ type Asked = { ask: (message: { request: { kind: string } }) => object };
 
 /** A node that answers only the handshake and `links`, which is enough to be found. */
 async function startNode(name: string, members: readonly string[] = []): Promise<void> {
-  const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
-  const local = await openLocalServer(name, world);
+  const machine = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
+  const local = await openLocalServer(name, machine);
   if (!('server' in local)) throw new Error(local.reasons.join('; '));
   const system = createActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
@@ -65,8 +65,8 @@ async function startNode(name: string, members: readonly string[] = []): Promise
 
 /** A node with a frozen process: its socket accepts connections and never answers. */
 async function startFrozen(name: string): Promise<void> {
-  const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
-  const local = await openLocalServer(name, world);
+  const machine = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
+  const local = await openLocalServer(name, machine);
   if (!('server' in local)) throw new Error(local.reasons.join('; '));
   const { server } = local;
   const sockets: Socket[] = [];
@@ -81,7 +81,7 @@ async function startFrozen(name: string): Promise<void> {
 async function asked(node?: string, timeout = 5_000): Promise<string> {
   const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
   const options = { timeout, ...(node === undefined ? {} : { node }) };
-  const context = new Context(options, testWorld({ cwd, temporaryPath: cwd, uid, env }));
+  const context = new Context(options, testMachine({ cwd, temporaryPath: cwd, uid, env }));
   try {
     return (await context.asker()).asked;
   } finally {
@@ -89,7 +89,7 @@ async function asked(node?: string, timeout = 5_000): Promise<string> {
   }
 }
 
-test('the only node is asked without any option, cookie or port mapper', async () => {
+test('asks the only node without any option, cookie or port mapper', async () => {
   await startNode('a@desk');
   expect(await asked()).toBe('a@desk');
   expect(await asked('a')).toBe('a@desk');
@@ -97,20 +97,20 @@ test('the only node is asked without any option, cookie or port mapper', async (
   await expect(asked('b')).rejects.toMatchObject({ exit: 69 });
 });
 
-test('any of several nodes answers if they are members of one cluster', async () => {
+test('asks any of several nodes if they are members of one cluster', async () => {
   await startNode('a@desk', ['b@desk']);
   await startNode('b@desk', ['a@desk']);
   expect(await asked()).toBe('a@desk');
   expect(await asked('b')).toBe('b@desk');
 });
 
-test('a frozen node is not asked if another member answers for it', async () => {
+test('does not ask a frozen node if another member answers for it', async () => {
   await startFrozen('a@desk');
   await startNode('b@desk', ['a@desk']);
   expect(await asked(undefined, 500)).toBe('b@desk');
 });
 
-test('several nodes without a common cluster are listed', async () => {
+test('lists several nodes without a common cluster', async () => {
   await startNode('a@desk');
   await startNode('b@desk');
   await expect(asked()).rejects.toMatchObject({
@@ -121,19 +121,19 @@ test('several nodes without a common cluster are listed', async () => {
   expect(await asked('b')).toBe('b@desk');
 });
 
-test('without a node of this user, the error says where to look', async () => {
+test('says where to look without a node of this user', async () => {
   await expect(asked()).rejects.toMatchObject({
     exit: 69,
     message: 'no node of this user runs on this machine, and no port mapper answers (port 1)',
   });
 });
 
-test('doctor tests the node that it is given, not the one on this machine', async () => {
+test('tests the node that doctor is given, not the one on this machine', async () => {
   await startNode('a@desk');
   const doctor = async (...args: readonly string[]): Promise<{ exit: number; out: string }> => {
     const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
-    const world = testWorld({ cwd, temporaryPath: cwd, uid, env });
-    return { exit: await runProgram(['doctor', ...args], world), out: world.printed.out };
+    const machine = testMachine({ cwd, temporaryPath: cwd, uid, env });
+    return { exit: await runProgram(['doctor', ...args], machine), out: machine.printed.out };
   };
   expect((await doctor('a')).out).toMatch(/ok +socket +.* of a@desk/);
   const { exit, out } = await doctor('b@127.0.0.1');

@@ -17,7 +17,7 @@ import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { span } from '../text/units.js';
 import { MAX_TIMEOUT_MS } from '../values.js';
-import type { World } from '../world.js';
+import type { Machine } from '../machine.js';
 import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
 import { ownName } from './own-name.js';
@@ -35,6 +35,12 @@ export interface SessionOptions {
   readonly timeoutMs: number;
 }
 
+interface Link {
+  readonly system: ActorSystem;
+  readonly remote: RemoteActors;
+  readonly client: InspectionClient;
+}
+
 /** Asks nodes through one hidden link. */
 export class Session implements Asker {
   readonly asked: string;
@@ -43,7 +49,7 @@ export class Session implements Asker {
   readonly #client: InspectionClient;
   readonly #timeoutMs: number;
 
-  private constructor(system: ActorSystem, remote: RemoteActors, client: InspectionClient, options: SessionOptions) {
+  private constructor({ system, remote, client }: Link, options: SessionOptions) {
     this.asked = options.entry.name;
     this.#system = system;
     this.#remote = remote;
@@ -52,10 +58,10 @@ export class Session implements Asker {
   }
 
   /** @throws Failure */
-  static async open(options: SessionOptions, world: World): Promise<Session> {
+  static async open(options: SessionOptions, machine: Machine): Promise<Session> {
     const { entry, mapperPort, cookie, timeoutMs } = options;
     const { address } = entry;
-    const name = ownName(world, entry.name);
+    const name = ownName(machine, entry.name);
     const system = createActorSystem({ log: noLog });
     const remote = connectActors(system, { log: noLog });
     try {
@@ -75,19 +81,17 @@ export class Session implements Asker {
       await inTime(node.connect(entry.name), {
         timeoutMs: limitMs,
         late: () => {
-          throw new Failure(
-            EXIT.timeout,
-            `${entry.name} was not reached within ${span(limitMs)}`,
-            `bloomctl doctor ${entry.name} tells which layer fails`,
-          );
+          throw new Failure(EXIT.timeout, `${entry.name} was not reached within ${span(limitMs)}`, {
+            advice: `bloomctl doctor ${entry.name} tells which layer fails`,
+          });
         },
       });
     } catch (error) {
       await remote.close();
       throw toFailure(error, entry.name);
     }
-    const client = new InspectionClient({ system, remote, asked: entry.name, tool: `${world.user} as ${name}` });
-    return new Session(system, remote, client, options);
+    const client = new InspectionClient({ system, remote, asked: entry.name, tool: `${machine.user} as ${name}` });
+    return new Session({ system, remote, client }, options);
   }
 
   async ask<K extends RequestKind>(

@@ -33,6 +33,8 @@ export const room: AnswerOf<'room'> = {
       status: 'connected',
       ice: 'connected',
       dtls: 'connected',
+      local: '203.0.113.1:50000',
+      worker: 1,
       tracks: [
         { id: 't7', kind: 'video', metadata: null },
         { id: 't8', kind: 'audio', metadata: null },
@@ -67,6 +69,26 @@ export const room: AnswerOf<'room'> = {
   ],
 };
 
+export const media: AnswerOf<'media'> = {
+  room: 'kitchen',
+  node: B,
+  workers: [
+    { worker: 1, busy: 0.62, transports: 120, rooms: 3 },
+    { worker: 2, busy: 0.2, transports: 1, rooms: 1 },
+  ],
+  packetsCrossed: 48_211,
+  peerList: [
+    { id: 'ann', name: 'Ann', local: '203.0.113.1:50000', worker: 1, why: 'had time left (0.05)' },
+    {
+      id: 'bob',
+      name: null,
+      local: '203.0.113.1:50001',
+      worker: 2,
+      why: 'was less busy (0.18) than worker 1 (0.62)',
+    },
+  ],
+};
+
 export const peer: AnswerOf<'peer'> = {
   room: 'kitchen',
   id: 'bob',
@@ -78,8 +100,11 @@ export const peer: AnswerOf<'peer'> = {
   transport: {
     ice: 'connected',
     dtls: 'connected',
+    media: { state: 'connected', path: 'udp' },
     protocol: 'udp',
     local: '10.0.0.12:50112',
+    worker: 2,
+    why: 'was less busy (0.18) than worker 1 (0.62)',
     remote: '203.0.113.9:61022',
     bytesReceived: 4_100_000,
     bytesSent: 91_000_000,
@@ -159,4 +184,29 @@ export const component: AnswerOf<'component'> = {
   origins: ['ann'],
   receives: [{ trackId: 't7', origin: 'ann' }],
   details: { files: [{ name: 'ann.mp4', bytes: 1_204_000 }] },
+};
+
+/** A person whose packets never arrive. */
+export const failedPeer: AnswerOf<'peer'> = {
+  room: 'kitchen',
+  id: 'eve',
+  name: null,
+  node: B,
+  status: 'connected',
+  metadata: null,
+  transport: {
+    ice: 'new',
+    dtls: 'new',
+    media: { state: 'failed', problem: 'NO_CHECKS' },
+    protocol: 'udp',
+    local: '10.0.0.12:50112',
+    remote: null,
+    bytesReceived: 0,
+    bytesSent: 0,
+    estimationBps: null,
+    usedBps: 0,
+  },
+  sampledMs: 1_000,
+  inbound: [],
+  outbound: [],
 };

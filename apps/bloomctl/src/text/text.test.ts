@@ -53,11 +53,11 @@ describe('human-readable numbers', () => {
 });
 
 describe('text', () => {
-  test('cannot move the cursor, change colours or the title, or reverse the writing direction', () => {
+  test('lets no text move the cursor, change colours or the title, or reverse the writing direction', () => {
     expect(printable('a\u001b[2J\u0007b\nc\td\u009b1m\u202ee')).toBe('a\\u001b[2J\\u0007b⏎c d\\u009b1m\\u202ee');
   });
 
-  test('is measured in columns', () => {
+  test('measures text in columns', () => {
     expect(widthOf('abc')).toBe(3);
     expect(widthOf('会议')).toBe(4);
     expect(widthOf('e\u0301')).toBe(1);
@@ -90,7 +90,7 @@ describe('a table', () => {
     ['b', '1000', 'x', { text: 'y', style: 'red' as const }],
   ];
 
-  test('is as wide as its cells without a limit', () => {
+  test('makes a table as wide as its cells without a limit', () => {
     expect(table(columns, rows, plain(Infinity))).toEqual([
       'NAME                           N  LESS  LEAST',
       'a name that is rather long     1  less  least',

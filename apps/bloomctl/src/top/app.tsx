@@ -104,7 +104,7 @@ function Top({ context, asker, options }: TopProps) {
   const screen: Screen = { width: stdout.columns || 80, colour: context.output.screen.colour };
   const open = async (node: string, path: string): Promise<void> => {
     const lines = await asker.ask('actor', { id: path }, { node }).then(
-      ({ answer }) => actorView(answer, node, context.world.now(), screen),
+      ({ answer }) => actorView({ ...answer, node }, context.machine.now(), screen),
       (error: unknown) => [toFailure(error, node).message],
     );
     change((current) => ({ ...current, open: { path, node, lines } }));
@@ -124,7 +124,7 @@ function Top({ context, asker, options }: TopProps) {
     } else press({ input, ...special });
   });
 
-  const lines = topFrame(model.current, context.world.now(), screen, (stdout.rows || 24) - 1);
+  const lines = topFrame(model.current, context.machine.now(), { ...screen, height: (stdout.rows || 24) - 1 });
   return (
     <Box flexDirection="column">
       {lines.map((line, i) => (
@@ -140,19 +140,19 @@ function Top({ context, asker, options }: TopProps) {
 /** Runs until `q`, Ctrl-C, or the loss of the link, then restores the screen. */
 export async function runFullScreen(context: Context, options: TopRunOptions): Promise<ExitCode> {
   const asker = await context.asker();
-  const { world } = context;
-  world.stdout.write(ENTER_SCREEN);
+  const { machine } = context;
+  machine.stdout.write(ENTER_SCREEN);
   try {
     const app = render(<Top context={context} asker={asker} options={options} />, {
-      stdout: world.stdout as NodeJS.WriteStream,
-      stdin: world.stdin as NodeJS.ReadStream,
+      stdout: machine.stdout as NodeJS.WriteStream,
+      stdin: machine.stdin as NodeJS.ReadStream,
       exitOnCtrlC: false,
       patchConsole: false,
     });
-    void world.interrupted.then(() => app.unmount());
+    void machine.interrupted.then(() => app.unmount());
     await app.waitUntilExit();
   } finally {
-    world.stdout.write(LEAVE_SCREEN);
+    machine.stdout.write(LEAVE_SCREEN);
   }
   return EXIT.ok;
 }

@@ -27,7 +27,8 @@ const ACTORS: readonly Column[] = [
 ];
 
 /** Returns the lines of the screen: at most `height`, with the keys on the last line. */
-export function topFrame(model: TopModel, now: number, screen: Screen, height = Infinity): string[] {
+export function topFrame(model: TopModel, now: number, screen: Screen & { height?: number }): string[] {
+  const { height = Infinity } = screen;
   const { nodes, items, lost, everyMs, open } = model;
   const names = new Set(nodes.map(alive)).size === nodes.length ? alive : (node: string): string => node;
   const title = `bloomctl top   ${counted(nodes.length, 'node')}   every ${span(everyMs)}${model.paused ? '   PAUSED' : ''}`;

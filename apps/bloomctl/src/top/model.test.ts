@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { top } from '../testing/answers.js';
+import { top } from '../testing/index.js';
 import { type Key, newModel, pressed, rowsOf, type TopModel, withItem, withLost } from './model.js';
 
 const nodes = ['a@sfu-1.internal', 'b@sfu-2.internal'];

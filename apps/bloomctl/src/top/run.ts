@@ -10,7 +10,7 @@ const MAX_ITEMS = 100_000;
 
 /** Shows a full screen on a terminal, frame after frame elsewhere, and documents with `--jsonl`. */
 export async function runTop(context: Context, options: TopRunOptions): Promise<ExitCode> {
-  const { output, world } = context;
+  const { output, machine } = context;
   const { nodes, frames } = options;
   if (output.format !== 'text') {
     const looks = frames ?? (output.format === 'json' ? 1 : 100_000);
@@ -24,7 +24,7 @@ export async function runTop(context: Context, options: TopRunOptions): Promise<
     });
     return followed.exit;
   }
-  if (frames === undefined && world.stdout.isTTY === true && world.stdin.isTTY === true) {
+  if (frames === undefined && machine.stdout.isTTY === true && machine.stdin.isTTY === true) {
     const { runFullScreen } = await import('./app.js');
     return await runFullScreen(context, options);
   }
@@ -33,7 +33,7 @@ export async function runTop(context: Context, options: TopRunOptions): Promise<
 
 /** Prints a frame whenever all sending nodes have sent an item. */
 async function printFrames(context: Context, options: TopRunOptions, frames: number): Promise<ExitCode> {
-  const { output, world } = context;
+  const { output, machine } = context;
   let model = newModel(options.nodes, options.every, options.sort);
   let fresh = new Set<string>();
   let printed = 0;
@@ -42,7 +42,7 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
     if (awaited.length === 0 || printed >= frames || !awaited.every((node) => fresh.has(node))) return printed < frames;
     fresh = new Set();
     printed += 1;
-    output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
+    output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, machine.now(), output.screen)]);
     return printed < frames;
   };
   // Items that arrive before every node's first answer make no frame.

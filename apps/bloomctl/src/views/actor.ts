@@ -6,7 +6,7 @@ type Actor = AnswerOf<'actor'>;
 
 const LABEL = 11;
 
-export function actorView(actor: Actor, node: string, now: number, screen: Screen): string[] {
+export function actorView({ node, ...actor }: Actor & { node: string }, now: number, screen: Screen): string[] {
   const line = (label: string, text: string): string[] =>
     wrap(printable(text), { ...screen, width: screen.width - LABEL }).map(
       (part, i) => `${paint(screen, 'bold', pad(i === 0 ? label : '', LABEL))}${part}`,

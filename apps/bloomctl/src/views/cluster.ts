@@ -75,11 +75,11 @@ function leftover({ deadlineAt, rooms, components }: Drain, now: number): string
   return `${until}, ${parts.join(', ')} left`;
 }
 
-export function drainView(node: string, drain: Drain, now: number, screen: Screen): string[] {
+export function drainView({ node, ...drain }: Drain & { node: string }, now: number, screen: Screen): string[] {
   const shown = drain.roomIds.map(printable).join(', ');
   const more = drain.rooms - drain.roomIds.length;
   return [
-    ...wrap(`${node} takes no new rooms: ${leftover(drain, now)}.`, screen),
+    ...wrap(`${node} accepts no new rooms: ${leftover(drain, now)}.`, screen),
     ...(shown === '' ? [] : wrap(`rooms: ${shown}${more > 0 ? ` and ${more} more` : ''}`, screen)),
   ];
 }
@@ -199,7 +199,11 @@ const FAULTS: readonly Column[] = [
   { title: 'ENDS IN', align: 'right' },
 ];
 
-export function faultsView(node: string, { faults }: AnswerOf<'faults'>, now: number, screen: Screen): string[] {
+export function faultsView(
+  { node, faults }: AnswerOf<'faults'> & { node: string },
+  now: number,
+  screen: Screen,
+): string[] {
   if (faults.length === 0) return [`${node}: no fault is injected.`];
   const rows = faults.map(({ kind, target, tool, since, until }) => [
     kind,

@@ -48,6 +48,7 @@ const PEERS: readonly Column[] = [
   { title: 'STATUS' },
   { title: 'ICE', drop: 2 },
   { title: 'DTLS', drop: 3 },
+  { title: 'WORKER', align: 'right', drop: 4 },
   { title: 'TRACKS', shrinksTo: 8 },
   { title: 'IN', align: 'right' },
   { title: 'OUT', align: 'right' },
@@ -76,6 +77,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
     { text: peer.status, style: peer.status === 'connected' ? 'green' : 'yellow' },
     peer.ice ?? '–',
     peer.dtls ?? '–',
+    peer.worker?.toString() ?? '–',
     trackList(peer.tracks),
     size(peer.bytesReceived),
     size(peer.bytesSent),
@@ -98,6 +100,31 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
           screen,
         )),
     `${counted(peers, 'peer')}, ${connected} connected, ${counted(componentList.length, 'component')}, ${counted(tracks, 'track')}.`,
+  ];
+}
+
+const TRANSPORTS: readonly Column[] = [
+  { title: 'PEER', shrinksTo: 10 },
+  { title: 'NAME', shrinksTo: 8, drop: 1 },
+  { title: 'WORKER', align: 'right' },
+  { title: 'ADDRESS', drop: 2 },
+  { title: 'WHY', shrinksTo: 44 },
+];
+
+export function mediaView(
+  { room, node, workers, packetsCrossed, peerList }: AnswerOf<'media'>,
+  screen: Screen,
+): string[] {
+  const now = workers.map(
+    ({ worker, busy, transports, rooms }) =>
+      `worker ${worker}: ${percent(busy, 0)} busy, ${counted(transports, 'transport')}, ${counted(rooms, 'room')}`,
+  );
+  const rows = peerList.map(({ id, name, worker, local, why }) => [id, name ?? '–', String(worker), local, why]);
+  const used = new Set(peerList.map(({ worker }) => worker)).size;
+  return [
+    ...wrap([`room ${printable(room)} on ${node}`, ...now].join('   '), screen),
+    ...(rows.length === 0 ? [] : table(TRANSPORTS, rows, screen)),
+    `${counted(peerList.length, 'transport')} on ${counted(used, 'worker')}; ${counted(packetsCrossed, 'packet')} of all rooms crossed between workers.`,
   ];
 }
 
@@ -176,13 +203,19 @@ function lossy(part: number): Cell {
   return { text: percent(part, 1), style: part >= 0.05 ? 'red' : part >= 0.01 ? 'yellow' : undefined };
 }
 
+/** `   media failed: NO_CHECKS`; empty if all is well. */
+function mediaText(media: NonNullable<Peer['transport']>['media']): string {
+  if (media === undefined || (media.state === 'connected' && media.problem === undefined)) return '';
+  return `   media ${media.state}${media.problem === undefined ? '' : `: ${media.problem}`}`;
+}
+
 export function peerView(peer: Peer, screen: Screen): string[] {
   const { id, name, status, transport, inbound, outbound, permissions, data } = peer;
   const shownName = name === undefined || name === null ? '' : ` (${printable(name)})`;
   const ice =
     transport === null
       ? 'no transport'
-      : `ICE ${transport.ice} ${transport.protocol} ${transport.local} <-> ${transport.remote ?? 'none yet'}   DTLS ${transport.dtls}   ${size(transport.bytesReceived)} in, ${size(transport.bytesSent)} out`;
+      : `ICE ${transport.ice} ${transport.protocol} ${transport.local}${typeof transport.worker === 'number' ? ` on worker ${transport.worker}` : ''} <-> ${transport.remote ?? 'none yet'}   DTLS ${transport.dtls}${mediaText(transport.media)}   ${size(transport.bytesReceived)} in, ${size(transport.bytesSent)} out`;
   const sent = outbound.map((track): Cell[] => [
     track.track,
     track.from ?? '–',
@@ -279,13 +312,13 @@ export function componentView(component: AnswerOf<'component'>, screen: Screen):
             .map((line) => `  ${printable(line)}`),
         ];
   const mode =
-    subscribeMode === null ? '' : `   subscribes ${subscribeMode === 'auto' ? 'to everything' : 'to what it is told'}`;
+    subscribeMode === null ? '' : `   subscribes ${subscribeMode === 'auto' ? 'to everything' : 'to chosen endpoints'}`;
   return [
     ...wrap(
       `component ${printable(id)} (${type}) in ${printable(room)} on ${node}   tracks ${trackList(tracks)}${mode}`,
       screen,
     ),
-    ...(origins.length === 0 ? [] : wrap(`was told to receive ${printable(origins.join(', '))}`, screen)),
+    ...(origins.length === 0 ? [] : wrap(`subscribed to ${printable(origins.join(', '))}`, screen)),
     ...(receives.length === 0
       ? []
       : wrap(

@@ -29,7 +29,7 @@ function row(sample: Sample): Cell[] {
 
 export function loadView({ nodes, asked }: Load, explain: boolean, screen: Screen): string[] {
   const why =
-    'A new room goes to the node that forwards the fewest tracks; of equals to the one with the fewest rooms; of equals to the one that was asked. Draining nodes and nodes that do not answer are no candidates. Reserved rooms count.';
+    'A new room goes to the node that forwards the fewest tracks; among equals, to the one with the fewest rooms; then to the one that was asked. Draining nodes and nodes that do not answer are not candidates. Reserved rooms count.';
   return [...table(FIGURES, nodes.map(row), screen), `as ${asked} sees it.`, ...(explain ? wrap(why, screen) : [])];
 }
 

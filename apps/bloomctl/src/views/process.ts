@@ -54,7 +54,7 @@ function handlesText(handles: Process['handles'], openFiles: number | null): str
 }
 
 function udpText({ drops, sockets }: Process['udp']): string {
-  const lost = drops === null ? 'drops not told by this system' : `${drops} dropped by the kernel`;
+  const lost = drops === null ? 'drops not reported by this system' : `${drops} dropped by the kernel`;
   const each = sockets.map(
     ({ address, port, queuedBytes, drops: own }) => `${address}:${port} (${size(queuedBytes)} queued, ${own} dropped)`,
   );

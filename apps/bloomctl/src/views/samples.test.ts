@@ -8,12 +8,12 @@ import { newModel, withItem, withLost } from '../top/model.js';
 import { topFrame } from '../top/frame.js';
 import { actorView, stateView } from './actor.js';
 import { actorsView, actorTree, mailboxView } from './actors.js';
-import * as answers from '../testing/answers.js';
-import { NOW } from '../testing/answers.js';
+import * as answers from '../testing/index.js';
+import { NOW } from '../testing/index.js';
 import { clusterView, drainView, eventView, faultsView, nodesView } from './cluster.js';
 import { doctorView } from './doctor.js';
 import { logView } from './logs.js';
-import { componentsView, componentView, peerView, roomsView, roomView } from './media.js';
+import { componentsView, componentView, mediaView, peerView, roomsView, roomView } from './media.js';
 import { decisionView, loadView } from './placement.js';
 import { processView } from './process.js';
 import { pathView, traceView } from './trace.js';
@@ -27,12 +27,12 @@ const model = answers.top.reduce(withItem, newModel([A, B, 'c@sfu-3.internal'], 
 
 const views: Record<string, (screen: Screen) => readonly string[]> = {
   nodes: (screen) => nodesView(answers.nodes, A, screen),
-  drain: (screen) => drainView(B, drained, NOW, screen),
+  drain: (screen) => drainView({ ...drained, node: B }, NOW, screen),
   'cluster-whole': (screen) => clusterView(answers.whole, NOW, screen),
   'cluster-partial': (screen) => clusterView(answers.partial, NOW, screen),
   'cluster-split': (screen) => clusterView(answers.split, NOW, screen),
   event: (screen) => eventView(answers.event, screen),
-  faults: (screen) => faultsView(B, answers.faults, NOW, screen),
+  faults: (screen) => faultsView({ ...answers.faults, node: B }, NOW, screen),
   actors: (screen) => actorsView([{ node: B, ...answers.actors }], screen),
   'actors-all': (screen) =>
     actorsView(
@@ -40,7 +40,7 @@ const views: Record<string, (screen: Screen) => readonly string[]> = {
       screen,
     ),
   'actors-tree': (screen) => actorTree({ node: B, ...answers.actors }, screen),
-  actor: (screen) => actorView(answers.actor, B, NOW, screen),
+  actor: (screen) => actorView({ ...answers.actor, node: B }, NOW, screen),
   state: (screen) => stateView(answers.state, B, screen),
   mailbox: (screen) => mailboxView(answers.mailbox, B, screen),
   trace: (screen) => answers.traced.flatMap((item) => traceView(item, false, screen)),
@@ -49,7 +49,9 @@ const views: Record<string, (screen: Screen) => readonly string[]> = {
   ps: (screen) => processView(B, answers.ps, screen),
   rooms: (screen) => roomsView(answers.rooms, screen),
   room: (screen) => roomView(answers.room, screen),
+  media: (screen) => mediaView(answers.media, screen),
   peer: (screen) => peerView(answers.peer, screen),
+  'peer-failed': (screen) => peerView(answers.failedPeer, screen),
   components: (screen) => componentsView(answers.components, screen),
   component: (screen) => componentView(answers.component, screen),
   load: (screen) => loadView(answers.load, true, screen),
@@ -62,11 +64,10 @@ const views: Record<string, (screen: Screen) => readonly string[]> = {
       {
         ...withLost(model, 'c@sfu-3.internal', 'the link is gone'),
         paused: true,
-        open: { path: '/rooms/hall/peers/zoe', node: A, lines: actorView(answers.actor, A, NOW, screen) },
+        open: { path: '/rooms/hall/peers/zoe', node: A, lines: actorView({ ...answers.actor, node: A }, NOW, screen) },
       },
       NOW,
-      screen,
-      18,
+      { ...screen, height: 18 },
     ),
   'doctor-refused': (screen) => doctorView(answers.refused, screen),
   'doctor-healthy': (screen) => doctorView(answers.healthy, screen),
@@ -109,7 +110,7 @@ describe('view', () => {
   });
 });
 
-test('members of different releases are listed with the protocols they speak', () => {
+test('lists members of different releases with the protocols they speak', () => {
   const [old, ...others] = answers.nodes.nodes;
   if (!old) throw new Error('no node in the fixture');
   const spoken = { version: '0.2.0', protocols: { min: 1, max: 2 } };
@@ -118,13 +119,13 @@ test('members of different releases are listed with the protocols they speak', (
   expect(lines).toMatch(/Releases differ: a of 0\.1\.0 speaks protocol 1, b of 0\.2\.0 speaks protocol 1 to 2,/);
 });
 
-test('an actor is shown with its restarts within the window, not all of them', () => {
-  const lines = actorView({ ...answers.actor, restarts: 5 }, B, NOW, { width: 160, colour: false });
+test('shows an actor with its restarts within the window, not all of them', () => {
+  const lines = actorView({ ...answers.actor, restarts: 5, node: B }, NOW, { width: 160, colour: false });
   expect(lines[1]).toMatch(/strategy restart, 1 of 3 in 1 min$/);
   expect(lines.at(-1)).toMatch(/restart 5\)$/);
 });
 
-test('the sample answers are valid on the wire', async () => {
+test('has sample answers that are valid on the wire', async () => {
   const { requests, streams } = await loadSchemas();
   const given: [RequestKind, unknown][] = [
     ['nodes', answers.nodes],
@@ -140,6 +141,7 @@ test('the sample answers are valid on the wire', async () => {
     ['ps', answers.ps],
     ['rooms', answers.rooms],
     ['room', answers.room],
+    ['media', answers.media],
     ['peer', answers.peer],
     ['components', answers.components],
     ['component', answers.component],

@@ -1,19 +1,19 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
+import type { JoiningMedia } from '@bloom/react/kit';
 import type { CreatedPeer } from '@bloom/server-sdk';
-import { type LocalMedia, openLocalMedia } from '../media/local-media.js';
 import { type Problem, problemOf } from '../problem.js';
 import { takeSeat } from '../room.js';
-import { inviteLink } from '../router.js';
+import { callLink, inviteLink } from '../router.js';
 import { useSession } from '../session.js';
 import { CallRoom, type Joining } from './call-room.js';
 import { type JoinWish, Lobby } from './lobby.js';
 
 /** The lobby and then the call. Another view ends the call. */
 export function CallPage({ invited }: { readonly invited?: string | undefined }) {
-  const { api } = useSession();
+  const { api, base } = useSession();
   const [call, setCall] = useState<Joining | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  /** The person may have left for another view before allowing the camera. */
+  /** The person may have left for another view before there was a seat. */
   const isHere = useRef(false);
   useEffect(() => {
     isHere.current = true;
@@ -22,7 +22,7 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
 
   /** Closes what was opened for a call and gives the seat back, even while the page is closing. */
   const giveBack = useCallback(
-    (roomId: string, seat: CreatedPeer | undefined, media?: LocalMedia): void => {
+    (roomId: string, seat: CreatedPeer | undefined, media?: JoiningMedia): void => {
       media?.camera.stop();
       media?.microphone.stop();
       // A seat that no longer exists is not an error.
@@ -40,14 +40,14 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
     };
   }, [call, giveBack]);
 
-  async function join({ name, roomId, isNew, source }: JoinWish): Promise<void> {
+  async function join({ name, roomId, isNew, takeMedia }: JoinWish): Promise<void> {
     setProblem(null);
     let seat: CreatedPeer | undefined;
     try {
       seat = await takeSeat(api, roomId, isNew);
-      const media = await openLocalMedia(source, name);
-      if (!isHere.current) return giveBack(roomId, seat, media);
-      history.replaceState(null, '', inviteLink(location.href, roomId));
+      const media = isHere.current ? takeMedia() : null;
+      if (media === null) return giveBack(roomId, seat);
+      history.replaceState(null, '', callLink(location.href, roomId));
       setCall({ roomId, name, seat, media });
     } catch (error) {
       giveBack(roomId, seat);
@@ -61,5 +61,7 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
   }, []);
 
   if (call === null) return <Lobby invited={invited} problem={problem} onJoin={join} />;
-  return <CallRoom call={call} onLeft={left} />;
+  const invite = async (): Promise<string> =>
+    inviteLink(location.href, (await api.createInvitation(call.roomId)).token);
+  return <CallRoom call={call} base={base} invite={invite} onLeft={left} />;
 }

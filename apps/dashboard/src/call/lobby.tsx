@@ -1,16 +1,19 @@
+import { type JoiningMedia, PreJoin, usePreview } from '@bloom/react/kit';
 import type { Room } from '@bloom/server-sdk';
-import { type FormEvent, useState } from 'react';
-import type { Wish } from '../media/local-media.js';
+import { useCallback, useRef, useState } from 'react';
+import { openLocalMedia, type Wish } from '../media/local-media.js';
 import type { Problem } from '../problem.js';
 import { useLive } from '../session.js';
 import { Page, Unanswered } from '../ui/parts.js';
+import { peopleIn } from '../room.js';
 
 export interface JoinWish {
   readonly name: string;
   readonly roomId: string;
   /** True if the room does not exist yet. */
   readonly isNew: boolean;
-  readonly source: Wish;
+  /** Hands over the media of the preview; null if the person has left it. */
+  readonly takeMedia: () => JoiningMedia | null;
 }
 
 export interface LobbyProps {
@@ -44,42 +47,35 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
   const [picked, setPicked] = useState<string>();
   const [newId, setNewId] = useState('');
   const [joining, setJoining] = useState(false);
+  /** The name that a generated picture shows, whenever it was opened. */
+  const shownName = useRef(name);
+  shownName.current = name;
+  const open = useCallback(() => openLocalMedia(source, () => shownName.current), [source]);
+  const preview = usePreview(open);
 
-  const lively = rooms?.find(({ peers, config }) => peers.length > 0 && peers.length < (config.maxPeers ?? Infinity));
+  const lively = rooms?.find((room) => peopleIn(room) > 0 && room.peers.length < (room.config.maxPeers ?? Infinity));
   const chosen = picked ?? invited ?? lively?.id ?? NEW_ROOM;
-  const listed = (rooms ?? []).toSorted((a, b) => b.peers.length - a.peers.length).slice(0, MAX_LISTED);
+  const listed = (rooms ?? []).toSorted((a, b) => peopleIn(b) - peopleIn(a)).slice(0, MAX_LISTED);
   const choices: readonly { readonly id: string; readonly hint: string }[] = [
     ...(invited !== undefined && !listed.some(({ id }) => id === invited)
       ? [{ id: invited, hint: 'invited; opened when you join' }]
       : []),
-    ...listed.map((room) => ({ id: room.id, hint: peopleIn(room) })),
+    ...listed.map((room) => ({ id: room.id, hint: hintOf(room) })),
   ];
 
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
+  async function join(): Promise<void> {
     setJoining(true);
     for (const [key, value] of Object.entries({ name, source })) sessionStorage.setItem(key, value);
     const isNew = chosen === NEW_ROOM;
     const roomId = isNew ? newId.trim() || someRoom() : chosen;
-    await onJoin({ name: name.trim(), roomId, isNew, source });
+    await onJoin({ name: name.trim(), roomId, isNew, takeMedia: preview.take });
     setJoining(false);
   }
 
   return (
     <Page title="Call" aside="Open this page in two tabs and meet yourself.">
       <Unanswered problem={problem} />
-      <form className="card lobby" onSubmit={(event) => void submit(event)}>
-        <label className="field">
-          <span>Your name</span>
-          <input
-            value={name}
-            onChange={({ target }) => setName(target.value)}
-            required
-            maxLength={40}
-            autoComplete="nickname"
-          />
-        </label>
-
+      <PreJoin preview={preview} name={name} onName={setName} onJoin={() => void join()} busy={joining}>
         <fieldset>
           <legend>Room</legend>
           <div className="choices">
@@ -125,17 +121,15 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
             </label>
           </div>
         </fieldset>
-
-        <button type="submit" className="primary" disabled={joining}>
-          {joining ? 'Joining …' : 'Join'}
-        </button>
-      </form>
+      </PreJoin>
     </Page>
   );
 }
 
-function peopleIn({ peers: { length }, config: { maxPeers, videoCodec } }: Room): string {
-  const people = length === 0 ? 'empty' : length === 1 ? '1 person' : `${length} people`;
+function hintOf(room: Room): string {
+  const { maxPeers, videoCodec } = room.config;
+  const count = peopleIn(room);
+  const people = count === 0 ? 'empty' : count === 1 ? '1 person' : `${count} people`;
   const limit = maxPeers === null ? '' : `, at most ${maxPeers}`;
   const codec = videoCodec === null ? '' : `, ${videoCodec.toUpperCase()}`;
   return `${people}${limit}${codec}`;

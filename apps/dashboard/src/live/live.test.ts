@@ -67,7 +67,7 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
     if (isSo()) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  throw new Error(`it does not come to pass that ${what}: ${JSON.stringify(live.view())}`);
+  throw new Error(`timed out waiting until ${what}: ${JSON.stringify(live.view())}`);
 }
 
 const connected = (): Promise<void> => until('the page is live', () => live.view().connected);
@@ -83,7 +83,7 @@ function countLosses(): () => number {
   return () => losses;
 }
 
-test('rooms are listed by id as they come and go', async () => {
+test('lists rooms by id as they come and go', async () => {
   await node.createRoom({ roomId: 'kitchen' });
   live.open();
   await connected();
@@ -94,7 +94,7 @@ test('rooms are listed by id as they come and go', async () => {
   await until('the kitchen is gone', () => ids()?.join() === 'attic');
 });
 
-test('an event has text fields and a unique number', async () => {
+test('gives an event text fields and a unique number', async () => {
   live.open();
   await connected();
   await node.createRoom({ roomId: 'kitchen' });
@@ -113,7 +113,7 @@ test('an event has text fields and a unique number', async () => {
   expect(live.view().events).toEqual([]);
 });
 
-test('a burst of events causes one request, however many rooms it concerns', async () => {
+test('sends one request after a burst of events, however many rooms it concerns', async () => {
   live.open();
   await connected();
   const names = Array.from({ length: 20 }, (_, i) => `room-${String(i).padStart(2, '0')}`);
@@ -122,7 +122,7 @@ test('a burst of events causes one request, however many rooms it concerns', asy
   expect(ids()).toEqual(names);
 });
 
-test('a room that the page has touched is requested even without an event about it', async () => {
+test('requests a room that the page has touched even without an event about it', async () => {
   await node.createRoom({ roomId: 'kitchen' });
   live.open();
   await connected();
@@ -131,7 +131,7 @@ test('a room that the page has touched is requested even without an event about 
   await until('the limit is known', () => live.view().rooms?.[0]?.config.maxPeers === 3);
 });
 
-test('a wrong token is reported, and nothing is shown as live', async () => {
+test('reports a wrong token, and shows nothing as live', async () => {
   live = new Live(new BloomClient({ url: node.url, token: 'wrong' }));
   live.open();
   await until('the token is refused', () => live.view().problem?.code === 'wrong-token');
@@ -139,7 +139,7 @@ test('a wrong token is reported, and nothing is shown as live', async () => {
   expect(live.view().rooms).toBeNull();
 });
 
-test('a page reconnects after its machine slept, since the old connection may have closed unnoticed', async () => {
+test('reconnects after its machine slept, since the old connection may have closed unnoticed', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -150,7 +150,7 @@ test('a page reconnects after its machine slept, since the old connection may ha
   expect(losses()).toBe(1);
 });
 
-test('a hidden page waits until it is shown, because slowed timers look like sleep', async () => {
+test('waits until a hidden page is shown, because slowed timers look like sleep', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -166,7 +166,7 @@ test('a hidden page waits until it is shown, because slowed timers look like sle
   await connected();
 });
 
-test('a page reconnects when its network is back', async () => {
+test('reconnects when its network is back', async () => {
   live.open();
   await connected();
   network.dispatchEvent(new Event('online'));
@@ -174,7 +174,7 @@ test('a page reconnects when its network is back', async () => {
   await connected();
 });
 
-test('a page that is hidden and shown keeps its connection', async () => {
+test('keeps its connection when the page is hidden and shown', async () => {
   live.open();
   await connected();
   const losses = countLosses();
@@ -185,7 +185,7 @@ test('a page that is hidden and shown keeps its connection', async () => {
   expect(losses()).toBe(0);
 });
 
-test("a server's end and return are both detected", async () => {
+test('notices when a server stops and when it returns', async () => {
   const env = { JF_PORT: new URL(node.url).port };
   await node.createRoom({ roomId: 'lost' });
   live.open();
@@ -199,7 +199,7 @@ test("a server's end and return are both detected", async () => {
   expect(ids()).toEqual([]);
 });
 
-test('a server that stops answering is detected without a closed connection', async () => {
+test('detects a server that stops answering without a closed connection', async () => {
   live = new Live(new BloomClient({ url: node.url, token: node.settings.http.apiToken, timeoutMs: 1_000 }));
   live.open();
   await connected();

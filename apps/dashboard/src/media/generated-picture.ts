@@ -1,4 +1,5 @@
 // A moving picture for users without a camera: drifting jellyfish, in a different colour for each user.
+import { hueOf } from '@bloom/react/kit';
 
 const WIDTH = 960;
 const HEIGHT = 540;
@@ -15,14 +16,6 @@ declare global {
   }
 }
 
-/** Returns a hue (0 to 359) for a name. */
-export function hueOf(name: string): number {
-  let hash = 0;
-  for (const char of name) hash = (hash * 131 + (char.codePointAt(0) ?? 0) * 7919) % 99_991;
-  // The golden angle spreads similar names over the circle.
-  return Math.round((hash * 137.508) % 360);
-}
-
 interface Jelly {
   readonly x: number;
   readonly size: number;
@@ -30,7 +23,19 @@ interface Jelly {
   readonly phase: number;
 }
 
-function drawJelly(g: CanvasRenderingContext2D, { x, size, speed, phase }: Jelly, t: number, hue: number): void {
+interface Moment {
+  /** Seconds. */
+  readonly t: number;
+  readonly hue: number;
+}
+
+interface Picture {
+  readonly name: string;
+  readonly swarm: readonly Jelly[];
+  readonly hue: number;
+}
+
+function drawJelly(g: CanvasRenderingContext2D, { x, size, speed, phase }: Jelly, { t, hue }: Moment): void {
   const pulse = Math.sin(t * 2 + phase);
   const y = HEIGHT + size - ((t * speed + phase * 97) % (HEIGHT + size * 4));
   const drift = Math.sin(t * 0.7 + phase) * size * 0.3;
@@ -57,13 +62,13 @@ function drawJelly(g: CanvasRenderingContext2D, { x, size, speed, phase }: Jelly
   g.restore();
 }
 
-function draw(g: CanvasRenderingContext2D, t: number, hue: number, name: string, swarm: readonly Jelly[]): void {
+function draw(g: CanvasRenderingContext2D, { name, swarm, hue }: Picture, t: number): void {
   const sea = g.createLinearGradient(0, 0, 0, HEIGHT);
   sea.addColorStop(0, `hsl(${hue} 60% 34%)`);
   sea.addColorStop(1, `hsl(${hue + 40} 70% 12%)`);
   g.fillStyle = sea;
   g.fillRect(0, 0, WIDTH, HEIGHT);
-  for (const jelly of swarm) drawJelly(g, jelly, t, hue);
+  for (const jelly of swarm) drawJelly(g, jelly, { t, hue });
   g.fillStyle = 'white';
   g.textAlign = 'center';
   g.textBaseline = 'middle';
@@ -74,14 +79,13 @@ function draw(g: CanvasRenderingContext2D, t: number, hue: number, name: string,
   g.fillText(new Date().toLocaleTimeString('en-GB'), WIDTH / 2, HEIGHT / 2 + 84);
 }
 
-/** Returns a track whose timer ends when the track is stopped. */
-export function generatedPicture(name: string): MediaStreamTrack {
+/** Returns a track whose timer ends when the track is stopped. `nameOf` returns the name whose letter it shows. */
+export function generatedPicture(nameOf: () => string): MediaStreamTrack {
   const canvas = document.createElement('canvas');
   canvas.width = WIDTH;
   canvas.height = HEIGHT;
   const context = canvas.getContext('2d');
   if (!context) throw new Error('this browser has no 2d canvas');
-  const hue = hueOf(name);
   const swarm = Array.from({ length: 7 }, (_, i) => ({
     x: ((i + 0.5) * WIDTH) / 7,
     size: 34 + ((i * 29) % 40),
@@ -107,7 +111,8 @@ export function generatedPicture(name: string): MediaStreamTrack {
   const metronome = new Worker(new URL('./metronome.ts', import.meta.url), { type: 'module' });
   metronome.addEventListener('message', () => {
     if (track.readyState === 'ended') return metronome.terminate();
-    draw(context, performance.now() / 1000, hue, name, swarm);
+    const name = nameOf();
+    draw(context, { name, swarm, hue: hueOf(name) }, performance.now() / 1000);
     push();
   });
   return track;

@@ -4,23 +4,26 @@ import { act, type ReactNode } from 'react';
 import type { Root } from 'react-dom/client';
 import { Live } from '../live/live.js';
 import { SessionContext } from '../session.js';
-import { TestBrowser } from './browser.js';
+import { TestBrowser } from '@bloom/react/testing';
 
 const WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 10;
 
 export class TestPage {
+  readonly api: BloomClient;
+  readonly base: string;
   readonly #root: Root;
   readonly #browser: TestBrowser;
 
   private constructor(
-    readonly api: BloomClient,
     readonly live: Live,
-    readonly base: string,
-    page: { root: Root; browser: TestBrowser },
+    { api, base }: { api: BloomClient; base: string },
+    { root, browser }: { root: Root; browser: TestBrowser },
   ) {
-    this.#root = page.root;
-    this.#browser = page.browser;
+    this.api = api;
+    this.base = base;
+    this.#root = root;
+    this.#browser = browser;
   }
 
   /** Opens a page of the node at `url`, signed in. */
@@ -32,7 +35,7 @@ export class TestPage {
     document.body.append(main);
     const api = new BloomClient({ url: base, token });
     const live = new Live(api);
-    const page = new TestPage(api, live, base, { root: createRoot(main), browser });
+    const page = new TestPage(live, { api, base }, { root: createRoot(main), browser });
     live.open();
     return page;
   }
@@ -80,7 +83,7 @@ export class TestPage {
       if (await isSo()) return;
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     }
-    throw new Error(`it does not come to pass that ${what}: ${this.text}`);
+    throw new Error(`timed out waiting until ${what}: ${this.text}`);
   }
 
   /** Returns the button, link or field with this name, otherwise the first whose name starts with it. */

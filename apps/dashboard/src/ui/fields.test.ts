@@ -15,7 +15,7 @@ function form(values: Record<string, string>): FormData {
   return data;
 }
 
-test('filled-in fields become options of their type, nested by their path', () => {
+test('turns filled-in fields into options of their type, nested by their path', () => {
   expect(optionsOf(FIELDS, form({ maxPeers: '4', lowLatency: 'on', 's3.bucket': ' b ', 's3.region': 'eu' }))).toEqual({
     maxPeers: 4,
     lowLatency: true,
@@ -23,11 +23,11 @@ test('filled-in fields become options of their type, nested by their path', () =
   });
 });
 
-test('empty fields are left to the server', () => {
+test('leaves empty fields to the server', () => {
   expect(optionsOf(FIELDS, form({ maxPeers: ' ', 's3.bucket': '' }))).toEqual({});
 });
 
-test('a list may end with a comma, and one with only commas is empty', () => {
+test('accepts a list that ends with a comma, and treats one with only commas as empty', () => {
   expect(optionsOf(FIELDS, form({ dataEvents: 'chat, files,' }))).toEqual({ dataEvents: ['chat', 'files'] });
   expect(optionsOf(FIELDS, form({ dataEvents: ' , ' }))).toEqual({});
 });

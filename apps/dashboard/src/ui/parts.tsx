@@ -34,7 +34,7 @@ export function Page({ title, aside, actions, children, full = false }: PageProp
       </header>
       {problem !== null && (
         <Notice kind="problem" title={problem.title}>
-          {problem.message} This page goes on as soon as it answers.
+          {problem.message} This page resumes as soon as the server answers.
         </Notice>
       )}
       {children}

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { ReactNode } from 'react';
 import type { Root } from 'react-dom/client';
-import { TestBrowser } from '../testing/browser.js';
+import { TestBrowser } from '@bloom/react/testing';
 import { bitrate, Chart, milliseconds, percent } from './chart.js';
 import { Copy, Dialog, Failure } from './parts.js';
 import { type Action, useAction } from './use-action.js';
@@ -35,7 +35,7 @@ const button = (name: string): HTMLButtonElement =>
     textContent?.startsWith(name),
   ) as HTMLButtonElement;
 
-describe('polled question', () => {
+describe('a polled question', () => {
   let polled: Polled<string>;
   let asked: string[];
   let answer: (key: string) => Promise<string>;
@@ -56,7 +56,7 @@ describe('polled question', () => {
   });
   const pass = (ms: number): Promise<void> => act(() => jest.advanceTimersByTimeAsync(ms));
 
-  test('is asked again a pause after each answer', async () => {
+  test('asks again a pause after each answer', async () => {
     await show(<Asker about="a" />);
     expect(polled.value).toBe('a 1');
     await pass(999);
@@ -103,7 +103,7 @@ describe('polled question', () => {
   });
 });
 
-describe('action behind a button', () => {
+describe('the action behind a button', () => {
   let action: Action;
   function Doer() {
     action = useAction();
@@ -140,7 +140,7 @@ describe('action behind a button', () => {
   });
 });
 
-describe('dialog', () => {
+describe('a dialog', () => {
   test('focuses its first field, and returns the focus', async () => {
     document.querySelector<HTMLElement>('#outside')?.focus();
     await show(
@@ -169,8 +169,8 @@ describe('dialog', () => {
   });
 });
 
-describe('copyable value', () => {
-  test('is copied to the clipboard and says so', async () => {
+describe('a copyable value', () => {
+  test('copies the value to the clipboard and says so', async () => {
     const written: string[] = [];
     browser.put({ navigator: { clipboard: { writeText: async (value: string) => void written.push(value) } } });
     await show(<Copy label="Token" value="abc" />);
@@ -187,7 +187,7 @@ describe('copyable value', () => {
   });
 });
 
-describe('virtual table', () => {
+describe('a virtual table', () => {
   const rows = Array.from({ length: 1_000 }, (_, i) => `row ${i}`);
   const table = (all: readonly string[], follow = false) => (
     <VirtualTable
@@ -231,7 +231,7 @@ describe('virtual table', () => {
   });
 });
 
-describe('chart', () => {
+describe('a chart', () => {
   test('shows its newest value as text, and none before the first', async () => {
     const chart = (values: readonly number[]) => (
       <Chart label="Sends" values={values} length={60} text={bitrate} least={1e5} />

@@ -7,7 +7,8 @@ import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { StreamVideo } from '../watch/stream-video.js';
-import { titleOf } from '../names.js';
+import { titleOf } from '@bloom/react/kit';
+import { RawRecordings } from './raw-recordings.js';
 
 interface Running {
   readonly roomId: string;
@@ -53,6 +54,7 @@ export function ComponentsView() {
           <VirtualTable label="Components" rows={running} columns={COLUMNS} keyOf={({ component: { id } }) => id} />
         )}
       </section>
+      <RawRecordings />
       <Recordings />
     </Page>
   );

@@ -11,7 +11,7 @@ const FIELDS: readonly Field[] = [
     hint: 'Letters, digits and hyphens; empty: a random one',
     pattern: '[A-Za-z0-9\\-]+',
   },
-  { name: 'maxPeers', label: 'Most people', kind: 'number', hint: 'Empty: no limit' },
+  { name: 'maxPeers', label: 'Maximum number of people', kind: 'number', hint: 'Empty: no limit' },
   { name: 'videoCodec', label: 'Video codec', options: ['', 'h264', 'vp8'], hint: 'Streams and recordings need h264' },
   {
     name: 'peerlessPurgeTimeout',
@@ -27,12 +27,12 @@ const FIELDS: readonly Field[] = [
     min: 1,
     hint: 'After this many seconds; empty: never',
   },
-  { name: 'webhookUrl', label: 'Webhook', kind: 'url', hint: 'Address that hears of each event of the room' },
+  { name: 'webhookUrl', label: 'Webhook', kind: 'url', hint: 'URL that receives each event of the room' },
   {
     name: 'dataEvents',
-    label: 'Data channels that the backend hears',
+    label: 'Data channels sent to the backend',
     kind: 'list',
-    hint: 'Labels such as chat, with commas; their messages go to the webhook, and to subscribers that ask for them',
+    hint: 'Labels such as chat, separated by commas; messages go to the webhook, and to subscribers that request them',
   },
 ];
 

@@ -1,12 +1,11 @@
 import type { Peer } from '@bloom/server-sdk';
 import { useMemo, useState } from 'react';
-import { nameOf } from '../names.js';
+import { nameOf } from '@bloom/react/kit';
 import { hashOf } from '../router.js';
 import { useLive } from '../session.js';
 import { Badge, Empty, Loading, Page } from '../ui/parts.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
-import { counted } from './rooms.js';
-import { Unreachable } from './unreachable.js';
+import { counted, Unreachable } from './rooms.js';
 
 interface Person {
   readonly roomId: string;

@@ -17,12 +17,12 @@ afterEach(async () => {
   await page.close();
 });
 
-test('a server without rooms says how to create one', async () => {
+test('says how to create a room on a server without rooms', async () => {
   await page.show(<Rooms />);
   await page.shows('No rooms yet');
 });
 
-test('a room created by another program appears, and disappears when it is deleted', async () => {
+test('shows a room created by another program, and hides it when it is deleted', async () => {
   await page.show(<Rooms />);
   await page.shows('No rooms yet');
   await page.api.createRoom({ roomId: 'kitchen', maxPeers: 4 });
@@ -31,7 +31,19 @@ test('a room created by another program appears, and disappears when it is delet
   await page.hides('kitchen');
 });
 
-test('a filter keeps the rooms that contain its text, and says if there are none', async () => {
+test('counts people who are connected, not seats that nobody has taken', async () => {
+  await page.api.createRoom({ roomId: 'kitchen' });
+  const { token } = await page.api.addPeer('kitchen');
+  await page.show(<Rooms />);
+  await page.shows('1 room, 0 people');
+  const client = await node.peerSocket();
+  await client.authenticate(token);
+  client.send({ type: 'connect', data: { metadata: null } });
+  await client.next('connected');
+  await page.shows('1 room, 1 person');
+});
+
+test("keeps the rooms that contain the filter's text, and says if there are none", async () => {
   await page.api.createRoom({ roomId: 'kitchen' });
   await page.api.createRoom({ roomId: 'garden' });
   await page.show(<Rooms />);
@@ -43,11 +55,11 @@ test('a filter keeps the rooms that contain its text, and says if there are none
   await page.shows('No room is called “nowhere”');
 });
 
-test('a new room has the options that were filled in', async () => {
+test('creates a new room with the options that were entered', async () => {
   await page.show(<Rooms />);
   await page.click('New room');
   await page.fill('Name', 'with-options');
-  await page.fill('Most people', '4');
+  await page.fill('Maximum number of people', '4');
   await page.fill('Video codec', 'h264');
   await page.click('Create');
   await page.goes('#/rooms/with-options');
@@ -55,7 +67,7 @@ test('a new room has the options that were filled in', async () => {
   expect(config).toMatchObject({ maxPeers: 4, videoCodec: 'h264', peerlessPurgeTimeout: null });
 });
 
-test('a taken name is reported in the dialog, which stays open', async () => {
+test('reports a taken name in the dialog, which stays open', async () => {
   await page.api.createRoom({ roomId: 'taken' });
   await page.show(<Rooms />);
   await page.click('New room');

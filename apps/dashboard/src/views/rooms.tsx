@@ -1,11 +1,12 @@
 import type { Room } from '@bloom/server-sdk';
 import { useMemo, useState } from 'react';
+import { peopleIn } from '../room.js';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
 import { Badge, Empty, Loading, Page } from '../ui/parts.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { NewRoom } from './new-room.js';
-import { Unreachable } from './unreachable.js';
+import { Notice } from '../ui/notice.js';
 
 const COLUMNS: readonly Column<Room>[] = [
   {
@@ -16,10 +17,7 @@ const COLUMNS: readonly Column<Room>[] = [
   {
     title: 'People',
     width: 'minmax(4rem, 1fr)',
-    cell: ({ peers, config: { maxPeers } }) => {
-      const here = peers.filter(({ status }) => status === 'connected').length;
-      return `${here}${maxPeers === null ? '' : ` of ${maxPeers}`}`;
-    },
+    cell: (room) => `${peopleIn(room)}${room.config.maxPeers === null ? '' : ` of ${room.config.maxPeers}`}`,
   },
   {
     title: 'Tracks',
@@ -48,7 +46,7 @@ export function Rooms() {
   const [adding, setAdding] = useState(false);
   const wanted = filter.trim().toLowerCase();
   const shown = useMemo(() => rooms?.filter(({ id }) => id.toLowerCase().includes(wanted)) ?? [], [rooms, wanted]);
-  const people = rooms?.reduce((sum, { peers }) => sum + peers.length, 0) ?? 0;
+  const people = rooms?.reduce((sum, room) => sum + peopleIn(room), 0) ?? 0;
 
   return (
     <Page
@@ -99,4 +97,16 @@ export function Rooms() {
 
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+}
+
+/** The nodes whose rooms are missing from the lists. */
+export function Unreachable() {
+  const { unreachable } = useLive();
+  return (
+    unreachable.length > 0 && (
+      <Notice kind="problem" title="Rooms are missing here">
+        {unreachable.join(' and ')} did not answer. The calls there may well go on; see the cluster.
+      </Notice>
+    )
+  );
 }

@@ -1,6 +1,10 @@
 // The views of the whole server, backed by a real node.
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
 import { createLogger } from '@bloom/log';
+import { TestConnection } from '@bloom/react/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { TestPage } from '../testing/page.js';
 import { Watch } from '../watch/watch.js';
@@ -26,7 +30,7 @@ afterEach(async () => {
 
 const live = (): Promise<void> => page.until('the page is live', () => page.live.view().connected);
 
-test('people in all rooms are listed, and found by name, room and id', async () => {
+test('lists people in all rooms, and finds them by name, room and id', async () => {
   await page.api.createRoom({ roomId: 'kitchen' });
   await page.api.createRoom({ roomId: 'garden' });
   await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
@@ -42,13 +46,13 @@ test('people in all rooms are listed, and found by name, room and id', async () 
   await page.shows('Nobody matches “nobody”');
 });
 
-test('a server without people says how to become the first', async () => {
+test('says how to become the first person on a server without people', async () => {
   await page.show(<People />);
   await page.shows('Nobody is here');
   expect(page.find<HTMLAnchorElement>('Start a call').hash).toBe('#/call');
 });
 
-test('events appear as they happen, and can be filtered, paused and cleared', async () => {
+test('shows events as they happen, with a filter, a pause and a way to clear them', async () => {
   await page.show(<Events />);
   await live();
   await page.shows('Nothing has happened since you signed in');
@@ -68,7 +72,7 @@ test('events appear as they happen, and can be filtered, paused and cleared', as
   await page.shows('Nothing has happened since you signed in');
 });
 
-test('the node that serves the page can be drained and accept rooms again', async () => {
+test('drains the node that serves the page and lets it accept rooms again', async () => {
   await page.show(<ClusterView />);
   await page.shows('a single node');
   await page.shows('serves this page');
@@ -81,7 +85,7 @@ test('the node that serves the page can be drained and accept rooms again', asyn
   expect(room.peers).toEqual([]);
 });
 
-test('the log can be searched, and a line shows all of its fields', async () => {
+test('searches the log, and shows all fields of a line', async () => {
   await page.api.createRoom({ roomId: 'for-the-log' });
   await page.show(<Logs />);
   await page.fill('Only lines with this text', 'for-the-log');
@@ -94,7 +98,7 @@ test('the log can be searched, and a line shows all of its fields', async () => 
   await page.shows('"room_id": "for-the-log"');
 });
 
-test('only lines of the chosen level are shown', async () => {
+test('shows only lines of the chosen level', async () => {
   await page.api.createRoom({ roomId: 'quiet' });
   await page.show(<Logs />);
   await page.fill('Only lines with this text', 'quiet');
@@ -103,18 +107,84 @@ test('only lines of the chosen level are shown', async () => {
   await page.shows('No line matches');
 });
 
-test('a server without recordings and components says so', async () => {
+test('says so on a server without recordings and components', async () => {
   await page.show(<ComponentsView />);
   await page.shows('No component is running');
   await page.shows('Nothing has been recorded');
+  await page.shows('No tracks have been recorded');
 });
 
-test('rooms with people in them can be watched', async () => {
+/** Leaves a finished recording of a microphone on the node. */
+async function recorded(room: string): Promise<string> {
+  const folder = join(node.settings.resourcesPath, 'raw_recordings', room, 'part_2026-01-02T03-04-05.000Z');
+  await mkdir(folder, { recursive: true });
+  const track = {
+    type: 'audio',
+    name: 'Ann',
+    offset: 0,
+    start_timestamp: 0,
+    end_timestamp: 96_000,
+    clock_rate: 48_000,
+  };
+  await writeFile(join(folder, 'a.ogg'), 'sound');
+  await writeFile(join(folder, 'report.json'), JSON.stringify({ tracks: { 'a.ogg': track } }));
+
+  return folder;
+}
+
+test('recordings of tracks show their state, and are played and deleted', async () => {
+  const folder = await recorded('kitchen');
+  await page.show(<ComponentsView />);
+  await page.shows('finished 1 track, 2 s, 0.0 MB');
+  await page.click('Play kitchen');
+  await page.shows('Ann, audio');
+  await page.click('Load Ann, audio');
+  await page.until('there is a player', () => document.querySelector('audio[aria-label="Ann, audio"]') !== null);
+  await page.click('Close');
+  await page.click('Delete kitchen');
+  await page.shows('No tracks have been recorded');
+  expect(existsSync(folder)).toBe(false);
+});
+
+test('a recording of tracks that failed says why', async () => {
+  await rm(join(await recorded('hall'), 'report.json'));
+  await page.show(<ComponentsView />);
+  await page.shows('failed');
+  await page.shows('there is no report of its tracks');
+});
+
+/** Somebody who is connected to the room. */
+async function connect(roomId: string): Promise<void> {
+  const client = await node.peerSocket();
+  await client.authenticate((await node.addPeer(roomId)).token);
+  client.send({ type: 'connect', data: { metadata: null } });
+  await client.next('connected');
+}
+
+test('rooms with people in them can be watched, not those with seats alone', async () => {
   await page.api.createRoom({ roomId: 'empty' });
+  await page.api.addPeer('empty');
   await page.api.createRoom({ roomId: 'kitchen' });
-  await page.api.addPeer('kitchen');
+  await connect('kitchen');
   await page.show(<Watch />);
   await page.shows('1 person');
   expect(page.text).not.toContain('empty');
   expect(page.find<HTMLAnchorElement>('kitchen').hash).toBe('#watch=kitchen');
+});
+
+test('a room without a stream is watched live, and says what a stream needs', async () => {
+  class EmptyStream extends MediaStream {
+    override getTracks(): [] {
+      return [];
+    }
+  }
+  page.install({ RTCPeerConnection: TestConnection, MediaStream: EmptyStream });
+  await page.api.createRoom({ roomId: 'any-codec' });
+  await page.until('the room is listed', () => page.live.view().rooms?.some(({ id }) => id === 'any-codec') === true);
+  await page.show(<Watch roomId="any-codec" />);
+  await page.shows('the person who speaks, live');
+  expect(page.find<HTMLInputElement>('Live (WHEP)').checked).toBe(true);
+  await page.click('Stream (HLS)');
+  await page.shows('This room cannot be streamed or recorded: that needs a room with the video codec h264');
+  expect(page.text).not.toContain('Start the stream');
 });

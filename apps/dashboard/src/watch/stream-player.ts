@@ -5,11 +5,12 @@ export interface StreamPlayerOptions {
   video: HTMLVideoElement;
   /** URL of `index.m3u8`. */
   url: string;
-  /** Value of the `authorization` header. */
-  authorization: string;
+  /** Returns the value of the `authorization` header. Called for each attempt; rejects if there is nothing to play. */
+  authorization(): Promise<string>;
   onPlaying(): void;
-  /** Called when there is nothing to play, or nothing any more. */
+  /** Called when there is nothing to play, or nothing any longer. */
   onMissing(): void;
+  /** Called when the server refuses two values in a row. */
   onRefused(): void;
 }
 
@@ -20,6 +21,8 @@ export class StreamPlayer {
   readonly #options: StreamPlayerOptions;
   #hls: Hls | undefined;
   #closed = false;
+  /** The last attempt was refused: its token may have expired, or belong to an earlier room. */
+  #refused = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: StreamPlayerOptions) {
@@ -44,8 +47,10 @@ export class StreamPlayer {
   async #begin(): Promise<void> {
     // Load on demand: half a megabyte that a page without a stream does not need.
     const { default: Library } = await import('hls.js');
+    const { video, url } = this.#options;
+    const authorization = await this.#options.authorization().catch(() => undefined);
     if (this.#closed) return;
-    const { video, url, authorization } = this.#options;
+    if (authorization === undefined) return this.#missing();
     const hls = new Library({
       lowLatencyMode: true,
       // Speeds up playback after falling behind.
@@ -64,7 +69,13 @@ export class StreamPlayer {
     if (type === 'mediaError') return hls.recoverMediaError();
     hls.destroy();
     this.#hls = undefined;
-    if (response?.code === 401) return this.#options.onRefused();
+    const isRefused = response?.code === 401;
+    if (isRefused && this.#refused) return this.#options.onRefused();
+    this.#refused = isRefused;
+    return this.#missing();
+  }
+
+  #missing(): void {
     this.#options.onMissing();
     this.#retry = setTimeout(() => void this.#begin(), RETRY_MS);
   }

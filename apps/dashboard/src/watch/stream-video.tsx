@@ -5,6 +5,8 @@ import { StreamPlayer } from './stream-player.js';
 export interface StreamVideoProps {
   /** URL of `index.m3u8`. */
   readonly url: string;
+  /** Returns the value of the `authorization` header. Default: with the API token. */
+  readonly authorization?: () => Promise<string>;
   readonly label: string;
   /** Called when the picture starts, and when there is nothing to play. */
   readonly onShowing?: (showing: 'nothing' | 'playing') => void;
@@ -14,7 +16,7 @@ export interface StreamVideoProps {
 const LATENCY_EVERY_MS = 500;
 
 /** An HLS stream or recording. */
-export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoProps) {
+export function StreamVideo({ url, authorization, label, onShowing, onLatency }: StreamVideoProps) {
   const { api } = useSession();
   const video = useRef<HTMLVideoElement>(null);
   const [refused, setRefused] = useState(false);
@@ -25,7 +27,7 @@ export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoPro
     const player = new StreamPlayer({
       video: video.current,
       url,
-      authorization: api.authorization,
+      authorization: authorization ?? (async () => api.authorization),
       onPlaying: () => report.current.onShowing?.('playing'),
       onMissing: () => report.current.onShowing?.('nothing'),
       onRefused: () => setRefused(true),
@@ -35,7 +37,7 @@ export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoPro
       clearInterval(timer);
       player.close();
     };
-  }, [api, url]);
+  }, [api, url, authorization]);
   return (
     <>
       {refused && <p className="hint">The server refused the token.</p>}

@@ -1,8 +1,8 @@
-import { useState } from 'react';
+import { useCallback, useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
 import { Empty, Failure, Loading, Page } from '../ui/parts.js';
-import { startStream } from '../room.js';
+import { peopleIn, startStream } from '../room.js';
 import { useAction } from '../ui/use-action.js';
 import { latencyText, StreamVideo } from './stream-video.js';
 import { WhepVideo } from './whep-video.js';
@@ -15,7 +15,7 @@ export function Watch({ roomId }: { readonly roomId?: string | undefined }) {
 /** The choice of rooms to watch. */
 function Choice() {
   const { rooms } = useLive();
-  const lively = rooms?.filter(({ peers, components }) => peers.length > 0 || components.length > 0);
+  const lively = rooms?.filter((room) => peopleIn(room) > 0 || room.components.length > 0);
   return (
     <Page title="Watch">
       {lively === undefined && <Loading />}
@@ -27,33 +27,51 @@ function Choice() {
         </Empty>
       )}
       <ul className="plain">
-        {lively?.map(({ id, peers, components }) => (
-          <li key={id} className="item">
-            <div className="item-head">
-              <h2>
-                <a href={hashOf({ view: 'watch', roomId: id })}>{id}</a>
-              </h2>
-              <span className="hint">
-                {peers.length === 1 ? '1 person' : `${peers.length} people`}
-                {components.some(({ type }) => type === 'hls') && ', streamed'}
-              </span>
-            </div>
-          </li>
-        ))}
+        {lively
+          ?.map((room) => ({ ...room, people: peopleIn(room) }))
+          .map(({ id, people, components }) => (
+            <li key={id} className="item">
+              <div className="item-head">
+                <h2>
+                  <a href={hashOf({ view: 'watch', roomId: id })}>{id}</a>
+                </h2>
+                <span className="hint">
+                  {people === 1 ? '1 person' : `${people} people`}
+                  {components.some(({ type }) => type === 'hls') && ', streamed'}
+                </span>
+              </div>
+            </li>
+          ))}
       </ul>
     </Page>
   );
 }
 
+/** Seconds for which the page may watch before it asks again. */
+const VIEWER_TTL_S = 3_600;
+
 type Showing = 'looking' | 'nothing' | 'playing';
 
 function WatchRoom({ roomId }: { readonly roomId: string }) {
   const { api, live } = useSession();
-  const [by, setBy] = useState<'hls' | 'whep'>('hls');
+  const { rooms } = useLive();
+  const room = rooms?.find(({ id }) => id === roomId);
+  const isStreamed = room?.components.some(({ type }) => type === 'hls') === true;
+  /** Undefined until the user chooses; until then a room that is streamed shows its stream. */
+  const [chosen, setBy] = useState<'hls' | 'whep'>();
+  const by = chosen ?? (isStreamed ? 'hls' : 'whep');
+  /** The codec is chosen as a room is created, and a stream needs one that all players have. */
+  const canStream = room === undefined || room.config.videoCodec === 'h264';
   const [showing, setShowing] = useState<Showing>('looking');
   const [latencyMs, setLatencyMs] = useState<number | null>(null);
   const [started, setStarted] = useState(false);
   const action = useAction();
+  const begins = started || isStreamed;
+
+  const authorization = useCallback(
+    async () => `Bearer ${(await api.createViewer(roomId, { ttl: VIEWER_TTL_S })).token}`,
+    [api, roomId],
+  );
 
   async function start(): Promise<void> {
     setStarted(await action.run(() => startStream(api, roomId)));
@@ -74,19 +92,27 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
           <span>Live (WHEP)</span>
         </label>
       </fieldset>
-      {by === 'whep' ? (
+      {rooms === undefined ? (
+        <Loading />
+      ) : by === 'whep' ? (
         <WhepVideo roomId={roomId} label={`Speaker of ${roomId}`} />
+      ) : !canStream ? (
+        <p className="hint">
+          This room cannot be streamed or recorded: that needs a room with the video codec h264, which is chosen as the
+          room is created in <a href={hashOf({ view: 'rooms' })}>Rooms</a>.
+        </p>
       ) : (
         <StreamVideo
           url={api.streamUrl(roomId)}
+          authorization={authorization}
           label={`Stream of ${roomId}`}
           onShowing={setShowing}
           onLatency={setLatencyMs}
         />
       )}
-      {by === 'hls' && showing === 'nothing' && (
+      {by === 'hls' && canStream && showing === 'nothing' && (
         <p>
-          {started ? (
+          {begins ? (
             <span className="hint">Started; it begins when somebody in the room shows something.</span>
           ) : (
             <button type="button" className="primary" aria-disabled={action.busy} onClick={() => void start()}>

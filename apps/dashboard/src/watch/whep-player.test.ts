@@ -102,13 +102,13 @@ afterEach(() => {
 const pass = (ms = 0): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const shown = (): unknown[] => player.stream.getTracks();
 
-test('a viewer requests what it was told to show, with the token of its own seat', async () => {
+test('requests what the viewer should see, with the token of its own seat', async () => {
   await pass();
   expect(asked[0]?.url).toBe('http://node/whep?peer=ann');
   expect(asked[0]?.headers['authorization']).toBe('Bearer token of peer0');
 });
 
-test('a lost picture returns as soon as the server answers', async () => {
+test('restores a lost picture as soon as the server answers', async () => {
   await pass();
   connections[0]!.become('connected');
   connections[0]!.show('first');
@@ -130,7 +130,7 @@ test('a lost picture returns as soon as the server answers', async () => {
   expect(left).toEqual(['peer0']);
 });
 
-test('a short interruption is left to the browser, and a longer one counts as a loss', async () => {
+test('leaves a short interruption to the browser, and counts a longer one as a loss', async () => {
   await pass();
   connections[0]!.become('connected');
   connections[0]!.become('disconnected');
@@ -144,7 +144,7 @@ test('a short interruption is left to the browser, and a longer one counts as a 
   expect(left).toEqual(['peer0']);
 });
 
-test('a path that never came up is not tried again', async () => {
+test('does not retry a path that never came up', async () => {
   await pass();
   connections[0]!.become('failed');
   await pass(60_000);
@@ -153,7 +153,7 @@ test('a path that never came up is not tried again', async () => {
   expect(left).toEqual(['peer0']);
 });
 
-test('a room that no longer exists is reported, and no seat is kept', async () => {
+test('reports a room that no longer exists, and keeps no seat', async () => {
   await pass();
   connections[0]!.become('connected');
   answer = () => text(404, '{"errors":"Room r does not exist"}');
@@ -167,7 +167,7 @@ test('a room that no longer exists is reported, and no seat is kept', async () =
 test.each([
   ['{"errors":"Reached peer limit"}', 503, 'room-full'],
   ['<html>Bad gateway</html>', 502, 'refused'],
-])('a refusal of the session as %j with status %d gives the seat back', async (body, status, code) => {
+])('gives the seat back when the session is refused as %j with status %d', async (body, status, code) => {
   let requests = 0;
   answer = () => text((requests += 1) === 1 ? 201 : status, body);
   player.close();
@@ -183,7 +183,7 @@ test.each([
   expect(left.toSorted()).toEqual(seats.toSorted());
 });
 
-test('a viewer who has left stays away, whatever was in progress', async () => {
+test('stays away once the viewer has left, whatever was in progress', async () => {
   player.close();
   await pass(60_000);
   expect(seats).toEqual(['peer0']);

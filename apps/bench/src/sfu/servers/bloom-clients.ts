@@ -1,10 +1,7 @@
-import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import { connected, gathered, type Publisher, signal } from '@bloom/participant';
 import type { RTCPeerConnection } from 'werift';
 import WebSocket from 'ws';
-import type { Publisher } from '../client.js';
-import { connected } from '../client.js';
 import { address } from '../private-network.js';
-import { gathered } from './server.js';
 
 export const token = 'development';
 
@@ -36,7 +33,7 @@ export class BloomClients {
     }
     const socket = new WebSocket(`ws://${address}:${this.port}/socket/peer/websocket`);
     this.#sockets.add(socket);
-    await signal(pc, socket, added.token, publisher);
+    await signal(pc, socket, { token: added.token, publisher });
 
     return async () => {
       await this.#call('DELETE', `/room/${roomId}/peer/${added.peer.id}`);
@@ -78,66 +75,4 @@ async function exchange(
   if (response.status !== 201) throw new Error(`POST ${url}: ${response.status} ${sdp}`);
   await pc.setRemoteDescription({ type: 'answer', sdp });
   await connected(pc, publisher === undefined ? 'viewer' : 'publisher');
-}
-
-interface OfferData {
-  tracksTypes: { audio?: number; video?: number };
-}
-
-/** The client side of the signalling, like the published SDK but over host candidates. */
-export async function signal(
-  pc: RTCPeerConnection,
-  socket: WebSocket,
-  token: string,
-  publisher?: Publisher,
-): Promise<void> {
-  const send = (event: unknown) => socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
-  const custom = (type: string, data?: unknown) => send({ type: 'custom', data: { type, data } });
-  let ownId = '';
-  let slots = 0;
-
-  const offer = async ({ tracksTypes }: OfferData) => {
-    const wanted = (tracksTypes.audio ?? 0) + (tracksTypes.video ?? 0);
-    for (; slots < wanted; slots += 1) {
-      pc.addTransceiver(slots < (tracksTypes.audio ?? 0) ? 'audio' : 'video', { direction: 'recvonly' });
-    }
-    await pc.setLocalDescription(await pc.createOffer());
-    await gathered(pc);
-    const mid = pc.getTransceivers().find((t) => t.sender.track)?.mid;
-    const trackId = `${ownId}:load`;
-    custom('sdpOffer', {
-      sdpOffer: { type: 'offer', sdp: pc.localDescription?.sdp },
-      trackIdToTrackMetadata: publisher ? { [trackId]: null } : {},
-      trackIdToTrackBitrates: publisher ? { [trackId]: 50_000_000 } : {},
-      midToTrackId: publisher && mid ? { [mid]: trackId } : {},
-    });
-  };
-
-  await new Promise<void>((done, failed) => {
-    const fail = (error: unknown) => failed(error instanceof Error ? error : new Error(String(error)));
-    socket.on('error', fail);
-    socket.on('close', (code, reason) => fail(`peer websocket closed: ${code} ${reason.toString()}`));
-    socket.on('open', () => socket.send(encodePeerMessage({ type: 'authRequest', token })));
-    socket.on('message', (data: Buffer) => {
-      const message = decodePeerMessage(data);
-      if (message.type === 'authenticated') send({ type: 'connect', data: { metadata: null } });
-      if (message.type !== 'mediaEvent') return;
-      let event = JSON.parse(message.data) as { type: string; data?: never };
-      if (event.type === 'custom') event = event.data as unknown as typeof event;
-      const body = event.data as unknown;
-      if (event.type === 'connected') {
-        ownId = (body as { id: string }).id;
-        if (publisher) pc.addTransceiver(publisher.track, { direction: 'sendonly' });
-        if (publisher || pc.sctpTransport) custom('renegotiateTracks');
-      } else if (event.type === 'offerData') {
-        offer(body as OfferData).catch(fail);
-      } else if (event.type === 'sdpAnswer') {
-        pc.setRemoteDescription(body as { type: 'answer'; sdp: string })
-          .then(() => connected(pc, publisher ? 'publisher' : 'subscriber'))
-          .then(done, fail);
-      } else if (event.type === 'candidate') {
-        pc.addIceCandidate(body as { candidate: string; sdpMLineIndex: number }).catch(fail);
-      }
-    });
-  });
 }

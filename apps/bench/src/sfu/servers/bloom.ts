@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { TrackKind } from '@bloom/participant';
 import type { RTCPeerConnection } from 'werift';
-import type { Kind } from '../client.js';
 import { address } from '../private-network.js';
-import { freePort } from '../../free-port.js';
-import { ServerProcess } from '../process.js';
+import { freePort, ServerProcess } from '../process.js';
 import { BloomClients, type Signalling, token } from './bloom-clients.js';
 import type { Server, ServerKind } from './server.js';
 
@@ -33,7 +32,7 @@ export interface BloomServer extends Server {
 }
 
 export interface BloomKind extends ServerKind {
-  start(kind: Kind): Promise<BloomServer>;
+  start(kind: TrackKind): Promise<BloomServer>;
 }
 
 export function bloom(options: BloomOptions): BloomKind {

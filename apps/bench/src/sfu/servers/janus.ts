@@ -2,14 +2,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
+import { connected, gathered, type Publisher } from '@bloom/participant';
 import type { RTCPeerConnection } from 'werift';
 import WebSocket from 'ws';
-import type { Publisher } from '../client.js';
-import { connected } from '../client.js';
 import { address } from '../private-network.js';
 import { ServerProcess } from '../process.js';
 import type { ServerKind } from './server.js';
-import { gathered } from './server.js';
 
 /** Configuration installed by the package, which contains the websocket port. */
 const shipped = '/etc/janus/janus.jcfg';

@@ -1,10 +1,9 @@
 /** The process behind naive.ts. */
+import { gathered, type TrackKind } from '@bloom/participant';
 import type { MediaStreamTrack } from 'werift';
 import { connection } from '../client.js';
-import type { Kind } from '../client.js';
-import { gathered } from './server.js';
 
-const kind = process.argv[2] as Kind;
+const kind = process.argv[2] as TrackKind;
 let source: MediaStreamTrack | undefined;
 
 async function answer(role: 'publisher' | 'subscriber', sdp: string): Promise<void> {

@@ -3,11 +3,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { connected, gathered, type Publisher } from '@bloom/participant';
 import type { RTCPeerConnection } from 'werift';
-import type { Publisher } from '../client.js';
-import { connected } from '../client.js';
 import type { ServerKind } from './server.js';
-import { gathered } from './server.js';
 
 const program = join(dirname(fileURLToPath(import.meta.url)), 'naive-server.js');
 

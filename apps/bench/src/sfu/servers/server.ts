@@ -1,5 +1,5 @@
+import type { Publisher, TrackKind } from '@bloom/participant';
 import type { RTCPeerConnection } from 'werift';
-import type { Kind, Publisher } from '../client.js';
 
 /** An SFU under test: how it starts and how clients join. */
 export interface Server {
@@ -17,15 +17,5 @@ export interface ServerKind {
   readonly name: string;
   /** Returns why the server cannot run here, or undefined. */
   unavailable(): string | undefined;
-  start(kind: Kind): Promise<Server>;
-}
-
-/** Waits until the description contains all candidates. */
-export async function gathered(pc: RTCPeerConnection): Promise<void> {
-  if (pc.iceGatheringState === 'complete') return;
-  await new Promise<void>((done) => {
-    pc.iceGatheringStateChange.subscribe((state) => {
-      if (state === 'complete') done();
-    });
-  });
+  start(kind: TrackKind): Promise<Server>;
 }

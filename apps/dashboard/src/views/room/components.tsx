@@ -1,6 +1,6 @@
 import type { Component, ComponentOptions, Room } from '@bloom/server-sdk';
 import { useState } from 'react';
-import { nameOf, titleOf } from '../../names.js';
+import { nameOf, titleOf } from '@bloom/react/kit';
 import { hashOf } from '../../router.js';
 import { useSession } from '../../session.js';
 import { Fields, optionsOf } from '../../ui/fields.js';

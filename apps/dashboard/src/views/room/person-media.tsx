@@ -2,12 +2,19 @@ import type { PeerStats } from '@bloom/server-sdk';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../session.js';
 import { bitrate, Chart, milliseconds, percent } from '../../ui/chart.js';
+import { Notice } from '../../ui/notice.js';
 import { usePolled } from '../../ui/use-polled.js';
 
 /** Number of samples in a chart, about one per second, because the server measures for a second. */
 const SAMPLES = 60;
 const PAUSE_MS = 200;
 /** Reasons why a lower variant than the wanted one is sent. */
+interface Scale {
+  readonly text: (value: number) => string;
+  /** Smallest value at the top of the scale. */
+  readonly least: number;
+}
+
 const REASONS: Readonly<Record<string, string>> = {
   low_bandwidth: 'the connection carries no more',
   encoding_inactive: 'the sender sends no better one',
@@ -26,7 +33,7 @@ export function PersonMedia({ roomId, peerId }: { readonly roomId: string; reado
     if (value !== undefined) setHistory((before) => [...before, value].slice(-SAMPLES));
   }, [value]);
 
-  const chart = (label: string, read: (stats: PeerStats) => number, text: (value: number) => string, least: number) => (
+  const chart = (label: string, read: (stats: PeerStats) => number, { text, least }: Scale) => (
     <Chart key={label} label={label} values={history.map(read)} length={SAMPLES} text={text} least={least} />
   );
   const transport = value?.transport;
@@ -40,22 +47,44 @@ export function PersonMedia({ roomId, peerId }: { readonly roomId: string; reado
       )}
       {value !== undefined && transport !== null && transport !== undefined && (
         <>
+          <MediaHint media={transport.media} />
           <div className="charts">
-            {chart('Sends', (stats) => sum(stats.inbound), bitrate, 1e5)}
-            {chart('Receives', (stats) => stats.transport?.usedBps ?? 0, bitrate, 1e5)}
-            {chart('Lost on the way here', (stats) => worstLoss(stats.inbound), percent, 0.05)}
-            {chart('Lost on the way there', (stats) => worstLoss(stats.outbound), percent, 0.05)}
-            {chart('Round trip', roundTrip, milliseconds, 50)}
-            {chart('Can receive', (stats) => stats.transport?.estimationBps ?? 0, bitrate, 1e5)}
+            {chart('Sends', (stats) => sum(stats.inbound), { text: bitrate, least: 1e5 })}
+            {chart('Receives', (stats) => stats.transport?.usedBps ?? 0, { text: bitrate, least: 1e5 })}
+            {chart('Lost on the way here', (stats) => worstLoss(stats.inbound), { text: percent, least: 0.05 })}
+            {chart('Lost on the way there', (stats) => worstLoss(stats.outbound), { text: percent, least: 0.05 })}
+            {chart('Round trip', roundTrip, { text: milliseconds, least: 50 })}
+            {chart('Can receive', (stats) => stats.transport?.estimationBps ?? 0, { text: bitrate, least: 1e5 })}
           </div>
           <p className="hint">
             {transport.protocol.toUpperCase()} from {transport.remote ?? 'an unknown address'}, ICE {transport.ice},
             DTLS {transport.dtls}, on {value.node}
           </p>
+          {transport.worker !== undefined && (
+            <p className="hint">Media {transport.workerReason ?? `worker ${transport.worker}`}</p>
+          )}
           <Streams stats={value} />
         </>
       )}
     </section>
+  );
+}
+
+/** What keeps this person's media from passing, and what helps. */
+const PROBLEMS = {
+  NO_CHECKS: 'Nothing arrives from this person at the media address. Check JF_WEBRTC_TURN_IP and the firewall.',
+  ONE_WAY: 'Packets arrive, but answers do not reach this person. Check routes and NAT.',
+  DTLS_FAILED: 'The path works, but the encryption handshake does not complete.',
+  NO_MEDIA: 'The path works, but a published track sends nothing.',
+} as const;
+
+function MediaHint({ media }: { readonly media: NonNullable<PeerStats['transport']>['media'] }) {
+  if (media?.state === 'interrupted') return <p className="hint">Nothing has arrived for a while.</p>;
+  if (media?.problem === undefined) return null;
+  return (
+    <Notice kind="problem" title={media.state === 'failed' ? 'The media failed' : 'Media is missing'}>
+      {PROBLEMS[media.problem]}
+    </Notice>
   );
 }
 

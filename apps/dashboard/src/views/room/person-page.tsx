@@ -1,12 +1,12 @@
 import type { Peer, PeerPermissions, Track } from '@bloom/server-sdk';
 import { useEffect, useState } from 'react';
-import { nameOf } from '../../names.js';
+import { nameOf } from '@bloom/react/kit';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
 import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
 import { WhepVideo } from '../../watch/whep-video.js';
-import { Unreachable } from '../unreachable.js';
+import { Unreachable } from '../rooms.js';
 import { PersonMedia } from './person-media.js';
 
 export interface PersonPageProps {

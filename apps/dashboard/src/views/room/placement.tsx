@@ -4,7 +4,7 @@ import { PlacementTable } from '../placement-table.js';
 
 const PAUSE_MS = 60_000;
 
-/** Why the room is on its node. */
+/** Shows why the room was placed on its node. */
 export function Placement({ roomId }: { readonly roomId: string }) {
   const { api } = useSession();
   const { value, problem } = usePolled(() => api.placement(roomId), { key: roomId, pauseMs: PAUSE_MS });
@@ -14,7 +14,7 @@ export function Placement({ roomId }: { readonly roomId: string }) {
       {problem !== null && (
         <p className="hint">
           {problem.code === 'no-such-room'
-            ? 'No node remembers why: each keeps its last decisions, and one that is alone makes none.'
+            ? 'No node has a record of this decision: each keeps only its latest, and a node without a cluster makes none.'
             : problem.message}
         </p>
       )}

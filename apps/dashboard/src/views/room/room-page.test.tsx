@@ -21,24 +21,24 @@ afterEach(async () => {
 
 const room = <RoomPage roomId="kitchen" />;
 
-test('a room shows its settings and the people in it', async () => {
+test('shows the settings of a room and the people in it', async () => {
   await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
   await page.show(room);
   await page.shows('H264, at most 4 people, removed 60 s after the last person left');
   await page.shows('Cyaneadisconnected');
 });
 
-test('a missing room is reported, with a link back', async () => {
+test('reports a missing room, with a link back', async () => {
   await page.show(<RoomPage roomId="nowhere" />);
   await page.shows('This room does not exist (any more)');
   expect(page.find<HTMLAnchorElement>('All rooms').hash).toBe('#/rooms');
 });
 
-test('an emptied field removes its setting and leaves the others', async () => {
+test('removes the setting of an emptied field and keeps the others', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Settings');
-  await page.fill('Most people', '');
+  await page.fill('Maximum number of people', '');
   await page.click('Save');
   await page.shows('no limit of people');
   const { config } = await page.api.getRoom('kitchen');
@@ -46,7 +46,7 @@ test('an emptied field removes its setting and leaves the others', async () => {
   expect(config.peerlessPurgeTimeout).toBe(60);
 });
 
-test('a program that speaks WHIP gets an address and a valid token', async () => {
+test('gives a program that speaks WHIP an address and a valid token', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Publish from OBS');
@@ -68,7 +68,7 @@ test('a program that speaks WHIP gets an address and a valid token', async () =>
   expect(peer?.permissions?.subscribe).toBe(false);
 });
 
-test('a component that the server refuses is reported in the dialog', async () => {
+test('reports a component that the server refuses in the dialog', async () => {
   await page.show(room);
   await page.shows('None is running');
   await page.click('Start a component');
@@ -78,7 +78,7 @@ test('a component that the server refuses is reported in the dialog', async () =
   await page.shows('File not found');
 });
 
-test('a kind that needs H.264 says so in a room without it', async () => {
+test('says in a room without H.264 that a kind needs it', async () => {
   await page.api.createRoom({ roomId: 'garden' });
   await page.show(<RoomPage roomId="garden" />);
   await page.shows('None is running');
@@ -87,7 +87,7 @@ test('a kind that needs H.264 says so in a room without it', async () => {
   await page.shows('This kind needs a room with the video codec h264');
 });
 
-test('a room is deleted only after confirmation', async () => {
+test('deletes a room only after confirmation', async () => {
   await page.show(room);
   await page.shows('at most 4 people');
   await page.click('Delete');
@@ -99,7 +99,7 @@ test('a room is deleted only after confirmation', async () => {
   await page.goes('#/rooms');
 });
 
-test("changes to a person's permissions take effect immediately", async () => {
+test("applies changes to a person's permissions immediately", async () => {
   const { peer } = await page.api.addPeer('kitchen', { metadata: { name: 'Cyanea' } });
   // The page has read the new state, so its next press is a new action.
   const permissions = () => page.live.view().rooms?.[0]?.peers[0]?.permissions;
@@ -113,7 +113,7 @@ test("changes to a person's permissions take effect immediately", async () => {
   await page.until('others are hidden', () => permissions()?.subscribe === false);
 });
 
-test('a person is removed with a reason that reaches the client', async () => {
+test('removes a person with a reason that reaches the client', async () => {
   const { id, token } = await node.addPeer('kitchen');
   const client = await node.peerSocket();
   await client.authenticate(token);

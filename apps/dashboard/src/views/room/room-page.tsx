@@ -1,13 +1,13 @@
 import type { Peer, Room } from '@bloom/server-sdk';
 import { useState } from 'react';
-import { nameOf } from '../../names.js';
+import { nameOf } from '@bloom/react/kit';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
 import { type Field, Fields, valueOf } from '../../ui/fields.js';
 import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
 import { type Column, VirtualTable } from '../../ui/virtual-table.js';
-import { Unreachable } from '../unreachable.js';
+import { Unreachable } from '../rooms.js';
 import { Components } from './components.js';
 import { Placement } from './placement.js';
 import { Publish } from './publish.js';
@@ -143,7 +143,7 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
   const action = useAction();
   const { maxPeers, peerlessPurgeTimeout, peerDisconnectedTimeout, dataEvents } = room.config;
   const fields: readonly Field[] = [
-    { name: 'maxPeers', label: 'Most people', kind: 'number', initial: String(maxPeers ?? '') },
+    { name: 'maxPeers', label: 'Maximum number of people', kind: 'number', initial: String(maxPeers ?? '') },
     {
       name: 'peerlessPurgeTimeout',
       label: 'Remove when empty, after seconds',
@@ -160,7 +160,7 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
     },
     {
       name: 'dataEvents',
-      label: 'Data channels that the backend hears, with commas',
+      label: 'Data channels sent to the backend, separated by commas',
       kind: 'list',
       initial: (dataEvents ?? []).join(', '),
     },

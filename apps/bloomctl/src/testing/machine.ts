@@ -1,19 +1,19 @@
 import { PassThrough } from 'node:stream';
-import type { World } from '../world.js';
+import type { Machine } from '../machine.js';
 
-export interface TestWorld extends World {
+export interface TestMachine extends Machine {
   /** Output so far. */
   readonly printed: { out: string; err: string };
   interrupt(): void;
 }
 
 /** Returns a machine with an empty environment for one run of the program. */
-export function testWorld(
-  fields: Partial<Pick<World, 'env' | 'home' | 'cwd' | 'temporaryPath' | 'uid' | 'stdin'>> & {
+export function testMachine(
+  fields: Partial<Pick<Machine, 'env' | 'home' | 'cwd' | 'temporaryPath' | 'uid' | 'stdin'>> & {
     columns?: number;
     isTTY?: boolean;
   } = {},
-): TestWorld {
+): TestMachine {
   const { columns, isTTY = false, ...rest } = fields;
   const printed = { out: '', err: '' };
   let interrupt: () => void = () => {};

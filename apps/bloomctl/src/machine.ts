@@ -7,7 +7,7 @@ export interface OutStream {
 }
 
 /** What the program needs from its machine. Tests pass in their own. */
-export interface World {
+export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly cwd: string;

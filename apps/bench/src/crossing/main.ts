@@ -1,0 +1,114 @@
+// `npm run bench:crossing -- [--rate N] [--burst N] [--seconds N] [--rounds N]`: CPU and latency of handing packets of
+// 1,200 bytes from one thread to another, by each way in turn. CPU is that of both threads, less that of a run in which
+// nothing crosses. `--burst` packets are sent at once, as a camera does. Compare the ways within one run.
+import { MessageChannel, type MessagePort, parentPort, Worker, workerData, isMainThread } from 'node:worker_threads';
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+import { printTable } from '../report.js';
+import { openReceiver, openSender, WAYS, type Way } from './ways.js';
+
+const RING_BYTES = 1024 * 1024 + 256;
+const PACKET_BYTES = 1_200;
+const TURN_MS = 1;
+/** Where a packet carries the time of its sending. */
+const TIME_AT = 16;
+
+interface Load {
+  rate: number;
+  burst: number;
+  seconds: number;
+}
+
+interface Part {
+  role: 'sender' | 'receiver';
+  way: Way;
+  ring: SharedArrayBuffer;
+  port: MessagePort;
+  udpPort: number;
+  load: Load;
+}
+
+const now = (): number => performance.timeOrigin + performance.now();
+
+async function send(part: Part): Promise<number> {
+  const forward = await openSender(part);
+  const { rate, burst, seconds } = part.load;
+  const packet = Buffer.alloc(PACKET_BYTES, 1);
+  const total = rate * seconds;
+  const from = performance.now();
+  let sent = 0;
+  await new Promise<void>((resolve) => {
+    const turn = setInterval(() => {
+      const due = Math.floor(((performance.now() - from) * rate) / 1_000 / burst) * burst;
+      for (; sent < Math.min(total, due); sent++) {
+        packet.writeDoubleLE(now(), TIME_AT);
+        forward(packet);
+      }
+      if (sent < total) return;
+      clearInterval(turn);
+      resolve();
+    }, TURN_MS);
+  });
+  return sent;
+}
+
+async function measure(way: Way, load: Load) {
+  const ring = new SharedArrayBuffer(RING_BYTES);
+  const { port1, port2 } = new MessageChannel();
+  const open = (part: Omit<Part, 'ring' | 'way' | 'load'>): Worker =>
+    new Worker(new URL(import.meta.url), { workerData: { ...part, ring, way, load }, transferList: [part.port] });
+  const receiver = open({ role: 'receiver', port: port1, udpPort: 0 });
+  const [udpPort] = (await once(receiver, 'message')) as [number];
+  const before = process.cpuUsage();
+  const sender = open({ role: 'sender', port: port2, udpPort });
+  const [sent] = (await once(sender, 'message')) as [number];
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const { user, system } = process.cpuUsage(before);
+  receiver.postMessage('report', []);
+  const [latencies] = (await once(receiver, 'message')) as [Float64Array];
+  await Promise.all([sender.terminate(), receiver.terminate()]);
+  latencies.sort();
+  const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? NaN;
+  return { way, us: (user + system) / sent, arrived: latencies.length / sent, p50: at(0.5), p99: at(0.99) };
+}
+
+async function compare(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      rate: { type: 'string', default: '10000' },
+      burst: { type: 'string', default: '1' },
+      seconds: { type: 'string', default: '4' },
+      rounds: { type: 'string', default: '3' },
+    },
+  });
+  const load = { rate: Number(values.rate), burst: Number(values.burst), seconds: Number(values.seconds) };
+  for (let round = 1; round <= Number(values.rounds); round++) {
+    const rows = [];
+    for (const way of WAYS) rows.push(await measure(way, load));
+    const base = rows[0]!.us;
+    printTable(
+      `Round ${round}: ${load.rate} packets/s in bursts of ${load.burst}`,
+      rows.slice(1).map(({ way, us, arrived, p50, p99 }) => ({
+        way,
+        'us a packet': (us - base).toFixed(2),
+        arrived: `${(100 * arrived).toFixed(1)} %`,
+        'p50 / p99, ms': `${p50.toFixed(3)} / ${p99.toFixed(3)}`,
+      })),
+    );
+  }
+}
+
+if (isMainThread) {
+  await compare();
+} else {
+  const part = workerData as Part;
+  const parent = parentPort!;
+  if (part.role === 'sender') {
+    parent.postMessage(await send(part), []);
+  } else {
+    const latencies: number[] = [];
+    parent.once('message', () => parent.postMessage(Float64Array.from(latencies), []));
+    const take = (packet: Buffer): void => void latencies.push(now() - packet.readDoubleLE(TIME_AT));
+    parent.postMessage(await openReceiver(part, take), []);
+  }
+}

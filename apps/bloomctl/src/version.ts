@@ -1,2 +1,0 @@
-/** Version of this program. Documents have a separate one. */
-export const VERSION = '0.1.0';

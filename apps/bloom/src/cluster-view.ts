@@ -37,7 +37,7 @@ export function asking(inspection: () => Inspection | undefined): Ask {
   return async (kind, fields, node = null) => {
     const opened = inspection();
     if (opened === undefined) {
-      throw new HttpError(503, 'This node answers no questions: JF_INSPECTION=off, or no folder for its socket');
+      throw new HttpError(503, 'This node does not answer questions: JF_INSPECTION=off, or no folder for its socket');
     }
     const request = { ...fields, kind };
     const reply = await opened.inspector.ask({
@@ -103,14 +103,24 @@ export function clusterView(ask: Ask): ClusterView {
     peerStats: async (room, peer) => {
       const { id, node, status, sampledMs, transport, inbound, outbound } = await ask('peer', { room, peer });
       if (transport === null) return { id, node, status, sampledMs, transport, inbound: [], outbound: [] };
-      const { ice, dtls, protocol, remote, estimationBps, usedBps } = transport;
+      const { ice, dtls, media, protocol, remote, estimationBps, usedBps, worker, why } = transport;
 
       return {
         id,
         node,
         status,
         sampledMs,
-        transport: { ice, dtls, protocol, remote, estimationBps, usedBps },
+        transport: {
+          ice,
+          dtls,
+          ...(media === undefined ? {} : { media }),
+          protocol,
+          remote,
+          estimationBps,
+          usedBps,
+          ...(typeof worker === 'number' ? { worker } : {}),
+          ...(typeof why === 'string' ? { workerReason: `worker ${worker} ${why}` } : {}),
+        },
         inbound,
         outbound: outbound.map(({ codec: _codec, retransmittedPerS: _again, targetBps: _wanted, ...shown }) => shown),
       };

@@ -18,21 +18,24 @@ describe('a node that joins a cluster', () => {
   });
 
   beforeAll(async () => {
-    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    mapper = await PortMapperServer.open({ port: 0, log: silentLog });
   });
   afterAll(() => mapper.close());
 
   test('starts even if no resolver answers', async () => {
     const dns = { JF_DIST_STRATEGY_NAME: 'DNS', JF_DIST_QUERY: 'sfu.internal' };
-    const node = await startTestNode({ ...env('alone', ''), ...dns }, { resolve4: () => new Promise(() => {}) });
+    const node = await startTestNode(
+      { ...env('alone', ''), ...dns },
+      { resolver: { addresses: () => new Promise(() => {}) } },
+    );
     expect((await node.request('POST', '/room', {})).status).toBe(201);
     await node.dispose();
   });
 
-  test('names the variables of the settings that keep it out', async () => {
+  test('names the settings that keep it out by their variables', async () => {
     const first = await startTestNode(env('taken', ''));
     await expect(startTestNode(env('taken', ''))).rejects.toMatchObject({
-      message: 'a node called taken is registered on this machine already (JF_DIST_NODE_NAME)',
+      message: 'a node called taken is already registered on this machine (JF_DIST_NODE_NAME)',
     });
     const port = String(await freeTcpPort());
     const range = { JF_DIST_MIN_PORT: port, JF_DIST_MAX_PORT: port };
@@ -44,7 +47,7 @@ describe('a node that joins a cluster', () => {
     await holder.dispose();
   });
 
-  test('leaves no lost link behind when it leaves in order', async () => {
+  test('leaves no lost link behind when it shuts down cleanly', async () => {
     const stays = await startTestNode(env('stays', ''));
     const leaves = await startTestNode(env('leaves', 'stays@127.0.0.1'));
     const links = async (): Promise<string[]> =>
@@ -53,7 +56,7 @@ describe('a node that joins a cluster', () => {
     expect(await links()).toEqual(['bloom_cluster_link_up{node="leaves@127.0.0.1"} 1']);
     await leaves.dispose();
     await until(() => stays.cluster?.node.nodes().length === 0);
-    // A link that is 0 for two minutes raises the alert for a split.
+    // A link that is 0 for two minutes triggers the alert for a split.
     expect(await links()).toEqual([]);
     await stays.dispose();
   });
@@ -61,7 +64,7 @@ describe('a node that joins a cluster', () => {
   test('receives no room before its clients can reach it', async () => {
     const port = await freeTcpPort();
     const member = await startTestNode(env('member', 'newcomer@127.0.0.1'));
-    const { placement } = (member.cluster as NonNullable<typeof member.cluster>).rooms;
+    const { placement } = (member.cluster as NonNullable<typeof member.cluster>).registry;
     const starting = startTestNode({ ...env('newcomer', 'member@127.0.0.1'), JF_PORT: String(port) });
     const takesRooms = async (): Promise<boolean> =>
       (await placement.survey()).some(

@@ -1,19 +1,19 @@
 /** This node as a member of a cluster: distribution, discovery, the rooms of all members and their events. */
-import type { Server } from 'node:net';
+import { isIPv6, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { ClusterSettings } from '@bloom/config';
-import { createResolver, dnsStrategy, nodesList, type Resolve4, type Strategy } from '@bloom/discovery';
+import { dnsStrategy, type Names, nodesList, type Strategy, systemResolver } from '@bloom/discovery';
 import { PROTOCOLS, type DistributionNode } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper } from '@bloom/port-mapper';
-import { ClusterRooms, createClusterPort, followMembers, type LocalRooms } from '@bloom/rooms';
+import { RoomRegistry, createClusterPort, followMembers, type RoomHost } from '@bloom/rooms';
 import { EventRelay, type EventRelayOptions } from './event-relay.js';
 import { ClusterError, ownName } from './own-name.js';
-import { VERSION } from './version.js';
+import { VERSION } from './welcome.js';
 
 /** The stand-alone port mapper, which outlives this process. */
 const MAPPER_PROGRAM = join(
@@ -27,7 +27,7 @@ export interface ClusterOptions {
   settings: ClusterSettings;
   system: ActorSystem;
   /** The rooms of this node. */
-  rooms: LocalRooms;
+  host: RoomHost;
   bus: NotificationBus;
   metrics: Metrics;
   log: Log;
@@ -35,14 +35,14 @@ export interface ClusterOptions {
   wants: EventRelayOptions['wants'];
   /** Unix socket for tools on this machine; the cluster closes it. */
   localServer?: Server | undefined;
-  /** Default: the resolvers of the system. */
-  resolve4?: Resolve4;
+  /** Default: the system's. */
+  resolver?: Pick<Names, 'addresses'>;
   /** Called once if the cluster refuses this node as a member: the node must exit. */
   onRefused?: ((error: ClusterError) => void) | undefined;
 }
 
 export interface Cluster {
-  readonly rooms: ClusterRooms;
+  readonly registry: RoomRegistry;
   readonly remote: RemoteActors;
   readonly node: DistributionNode;
   /** True while a member has a subscriber for this node's metrics report. */
@@ -58,12 +58,13 @@ const VARIABLES_OF: Readonly<Record<string, string>> = {
   NAME_IN_USE: 'JF_DIST_NODE_NAME',
 };
 
-/** @throws ClusterError NOT_JOINED for errors caused by a setting, naming its variables; other errors pass unchanged */
+/** @throws ClusterError NAME_IN_USE or NOT_JOINED, naming the variables behind the error; other errors as they are */
 function nameVariables(error: unknown): never {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const variables = VARIABLES_OF[code];
   if (variables === undefined) throw error;
-  throw new ClusterError('NOT_JOINED', `${(error as Error).message} (${variables})`, { cause: error });
+  const message = `${(error as Error).message} (${variables})`;
+  throw new ClusterError(code === 'NAME_IN_USE' ? code : 'NOT_JOINED', message, { cause: error });
 }
 
 /**
@@ -71,19 +72,17 @@ function nameVariables(error: unknown): never {
  * @throws ClusterError
  */
 export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
-  const { settings, system, rooms, bus, metrics, log } = options;
-  const self = await ownName(settings, log);
-  const mapper = {
-    program: MAPPER_PROGRAM,
-    port: settings.portMapperPort,
-    addresses: [settings.ip ?? '0.0.0.0'],
-  };
+  const { settings, system, host, bus, metrics, log, resolver = systemResolver() } = options;
+  const self = await ownName(settings, log, resolver);
+  // A name with an IPv6 address is found only there.
+  const ip = settings.ip ?? (isIPv6(self.slice(self.indexOf('@') + 1)) ? '::' : '0.0.0.0');
+  const mapper = { program: MAPPER_PROGRAM, port: settings.portMapperPort, addresses: [ip] };
   if ((await ensureMapper(mapper)) === 'started') log.info('port_mapper.started', { port: mapper.port });
 
   const remote = connectActors(system, { log, onRefused: () => metrics.messageRefused() });
-  const clusterRooms = new ClusterRooms({
+  const registry = new RoomRegistry({
     system,
-    local: rooms,
+    host,
     port: createClusterPort({ system, remote, self }),
     log,
     onPlaced: (node) => metrics.roomPlaced(node),
@@ -97,7 +96,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     mode: settings.mode,
     cookie: settings.cookie,
     listen: {
-      address: settings.ip ?? '0.0.0.0',
+      address: ip,
       ...(settings.portRange ? { minPort: settings.portRange.min, maxPort: settings.portRange.max } : {}),
     },
     mapper: {
@@ -112,7 +111,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     log,
   });
   const node = await starting.catch(nameVariables);
-  const unfollow = followMembers(node, clusterRooms);
+  const unfollow = followMembers(node, registry);
   let refused = false;
   const unwatch = node.subscribe({
     refused: ({ why, joins }) => {
@@ -134,7 +133,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     },
   });
 
-  const discovery = discoveryOf(settings, self, log, options.resolve4);
+  const discovery = discoveryOf({ settings, self, log, resolver });
   // Do not await: a resolver that does not answer must not delay the start.
   void discovery.start((names) => {
     if (settings.discovery.strategy === 'NODES_LIST') node.seed(names);
@@ -142,7 +141,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   });
 
   return {
-    rooms: clusterRooms,
+    registry,
     remote,
     node,
     metricsWanted: () => events.metricsWanted,
@@ -157,18 +156,17 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   };
 }
 
-function discoveryOf(
-  { discovery }: ClusterSettings,
-  self: string,
-  log: Log,
-  resolve4: Resolve4 = createResolver(),
-): Strategy {
+interface DiscoveryParts extends Required<Pick<ClusterOptions, 'settings' | 'log' | 'resolver'>> {
+  self: string;
+}
+
+function discoveryOf({ settings: { discovery }, self, log, resolver }: DiscoveryParts): Strategy {
   if (discovery.strategy === 'NODES_LIST') return nodesList({ self, nodes: discovery.nodes });
   return dnsStrategy({
     self,
     query: discovery.query,
     pollingIntervalMs: discovery.pollingIntervalMs,
-    resolve4,
+    resolver,
     warn: (event, fields) => log.warn(event, fields),
   });
 }

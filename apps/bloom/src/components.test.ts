@@ -24,7 +24,7 @@ async function source(name: string, bytes = Buffer.alloc(0)): Promise<void> {
 const refusal = ({ status, body }: Answer): unknown => [status, body.errors];
 
 describe('a file component over HTTP', () => {
-  test('is created with the properties that clients compare', async () => {
+  test('creates a file component with the properties that clients compare', async () => {
     node = await startTestNode();
     await source('video.h264');
     await source('audio.ogg');
@@ -41,7 +41,7 @@ describe('a file component over HTTP', () => {
     expect(audio.body.data.properties).toEqual({ filePath: 'audio.ogg', framerate: null });
   });
 
-  test('is refused with the texts that clients compare', async () => {
+  test('refuses a file component with the texts that clients compare', async () => {
     node = await startTestNode();
     await source('video.h264');
     await source('audio.ogg');
@@ -102,7 +102,7 @@ describe('a file component over HTTP', () => {
 });
 
 describe('a recording component over HTTP', () => {
-  test('is created, subscribed to and refused with the texts that clients compare', async () => {
+  test('creates, subscribes and refuses a recording with the texts that clients compare', async () => {
     node = await startTestNode();
     const roomId = await node.createRoom({ videoCodec: 'h264' });
     const ask = async (options?: unknown): Promise<unknown> => refusal(await add(roomId, 'recording', options));
@@ -169,7 +169,7 @@ describe('a recording component over HTTP', () => {
     expect((await add(roomId, 'recording')).status).toBe(201);
   });
 
-  test('is refused where recording is off, and the room survives', async () => {
+  test('refuses a recording where recording is off, and keeps the room', async () => {
     node = await startTestNode({ JF_RECORDING_USED: 'false' });
     const roomId = await node.createRoom({ videoCodec: 'h264' });
     expect(refusal(await add(roomId, 'recording', { credentials: s3 }))).toEqual([

@@ -2,18 +2,30 @@ import { fileKind, nativeInstalled, RecordingService, rtspKind, SipService } fro
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import type { NotificationBus, Webhooks } from '@bloom/notifications';
 import type { Processes } from '@bloom/processes';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
 /** Opens the service that writes recordings and uploads them. */
-export function openRecordings({ resourcesPath, recording }: Settings, log: Log, metrics: Metrics): RecordingService {
+export function openRecordings(
+  { resourcesPath, recording }: Settings,
+  parts: { log: Log; metrics: Metrics; bus: NotificationBus; webhooks: Webhooks },
+): RecordingService {
+  const { log, metrics, bus, webhooks } = parts;
+
   return new RecordingService({
     directory: join(resourcesPath, 'raw_recordings'),
+    notesDirectory: join(resourcesPath, 'uploaded_recordings'),
     s3: recording.s3,
     pathPrefix: recording.s3PathPrefix,
     endpoint: recording.s3Endpoint,
     log,
+    onNews: ({ reason, ...part }) =>
+      bus.publish(
+        reason === undefined ? { type: 'recordingUploaded', ...part } : { type: 'recordingFailed', ...part, reason },
+      ),
+    hold: (roomId) => webhooks.hold(roomId),
     onGivenUp: () => metrics.uploadAbandoned(),
   });
 }

@@ -8,7 +8,7 @@ describe('connection limits', () => {
     return { limits: connectionLimits(log, { files, open }), events: log.recent.last().map(({ event }) => event) };
   };
 
-  test('are the documented ones if the system allows enough files', () => {
+  test('uses the documented limits if the system allows enough files', () => {
     const documented = { limits: { http: undefined, relay: undefined }, events: [] };
     for (const files of [32_768, 1_048_576, Number.POSITIVE_INFINITY]) expect(limitsWith(files)).toEqual(documented);
   });
@@ -17,15 +17,15 @@ describe('connection limits', () => {
     expect(limitsWith(256)).toEqual({ limits: { http: 100, relay: 20 }, events: ['node.few_descriptors'] });
   });
 
-  test('are lowered without a log line if that hardly matters', () => {
+  test('lowers the limits without a log line if that hardly matters', () => {
     expect(limitsWith(20_056)).toEqual({ limits: { http: 10_000, relay: 2_000 }, events: [] });
   });
 
-  test('allow at least one connection', () => {
+  test('allows at least one connection', () => {
     expect(limitsWith(32, 64).limits).toEqual({ http: 1, relay: 1 });
   });
 
-  test('are read from the system', () => {
+  test('reads the limits from the system', () => {
     const { http } = connectionLimits(createLogger({ sink: () => undefined }));
     expect(http ?? 1).toBeGreaterThan(0);
   });

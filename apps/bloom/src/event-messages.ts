@@ -16,7 +16,7 @@ import {
   type Shape,
   type Shapes,
 } from '@bloom/actors';
-import type { DataMessage, Notification, TrackOwner } from '@bloom/protocol';
+import type { DataMessage, Notification, RecordingEvent, TrackOwner } from '@bloom/protocol';
 
 /** Registered name of the actor that speaks `EventsProtocol` on each node. */
 export const EVENTS_ACTOR = 'events_node';
@@ -26,14 +26,19 @@ export type EventsProtocol = {
   /** The report, or its JSON for members that accept text: it may have more parts than a message between nodes. */
   metrics: (message: { report: unknown }) => void;
   data: (message: { notification: Notification }) => void;
+  /** Sent only to members that asked for recordings. */
+  recording: (message: { notification: Notification }) => void;
   /** Earlier versions do not send `data` and do not accept text. */
-  interest: (message: { node: string; metrics: boolean; data?: boolean; text?: boolean }) => void;
+  interest: (message: { node: string; metrics: boolean; data?: boolean; recording?: boolean; text?: boolean }) => void;
 };
 
 const id = text();
 const owner: Shape<TrackOwner> = either(object({ peerId: id }), object({ componentId: id }));
 const track = { roomId: id, owner, track: object({ id, type: oneOf(['audio', 'video']), metadata: json }) };
 const dataMessage = { roomId: id, peerId: id, label: text(), to: list(id), data: either(text(), bytes) };
+
+/** Maximum number of files that an event names. */
+const MAX_FILES = 10_000;
 
 /** The fields of every kind of event. */
 const fields = {
@@ -53,13 +58,23 @@ const fields = {
   hlsPlayable: { roomId: id, componentId: id },
   hlsUploaded: { roomId: id },
   hlsUploadCrashed: { roomId: id },
-} satisfies Record<Exclude<Notification['type'], DataMessage['type']>, unknown>;
+} satisfies Record<Exclude<Notification['type'], (DataMessage | RecordingEvent)['type']>, unknown>;
 
-const notification: Shape<Notification> = tagged('type', { ...fields, dataMessage });
+const part = { roomId: id, componentId: id, prefix: text(), files: list(text(255), MAX_FILES) };
+const recording = { recordingUploaded: part, recordingFailed: { ...part, reason: text() } };
+
+const notification = tagged('type', { ...fields, dataMessage }) as Shape<Notification>;
 
 export const EVENTS_SHAPES: Shapes<EventsProtocol> = {
   notification: takes({ notification }),
   metrics: takes({ report: jsonText(json) }),
   data: takes({ notification: tagged('type', { dataMessage }) as Shape<Notification> }),
-  interest: takes({ node: sender, metrics: flag, data: optional(flag), text: optional(flag) }),
+  recording: takes({ notification: tagged('type', recording) as Shape<Notification> }),
+  interest: takes({
+    node: sender,
+    metrics: flag,
+    data: optional(flag),
+    recording: optional(flag),
+    text: optional(flag),
+  }),
 };

@@ -13,7 +13,7 @@ let wanted: boolean;
 /** Events that reached the member. */
 let arrived: object[];
 
-type MemberProtocol = Record<'interest' | 'notification' | 'metrics', (message: object) => void>;
+type MemberProtocol = Record<'interest' | 'notification' | 'metrics' | 'recording', (message: object) => void>;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
@@ -23,7 +23,11 @@ beforeEach(() => {
   members = ['b@x'];
   const arrives = (_state: null, message: object): void => void arrived.push(message);
   member = system.spawn<MemberProtocol, null>(
-    { kind: 'member', init: () => null, handlers: { interest: arrives, notification: arrives, metrics: arrives } },
+    {
+      kind: 'member',
+      init: () => null,
+      handlers: { interest: arrives, notification: arrives, metrics: arrives, recording: arrives },
+    },
     { mailbox: { limit: 2 } },
   );
   const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
@@ -39,7 +43,7 @@ afterEach(async () => {
 const declare = (node: string): void =>
   void system.cast('events_node', { type: 'interest', node, metrics: true } as never);
 
-test('a member stays interested until it leaves', async () => {
+test('keeps a member interested until it leaves', async () => {
   declare('b@x');
   await system.idle();
   expect(relay.metricsWanted).toBe(true);
@@ -48,7 +52,7 @@ test('a member stays interested until it leaves', async () => {
   expect(relay.metricsWanted).toBe(false);
 });
 
-test('malformed messages from a member do not stop the relay', async () => {
+test('keeps relaying after malformed messages from a member', async () => {
   for (let i = 0; i < 10; i += 1) {
     system.cast('events_node', { type: 'metrics', report: '{' } as never);
     await system.idle();
@@ -56,7 +60,7 @@ test('malformed messages from a member do not stop the relay', async () => {
   expect(system.whereis('events_node')).toBeDefined();
 });
 
-test('a member that leaves before its interest is handled does not count as interested', async () => {
+test('does not count a member as interested that leaves before its interest is handled', async () => {
   declare('b@x');
   members = [];
   relay.memberLeft('b@x');
@@ -65,13 +69,13 @@ test('a member that leaves before its interest is handled does not count as inte
 });
 
 const created = (roomId: string) => expect.objectContaining({ notification: { type: 'roomCreated', roomId } });
-/** Lets the member take two messages, and no more until the returned function is called, as if its link were full. */
+/** Lets the member accept two messages, and no more until the returned function is called, as if its link were full. */
 function fill(): () => void {
   system.suspend(member);
   return () => system.resume(member);
 }
 
-test('events that a full link refuses follow in order, before any later one', async () => {
+test('sends events that a full link refuses in order, before any later one', async () => {
   const empty = fill();
   for (const roomId of ['1', '2', '3', '4', '5']) bus.publish({ type: 'roomCreated', roomId });
   empty();
@@ -87,7 +91,23 @@ test('events that a full link refuses follow in order, before any later one', as
   expect(arrived.at(-1)).toEqual(created('7'));
 });
 
-test('the oldest events are dropped when 10,000 wait, and all of them when their member leaves', async () => {
+test('sends the news of a recording that a full link refuses once there is room', async () => {
+  system.cast('events_node', { type: 'interest', node: 'b@x', metrics: false, recording: true } as never);
+  await system.idle();
+  const empty = fill();
+  bus.publish({ type: 'roomCreated', roomId: '1' });
+  bus.publish({ type: 'roomCreated', roomId: '2' });
+  const type = 'recordingUploaded' as const;
+  const news = { type, roomId: 'r', componentId: 'c', prefix: 'p', files: ['a.ogg'] };
+  bus.publish(news);
+  empty();
+  await system.idle();
+  jest.advanceTimersByTime(250);
+  await system.idle();
+  expect(arrived).toEqual([created('1'), created('2'), { type: 'recording', notification: news }]);
+});
+
+test('drops the oldest events when 10,000 wait, and all of them when their member leaves', async () => {
   const empty = fill();
   for (let i = 0; i <= 10_002; i += 1) bus.publish({ type: 'roomCreated', roomId: `${i}` });
   empty();
@@ -101,7 +121,7 @@ test('the oldest events are dropped when 10,000 wait, and all of them when their
   expect(arrived).toHaveLength(4);
 });
 
-test('the interest is sent when it changes, and repeated while it lasts', async () => {
+test('sends the interest when it changes, and repeats it while it lasts', async () => {
   wanted = true;
   jest.advanceTimersByTime(1_000);
   await system.idle();
@@ -119,7 +139,7 @@ test('the interest is sent when it changes, and repeated while it lasts', async 
   expect(arrived.at(-1)).toMatchObject({ metrics: false, data: false });
 });
 
-test('a report travels as text to a member that accepts it, and unchanged to an earlier version', async () => {
+test('sends a report as text to a member that accepts it, and unchanged to an earlier version', async () => {
   const report = { 'room_id=kitchen': { 'endpoint_id=ann': { 'endpoint.metadata': [1, 2] } } };
   const published: unknown[] = [];
   bus.subscribe((envelope) => {
@@ -143,4 +163,24 @@ test('a report travels as text to a member that accepts it, and unchanged to an 
   }
   await system.idle();
   expect(published).toEqual([report, report]);
+});
+
+test('sends the news of a recording to members with subscribers, and takes theirs', async () => {
+  const type = 'recordingUploaded' as const;
+  const news = { type, roomId: 'r', componentId: 'c', prefix: 'p', files: ['a.ogg'] };
+  const published: unknown[] = [];
+  bus.subscribe((envelope) => {
+    if (envelope.kind === 'recording' && envelope.source === 'remote') published.push(envelope.notification);
+  });
+  bus.publish(news);
+  await system.idle();
+  expect(arrived).toEqual([]);
+  system.cast('events_node', { type: 'interest', node: 'b@x', metrics: false, recording: true } as never);
+  await system.idle();
+  bus.publish(news);
+  await system.idle();
+  expect(arrived).toEqual([{ type: 'recording', notification: news }]);
+  system.cast('events_node', { type: 'recording', notification: news } as never);
+  await system.idle();
+  expect(published).toEqual([news]);
 });

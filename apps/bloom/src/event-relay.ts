@@ -2,7 +2,7 @@ import type { ActorRef, ActorSystem, Behaviour, RemoteActors } from '@bloom/acto
 import type { Log } from '@bloom/log';
 import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
-import { Timer } from '@bloom/time';
+import { systemClock, Timer, type Clock } from '@bloom/time';
 import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messages.js';
 
 const INTEREST_INTERVAL_MS = 500;
@@ -14,12 +14,18 @@ const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 const CATCH_UP_MS = 250;
 
 /** Events sent to members only while they have subscribers for them. */
-const KINDS = ['metrics', 'data'] as const;
+const KINDS = ['metrics', 'data', 'recording'] as const;
 type Kind = (typeof KINDS)[number];
+
+/** An event that must arrive. */
+interface News {
+  type: 'notification' | 'recording';
+  notification: Notification;
+}
 
 /** Events that a full link refused, oldest first. */
 interface Backlog {
-  readonly waiting: { notification: Notification; bytes: number }[];
+  readonly waiting: { news: News; bytes: number }[];
   bytes: number;
   dropped: number;
 }
@@ -33,6 +39,7 @@ export interface EventRelayOptions {
   /** True while a client of this node subscribes to events of this kind. */
   wants: (kind: keyof Interest) => boolean;
   log: Log;
+  clock?: Clock;
 }
 
 /**
@@ -42,20 +49,28 @@ export interface EventRelayOptions {
 export class EventRelay {
   readonly #options: EventRelayOptions;
   /** Members with subscribers for events of this node. */
-  readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
+  readonly #interested: Record<Kind, Set<string>> = {
+    metrics: new Set(),
+    data: new Set(),
+    recording: new Set(),
+  };
   /** Members that accept metrics reports as text. */
   readonly #takeText = new Set<string>();
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
-  readonly #timers: NodeJS.Timeout[];
+  readonly #declaring: Timer;
+  readonly #restating: Timer;
   /** Keyed by member. */
   readonly #backlogs = new Map<string, Backlog>();
-  readonly #catchUp = new Timer();
+  readonly #catchUp: Timer;
   /** The interest last declared to the members. */
-  #declared: Record<Kind, boolean> = { metrics: false, data: false };
+  #declared: Record<Kind, boolean> = { metrics: false, data: false, recording: false };
 
   constructor(options: EventRelayOptions) {
     this.#options = options;
-    const { system, bus } = options;
+    const { system, bus, clock = systemClock } = options;
+    this.#catchUp = new Timer(clock);
+    this.#declaring = new Timer(clock);
+    this.#restating = new Timer(clock);
     const interested = this.#interested;
     const behaviour: Behaviour<EventsProtocol, null> = {
       kind: 'events-node',
@@ -65,6 +80,7 @@ export class EventRelay {
         notification: (_state, { notification }) => bus.publish(notification, 'remote'),
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
+        recording: (_state, { notification }) => bus.publish(notification, 'remote'),
         interest: (_state, { node, ...wanted }) => {
           // The member may have left after sending this.
           const isMember = this.#members().includes(node);
@@ -79,23 +95,25 @@ export class EventRelay {
     };
     const actor = system.spawn(behaviour, {
       name: EVENTS_ACTOR,
-      mailbox: { essential: ['notification', 'interest'] },
+      mailbox: { essential: ['notification', 'recording', 'interest'] },
       permanent: true,
     });
     system.register(EVENTS_ACTOR, actor);
-    this.#timers = [
-      setInterval(() => this.#declareInterest(), INTEREST_INTERVAL_MS).unref(),
-      setInterval(() => this.#restateInterest(), RESTATE_INTERVAL_MS).unref(),
-    ];
+    this.#declaring.repeat(INTEREST_INTERVAL_MS, () => this.#declareInterest());
+    this.#restating.repeat(RESTATE_INTERVAL_MS, () => this.#restateInterest());
     bus.subscribe((envelope) => {
       if (envelope.source !== 'local') return;
       if (envelope.kind === 'metrics') {
         this.#sendMetrics(envelope.report);
       } else {
         const { kind, notification } = envelope;
-        if (kind === 'notification') {
-          for (const node of this.#members()) this.#notify(node, notification, () => envelope.bytes.byteLength);
-        } else for (const node of interested.data) system.cast(this.#actorOn(node), { type: 'data', notification });
+        if (kind === 'data') {
+          for (const node of interested.data) system.cast(this.#actorOn(node), { type: 'data', notification });
+          return;
+        }
+        const receivers = kind === 'notification' ? this.#members() : interested[kind];
+        const news = { type: kind, notification };
+        for (const node of receivers) this.#notify(node, news, () => envelope.bytes.byteLength);
       }
     });
   }
@@ -117,8 +135,7 @@ export class EventRelay {
   }
 
   close(): void {
-    for (const timer of this.#timers) clearInterval(timer);
-    this.#catchUp.stop();
+    for (const timer of [this.#declaring, this.#restating, this.#catchUp]) timer.stop();
   }
 
   get #isInterested(): boolean {
@@ -138,15 +155,15 @@ export class EventRelay {
     }
   }
 
-  #notify(node: string, notification: Notification, bytesOf: () => number): void {
+  #notify(node: string, news: News, bytesOf: () => number): void {
     let backlog = this.#backlogs.get(node);
     if (backlog === undefined) {
-      if (this.#send(node, notification)) return;
+      if (this.#send(node, news)) return;
       backlog = { waiting: [], bytes: 0, dropped: 0 };
       this.#backlogs.set(node, backlog);
     }
     const bytes = bytesOf();
-    backlog.waiting.push({ notification, bytes });
+    backlog.waiting.push({ news, bytes });
     backlog.bytes += bytes;
     while (backlog.waiting.length > MAX_BACKLOG || backlog.bytes > MAX_BACKLOG_BYTES) {
       backlog.bytes -= backlog.waiting.shift()?.bytes ?? 0;
@@ -159,8 +176,8 @@ export class EventRelay {
     for (const [node, backlog] of this.#backlogs) {
       const { waiting, dropped } = backlog;
       let sent = 0;
-      for (const { notification, bytes } of waiting) {
-        if (!this.#send(node, notification)) break;
+      for (const { news, bytes } of waiting) {
+        if (!this.#send(node, news)) break;
         backlog.bytes -= bytes;
         sent += 1;
       }
@@ -172,14 +189,14 @@ export class EventRelay {
     if (this.#backlogs.size > 0) this.#catchUp.start(CATCH_UP_MS, () => this.#sendBacklogs());
   }
 
-  #send(node: string, notification: Notification): boolean {
-    return this.#options.system.cast(this.#actorOn(node), { type: 'notification', notification });
+  #send(node: string, news: News): boolean {
+    return this.#options.system.cast(this.#actorOn(node), news);
   }
 
   #declareInterest(): void {
     const { wants } = this.#options;
     if (KINDS.every((kind) => wants(kind) === this.#declared[kind])) return;
-    this.#declared = { metrics: wants('metrics'), data: wants('data') };
+    this.#declared = { metrics: wants('metrics'), data: wants('data'), recording: wants('recording') };
     for (const node of this.#members()) this.#sendInterest(node);
   }
 

@@ -1,11 +1,13 @@
 /** The public listener of a node: the HTTP API, both websockets and the dashboard. */
 import {
   createHttpApi,
-  startHttpListener,
+  openHttpListener,
   type ClusterView,
   type Fallback,
   type HealthReport,
+  type HttpApi,
   type HttpListener,
+  type HttpListenerOptions,
   type NodeControl,
   type OnStep,
 } from '@bloom/http-api';
@@ -14,12 +16,14 @@ import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { TrustedProxies } from '@bloom/net';
 import type { ServerSocket } from '@bloom/notifications';
-import type { RoomService } from '@bloom/rooms';
+import { Passes, type PathChecks, type RoomHost, type RoomService } from '@bloom/rooms';
 import { createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
+import { bookFiles } from './book.js';
 import type { Closing } from './closing.js';
 import type { Cluster } from './cluster.js';
+import { type LivekitModule, openLivekit } from './livekit.js';
 import type { ServedFiles } from './served-files.js';
-import { VERSION } from './version.js';
+import { VERSION } from './welcome.js';
 
 const SERVER_SOCKET_PATH = '/socket/server/websocket';
 /** Time allowed for pending responses and close frames to be sent. */
@@ -33,24 +37,34 @@ export interface ListenerParts {
   /** The rooms of this node or of the whole cluster. */
   rooms: RoomService;
   files: ServedFiles;
+  checks: PathChecks;
   health: () => HealthReport;
   node: NodeControl;
   cluster: ClusterView;
   page: Fallback | undefined;
+  /** Undefined unless LiveKit's clients are served. */
+  livekit: LivekitModule | undefined;
   onStep: OnStep;
   closing: Closing;
   /** Maximum number of connections of all kinds; undefined: the documented limit. */
   maxConnections: number | undefined;
+  /** Serves clients of TURN over TLS if they share the port. */
+  relay: NonNullable<HttpListenerOptions['relay']>;
 }
 
 /** @throws HttpListenError */
 export async function openListener(parts: ListenerParts): Promise<HttpListener> {
-  const { settings, log, metrics, serverSocket, rooms, files, health, node, cluster, page, onStep, closing } = parts;
+  const { settings, log, metrics, serverSocket, rooms, files, checks, health, node, cluster } = parts;
+  const { page, onStep, closing } = parts;
   const { http } = settings;
-  const handler = createHttpApi({
+  const describe = settings.profile === 'development' || settings.dashboard === true;
+  const fallback = describe ? bookFiles(page) : page;
+  const api = createHttpApi({
     rooms,
+    passes: new Passes(http.secretKeyBase),
     ...files,
     onStep,
+    checks,
     health,
     node,
     cluster,
@@ -60,19 +74,30 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
       apiToken: http.apiToken,
       publicToken: { publicHost: http.host, checkOrigin: http.checkOrigin },
       publicMediaFiles: http.publicMediaFiles,
-      describe: settings.profile === 'development' || settings.dashboard,
+      describe,
+      warnOfUnknownFields: settings.profile === 'development',
       version: VERSION,
     },
     publicHost: http.host,
-    ...(page === undefined ? {} : { fallback: page }),
+    ...(fallback === undefined ? {} : { fallback }),
+    guestPage: page !== undefined,
   });
+  const livekit = openLivekit(parts.livekit, { settings, rooms, log });
+  const handler: HttpApi =
+    livekit === undefined
+      ? api
+      : (request, response, client) => void (livekit.handle(request, response) || api(request, response, client));
   const peerSockets = createPeerSocketServer({ rooms, log });
-  const listener = await startHttpListener({
+  const listener = await openHttpListener({
     handler,
     upgrades: {
-      [PEER_SOCKET_PATH]: (...upgrade) => peerSockets.handleUpgrade(...upgrade),
-      [SERVER_SOCKET_PATH]: (...upgrade) => serverSocket.handleUpgrade(...upgrade),
+      [PEER_SOCKET_PATH]: (upgrade) => peerSockets.handleUpgrade(upgrade),
+      [SERVER_SOCKET_PATH]: (upgrade) => serverSocket.handleUpgrade(upgrade),
+      ...livekit?.upgrades,
     },
+    ...(livekit === undefined
+      ? {}
+      : { anyOrigin: new Set(Object.keys(livekit.upgrades)), maxHeaderSize: livekit.maxHeaderSize }),
     ip: http.ip,
     port: http.port,
     tls: http.tls,
@@ -81,6 +106,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     ...(http.apiToken === PUBLIC_API_TOKEN ? { publicToken: new Set([SERVER_SOCKET_PATH]) } : {}),
     trusted: new TrustedProxies(http.trustedProxies),
     proxyProtocol: http.proxyProtocol,
+    ...((settings.webrtc?.turnTlsOnHttp ?? null) === null ? {} : { relay: parts.relay }),
     ...(parts.maxConnections === undefined ? {} : { maxConnections: parts.maxConnections }),
     log,
   }).catch((error: unknown) => {
@@ -89,6 +115,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
   });
   closing.onClose('peer sockets', () => peerSockets.close());
   closing.onClose('HTTP listener', () => listener.close({ graceMs: CONNECTION_GRACE_MS }));
+  closing.onClose('LiveKit', () => livekit?.close());
   closing.onClose('server sockets', () => serverSocket.close());
 
   return listener;
@@ -98,7 +125,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
 export function healthOf(
   { gitCommit, cluster: settings }: Settings,
   cluster: () => Cluster | undefined,
-  rooms: { readonly draining: boolean },
+  rooms: Pick<RoomHost, 'draining' | 'mediaReach'>,
 ): () => HealthReport {
   const startedAt = performance.now();
 
@@ -108,6 +135,7 @@ export function healthOf(
     version: VERSION,
     gitCommit,
     ...(rooms.draining ? { draining: true } : {}),
+    ...(rooms.mediaReach.people === 0 ? {} : { media: rooms.mediaReach }),
     distribution: {
       enabled: settings !== null,
       ...(cluster()?.health() ?? { nodeStatus: 'DOWN' as const, nodesInCluster: 0 }),

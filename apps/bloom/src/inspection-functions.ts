@@ -30,7 +30,7 @@ const FUNCTIONS: [name: string, arity: number, request: (...args: string[]) => R
 
 export function registerInspectionFunctions({ inspector }: Inspection, remote: RemoteActors): void {
   for (const [name, arity, requestOf, field] of FUNCTIONS) {
-    remote.registerFunction('bloom', name, arity, async (...args) => {
+    remote.registerFunction(['bloom', name, arity], async (...args) => {
       const request = requestOf(...args.map(textOf));
       const asking = { v: PROTOCOL_VERSION, tool: 'an Erlang node', node: null, timeoutMs: TIMEOUT_MS, request };
       const reply = await inspector.ask(asking);

@@ -21,7 +21,7 @@ const hasErlang = ((): boolean => {
   }
 })();
 
-test("a node without a cluster answers its user's tools, and listens on no further port", async () => {
+test("answers its user's tools on a node without a cluster, which listens on no further port", async () => {
   const node = await startTestNode({}, { log: createLogger({ sink: () => {} }) });
   const folder = join(node.settings.resourcesPath, 'run');
   const [file = ''] = readdirSync(folder);
@@ -55,7 +55,7 @@ test("a node without a cluster answers its user's tools, and listens on no furth
   await node.dispose();
 });
 
-test("the HTTP API shows the node, its log without secrets, a room's placement and a peer's rates", async () => {
+test("shows the node, its log without secrets, a room's placement and a peer's rates over the HTTP API", async () => {
   const lines = createLogger({ sink: () => {} });
   const node = await startTestNode({ JF_SERVER_API_TOKEN: 'a-token-of-the-api' }, { log: lines });
   const roomId = await node.createRoom();
@@ -85,7 +85,7 @@ test("the HTTP API shows the node, its log without secrets, a room's placement a
   await node.dispose();
 });
 
-test('a node with inspection off opens no socket and shows nothing', async () => {
+test('opens no socket and shows nothing with inspection off', async () => {
   const node = await startTestNode({ JF_INSPECTION: 'off' });
   const { status, body } = await node.request('GET', '/cluster');
   expect(status).toBe(503);
@@ -114,7 +114,7 @@ describe('inspection of a running node', () => {
     );
 
   beforeAll(async () => {
-    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    mapper = await PortMapperServer.open({ port: 0, log: silentLog });
     node = await start('watched');
   });
   afterAll(async () => {

@@ -4,40 +4,40 @@ import type { Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { makeFolder } from '@bloom/components';
-import type { Settings } from '@bloom/config';
+import { secretValues, type Settings } from '@bloom/config';
 import type { DistributionNode } from '@bloom/distribution';
-import { openLocalServer, startInspection, type Inspection } from '@bloom/inspection';
+import { openInspection, openLocalServer, type Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
-import type { ClusterRooms, LocalRooms } from '@bloom/rooms';
+import type { RoomRegistry, RoomHost } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import { registerInspectionFunctions } from './inspection-functions.js';
-import { VERSION } from './version.js';
+import { VERSION } from './welcome.js';
 
 export interface InspectionOptions {
   settings: Settings;
   system: ActorSystem;
   /** The cluster, or `Alone`. */
-  reached: { node: DistributionNode; remote: RemoteActors; rooms?: ClusterRooms };
+  reached: { node: DistributionNode; remote: RemoteActors; registry?: RoomRegistry };
   /** The rooms of this node. */
-  rooms: LocalRooms;
+  host: RoomHost;
   engine: MediaEngine;
   log: Log;
 }
 
 /** Returns undefined with `JF_INSPECTION=off`; the node then answers no questions. */
-export async function openInspection({
+export async function openNodeInspection({
   settings,
   reached,
   ...parts
 }: InspectionOptions): Promise<Inspection | undefined> {
   if (settings.inspection === 'off') return undefined;
-  const { node, remote, rooms: clusterRooms } = reached;
+  const { node, remote, registry } = reached;
   const startedAt = Math.round(performance.timeOrigin);
   const { gitCommit, inspection: mode } = settings;
 
-  const secrets = secretsOf(settings);
-  const started = { ...parts, version: VERSION, gitCommit, startedAt, node, remote, clusterRooms, secrets };
-  const opened = await startInspection(started, mode);
+  const secrets = secretValues(settings);
+  const opening = { ...parts, version: VERSION, gitCommit, startedAt, node, remote, registry, secrets };
+  const opened = await openInspection(opening, mode);
   registerInspectionFunctions(opened, remote);
 
   return opened;
@@ -89,19 +89,4 @@ export async function answerAlone(settings: Settings, system: ActorSystem, log: 
   });
 
   return { node, remote };
-}
-
-/** Returns the settings that must not be shown. Development defaults are public in the manual, so not secret. */
-function secretsOf({ http, cluster, recording, webhooks }: Settings): string[] {
-  const { s3 } = recording;
-  const values = [
-    http.apiToken,
-    http.secretKeyBase,
-    cluster?.cookie,
-    s3?.accessKeyId,
-    s3?.secretAccessKey,
-    webhooks.secret,
-  ];
-
-  return values.filter((value): value is string => typeof value === 'string' && value !== 'development');
 }

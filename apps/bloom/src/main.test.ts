@@ -14,6 +14,8 @@ import { PortMapperServer } from '@bloom/port-mapper';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 
+const COOKIE = 'of a test';
+
 // Processes start slowly on a machine that other tests keep busy.
 jest.setTimeout(60_000);
 
@@ -82,7 +84,14 @@ function run(env: Record<string, string>, args: string[] = [], flags: string[] =
   return program;
 }
 
-test('files of a node are closed to other users of the machine, and follow the umask for its group', async () => {
+/** Runs a node until it serves. */
+async function started(...args: Parameters<typeof run>): Promise<Program> {
+  const program = run(...args);
+  await program.says('The API is described at');
+  return program;
+}
+
+test('keeps files of a node from other users of the machine, and follows the umask for its group', async () => {
   for (const [umask, mode] of [
     [0o022, 0o750],
     [0o077, 0o700],
@@ -121,9 +130,8 @@ describe('a node without settings', () => {
 });
 
 describe('signals', () => {
-  test('a second signal ends a draining node immediately', async () => {
-    const program = run({ ...ports, JF_DRAIN_TIMEOUT: '600' });
-    await program.says('The API is described at');
+  test('ends a draining node immediately on a second signal', async () => {
+    const program = await started({ ...ports, JF_DRAIN_TIMEOUT: '600' });
     const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
     await fetch(url, { method: 'POST', headers: { authorization: 'Bearer development' } });
     program.child.kill('SIGINT');
@@ -134,9 +142,8 @@ describe('signals', () => {
     expect(program.output()).not.toContain('node.closed');
   });
 
-  test('a signal that arrives twice, because it was sent to a process group, closes in order', async () => {
-    const program = run({ ...ports, JF_DRAIN_TIMEOUT: '1' });
-    await program.says('The API is described at');
+  test('closes cleanly on a signal that arrives twice because it was sent to a process group', async () => {
+    const program = await started({ ...ports, JF_DRAIN_TIMEOUT: '1' });
     const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
     await fetch(url, { method: 'POST', headers: { authorization: 'Bearer development' } });
     program.child.kill('SIGTERM');
@@ -149,7 +156,7 @@ describe('signals', () => {
 });
 
 describe('a signal while the node starts', () => {
-  test('closes the node in order once it is up', async () => {
+  test('closes the node cleanly once it has started', async () => {
     // A setting with a warning, which is logged before the node starts.
     const program = run({ ...ports, JF_LOG_LEVEL: 'x' });
     await program.says('info is used');
@@ -162,9 +169,8 @@ describe('a signal while the node starts', () => {
 });
 
 describe('a terminal that is closed', () => {
-  test('closes the node in order', async () => {
-    const program = run(ports);
-    await program.says('The API is described at');
+  test('closes the node cleanly', async () => {
+    const program = await started(ports);
     program.child.kill('SIGHUP');
 
     expect(await program.exited).toBe(0);
@@ -172,7 +178,7 @@ describe('a terminal that is closed', () => {
   });
 });
 
-test('with JSON logging every line is JSON, including Node.js warnings', async () => {
+test('writes every line as JSON with JSON logging, including Node.js warnings', async () => {
   const warn = 'data:text/javascript,process.on("SIGUSR2", () => process.emitWarning("an odd thing"))';
   const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true' }, [], ['--import', warn]);
   await program.says('metrics');
@@ -187,6 +193,22 @@ test('with JSON logging every line is JSON, including Node.js warnings', async (
     }),
   );
 });
+
+/** Settings of a program that joins the cluster of a test. */
+function memberSettings(alive: string, mapper: { port: number }): Record<string, string> {
+  return {
+    JF_DIST_ENABLED: 'true',
+    JF_DIST_MODE: 'name',
+    JF_DIST_NODE_NAME: `${alive}@127.0.0.1`,
+    JF_DIST_COOKIE: COOKIE,
+    JF_DIST_IP: '127.0.0.1',
+    ERL_EPMD_PORT: String(mapper.port),
+  };
+}
+
+/** Options of a node of that cluster in this process. */
+const linkOptions = ({ port }: { port: number }) =>
+  ({ mode: 'name', cookie: COOKIE, mapper: { port }, log: silentLog }) as const;
 
 describe('a node that cannot start', () => {
   test('reports the failure in JSON if it logs in JSON', async () => {
@@ -214,26 +236,11 @@ describe('a node that cannot start', () => {
   });
 
   test('exits with 78 if no member speaks its protocol, and leaves the existing member running', async () => {
-    const mapper = await PortMapperServer.start({ port: 0, log: silentLog });
-    const member = await DistributionNode.start({
-      name: 'newer@127.0.0.1',
-      mode: 'name',
-      cookie: 'of a test',
-      mapper: { port: mapper.port },
-      spoken: { release: '99.0.0', protocols: { min: 99, max: 99 } },
-      log: silentLog,
-    });
+    const mapper = await PortMapperServer.open({ port: 0, log: silentLog });
+    const spoken = { release: '99.0.0', protocols: { min: 99, max: 99 } };
+    const member = await DistributionNode.start({ ...linkOptions(mapper), name: 'newer@127.0.0.1', spoken });
     try {
-      const program = run({
-        ...ports,
-        JF_DIST_ENABLED: 'true',
-        JF_DIST_MODE: 'name',
-        JF_DIST_NODE_NAME: 'joins@127.0.0.1',
-        JF_DIST_NODES: 'newer@127.0.0.1',
-        JF_DIST_COOKIE: 'of a test',
-        JF_DIST_IP: '127.0.0.1',
-        ERL_EPMD_PORT: String(mapper.port),
-      });
+      const program = run({ ...ports, ...memberSettings('joins', mapper), JF_DIST_NODES: 'newer@127.0.0.1' });
       expect(await program.exited).toBe(78);
       expect(program.output()).toMatch(
         /node\.start_failed.*newer@127\.0\.0\.1 of release 99\.0\.0 speaks protocol 99, this node of release .* speaks protocol 1/s,
@@ -242,6 +249,21 @@ describe('a node that cannot start', () => {
       expect(member.nodes()).toEqual([]);
     } finally {
       await member.stop();
+      await mapper.close();
+    }
+  });
+
+  test('exits with 78 if another node of the machine has its name', async () => {
+    const mapper = await PortMapperServer.open({ port: 0, log: silentLog });
+    const holder = await DistributionNode.start({ ...linkOptions(mapper), name: 'taken@127.0.0.1' });
+    try {
+      const program = run({ ...ports, ...memberSettings('taken', mapper) });
+      expect(await program.exited).toBe(78);
+      expect(program.output()).toContain(
+        'a node called taken is already registered on this machine (JF_DIST_NODE_NAME)',
+      );
+    } finally {
+      await holder.stop();
       await mapper.close();
     }
   });
@@ -282,8 +304,7 @@ describe('unhandled faults', () => {
     ['setTimeout(() => { throw "no error"; })', 'process.uncaught_exception', /no error/],
     ['import("file:///replaced/by/an/upgrade.js")', 'process.unhandled_rejection', /replaced\/by\/an\/upgrade\.js/],
   ])('are logged with their stack and end the process with 1: %s', async (fault, event, words) => {
-    const program = run(ports, [], onUsr2(fault));
-    await program.says('The API is described at');
+    const program = await started(ports, [], onUsr2(fault));
     program.child.kill('SIGUSR2');
 
     expect(await program.exited).toBe(1);
@@ -291,18 +312,16 @@ describe('unhandled faults', () => {
     expect(program.output()).toMatch(words);
   });
 
-  test('an exit without a given reason is logged with its code', async () => {
-    const program = run(ports, [], onUsr2('process.exit(7)'));
-    await program.says('The API is described at');
+  test('logs an exit without a given reason with its code', async () => {
+    const program = await started(ports, [], onUsr2('process.exit(7)'));
     program.child.kill('SIGUSR2');
 
     expect(await program.exited).toBe(7);
     expect(program.output()).toContain('[error] process.exit code=7');
   });
 
-  test('a node exits with an error when the event loop drains', async () => {
-    const program = run(ports, [], onUsr2('process.emit("beforeExit", 0)'));
-    await program.says('The API is described at');
+  test('exits with an error when the event loop drains', async () => {
+    const program = await started(ports, [], onUsr2('process.emit("beforeExit", 0)'));
     program.child.kill('SIGUSR2');
 
     expect(await program.exited).toBe(1);
@@ -312,8 +331,7 @@ describe('unhandled faults', () => {
 
 describe('a closed output pipe', () => {
   test('costs only log lines, not the node', async () => {
-    const program = run({ ...ports, JF_LOG_LEVEL: 'debug' });
-    await program.says('The API is described at');
+    const program = await started({ ...ports, JF_LOG_LEVEL: 'debug' });
     for (const stream of [program.child.stdout, program.child.stderr]) stream?.destroy();
     const health = async () => {
       const headers = { authorization: 'Bearer development' };

@@ -59,7 +59,7 @@ async function main(): Promise<void> {
     return;
   }
 
-  const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
+  const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded.settings) });
   logWarnings(log);
   endOnFaults(log);
   // Install handlers before the start: without one, a signal ends the process silently, or not at all in a container.
@@ -80,8 +80,10 @@ async function main(): Promise<void> {
     logWelcome(log, { settings, ...node });
   } catch (error) {
     log.error('node.start_failed', { error });
+    // Another node keeps its name, so a restart with the same settings cannot succeed.
     const isSetting =
-      error instanceof ConfigError || (error instanceof ClusterError && error.code === 'HOST_UNRESOLVABLE');
+      error instanceof ConfigError ||
+      (error instanceof ClusterError && (error.code === 'HOST_UNRESOLVABLE' || error.code === 'NAME_IN_USE'));
     exit(isSetting ? BAD_CONFIG : FAILED);
   }
 }

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterEach, expect, test } from '@jest/globals';
 import { loadConfig, type Settings } from '@bloom/config';
 import { silentLog } from '@bloom/log';
@@ -12,8 +13,8 @@ afterEach(() => {
 });
 
 function settings(env: Record<string, string>): Settings {
-  const world = { cwd: '/', hostname: 'host', cores: 1, randomBytes: (size: number) => Buffer.alloc(size) };
-  return loadConfig({ NODE_ENV: 'test', ...env }, world).settings;
+  const machine = { cwd: '/', hostname: 'host', cores: 1, randomBytes: (size: number) => Buffer.alloc(size) };
+  return loadConfig({ NODE_ENV: 'test', ...env }, machine).settings;
 }
 
 async function address(env: Record<string, string>): Promise<string | undefined> {
@@ -49,12 +50,12 @@ async function stunServer(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('a literal address is left unchanged', async () => {
+test('leaves a literal address unchanged', async () => {
   expect(await address({ JF_WEBRTC_TURN_IP: '203.0.113.7' })).toBe('203.0.113.7');
   expect(await address({ JF_WEBRTC_USED: 'false', JF_WEBRTC_TURN_IP: 'auto' })).toBeUndefined();
 });
 
-test('a host name is resolved', async () => {
+test('resolves a host name', async () => {
   expect(await address({ JF_WEBRTC_TURN_IP: 'localhost' })).toBe('127.0.0.1');
   await expect(address({ JF_WEBRTC_TURN_IP: 'nowhere.invalid' })).rejects.toMatchObject({
     variable: 'JF_WEBRTC_TURN_IP',
@@ -67,8 +68,24 @@ test('`auto` becomes the address that the STUN server sees', async () => {
   expect(await address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: `localhost:${port}` })).toBe('203.0.113.9');
 });
 
-test('a STUN server that returns no address fails the start', async () => {
+test('fails the start when a STUN server returns no address', async () => {
   await expect(address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: 'nowhere.invalid' })).rejects.toMatchObject({
     variable: 'JF_STUN_SERVER',
   });
+});
+
+test('announces the addresses of the machine in the development profile too, if it has a route to others', async () => {
+  const { webrtc } = await withMediaAddress(settings({ NODE_ENV: 'development' }), silentLog);
+  const own = new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address: one }) => one)));
+  expect(webrtc?.turnIp).toBe('127.0.0.1');
+  expect([...(webrtc?.more ?? [])].filter((one) => !own.has(one))).toEqual([]);
+  expect([...(webrtc?.more ?? [])].filter((one) => one.startsWith('127.') || one === '::1')).toEqual([]);
+});
+
+test.each([
+  ['JF_WEBRTC_TURN_IP', { NODE_ENV: 'development', JF_WEBRTC_TURN_IP: '127.0.0.1' }],
+  ['JF_WEBRTC_TURN_LISTEN_IP', { NODE_ENV: 'development', JF_WEBRTC_TURN_LISTEN_IP: '127.0.0.1' }],
+  ['the test profile', { NODE_ENV: 'test' }],
+])('%s keeps media to the addresses that are set', async (_what, env) => {
+  expect((await withMediaAddress(settings(env), silentLog)).webrtc?.more).toEqual([]);
 });

@@ -1,10 +1,11 @@
 /** The address that clients send media to, if the settings name it indirectly. */
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
-import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { isIP, isIPv6 } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError, type Settings } from '@bloom/config';
+import { systemResolver } from '@bloom/discovery';
 import type { Log } from '@bloom/log';
 import { addressBytes } from '@bloom/net';
 
@@ -14,12 +15,17 @@ const ANSWER_MS = 5_000;
 
 type Server = { host: string; port: number };
 
+/** Addresses for documentation, which only a default route reaches (RFC 5737, RFC 3849). Nothing is sent to them. */
+const ELSEWHERE = { udp4: '192.0.2.1', udp6: '2001:db8::1' } as const;
+
 /**
- * Returns the settings with a literal `JF_WEBRTC_TURN_IP`: resolves a host name, asks the STUN server for `auto`.
+ * Returns the settings with literal media addresses: resolves a host name of `JF_WEBRTC_TURN_IP`, asks the STUN server
+ * for `auto`, and finds the addresses of this machine.
  * @throws ConfigError when no address is found
  */
 export async function withMediaAddress(settings: Settings, log: Log): Promise<Settings> {
   const { webrtc } = settings;
+  if (webrtc?.more === 'machine') return { ...settings, webrtc: { ...webrtc, more: await machineAddresses() } };
   if (webrtc === null || isIP(webrtc.turnIp) !== 0) return settings;
   const { turnIp: given, turnListenIp, stunServer } = webrtc;
   const family = isIPv6(turnListenIp) ? 6 : 4;
@@ -32,18 +38,38 @@ export async function withMediaAddress(settings: Settings, log: Log): Promise<Se
   return { ...settings, webrtc: { ...webrtc, turnIp } };
 }
 
-async function resolved(variable: string, host: string, family: 4 | 6): Promise<string> {
+/** Returns the address of each family that packets to the default gateway come from; none without such a route. */
+async function machineAddresses(): Promise<string[]> {
+  const found = await Promise.all((['udp4', 'udp6'] as const).map(ownAddress));
+
+  return found.filter((address) => address !== undefined);
+}
+
+/** Resolves with undefined without a route, or with one that leads to loopback or a single link. */
+async function ownAddress(family: 'udp4' | 'udp6'): Promise<string | undefined> {
+  const socket = createSocket(family);
   try {
-    return (await lookup(host, { family })).address;
-  } catch (cause) {
-    throw new ConfigError(
-      variable,
-      `the host name ${JSON.stringify(host)} of ${variable} has no IPv${family} address`,
-      {
-        cause,
-      },
-    );
+    const connected = once(socket, 'connect');
+    socket.connect(9, ELSEWHERE[family]);
+    await connected;
+    const { address } = socket.address();
+
+    return /^(?:127\.|169\.254\.|::1?$|fe80:)/i.test(address) ? undefined : address;
+  } catch {
+    return undefined;
+  } finally {
+    socket.close();
   }
+}
+
+async function resolved(variable: string, host: string, family: 4 | 6): Promise<string> {
+  const found = await systemResolver()
+    .addresses(host, { family })
+    .catch((cause: unknown) => cause as Error);
+  if (!(found instanceof Error)) return found[0]!;
+  throw new ConfigError(variable, `the host name ${JSON.stringify(host)} of ${variable} has no IPv${family} address`, {
+    cause: found,
+  });
 }
 
 async function publicAddress({ host, port }: Server, family: 4 | 6): Promise<string> {

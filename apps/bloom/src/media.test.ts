@@ -14,6 +14,7 @@ test("traffic counters grow with the engine's totals, even when a replaced worke
     [4, 36, 2],
   ] as const) {
     Object.assign(totals, { bytesReceived: 100 * received, dataMessagesReceived: received, dataMessagesSent: sent });
+    totals.packetsCrossed = 10 * received;
     totals.dropped['data_malformed'] = malformed;
     await traffic.sample();
   }
@@ -22,5 +23,6 @@ test("traffic counters grow with the engine's totals, even when a replaced worke
   expect(text).toContain('bloom_traffic_ingress_webrtc_bytes_total 700\n');
   expect(text).toContain('bloom_data_messages_total{direction="in"} 7\n');
   expect(text).toContain('bloom_data_messages_total{direction="out"} 63\n');
+  expect(text).toContain('bloom_media_packets_crossed_total 70\n');
   expect(text).toContain('bloom_media_drops_total{reason="data_malformed"} 3\n');
 });

@@ -1,8 +1,15 @@
-import type { Settings } from '@bloom/config';
+import type { Settings, WebrtcSettings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { TrustedProxies } from '@bloom/net';
-import { createMediaEngine, emptyEngineStats, type EngineStats, type MediaEngine } from '@bloom/sfu';
+import {
+  emptyEngineStats,
+  type EngineStats,
+  type MediaEngine,
+  openMediaEngine,
+  type RelayingEngine,
+  type TurnTlsOptions,
+} from '@bloom/sfu';
 import { Certificate } from './certificate.js';
 
 export interface EngineParts {
@@ -15,7 +22,7 @@ export interface EngineParts {
 
 /** The media plane and the parts it shares with the HTTP listener. */
 export interface Media {
-  engine: MediaEngine;
+  engine: RelayingEngine;
   /** undefined without HTTPS. */
   certificate: Certificate | undefined;
 }
@@ -25,7 +32,7 @@ export async function openEngine(parts: EngineParts): Promise<Media> {
   const { settings, log } = parts;
   const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
   try {
-    return { engine: await createMediaEngine(engineOptions(parts, certificate)), certificate };
+    return { engine: await openMediaEngine(engineOptions(parts, certificate)), certificate };
   } catch (error) {
     certificate?.close();
     throw error;
@@ -39,17 +46,17 @@ function engineOptions(parts: EngineParts, certificate: Certificate | undefined)
     const portRange = { min: 0, max: 0 };
     return { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log };
   }
-  const { turnListenIp, turnIp, second, turnPortRange, turnTcpPort, turnTlsPort, turnTlsHost: host } = webrtc;
+  const { turnListenIp, turnIp, second, more, turnPortRange, advertisedPorts, turnTcpPort } = webrtc;
 
   return {
     listenIp: turnListenIp,
     announcedIp: turnIp,
     ...(second === null ? {} : { second: { listenIp: second.turnListenIp, announcedIp: second.turnIp } }),
+    ...(more === 'machine' ? {} : { more }),
     portRange: turnPortRange,
+    ...(advertisedPorts === null ? {} : { advertisedPorts }),
     ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
-    ...(turnTlsPort === null || certificate === undefined
-      ? {}
-      : { tls: { port: turnTlsPort, host, context: () => certificate.context } }),
+    ...tlsOptions(webrtc, certificate),
     ...(maxRelayConnections === undefined ? {} : { maxTcpConnections: maxRelayConnections }),
     ...(http.proxyProtocol ? { proxies: new TrustedProxies(http.trustedProxies) } : {}),
     workers,
@@ -57,7 +64,15 @@ function engineOptions(parts: EngineParts, certificate: Certificate | undefined)
   };
 }
 
-/** Adds the growth of the engine's totals to the traffic counters. A replaced worker starts at zero again. */
+function tlsOptions(webrtc: WebrtcSettings, certificate: Certificate | undefined): { tls?: TurnTlsOptions } {
+  const { turnTlsPort, turnTlsHost: host, turnTlsOnHttp } = webrtc;
+  if (turnTlsPort === null || certificate === undefined) return {};
+  if (turnTlsOnHttp !== null) return { tls: { port: turnTlsOnHttp, host } };
+
+  return { tls: { port: turnTlsPort, host, context: () => certificate.context } };
+}
+
+/** Adds the growth of the engine's totals to the traffic counters. A replacement worker starts counting from zero. */
 export class MediaTraffic {
   readonly #engine: Pick<MediaEngine, 'stats'>;
   readonly #metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent' | 'quality'>;
@@ -78,6 +93,7 @@ export class MediaTraffic {
     metrics.webrtcSent(growth(now.bytesSent, before.bytesSent));
     metrics.quality.dataMessages('in', growth(now.dataMessagesReceived, before.dataMessagesReceived));
     metrics.quality.dataMessages('out', growth(now.dataMessagesSent, before.dataMessagesSent));
+    metrics.quality.packetsCrossed(growth(now.packetsCrossed, before.packetsCrossed));
     for (const [reason, count] of Object.entries(now.dropped)) {
       metrics.quality.mediaDropped(reason, growth(count, before.dropped[reason] ?? 0));
     }

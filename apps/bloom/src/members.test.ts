@@ -1,4 +1,7 @@
-/** A member, or an Erlang shell with the cookie, sends anything to everything that it can name or hold. */
+/**
+ * A member, or an Erlang shell with the cookie, sends arbitrary messages to every actor that it can name or has a ref
+ * to.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   actor,
@@ -29,10 +32,10 @@ const NAMES = ['rooms', 'rooms_node', 'files_node', 'events_node', 'inspection',
 const TYPES = `
   create load reserve withdraw claim unclaim snapshot announce roomRef listRooms viewRoom open read recordings startOf
   startsOf began notification metrics data interest ask subscribe unsubscribe getRoom updateRoom addPeer updatePeer
-  muteTrack removeTrack sendMessage attach openSession askSession addComponent removeComponent dial subscribeComponent
+  muteTrack removeTrack sendMessage attach openRelay openSession askSession addComponent removeComponent dial subscribeComponent
   hangUp fromPeer fromComponent fromMedia fromData socketDown peerDown peerless peerOverdue attached detached input
   clientEvent bind ping close sweep setPublishes deliver negotiated sessionTimer metadataTick outboxTick describe
-  __proto__
+  relayUnused   __proto__
 `
   .trim()
   .split(/\s+/);
@@ -62,6 +65,12 @@ const DOOR: Shapes<Door> = {
   ),
 };
 
+type Source = { subscribe: (message: { sink: ActorRef<Door> }) => unknown };
+/** The source of a relayed stream. */
+const SOURCE: Shapes<Source> = {
+  subscribe: takes({ sink: actor(() => DOOR) }, unchecked<unknown>()),
+};
+
 describe('a node that receives anything from a member', () => {
   let mapper: PortMapperServer;
   let node: TestNode;
@@ -69,13 +78,15 @@ describe('a node that receives anything from a member', () => {
   let remote: RemoteActors;
   let rogue: DistributionNode;
   let self: Pid;
+  let tool: InspectionClient;
+  let annId: string;
   let ann: Awaited<ReturnType<TestNode['peerSocket']>>;
   /** Everything that a member can send to. */
   let targets: Record<string, Pid | { node: string; name: string }>;
   const faults: string[] = [];
 
   beforeAll(async () => {
-    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    mapper = await PortMapperServer.open({ port: 0, log: silentLog });
     const env = {
       JF_DIST_ENABLED: 'true',
       JF_DIST_MODE: 'name',
@@ -102,6 +113,7 @@ describe('a node that receives anything from a member', () => {
     await node.createRoom({ roomId: 'one' });
     const [first, second] = [await node.addPeer('one'), await node.addPeer('one')];
     ann = await node.peerSocket();
+    annId = first.id;
     await ann.authenticate(first.token);
     const room = await system.call(remote.remote(NODE, 'rooms_node', DOOR), { type: 'roomRef', roomId: 'one' });
     const socket = system.spawn({
@@ -117,14 +129,37 @@ describe('a node that receives anything from a member', () => {
       'the room': pidOf(room),
       'a peer': pidOf((await ask(second.id)).peer),
       'a websocket': pidOf((await ask(first.id)).by),
+      'a relay': await relayedStream(),
     };
   });
   afterAll(async () => {
+    await tool?.close();
     await remote?.close();
     await system?.close();
     await node?.dispose();
     await mapper?.close();
   });
+
+  /** Asks the node for a stream of this member, for which it hands out the pid of its relay. */
+  async function relayedStream(): Promise<Pid> {
+    const answer = { ok: true, v: 1, kind: 'trace', node: rogue.name, answer: { limit: null, withinMs: null } };
+    let relay: unknown;
+    const source = system.spawn({
+      kind: 'inspection',
+      shapes: SOURCE,
+      init: () => null,
+      handlers: {
+        subscribe: (_state, { sink }) => {
+          relay = sink;
+          return answer;
+        },
+      },
+    });
+    system.register('inspection', source);
+    tool = new InspectionClient({ system, remote, asked: NODE, tool: 'a test' });
+    await tool.stream('trace', { match: 'rooms*' }, { node: rogue.name, onItem: () => {} });
+    return pidOf(relay);
+  }
 
   async function expectUnharmed(): Promise<void> {
     expect((await fetch(`${node.url}/health/ready`)).status).toBe(200);
@@ -136,7 +171,7 @@ describe('a node that receives anything from a member', () => {
   const messages = (to: string): Term[] =>
     ['deleteRooms', 'close', 'removePeer', ...TYPES].map((type) => ({ type, [to]: 1 }));
 
-  test('is unharmed by every message without its fields', async () => {
+  test('survives every message without its fields unharmed', async () => {
     for (const [what, to] of Object.entries(targets)) {
       for (const message of messages(what)) {
         rogue.send(to, tuple(atom('$gen_cast'), message), { from: self });
@@ -169,6 +204,17 @@ describe('a node that receives anything from a member', () => {
       roomId: 'one',
       videoCodec: null,
     });
+  });
+
+  test('keeps nothing larger than what the HTTP API allows', async () => {
+    const calls = [
+      { type: 'updateRoom', changes: { metadata: 'x'.repeat(64 * 1024) } },
+      { type: 'updatePeer', peerId: annId, changes: { metadata: { deep: 'x'.repeat(1_000_000) } } },
+    ];
+    const before = (await node.request('GET', '/room/one')).body;
+    for (const message of calls) send(targets['the room'] as Pid, 'cast', message);
+    await answered();
+    expect((await node.request('GET', '/room/one')).body).toEqual(before);
   });
 
   test('survives random messages, signals and calls', async () => {
@@ -250,13 +296,11 @@ describe('a node that receives anything from a member', () => {
   });
 
   test('is not ready while a service keeps failing, and is ready afterwards', async () => {
-    const tool = new InspectionClient({ system, remote, asked: NODE, tool: 'a test' });
     const ready = async () => (await fetch(`${node.url}/health/ready`)).json() as Promise<{ status: string }>;
     // Three restarts are immediate; the next one waits for a second.
     for (let i = 0; i < 4; i += 1) await tool.ask('kill', { id: 'events_node', reason: 'for a test' });
     expect(await ready()).toEqual({ status: 'DOWN', reason: 'service_failed' });
     await until(async () => (await ready()).status === 'UP');
-    await tool.close();
   });
 
   function send(to: Pid | { node: string; name: string }, how: string, term: Term): void {

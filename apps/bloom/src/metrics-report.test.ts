@@ -7,6 +7,7 @@ const transport: TransportStats = {
   peerId: 'ann',
   iceState: 'connected',
   dtlsState: 'connected',
+  media: { state: 'connected', path: 'udp' },
   remoteAddress: '10.0.0.7',
   remotePort: 4000,
   protocol: 'udp',
@@ -20,6 +21,7 @@ const transport: TransportStats = {
   inbound: (['l', 'h'] as const).map((variant) => ({
     ...stream,
     trackId: 'ann:v',
+    kind: 'video',
     variant,
     active: true,
     codec: 'vp8',
@@ -40,18 +42,18 @@ const transport: TransportStats = {
   ],
 };
 
-test('a peer that has just connected is in the report before it has any media', () => {
+test('lists a peer that has just connected before it has any media', () => {
   const peer = { peerId: 'ann', metadata: { name: 'Ann' }, descriptions: {}, tracks: [] };
   expect(metricsReport([{ roomId: 'r', peers: [peer], media: undefined }])).toEqual({
     'room_id=r': { 'endpoint_id=ann': { 'endpoint.metadata': { name: 'Ann' } } },
   });
 });
 
-test('a room without a connected peer is not in the report', () => {
+test('does not list a room without a connected peer', () => {
   expect(metricsReport([{ roomId: 'r', peers: [], media: { roomId: 'r', transports: [transport] } }])).toEqual({});
 });
 
-test('every stream of a peer is listed under its track, with each simulcast encoding separate', () => {
+test('lists every stream of a peer under its track, each simulcast encoding separately', () => {
   const ann = {
     peerId: 'ann',
     metadata: null,
@@ -76,5 +78,14 @@ test('every stream of a peer is listed under its track, with each simulcast enco
     'track_id=ann:v:l': { 'inbound-rtp.packets': 10, 'inbound-rtp.encoding': 'VP8', 'track.metadata': 1 },
     'track_id=ann:v:h': { 'inbound-rtp.frames': 4, rtx_stream: { 'inbound-rtp.packets': 1 } },
     'track_id=bob:a': { 'outbound-rtp.variant': 'h', 'rtcp.total_packets_sent': 9, 'track.metadata': { mic: true } },
+  });
+});
+
+test('counts every packet of sound as a frame, whatever its codec', () => {
+  const sound = { ...transport.inbound[0]!, trackId: 'ann:a', kind: 'audio', codec: 'pcmu' } as const;
+  const ann = { peerId: 'ann', metadata: null, descriptions: {}, tracks: [] };
+  const media = { roomId: 'r', transports: [{ ...transport, inbound: [sound], outbound: [] }] };
+  expect(metricsReport([{ roomId: 'r', peers: [ann], media }])).toMatchObject({
+    'room_id=r': { 'endpoint_id=ann': { 'track_id=ann:a': { 'inbound-rtp.frames': 10 } } },
   });
 });

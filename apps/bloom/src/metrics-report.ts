@@ -70,7 +70,7 @@ function inbound(track: InboundTrackStats, metadata: unknown): ReportNode {
     'inbound-rtp.bytes_received': track.bytes,
     'inbound-rtp.markers_received': track.markers,
     // A marker ends a picture; each audio packet is one frame.
-    'inbound-rtp.frames': track.codec === 'opus' ? track.packets : track.markers,
+    'inbound-rtp.frames': track.kind === 'audio' ? track.packets : track.markers,
     'inbound-rtp.keyframes': track.keyframes,
     'inbound-rtp.encoding': track.codec.toUpperCase(),
     'inbound-rtp.ssrc': track.ssrc,

@@ -1,11 +1,11 @@
 import type { ActorSystem } from '@bloom/actors';
 import type { NodeControl } from '@bloom/http-api';
-import type { LocalRooms } from '@bloom/rooms';
+import type { RoomHost } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { Ask } from './cluster-view.js';
 
 export interface NodeControlOptions {
-  rooms: LocalRooms;
+  rooms: RoomHost;
   engine: Pick<MediaEngine, 'takesRooms'>;
   /** Holds the node's services, such as the one that answers other nodes. */
   system: Pick<ActorSystem, 'failedServices'>;

@@ -220,7 +220,7 @@ describe('closing', () => {
     await expect(fetch(node.metricsUrl)).rejects.toThrow();
   });
 
-  test('leaves running rooms alone until they end during the drain timeout, and takes no new ones', async () => {
+  test('leaves running rooms alone until they end during the drain timeout, and accepts no new ones', async () => {
     node = await startTestNode({ JF_DRAIN_TIMEOUT: '60' });
     const roomId = await node.createRoom();
     const ann = await node.addPeer(roomId);
@@ -237,7 +237,7 @@ describe('closing', () => {
     expect(await client.closed).toBe('1000 Room stopped');
   });
 
-  test('a node that fails to start releases everything it opened', async () => {
+  test('releases everything it opened when it fails to start', async () => {
     node = await startTestNode();
     const { port } = node.settings.http;
     const metricsPort = node.settings.metrics.port;
@@ -247,7 +247,7 @@ describe('closing', () => {
     });
   });
 
-  test('100 peers that come and go leave no socket behind', async () => {
+  test('leaves no socket behind after 100 peers come and go', async () => {
     node = await startTestNode();
     const handles = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|UDP/.test(kind)).length;
     const roomId = await node.createRoom();

@@ -1,17 +1,14 @@
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
-import { HlsService } from '@bloom/components';
+import { HlsService, type RecordingService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import type { Resolve4 } from '@bloom/discovery';
+import type { Names } from '@bloom/discovery';
 import { type LocalRecordings, offerFiles } from '@bloom/files';
 import type { Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
-import { Metrics, startMetricsServer } from '@bloom/metrics';
+import { Metrics, openMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
 import { Processes } from '@bloom/processes';
-import { LocalRooms, Rooms, type ComponentKind } from '@bloom/rooms';
-import type { MediaEngine } from '@bloom/sfu';
-import { createPeerSession } from '@bloom/signaling';
-import { createHttpSession } from '@bloom/whip';
+import { PathChecks, RoomHost, RoomRouter } from '@bloom/rooms';
 import { sleep } from '@bloom/time';
 import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
@@ -19,16 +16,17 @@ import { asking, clusterView } from './cluster-view.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
-import { answerAlone, openInspection, openLocalSocket } from './inspection.js';
+import { answerAlone, openNodeInspection, openLocalSocket } from './inspection.js';
 import { type Media, MediaTraffic, openEngine } from './media.js';
+import { type LivekitModule, loadLivekit, sessionsOf } from './livekit.js';
 import { metricsReport } from './metrics-report.js';
 import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { collectQuality, countMeasure } from './quality.js';
 import type { ClusterError } from './own-name.js';
-import { liveStreams, localRecordings, servedFiles } from './served-files.js';
-import { VERSION } from './version.js';
+import { liveStreams, localRecordings, rawRecordings, servedFiles } from './served-files.js';
+import { VERSION } from './welcome.js';
 import { warmUpRooms } from './warm-up.js';
 
 export { stuckThreads } from '@bloom/sfu';
@@ -42,16 +40,14 @@ const DRAIN_POLL_MS = 200;
 export interface NodeOptions {
   settings: Settings;
   log: Log;
-  /** Kinds of components in addition to the built-in ones. */
-  componentKinds?: readonly ComponentKind[];
   /** The media plane, if already started; closed with the node. */
   media?: Promise<Media>;
   /** Maximum number of HTTP connections; undefined: the documented limit. */
   maxConnections?: number | undefined;
   /** Keeps media in this thread and ignores `JF_MEDIA_WORKERS`, since workers run only built code. */
   mediaInProcess?: boolean;
-  /** Default: the resolvers of the system. */
-  resolve4?: Resolve4;
+  /** How members are found; default: as the system resolves names. */
+  resolver?: Pick<Names, 'addresses'>;
   /** Called once, possibly during start-up, if the cluster refuses this node: the node must exit. */
   onRefused?: (error: ClusterError) => void;
 }
@@ -61,7 +57,7 @@ export interface RunningNode {
   readonly url: string;
   readonly metricsUrl: string;
   /** The rooms of this node. */
-  readonly rooms: LocalRooms;
+  readonly rooms: RoomHost;
   /** undefined without `JF_DIST_ENABLED`. */
   readonly cluster: Cluster | undefined;
   /** undefined without HTTPS. */
@@ -91,11 +87,21 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
 }
 
-async function start(options: NodeOptions, closing: Closing): Promise<RunningNode> {
+/** What the rooms of a node stand on. */
+interface Ground {
+  metrics: Metrics;
+  metricsUrl: string;
+  engine: Media['engine'];
+  certificate: Certificate | undefined;
+  system: ActorSystem;
+  bus: NotificationBus;
+  webhooks: Webhooks;
+}
+
+async function openGround(options: NodeOptions, closing: Closing): Promise<Ground> {
   const { settings, log } = options;
-  const { roomIntervalMs, compat } = settings.metrics;
+  const { roomIntervalMs, compat, ip, port } = settings.metrics;
   const metrics = new Metrics({ tickSeconds: roomIntervalMs / 1_000, compat });
-  const { ip, port } = settings.metrics;
   const workers = options.mediaInProcess === true ? 0 : settings.mediaWorkers;
   const media = options.media ?? openEngine({ settings, workers, log });
   // Register now: the engine may open while something else fails. Its own failure is reported where it is awaited.
@@ -108,7 +114,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       () => undefined,
     ),
   );
-  const metricsServer = await startMetricsServer({ metrics, ip, port });
+  const metricsServer = await openMetricsServer({ metrics, ip, port });
   closing.onClose('metrics listener', () => metricsServer.close());
 
   metrics.quality.buildInfo({ version: VERSION, commit: settings.gitCommit });
@@ -121,102 +127,125 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
   closing.onClose('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
-  let cluster: Cluster | undefined;
-  const { local, hls, recordings } = openRooms({
-    options,
-    closing,
-    metrics,
-    engine,
-    system,
-    bus,
-    webhooks,
-    cluster: () => cluster,
-  });
+  return { metrics, metricsUrl: metricsServer.url, engine, certificate, system, bus, webhooks };
+}
 
-  const { resourcesPath } = settings;
-  collectQuality({ metrics, engine, rooms: local, system, webhooks, resourcesPath });
-  const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
-  closing.onClose('intervals', startIntervals({ settings, metrics, traffic: new MediaTraffic(engine, metrics) }));
-  const reporter = new MetricsReporter({
-    bus,
-    log,
-    intervalMs: settings.metrics.webrtcIntervalMs,
-    report: async () => metricsReport(await local.reports()),
-    wanted: () => serverSocket.wants('metrics') || (cluster?.metricsWanted() ?? false),
-  });
-  closing.onClose('metrics reporter', () => reporter.close());
+/** What a node reaches once its rooms are open. */
+interface Reached {
+  cluster?: Cluster;
+  inspection?: Inspection | undefined;
+}
 
-  let started = false;
-  let inspection: Inspection | undefined;
-  const ask = asking(() => inspection);
-  const control = nodeControl({ rooms: local, engine, system, started: () => started, ask });
-  metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: local.draining }));
-  const health = healthOf(settings, () => cluster, local);
-  const own = { streams: liveStreams(hls), recordings };
+interface ReachParts {
+  options: NodeOptions;
+  closing: Closing;
+  ground: Ground;
+  host: RoomHost;
+  own: Parameters<typeof offerFiles>[1];
+  health: ReturnType<typeof healthOf>;
+  serverSocket: ServerSocket;
+}
+
+/** Joins the cluster, if there is one, and lets tools reach this node. Fills in `reached` on the way. */
+async function reachOthers(reached: Reached, parts: ReachParts): Promise<void> {
+  const { options, closing, host, own, health, serverSocket } = parts;
+  const { metrics, engine, system, bus } = parts.ground;
+  const { settings, log } = options;
   if (settings.cluster !== null) {
     // Members place rooms here immediately: accept none until the listener is up.
-    local.drain('starting');
+    host.drain('starting');
     const localServer = await openLocalSocket(settings, settings.cluster.nodeName, log);
     closing.onClose('local socket', () => void localServer?.close());
     offerFiles(system, own);
     const joined = await joinCluster({
       settings: settings.cluster,
       system,
-      rooms: local,
+      host,
       bus,
       metrics,
       log,
       wants: (kind) => serverSocket.wants(kind),
       localServer,
       onRefused: options.onRefused,
-      ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
+      ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     });
-    cluster = joined;
+    reached.cluster = joined;
     closing.onClose('cluster', () => joined.close());
-    registerNodeFunctions(joined, local, health);
+    registerNodeFunctions(joined, host, health);
   }
-  const alone = cluster === undefined ? await answerAlone(settings, system, log) : undefined;
+  const alone = reached.cluster === undefined ? await answerAlone(settings, system, log) : undefined;
   closing.onClose('tools', () => alone?.remote.close());
-  const reached = cluster ?? alone;
-  if (reached !== undefined) {
-    inspection = await openInspection({ settings, system, reached, rooms: local, engine, log });
-    closing.onClose('inspection', () => inspection?.close());
-  }
+  const remote = reached.cluster ?? alone;
+  if (remote === undefined) return;
+  const inspection = await openNodeInspection({ settings, system, reached: remote, host, engine, log });
+  reached.inspection = inspection;
+  closing.onClose('inspection', () => inspection?.close());
+}
 
-  const files = servedFiles({ system, log, own, cluster });
+async function start(options: NodeOptions, closing: Closing): Promise<RunningNode> {
+  const { settings, log } = options;
+  const ground = await openGround(options, closing);
+  const { metrics, engine, certificate, system, bus, webhooks } = ground;
+  const livekit = await loadLivekit(settings);
+  const reached: Reached = {};
+  const cluster = (): Cluster | undefined => reached.cluster;
+  const { host, hls, kept, recordings } = openRooms({ options, closing, ground, cluster, livekit });
+
+  const { resourcesPath } = settings;
+  collectQuality({ metrics, engine, rooms: host, system, webhooks, resourcesPath });
+  const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
+  closing.onClose('intervals', startIntervals({ settings, metrics, traffic: new MediaTraffic(engine, metrics) }));
+  const reporter = new MetricsReporter({
+    bus,
+    log,
+    intervalMs: settings.metrics.webrtcIntervalMs,
+    report: async () => metricsReport(await host.reports()),
+    wanted: () => serverSocket.wants('metrics') || (cluster()?.metricsWanted() ?? false),
+  });
+  closing.onClose('metrics reporter', () => reporter.close());
+
+  let started = false;
+  const ask = asking(() => reached.inspection);
+  const control = nodeControl({ rooms: host, engine, system, started: () => started, ask });
+  metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: host.draining }));
+  const health = healthOf(settings, cluster, host);
+  const own = { streams: liveStreams(hls), recordings: kept, rawRecordings: rawRecordings(recordings.parts) };
+  await reachOthers(reached, { options, closing, ground, host, own, health, serverSocket });
+
+  const files = servedFiles({ system, log, own, cluster: cluster() });
   closing.onClose('files', () => files.close());
-  const page = settings.dashboard ? pageFiles() : undefined;
+  const { secretKeyBase } = settings.http;
+  const checks = new PathChecks({ media: engine, secretKeyBase });
+  closing.onClose('checks', () => checks.close());
+  const page = settings.dashboard === false ? undefined : pageFiles(settings.dashboard);
   const listener = await openListener({
     settings,
     log,
     metrics,
     serverSocket,
-    rooms: new Rooms({
-      system,
-      local,
-      cluster: cluster?.rooms,
-      log,
-      secretKeyBase: settings.http.secretKeyBase,
-    }),
+    rooms: new RoomRouter({ system, host, registry: cluster()?.registry, log, secretKeyBase }),
     files,
+    checks,
     health,
     node: control,
     cluster: clusterView(ask),
     page,
+    livekit,
     maxConnections: options.maxConnections,
-    onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
+    relay: (socket, client) => engine.acceptRelayed(socket, client),
+    onStep: ({ requestId, ...step }) => system.note(requestId, { where: 'http', ...step }),
     closing,
   });
   certificate?.onChange((tls) => listener.setTls(tls));
-  local.undrain('starting');
+  host.undrain('starting');
   started = true;
-  closing.onClose('rooms', () => endRooms(local, settings, log));
+  closing.onClose('rooms', () => endRooms(host, settings, log));
 
   return {
     url: listener.url,
-    metricsUrl: metricsServer.url,
-    rooms: local,
-    cluster,
+    metricsUrl: ground.metricsUrl,
+    rooms: host,
+    cluster: cluster(),
     certificate,
     hasPage: page !== undefined,
     close: () => closing.run(),
@@ -237,18 +266,21 @@ async function warmMedia({ log, mediaInProcess = false }: NodeOptions, media: Pr
 interface RoomParts {
   options: NodeOptions;
   closing: Closing;
-  metrics: Metrics;
-  engine: MediaEngine;
-  system: ActorSystem;
-  bus: NotificationBus;
-  webhooks: Webhooks;
+  ground: Ground;
   cluster: () => Cluster | undefined;
+  livekit: LivekitModule | undefined;
 }
 
 /** Opens the rooms of this node and the services behind their components. */
-function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; recordings: LocalRecordings } {
-  const { options, closing, metrics, engine, system, bus, webhooks, cluster } = parts;
-  const { settings, log, componentKinds = [] } = options;
+function openRooms(parts: RoomParts): {
+  host: RoomHost;
+  hls: HlsService;
+  kept: LocalRecordings;
+  recordings: RecordingService;
+} {
+  const { options, closing, cluster } = parts;
+  const { metrics, engine, system, bus, webhooks } = parts.ground;
+  const { settings, log } = options;
   const processes = new Processes({ log });
   const kept = localRecordings(settings, (id) => hls.isLive(id));
   const hls = new HlsService({
@@ -256,6 +288,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     s3Endpoint: settings.recording.s3Endpoint,
     beginRecording: (id) => kept.begin(id),
     endRecording: (id) => kept.end(id),
+    createdAt: (roomId) => host.createdAt(roomId),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
@@ -264,35 +297,35 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
   });
   closing.onClose('streams', () => hls.settled());
   closing.onClose('tidying of streams', hls.tidy());
-  const recordings = openRecordings(settings, log, metrics);
+  const recordings = openRecordings(settings, { log, metrics, bus, webhooks });
   closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
   const phones = openPhones(settings, processes);
   closing.onClose('phones', () => phones?.settled());
 
-  const local = new LocalRooms({
+  const host = new RoomHost({
     system,
     engine,
-    createSession: (client) => (client.client === 'http' ? createHttpSession(client) : createPeerSession(client)),
+    createSession: sessionsOf(parts.livekit),
     events: (notification, { webhookUrl, requestId }) => {
       const { type, roomId } = notification;
       if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);
       // The other members must learn of a room before any client or webhook does.
-      cluster()?.rooms.observe(notification, requestId);
-      if (requestId !== undefined) system.note(requestId, 'notifications', type);
+      cluster()?.registry.observe(notification, requestId);
+      if (requestId !== undefined) system.note(requestId, { where: 'notifications', what: type });
       bus.publish(notification);
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
-      metrics.load(local.load());
+      metrics.load(host.load());
     },
     measure: (measure) => countMeasure(metrics, measure),
     log,
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings, { recordings, phones, processes }), hls.kind, ...componentKinds],
+    componentKinds: [...builtInKinds(settings, { recordings, phones, processes }), hls.kind],
   });
-  recordings.collectGarbage(async () => new Set(local.views().map(({ id }) => id)));
+  recordings.collectGarbage(async () => new Set(host.views().map(({ id }) => id)));
 
-  return { local, hls, recordings: kept };
+  return { host, hls, kept, recordings };
 }
 
 function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {
@@ -307,7 +340,7 @@ function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: 
   };
 }
 
-async function endRooms(rooms: LocalRooms, { drainTimeout }: Settings, log: Log): Promise<void> {
+async function endRooms(rooms: RoomHost, { drainTimeout }: Settings, log: Log): Promise<void> {
   rooms.drain('closing');
   const until = performance.now() + drainTimeout * 1_000;
   if (drainTimeout > 0 && rooms.load().rooms > 0) {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Fallback } from '@bloom/http-api';
 import express from 'express';
@@ -8,7 +8,7 @@ import express from 'express';
 const FOLDER = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 'dashboard', 'dist');
 
 /**
- * The page runs only its own scripts and in no frame. It connects to any host, because a cluster's rooms are on
+ * The page runs only its own scripts and cannot be framed. It connects to any host, because a cluster's rooms are on
  * several. React and the player set style attributes; hls.js creates its worker and its media source from blobs.
  */
 const POLICY = [
@@ -23,21 +23,48 @@ const POLICY = [
   "form-action 'none'",
 ].join('; ');
 
-/** Returns the handler that serves the dashboard, or undefined if the dashboard has not been built. */
-export function pageFiles(): Fallback | undefined {
-  if (!existsSync(join(FOLDER, 'index.html'))) return undefined;
+const DASHBOARD = 'index.html';
+const GUESTS = 'guests.html';
+
+/**
+ * Returns the handler that serves the dashboard at `/`, or the page for guests alone; undefined if they have not been
+ * built.
+ */
+export function pageFiles(shown: true | 'guests', folder = FOLDER): Fallback | undefined {
+  const [page, hidden] = shown === 'guests' ? [GUESTS, DASHBOARD] : [DASHBOARD, GUESTS];
+  if (!existsSync(join(folder, page))) return undefined;
+  const files = staticFiles(folder, page);
+
+  // The other page must not be reachable by its name, however that is written: some file systems ignore case, and `url`
+  // may be absolute or have a fragment, while the file server uses `path`.
+  return (request, response, next) => {
+    if (normalPath(request.path).toLowerCase() === `/${hidden}`) next();
+    else void files(request, response, next);
+  };
+}
+
+function normalPath(path: string): string {
+  try {
+    return posix.normalize(decodeURIComponent(path));
+  } catch {
+    return path;
+  }
+}
+
+function staticFiles(folder: string, page: string): Fallback {
   // Paths without a file fall through to the API.
-  return express.static(FOLDER, {
+  return express.static(folder, {
+    index: page,
     fallthrough: true,
     redirect: false,
     dotfiles: 'ignore',
     setHeaders: (response, path) => {
       // Names of built files contain a hash of their content.
-      const isBuilt = path.startsWith(join(FOLDER, 'assets'));
+      const isBuilt = path.startsWith(join(folder, 'assets'));
       response.setHeader('cache-control', isBuilt ? 'public, max-age=31536000, immutable' : 'no-cache');
       response.setHeader('content-security-policy', POLICY);
       response.setHeader('referrer-policy', 'no-referrer');
       response.setHeader('x-content-type-options', 'nosniff');
     },
-  }) as unknown as Fallback;
+  });
 }

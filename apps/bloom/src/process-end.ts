@@ -42,7 +42,7 @@ export function endOnFaults(log: Log): void {
   process.on('uncaughtException', (error) => end('process.uncaught_exception', error));
   process.on('unhandledRejection', (error) => end('process.unhandled_rejection', error));
   // Every socket and timer is gone without a close: exit code 0 would look like success.
-  process.on('beforeExit', () => end('process.nothing_left', new Error('nothing keeps the process running any more')));
+  process.on('beforeExit', () => end('process.nothing_left', new Error('nothing keeps the process running')));
   // Runs when other code than `exit` above ended the process.
   process.on('exit', (code) => {
     if (!reasonLogged) log.error('process.exit', { code });

@@ -19,6 +19,7 @@ const stream = (counters: Counters) => ({
 
 const inbound = (counters: Counters, jitterMs: number, active = true): InboundTrackStats => ({
   ...stream(counters),
+  kind: 'video',
   variant: 'h',
   active,
   codec: 'vp8',
@@ -40,6 +41,7 @@ const peer = (peerId: string, more: Partial<TransportStats>): TransportStats => 
   peerId,
   iceState: 'connected',
   dtlsState: 'connected',
+  media: { state: 'connected', path: 'udp' },
   protocol: 'udp',
   bytesReceived: 0,
   bytesSent: 0,
@@ -55,7 +57,7 @@ const peer = (peerId: string, more: Partial<TransportStats>): TransportStats => 
 const look = (qualities: PeerQualities, ...transports: TransportStats[]) =>
   qualities.look([{ roomId: 'kitchen', transports }]);
 
-test("a peer's quality reflects its losses since the last scrape", () => {
+test("reflects a peer's losses since the last scrape in its quality", () => {
   const qualities = new PeerQualities();
   const first = {
     inbound: [inbound({ packets: 90, lost: 10 }, 4)],
@@ -73,12 +75,12 @@ test("a peer's quality reflects its losses since the last scrape", () => {
   ]);
 });
 
-test('a peer without packets has no loss, and a disconnected peer does not count', () => {
+test('reports no loss for a peer without packets, and does not count a disconnected peer', () => {
   const qualities = new PeerQualities();
   expect(look(qualities, peer('ann', {}), peer('ben', { dtlsState: 'connecting' })).peers).toEqual([{}]);
 });
 
-test('a track that has ended takes its counters along and counts nothing', () => {
+test('drops the counters of a track that has ended, and counts nothing for it', () => {
   const qualities = new PeerQualities();
   look(qualities, peer('ann', { inbound: [inbound({ packets: 1_000, lost: 90, nacks: 9 }, 1)] }));
   expect(look(qualities, peer('ann', { inbound: [inbound({ packets: 10, lost: 0 }, 1, false)] }))).toEqual({
@@ -87,7 +89,7 @@ test('a track that has ended takes its counters along and counts nothing', () =>
   });
 });
 
-test('repairs of all peers are summed up by direction', () => {
+test('sums the repairs of all peers by direction', () => {
   const qualities = new PeerQualities();
   const stats = { inbound: [inbound({ nacks: 2, plis: 1 }, 1)], outbound: [outbound({ nacks: 5, plis: 3 })] };
   expect(look(qualities, peer('ann', stats), peer('ben', stats)).repairs).toEqual({
@@ -96,7 +98,7 @@ test('repairs of all peers are summed up by direction', () => {
   });
 });
 
-test('a room that missed one scrape is compared with its last answer', () => {
+test('compares a room that missed one scrape with its last answer', () => {
   const qualities = new PeerQualities();
   const before = peer('ann', { outbound: [outbound({ packets: 1_000, lost: 500, nacks: 50 })] });
   const after = peer('ann', { outbound: [outbound({ packets: 1_100, lost: 500, nacks: 53 })] });

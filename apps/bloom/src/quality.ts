@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import type { ActorSystem } from '@bloom/actors';
 import type { Metrics, NodeFigures, PeerQuality, Repairs } from '@bloom/metrics';
-import type { LocalRooms, RoomMeasure } from '@bloom/rooms';
+import type { RoomHost, RoomMeasure } from '@bloom/rooms';
 import type { MediaEngine, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
 import { inTime } from '@bloom/time';
 
@@ -96,6 +96,8 @@ export function countMeasure({ quality }: Metrics, measure: RoomMeasure): void {
       return quality.joined(measure.outcome, measure.seconds);
     case 'connectFailure':
       return quality.connectFailed(measure.cause);
+    case 'media':
+      return quality.mediaConnection(measure.outcome, measure.path, measure.seconds);
     case 'componentCrashed':
       return quality.componentCrashed(measure.kind);
   }
@@ -104,7 +106,7 @@ export function countMeasure({ quality }: Metrics, measure: RoomMeasure): void {
 export interface QualityParts {
   metrics: Metrics;
   engine: MediaEngine;
-  rooms: LocalRooms;
+  rooms: RoomHost;
   system: ActorSystem;
   webhooks: { readonly pending: number };
   resourcesPath: string;
@@ -130,7 +132,7 @@ export function collectQuality(parts: QualityParts): void {
   });
 }
 
-async function mediaOf(rooms: LocalRooms): Promise<{ answers: RoomMediaStats[]; silent: string[] }> {
+async function mediaOf(rooms: RoomHost): Promise<{ answers: RoomMediaStats[]; silent: string[] }> {
   const answers: RoomMediaStats[] = [];
   const silent: string[] = [];
   await Promise.all(

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { warmUpRooms } from './warm-up.js';
 
-test('every client of the warm-up gets an answer', async () => {
+test('gives every client of the warm-up an answer', async () => {
   expect(await warmUpRooms()).toBe(64);
 });

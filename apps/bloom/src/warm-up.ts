@@ -1,7 +1,13 @@
 import { createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
-import { defaultRoomConfig, LocalRooms, Rooms, type PeerSocket } from '@bloom/rooms';
-import { emptyEngineStats, type MediaEngine, type MediaRoom, type MediaRoomEvent } from '@bloom/sfu';
+import { defaultRoomConfig, RoomHost, RoomRouter, type PeerSocket } from '@bloom/rooms';
+import {
+  emptyEngineStats,
+  type MediaEndpoint,
+  type MediaEngine,
+  type MediaRoom,
+  type MediaRoomEvent,
+} from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 
 const ROOMS = 4;
@@ -17,7 +23,7 @@ const PEERS = 16;
 export async function warmUpRooms(): Promise<number> {
   const system = createActorSystem({ log: silentLog });
   const options = { system, log: silentLog, secretKeyBase: '' };
-  const local = new LocalRooms({
+  const host = new RoomHost({
     ...options,
     engine: idleEngine(),
     createSession: createPeerSession,
@@ -25,7 +31,7 @@ export async function warmUpRooms(): Promise<number> {
     address: '',
     webrtcEnabled: true,
   });
-  const rooms = new Rooms({ ...options, local });
+  const rooms = new RoomRouter({ ...options, host });
   let joined = 0;
   const join = async (roomId: string, publishes: boolean): Promise<void> => {
     const { peer, token } = await rooms.addPeer(roomId, {});
@@ -78,6 +84,7 @@ function idleEngine(): MediaEngine {
     takesRooms: true,
     workerRestarts: 0,
     workersBusy: () => [],
+    workerSamples: () => [],
     openRoom: async (roomId, emit) => idleRoom(roomId, emit),
     stats: async () => emptyEngineStats(),
     profileWorker: async () => undefined,
@@ -86,10 +93,13 @@ function idleEngine(): MediaEngine {
 }
 
 function idleRoom(roomId: string, emit: (event: MediaRoomEvent) => void): MediaRoom {
+  const endpoint: MediaEndpoint = { address: '192.0.2.1', port: 1, fingerprint: { algorithm: 'sha-256', value: '00' } };
+
   return {
     roomId,
-    endpoint: { address: '192.0.2.1', port: 1, fingerprint: { algorithm: 'sha-256', value: '00' } },
-    openTransport: () => undefined,
+    openTransport: () => endpoint,
+    endpointOf: () => endpoint,
+    choiceOf: () => undefined,
     negotiate: async (peerId, { generation }) => {
       setImmediate(() => {
         emit({ type: 'iceConnected', peerId, generation });
@@ -100,7 +110,7 @@ function idleRoom(roomId: string, emit: (event: MediaRoomEvent) => void): MediaR
     isCurrent: () => true,
     do: () => undefined,
     openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => undefined }),
-    openTap: ({ trackId }) => ({ trackId, requestKeyFrame: () => undefined, close: async () => undefined }),
+    openTap: ({ trackId }) => ({ trackId, requestKeyframe: () => undefined, close: async () => undefined }),
     stats: async () => ({ roomId, transports: [] }),
     capturePackets: async () => undefined,
     close: async () => undefined,

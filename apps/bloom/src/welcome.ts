@@ -1,6 +1,11 @@
-import type { Settings } from '@bloom/config';
+import { readFileSync } from 'node:fs';
+import type { Settings, WebrtcSettings } from '@bloom/config';
 import type { Log } from '@bloom/log';
-import { VERSION } from './version.js';
+
+/** Bloom's version, semver. */
+export const VERSION = (
+  JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+).version;
 
 export interface Welcome {
   settings: Settings;
@@ -16,13 +21,15 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
   if (webrtc === null) log.info('WebRTC is off: JF_WEBRTC_USED=false');
   else {
     const { min, max } = webrtc.turnPortRange;
-    const { turnIp, turnListenIp, second } = webrtc;
-    const reached = second === null ? turnIp : `${turnIp} and ${second.turnIp}`;
+    const { turnIp, turnListenIp, second, more, turnTlsPort, turnTlsHost, turnTlsOnHttp, advertisedPorts } = webrtc;
+    const others = [...(second === null ? [] : [second.turnIp]), ...(more === 'machine' ? [] : more)];
+    const reached = [turnIp, ...others].join(' and ');
     log.info(`WebRTC: clients reach ${reached}, UDP ports ${min}-${max}`, {
       listenIp: second === null ? turnListenIp : `${turnListenIp} ${second.turnListenIp}`,
       tcpPort: webrtc.turnTcpPort ?? 'off',
-      tlsPort: webrtc.turnTlsPort ?? 'off',
+      tls: turnTlsPort === null ? 'off' : `${turnTlsHost}:${turnTlsOnHttp ?? turnTlsPort}`,
       workers: settings.mediaWorkers,
+      ...(advertisedPorts === null ? {} : { advertisedPorts: mappingText(advertisedPorts) }),
     });
   }
   if (cluster === null) log.info('Distribution is off: JF_DIST_ENABLED is not true');
@@ -33,9 +40,15 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
   log.info(`Metrics: ${metricsUrl}/metrics`);
   if (profile !== 'development') return;
 
-  if (hasPage) log.info(`Open ${url}/ for the dashboard, ${url}/#/call in two tabs to be in a call`);
+  if (settings.dashboard === 'guests') log.info(`Guests with an invitation join at ${url}/`);
+  else if (hasPage) log.info(`Open ${url}/ for the dashboard, ${url}/#/call in two tabs to be in a call`);
   else log.info('The page to try it is not built: npm run build -w apps/dashboard');
   const token = http.apiToken === 'development' ? 'development' : '$JF_SERVER_API_TOKEN';
   log.info(`Or create a room: curl -X POST -H "Authorization: Bearer ${token}" ${url}/room`);
   log.info(`The API is described at ${url}/docs`);
+}
+
+/** `+10000`, or `50000=31000 50001=31001` */
+function mappingText({ offset, listed }: NonNullable<WebrtcSettings['advertisedPorts']>): string {
+  return listed.size === 0 ? `+${offset}` : [...listed].map((pair) => pair.join('=')).join(' ');
 }

@@ -1,0 +1,115 @@
+/** Faults that are planted in every node of a cluster, to prove that the rules of a history notice them. */
+import type { NotificationBus } from '@bloom/notifications';
+import type { Notification } from '@bloom/protocol';
+import type { createClusterPort, RoomRouter } from '@bloom/rooms';
+
+type ClusterPort = ReturnType<typeof createClusterPort>;
+
+/** Parts of a node that a fault takes the place of. */
+export interface PlantedFault {
+  port?(port: ClusterPort): ClusterPort;
+  /** Called before anybody subscribes. */
+  bus?(bus: NotificationBus): void;
+  rooms?(rooms: RoomRouter): void;
+  /** Names of the nodes that it is configured to join. */
+  seeds?(names: readonly string[]): readonly string[];
+  /** The node reports no room on two nodes. */
+  readonly hidesConflicts?: boolean;
+}
+
+type Cast = Parameters<ClusterPort['cast']>[1];
+
+/** Claims to have sent messages that it loses. */
+function losing(isLost: (message: Cast) => boolean): PlantedFault {
+  return {
+    port: (port) => ({
+      ...port,
+      cast: (node, message, requestId) => isLost(message) || port.cast(node, message, requestId),
+    }),
+  };
+}
+
+type Publish = NotificationBus['publish'];
+
+function publishing(change: (publish: Publish) => Publish): PlantedFault {
+  return { bus: (bus) => Object.assign(bus, { publish: change(bus.publish.bind(bus)) }) };
+}
+
+/** Delivers events of other nodes in pairs, the second one first. */
+function swapped(publish: Publish): Publish {
+  let held: Notification | undefined;
+  return (notification, source) => {
+    if (source !== 'remote') return publish(notification, source);
+    if (held === undefined) {
+      held = notification;
+      return;
+    }
+    publish(notification, source);
+    publish(held, source);
+    held = undefined;
+  };
+}
+
+export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
+  'grants every claim to an id': {
+    port: (port) => ({
+      ...port,
+      call: (async (node: string, message: { type: string }, options: never) =>
+        message.type === 'claim' ? { granted: true } : port.call(node, message as never, options)) as never,
+    }),
+  },
+  'loses announcements of rooms': losing((message) => message.type === 'announce' && message.created !== undefined),
+  'sends no rooms to nodes that join': losing((message) => message.type === 'snapshot'),
+  'does not report a room on two nodes': { hidesConflicts: true },
+  'publishes events twice': publishing((publish) => (notification, source) => {
+    publish(notification, source);
+    publish(notification, source);
+  }),
+  'delivers events of other nodes twice': publishing((publish) => (notification, source) => {
+    publish(notification, source);
+    if (source === 'remote') publish(notification, source);
+  }),
+  'delivers events of other nodes out of order': publishing(swapped),
+  'loses events of other nodes': publishing((publish) => (notification, source) => {
+    if (source !== 'remote' || notification.type !== 'peerDisconnected') publish(notification, source);
+  }),
+  'does not publish that a peer left': publishing((publish) => (notification, source) => {
+    if (source === 'remote' || notification.type !== 'peerDisconnected') publish(notification, source);
+  }),
+  'says that a room is deleted and keeps it': {
+    rooms: (rooms) => Object.assign(rooms, { deleteRoom: async () => undefined }),
+  },
+  'says that a room exists and deletes it': {
+    rooms: (rooms) => {
+      const create = rooms.createRoom.bind(rooms);
+      const createRoom: RoomRouter['createRoom'] = async (config) => {
+        const created = await create(config);
+        await rooms.deleteRoom(created.room.id);
+        return created;
+      };
+      Object.assign(rooms, { createRoom });
+    },
+  },
+  'denies rooms of other nodes': {
+    rooms: (rooms) => {
+      const get = rooms.getRoom.bind(rooms);
+      const own = new Set<string>();
+      const create = rooms.createRoom.bind(rooms);
+      const createRoom: RoomRouter['createRoom'] = async (config) => {
+        const created = await create(config);
+        own.add(created.room.id);
+        return created;
+      };
+      const getRoom: RoomRouter['getRoom'] = (roomId) => get(own.has(roomId) ? roomId : `${roomId} elsewhere`);
+      Object.assign(rooms, { createRoom, getRoom });
+    },
+  },
+  'joins no other node': { seeds: () => [] },
+  'waits too long for silent nodes': {
+    port: (port) => ({
+      ...port,
+      received: () => 0,
+      call: (node, message, options) => port.call(node, message, { ...options, timeoutMs: 20_000 }),
+    }),
+  },
+};

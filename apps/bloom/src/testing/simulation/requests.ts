@@ -1,0 +1,223 @@
+/** The clients of a history, and the rules for each of their answers. */
+import { defaultRoomConfig } from '@bloom/rooms';
+import type { Dice } from './dice.js';
+import type { VirtualCluster } from './virtual-cluster.js';
+import type { VirtualNode } from './virtual-node.js';
+
+/** Few ids, so that clients of different nodes often want the same one. */
+const IDS = ['kitchen', 'hall', 'attic', 'cellar', 'porch'];
+
+/** The requests that clients make. One listed twice is made twice as often. */
+const ASKS = ['create', 'create', 'create', 'generate', 'get', 'get', 'delete', 'delete', 'list'] as const;
+
+/** The SDKs give up a request after this time. */
+const LIMIT_MS = 5_000;
+
+interface Found {
+  readonly owner: VirtualNode;
+  readonly key: string;
+  /** State of the link from the asked node to the owner. */
+  readonly link: number | undefined;
+  /** True if the owner had announced the room to the asked node. */
+  readonly known: boolean;
+}
+
+export class Requests {
+  readonly #cluster: VirtualCluster;
+  /** Rooms that were returned to a client and that nobody has asked to delete, by id. */
+  readonly #kept = new Map<string, { readonly owner: VirtualNode; readonly key: string }>();
+  /** Keys of all rooms returned to clients, each with its owner. */
+  readonly #given = new Set<string>();
+  /** Generated ids, which clients may request too. */
+  readonly #named: string[] = [];
+  /** Ids that no client has chosen, so that each belongs to one room only. */
+  readonly #generated = new Set<string>();
+  /** Ids requested while nodes joined or left, which may have two rooms. */
+  readonly #excused = new Set<string>();
+  /** Number of deletions of each id so far. */
+  readonly #deletions = new Map<string, number>();
+
+  constructor(cluster: VirtualCluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Lets a client send one request to one node, or one client of each node send the same request at once. */
+  ask(dice: Dice): void {
+    const { world, nodes } = this.#cluster;
+    const ask = dice.pick(ASKS);
+    const roomId = dice.pick([...IDS, ...this.#named.slice(-3)]);
+    const isBurst = dice.random() < 0.1;
+    const asked = dice.pick(nodes);
+    for (const node of nodes)
+      if (isBurst || node === asked) world.schedule(node.machine, 0, () => void this.#timed(node, ask, roomId));
+  }
+
+  /** Checks, after the cluster has healed, that every node's answers match the actual state. */
+  async end(): Promise<void> {
+    const { world, nodes } = this.#cluster;
+    const ids = [...new Set(nodes.flatMap(({ host }) => host.views().map(({ id }) => id)))].toSorted();
+    this.#cluster.events.end(this.#generated);
+    for (const [roomId, { owner, key }] of this.#kept)
+      if (owner.machine.alive && owner.roomKey(roomId) !== key)
+        this.#cluster.broken(`room ${roomId} has disappeared from ${owner.name}`);
+    for (const roomId of ids) this.#checkOwners(roomId);
+    for (const [roomId, wasSplit] of this.#cluster.conflicts)
+      if (!wasSplit && !this.#excused.has(roomId))
+        this.#cluster.broken(`two rooms ${roomId} were reported, although nothing was split`);
+    if (!this.#cluster.wasDisturbed) this.#checkGiven();
+    for (const node of nodes) {
+      world.schedule(node.machine, 0, () => void this.#perform(node, 'list', ''));
+      for (const roomId of ids) world.schedule(node.machine, 0, () => void this.#mustFind(node, roomId));
+    }
+    await world.run(10_000);
+    for (const node of nodes) {
+      const others = nodes.map(({ name }) => name).filter((name) => name !== node.name);
+      if (node.members.join() !== others.toSorted().join())
+        this.#cluster.broken(`${node.name} sees only the members ${node.members.join()}`);
+      for (const roomId of ids) this.#checkPlace(node, roomId);
+    }
+  }
+
+  /** Performs a request and checks how long its client waited, unless the asked node was frozen in the meantime. */
+  async #timed(node: VirtualNode, ask: string, roomId: string): Promise<void> {
+    const { world } = this.#cluster;
+    const { machine } = node;
+    const [startMs, freezes] = [world.nowMs, machine.freezes];
+    await this.#perform(node, ask, roomId);
+    const ms = world.nowMs - startMs;
+    if (ms > LIMIT_MS && machine.freezes === freezes)
+      this.#cluster.broken(`${node.name} took ${ms.toFixed(0)} ms to answer ${ask} ${roomId}`);
+  }
+
+  async #perform(node: VirtualNode, ask: string, roomId: string): Promise<void> {
+    const { rooms } = node;
+    switch (ask) {
+      case 'create':
+        return this.#create(node, roomId);
+      case 'generate':
+        return this.#create(node, null);
+      case 'get':
+        return this.#get(node, roomId);
+      case 'delete':
+        return this.#delete(node, roomId);
+      default: {
+        const { rooms: listed, unreachable } = await rooms.listRooms('cluster');
+        const ids = listed.map(({ id }) => id).toSorted();
+        this.#cluster.note(`${node.machine.host} list ${ids.join()} unreachable ${unreachable.join()}`);
+      }
+    }
+  }
+
+  async #create(node: VirtualNode, roomId: string | null): Promise<void> {
+    if (roomId !== null) this.#generated.delete(roomId);
+    const before = roomId === null ? undefined : this.#deletions.get(roomId);
+    const label = `${node.machine.host} create ${roomId ?? 'any'}`;
+    const { membership, nodes } = this.#cluster;
+    try {
+      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, roomId });
+      this.#cluster.note(`${label} -> ${room.id} on ${address}`);
+      const owner = this.#cluster.node(address);
+      const key = owner?.roomKey(room.id);
+      if (roomId === null) {
+        this.#named.push(room.id);
+        this.#generated.add(room.id);
+      }
+      this.#given.add(`${address} ${key}`);
+      if (owner !== undefined && before === this.#deletions.get(room.id)) {
+        if (key !== undefined) this.#kept.set(room.id, { owner, key });
+        // A node that has restarted, or stops, has no more rooms.
+        else if (nodes.includes(owner) && !owner.host.draining)
+          this.#cluster.broken(`${label} was answered with room ${room.id}, which ${owner.name} does not have`);
+      }
+    } catch (error) {
+      this.#cluster.refused(label, error);
+    }
+    const isSame = membership !== undefined && membership === this.#cluster.membership;
+    if (roomId !== null && !isSame) this.#excused.add(roomId);
+  }
+
+  async #get(node: VirtualNode, roomId: string): Promise<void> {
+    const label = `${node.machine.host} get ${roomId}`;
+    const before = this.#find(node, roomId);
+    try {
+      await node.rooms.getRoom(roomId);
+      this.#cluster.note(`${label} -> found`);
+    } catch (error) {
+      const code = this.#cluster.refused(label, error);
+      if (code === 'ROOM_NOT_FOUND') this.#checkMissing(node, roomId, before);
+    }
+  }
+
+  async #delete(node: VirtualNode, roomId: string): Promise<void> {
+    const label = `${node.machine.host} delete ${roomId}`;
+    this.#deletions.set(roomId, (this.#deletions.get(roomId) ?? 0) + 1);
+    this.#kept.delete(roomId);
+    const before = this.#find(node, roomId);
+    try {
+      await node.rooms.deleteRoom(roomId);
+      this.#cluster.note(`${label} -> deleted`);
+      const [only, another] = before;
+      if (only !== undefined && another === undefined && only.owner.roomKey(roomId) === only.key)
+        this.#cluster.broken(`the deleted room ${roomId} still runs on ${only.owner.name}`);
+    } catch (error) {
+      const code = this.#cluster.refused(label, error);
+      if (code === 'ROOM_NOT_FOUND') this.#checkMissing(node, roomId, before);
+    }
+  }
+
+  /** Returns where the room runs now. */
+  #find(asker: VirtualNode, roomId: string): Found[] {
+    return this.#cluster.nodes.flatMap((owner) => {
+      const key = owner.roomKey(roomId);
+      if (key === undefined) return [];
+      const link = owner === asker ? 0 : asker.linkTo(owner.name);
+      return [{ owner, key, link, known: asker.registry.directory.knows(owner.name, roomId) }];
+    });
+  }
+
+  /** A node must not deny a room that it could know of throughout its search. */
+  #checkMissing(asker: VirtualNode, roomId: string, before: readonly Found[]): void {
+    const now = this.#find(asker, roomId);
+    for (const { owner, key, link, known } of before) {
+      const still = now.find((each) => each.owner === owner && each.key === key);
+      if (still === undefined) continue;
+      const wasLinked = link !== undefined && still.link === link;
+      if (wasLinked || (known && still.known))
+        this.#cluster.broken(`${asker.name} denied room ${roomId}, which runs on ${owner.name}`);
+    }
+  }
+
+  /** Without faults, every room has a client that knows about it. */
+  #checkGiven(): void {
+    for (const node of this.#cluster.nodes)
+      for (const { id } of node.host.views())
+        if (!this.#given.has(`${node.machine.host} ${node.roomKey(id)}`))
+          this.#cluster.broken(`nobody was given room ${id} of ${node.name}`);
+  }
+
+  #checkOwners(roomId: string): void {
+    const owners = this.#cluster.nodes.filter((node) => node.roomKey(roomId) !== undefined);
+    if (owners.length < 2) return;
+    const names = owners.map(({ name }) => name).join(' and ');
+    if (!this.#cluster.conflicts.has(roomId))
+      this.#cluster.broken(`nobody reported that ${names} have a room ${roomId}`);
+  }
+
+  /** A node uses its own room, otherwise the oldest. */
+  #checkPlace(node: VirtualNode, roomId: string): void {
+    const owners = this.#cluster.nodes.filter((each) => each.roomKey(roomId) !== undefined);
+    const [oldest] = owners.toSorted(
+      (a, b) => (a.host.createdAt(roomId) ?? 0) - (b.host.createdAt(roomId) ?? 0) || (a.name < b.name ? -1 : 1),
+    );
+    const right = owners.includes(node) ? node : oldest;
+    const found = node.registry.directory.find(roomId)?.node;
+    if (right !== undefined && found !== right.name)
+      this.#cluster.broken(`${node.name} looks for room ${roomId} on ${found} instead of ${right.name}`);
+  }
+
+  async #mustFind(node: VirtualNode, roomId: string): Promise<void> {
+    await node.rooms.getRoom(roomId).catch((error: unknown) => {
+      this.#cluster.broken(`after healing, ${node.name} answers for room ${roomId}: ${String(error)}`);
+    });
+  }
+}

@@ -1,0 +1,145 @@
+/** A node of a simulated cluster on a virtual machine: the code of a real one, except for its media. */
+import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import { AwakeClock } from '@bloom/time';
+import { NotificationBus } from '@bloom/notifications';
+import { createClusterPort, followMembers, type RoomConflict, RoomHost, RoomRegistry, RoomRouter } from '@bloom/rooms';
+import { scriptedSession, TestMedia } from '@bloom/rooms/testing';
+import { EventRelay } from '../../event-relay.js';
+import type { Events } from './events.js';
+import type { PlantedFault } from './planted-faults.js';
+import type { VirtualNetwork } from './virtual-network.js';
+import type { Machine, VirtualWorld } from './virtual-world.js';
+
+/** The shortest time in common use: dead links are detected within 10 s. */
+const TICK_TIME_MS = 8_000;
+const SECRET = 'a secret of the simulation';
+
+export interface VirtualNodeOptions {
+  world: VirtualWorld;
+  network: VirtualNetwork;
+  host: string;
+  /** Names of the nodes that it is configured to join. */
+  seeds: readonly string[];
+  events: Events;
+  fault?: PlantedFault | undefined;
+  onConflict: (conflict: RoomConflict) => void;
+  /** `lost`: a member whose link is down although it has not left. */
+  onMember: (change: string, lost?: string) => void;
+}
+
+export function nameOf(host: string): string {
+  return `${host}@${host}.sim`;
+}
+
+export class VirtualNode {
+  readonly machine: Machine;
+  readonly host: RoomHost;
+  readonly registry: RoomRegistry;
+  readonly rooms: RoomRouter;
+  readonly #options: VirtualNodeOptions;
+  readonly #system: ActorSystem;
+  readonly #remote: RemoteActors;
+  readonly #relay: EventRelay;
+  readonly #downs = new Map<string, number>();
+
+  /** Must be called in a task of `machine`. */
+  constructor(options: VirtualNodeOptions, machine: Machine) {
+    const { world, host: alive, fault = {} } = options;
+    const onConflict = fault.hidesConflicts === true ? () => undefined : options.onConflict;
+    this.#options = options;
+    this.machine = machine;
+    const clock = world.clockOf(machine);
+    const newId = (): string => [world.word(), world.word()].map((word) => word.toString(16).padStart(8, '0')).join('');
+    const common = { log: silentLog, clock, newId };
+    this.#system = createActorSystem(common);
+    this.#remote = connectActors(this.#system, common);
+    const system = this.#system;
+    const bus = new NotificationBus(silentLog);
+    fault.bus?.(bus);
+    bus.subscribe((envelope) => {
+      if (envelope.kind === 'notification') options.events.heard(this, envelope.source, envelope.notification);
+    });
+    this.host = new RoomHost({
+      ...common,
+      system,
+      engine: new TestMedia(),
+      createSession: scriptedSession,
+      events: (notification, { requestId }) => {
+        this.registry.observe(notification, requestId);
+        bus.publish(notification);
+      },
+      address: alive,
+      secretKeyBase: SECRET,
+      webrtcEnabled: true,
+    });
+    const everything = (): boolean => true;
+    this.#relay = new EventRelay({ ...common, system, remote: this.#remote, self: this.name, bus, wants: everything });
+    const port = createClusterPort({ system, remote: this.#remote, self: this.name });
+    const usedPort = fault.port?.(port) ?? port;
+    this.registry = new RoomRegistry({ ...common, system, port: usedPort, host: this.host, onConflict });
+    this.rooms = new RoomRouter({ ...common, system, host: this.host, registry: this.registry, secretKeyBase: SECRET });
+    fault.rooms?.(this.rooms);
+    void this.#join();
+  }
+
+  get name(): string {
+    return nameOf(this.#options.host);
+  }
+
+  /** The other members that this node sees, in order. */
+  get members(): string[] {
+    return (this.#remote.node?.nodes('members') ?? []).toSorted();
+  }
+
+  /** Number of times that the link to the member has been lost; undefined without a link. */
+  linkTo(member: string): number | undefined {
+    return this.members.includes(member) ? (this.#downs.get(member) ?? 0) : undefined;
+  }
+
+  /** Identifies the room with this id that runs here; undefined if there is none. */
+  roomKey(roomId: string): string | undefined {
+    return this.host.view(roomId) === undefined ? undefined : this.host.roomRef(roomId)?.key;
+  }
+
+  /** Says goodbye to the other members, as a node does on a clean shutdown. */
+  async stop(): Promise<void> {
+    this.host.drain('closing');
+    await this.host.deleteAll();
+    this.#relay.close();
+    await this.#remote.close();
+  }
+
+  async #join(): Promise<void> {
+    const { world, network, seeds, onMember, fault } = this.#options;
+    const node = await this.#remote.start({
+      name: this.name,
+      mode: 'name',
+      cookie: 'a cookie of the simulation',
+      mapper: { port: 0 },
+      tickTimeMs: TICK_TIME_MS,
+      // Busy waiting would cost thousands of turns and show nothing.
+      limits: { busyWaitMs: 0 },
+      world: {
+        clock: new AwakeClock(world.clockOf(this.machine)),
+        random: world.random,
+        secretWord: () => world.word(),
+        network: network.of(this.machine),
+      },
+      log: silentLog,
+    });
+    node.subscribe({
+      nodeup: ({ node: member }) => {
+        this.#relay.memberJoined(member);
+        onMember(`up ${member}`);
+      },
+      nodedown: ({ node: member, reason }) => {
+        this.#relay.memberLeft(member);
+        this.#downs.set(member, (this.#downs.get(member) ?? 0) + 1);
+        onMember(`down ${member} ${reason}`, reason === 'leave' ? undefined : member);
+      },
+    });
+    followMembers(node, this.registry);
+    node.seed(fault?.seeds?.(seeds) ?? seeds);
+  }
+}

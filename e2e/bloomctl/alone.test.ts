@@ -6,7 +6,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { printMeasurements, promise, timesAnEmptyProgram } from '../harness/measurements.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { type Node, startProgram } from '../node/support/program.js';
 
 jest.setTimeout(60_000);
@@ -57,10 +57,13 @@ test('answers every kind of question without any option', async () => {
 });
 
 test('answers quickly, including the start of the program', async () => {
-  promise('bloomctl nodes on a single node', await timesAnEmptyProgram(() => ask('nodes')), 5, 'starts of Node');
+  promise('bloomctl nodes on a single node', await timesAnEmptyProgram(() => ask('nodes')), {
+    bound: 5,
+    unit: 'starts of Node',
+  });
 });
 
-test('listens on a socket of the user and opens no further port', () => {
+test("listens on the user's socket and opens no further port", () => {
   const folder = join(runtime, 'bloom');
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   expect(readdirSync(folder)).toEqual([`${nameOf(node)}.sock`]);

@@ -21,7 +21,7 @@ afterAll(async () => {
 async function room(id: string, label: Label): Promise<void> {
   const { load } = { load: await trio.document('placement', 'dry-run') };
   expect(load.chosen).toBe(trio.name(label));
-  expect((await trio.request(label, 'POST', '/room', { roomId: id })).status).toBe(201);
+  expect((await trio.request(label, 'POST /room', { roomId: id })).status).toBe(201);
 }
 
 function counts(): Promise<(number | undefined)[]> {
@@ -33,9 +33,9 @@ function traffic(): () => Promise<void> {
   let going = true;
   const done = (async () => {
     while (going) {
-      await trio.request('b', 'POST', '/room/kitchen/peer', { type: 'nonsense', options: {} });
-      const { data } = await trio.json('b', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
-      if (data?.peer) await trio.request('b', 'DELETE', `/room/kitchen/peer/${data.peer.id}`);
+      await trio.request('b', 'POST /room/kitchen/peer', { type: 'nonsense', options: {} });
+      const { data } = await trio.json('b', 'POST /room/kitchen/peer', { type: 'webrtc', options: {} });
+      if (data?.peer) await trio.request('b', `DELETE /room/kitchen/peer/${data.peer.id}`);
     }
   })();
   return async () => {
@@ -48,8 +48,8 @@ async function faultsOf(label: Label): Promise<{ kind: string; target: string; t
   return (await trio.document('faults', label)).nodes[0].faults;
 }
 
-describe('a tool that is attached', () => {
-  test('is not a member: it is not counted, not announced, and gets no rooms', async () => {
+describe('an attached tool', () => {
+  test('does not count as a member: it is not announced, and gets no rooms', async () => {
     const watching = trio.start(['logs', '--all', '--follow', '--jsonl']);
     await until('it is attached', () => watching.out().includes('"node":"c@127.0.0.1"'));
     expect(await counts()).toEqual([3, 3, 3]);
@@ -68,7 +68,10 @@ describe('a tool that is attached', () => {
   });
 
   test('answers quickly, including the start of the program', async () => {
-    promise('bloomctl nodes', await timesAnEmptyProgram(() => trio.run(['nodes'])), 5, 'starts of Node');
+    promise('bloomctl nodes', await timesAnEmptyProgram(() => trio.run(['nodes'])), {
+      bound: 5,
+      unit: 'starts of Node',
+    });
   });
 
   test('colours text only on a terminal, and truncates nothing in a pipe', async () => {
@@ -180,21 +183,21 @@ describe('a trace', () => {
 });
 
 describe('a change', () => {
-  test('is not made without confirmation', async () => {
+  test('makes no change without confirmation', async () => {
     const { code, err } = await trio.run(['kill', 'rooms/kitchen'], { input: 'yes\n' });
     expect(code).toBe(64);
     expect(err).toContain('say --yes');
     expect((await trio.run(['room', 'kitchen'])).code).toBe(0);
   });
 
-  test('is refused by a read-only node', async () => {
+  test('makes no change on a read-only node', async () => {
     const { code, err } = await trio.run(['kill', 'rooms', '--on', 'c', '--yes']);
     expect(code).toBe(77);
     expect(err).toContain('JF_INSPECTION=read');
     expect((await trio.run(['ps', 'c'])).code).toBe(0);
   });
 
-  test('is logged by the node with the name of the tool', async () => {
+  test('logs a change on the node with the name of the tool', async () => {
     await room('victim', 'b');
     const { code, out } = await trio.run(['kill', 'rooms/victim', '--yes', '--reason', 'a test']);
     expect(code).toBe(0);
@@ -203,7 +206,7 @@ describe('a change', () => {
     await until('the room is gone', async () => (await trio.run(['room', 'victim'])).code === 65);
   });
 
-  test('is undone by the node if it concerns an actor, even when the tool is killed', async () => {
+  test('undoes a change of an actor on the node, even when the tool is killed', async () => {
     const suspending = trio.start(['suspend', 'rooms/kitchen', '--for', '10s', '--yes']);
     await until('it is suspended', async () => (await faultsOf('a')).length === 1);
     suspending.child.kill('SIGKILL');
@@ -212,10 +215,10 @@ describe('a change', () => {
     expect((await trio.document('actor', 'rooms/kitchen')).status).toBe('suspended');
     await until('it is undone', async () => (await faultsOf('a')).length === 0, { limitMs: 15_000 });
     expect((await trio.document('actor', 'rooms/kitchen')).status).not.toBe('suspended');
-    expect((await trio.request('b', 'GET', '/room/kitchen')).status).toBe(200);
+    expect((await trio.request('b', 'GET /room/kitchen')).status).toBe(200);
   });
 
-  test('is undone by the node if it concerns a link, even when the tool is killed', async () => {
+  test('undoes a change of a link on the node, even when the tool is killed', async () => {
     const cutting = trio.start(['link', 'cut', 'b', 'c', '--for', '10s', '--yes']);
     await until('it is cut', async () => (await trio.count('b')) === 2);
     cutting.child.kill('SIGKILL');
@@ -245,28 +248,28 @@ describe('a change', () => {
   });
 });
 
-test('drain --wait returns when the last room has ended, even after a late answer', async () => {
+test('returns from drain --wait when the last room has ended, even after a late answer', async () => {
   const local = async (): Promise<string[]> => {
-    const { data } = (await (await trio.request('b', 'GET', '/room')).json()) as { data: { id: string }[] };
+    const { data } = (await (await trio.request('b', 'GET /room')).json()) as { data: { id: string }[] };
     return data.map(({ id }) => id);
   };
-  while ((await local()).length === 0) expect((await trio.request('b', 'POST', '/room')).status).toBe(201);
+  while ((await local()).length === 0) expect((await trio.request('b', 'POST /room')).status).toBe(201);
   const drained = trio.run(['drain', 'b', '--wait', '--yes', '--timeout', '300ms']);
   await until('b drains', async () => (await faultsOf('b')).some(({ kind }) => kind === 'drain'));
   process.kill(trio.nodes.b.pid, 'SIGSTOP');
   // Longer than the second between two polls plus the time limit of an answer.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   process.kill(trio.nodes.b.pid, 'SIGCONT');
-  for (const id of await local()) expect((await trio.request('a', 'DELETE', `/room/${id}`)).status).toBe(204);
+  for (const id of await local()) expect((await trio.request('a', `DELETE /room/${id}`)).status).toBe(204);
   const { code, out } = await drained;
   expect(code).toBe(0);
-  expect(out).toMatch(/takes no new rooms: no deadline, [1-9]/);
+  expect(out).toMatch(/accepts no new rooms: no deadline, [1-9]/);
   expect((await trio.run(['undrain', 'b', '--yes'])).code).toBe(0);
 });
 
 describe('a request', () => {
-  test('can be followed through actors and nodes by its id', async () => {
-    const { status, headers } = await trio.request('c', 'GET', '/room/kitchen');
+  test('follows a request through actors and nodes by its id', async () => {
+    const { status, headers } = await trio.request('c', 'GET /room/kitchen');
     expect(status).toBe(200);
     const id = headers.get('x-request-id') ?? '';
     expect(id).not.toBe('');

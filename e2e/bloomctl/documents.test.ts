@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { apiToken } from '../harness/bloom-node.js';
 import { describeWith, missing } from '../harness/needs.js';
 import { Stage } from '../harness/stage.js';
 import { PeerConnection } from '../node/support/peer-socket.js';
@@ -59,12 +60,12 @@ describe('documents', () => {
   });
 
   test('describe rooms, placement and components by the schema', async () => {
-    await trio.json('a', 'POST', '/room', { roomId: 'kitchen', maxPeers: 4 });
-    await trio.json('b', 'POST', '/room', { roomId: 'hall' });
+    await trio.json('a', 'POST /room', { roomId: 'kitchen', maxPeers: 4 });
+    await trio.json('b', 'POST /room', { roomId: 'hall' });
     const placed = await documentOf('placement', 'placement', 'explain', 'kitchen');
     expect(placed.nodes.map(({ verdict }: { verdict: string }) => verdict)).toContain('chosen');
     expect((await documentOf('placement', 'placement', 'dry-run')).room).toBeNull();
-    const component = await trio.json('a', 'POST', '/room/kitchen/component', {
+    const component = await trio.json('a', 'POST /room/kitchen/component', {
       type: 'sip',
       options: { registrarCredentials: { address: '127.0.0.1:9', username: 'u', password: secrets.sipPassword } },
     });
@@ -134,6 +135,17 @@ describe('documents', () => {
     expect(check(JSON.parse(unknown.out), 'error').exit).toBe(65);
   });
 
+  test('describe calls and loads from outside by the schema', async () => {
+    const { url } = trio.nodes.a;
+    const options = { env: { BLOOM_TOKEN: apiToken } };
+    const tried = await trio.run(['try', url, '--json'], options);
+    expect(check(JSON.parse(tried.out), 'try').ok).toBe(true);
+    const loaded = await trio.run(['loadtest', url, '--people', '2', '--minutes', '0.05', '--json'], options);
+    expect(check(JSON.parse(loaded.out), 'loadtest').ok).toBe(true);
+    const nowhere = await trio.run(['try', 'http://127.0.0.1:9', '--json'], options);
+    expect(check(JSON.parse(nowhere.out), 'try').steps[0].failure.exit).toBe(69);
+  });
+
   test('are the same for a dump as for a cluster', async () => {
     const offline = async (kind: string, ...args: string[]) => await documentOf(kind, '--dump', 'a.dump', ...args);
     expect((await offline('nodes', 'nodes')).nodes).toHaveLength(3);
@@ -170,6 +182,11 @@ describeWith(['chromium'], 'with media', () => {
       const sender = await documentOf('peer', 'peer', room, ann.id);
       expect(sender.inbound.length).toBeGreaterThan(0);
       await documentOf('room', 'room', room);
+      const where = await documentOf('media', 'media', room);
+      expect(where.peerList.map(({ id, worker, why }: Record<string, unknown>) => [id, worker, why])).toEqual([
+        [ann.id, 1, 'is the only one'],
+        [bob.id, 1, 'is the only one'],
+      ]);
       await documentOf('pcap', 'pcap', room, bob.id, '--for', '2s', '-o', 'bob.pcap');
       const capture = readFileSync(join(trio.folder, 'bob.pcap'));
       expect([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1]).toContain(capture.readUInt32LE(0));
@@ -181,22 +198,23 @@ describeWith(['chromium'], 'with media', () => {
   });
 });
 
-test('the tests cover every kind of document', () => {
+test('covers every kind of document', () => {
   const unseen = [...schemas.keys()].filter(
     (kind) => !seen.has(kind) && !['trace', 'log-stream', 'schemas'].includes(kind),
   );
-  expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['peer', 'pcap']);
+  expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['media', 'peer', 'pcap']);
 });
 
-test('no view shows a cookie, key, password or token', async () => {
-  const peer = await trio.json('a', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
+test('shows no cookie, key, password or token in any view', async () => {
+  const peer = await trio.json('a', 'POST /room/kitchen/peer', { type: 'webrtc', options: {} });
   const { token, peer: added } = peer.data;
   const { peer_websocket_url: address } = peer.data;
   const socket = await PeerConnection.joined(`http://${address.split('/')[0]}`, token, { name: 'ann' });
-  await trio.request('a', 'GET', `/room?token=${secrets.sipPassword}`);
+  await trio.request('a', `GET /room?token=${secrets.sipPassword}`);
   const looks: string[][] = [
     ['actors', '--all', '--limit', '1000'],
     ['room', 'kitchen'],
+    ['media', 'kitchen'],
     ['components'],
     ['peer', 'kitchen', added.id, '--sample', '100ms'],
     ['logs', '--all', '--limit', '1000'],

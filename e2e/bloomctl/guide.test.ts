@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { describeWith } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { Stage } from '../harness/stage.js';
 import { FullScreen, paint } from './picture.js';
 import { play, sessionsOf, shapeOf, type Stagehand, withSessions } from './guide.js';
@@ -17,7 +17,7 @@ jest.setTimeout(300_000);
 const file = join(repository, 'docs', 'guide', 'debugging.md');
 const writes = process.env['BLOOM_WRITE_GUIDE'] === '1';
 
-test('the guide has sessions', () => {
+test('has sessions in the guide', () => {
   expect(sessionsOf(readFileSync(file, 'utf8')).length).toBeGreaterThan(8);
 });
 
@@ -32,10 +32,10 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
     await stage.open();
     // The kitchen goes to a, since all nodes are empty; the others go to the least loaded.
-    await trio.request('a', 'POST', '/room', { roomId: 'kitchen', videoCodec: 'vp8' });
-    for (const roomId of ['hall', 'garden']) await trio.request('b', 'POST', '/room', { roomId });
+    await trio.request('a', 'POST /room', { roomId: 'kitchen', videoCodec: 'vp8' });
+    for (const roomId of ['hall', 'garden']) await trio.request('b', 'POST /room', { roomId });
     const registrarCredentials = { address: '127.0.0.1:9', username: 'desk', password: secrets.sipPassword };
-    await trio.request('b', 'POST', '/room/kitchen/component', { type: 'sip', options: { registrarCredentials } });
+    await trio.request('b', 'POST /room/kitchen/component', { type: 'sip', options: { registrarCredentials } });
     const [ann, bob] = [await takeSeat('ann'), await takeSeat('bob')];
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
     await ann.plays(await bob.addVideo({ colour: 'blue' }), 'blue');
@@ -49,8 +49,8 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
       let going = true;
       const done = (async () => {
         while (going) {
-          const added = await trio.json('b', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
-          await trio.request('b', 'DELETE', `/room/kitchen/peer/${added.data?.peer.id}`);
+          const added = await trio.json('b', 'POST /room/kitchen/peer', { type: 'webrtc', options: {} });
+          await trio.request('b', `DELETE /room/kitchen/peer/${added.data?.peer.id}`);
           await new Promise((resolve) => setTimeout(resolve, 150));
         }
       })();
@@ -60,7 +60,7 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
       };
     }
     async function request(): Promise<void> {
-      const answer = await trio.request('c', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
+      const answer = await trio.request('c', 'POST /room/kitchen/peer', { type: 'webrtc', options: {} });
       names.set('request', answer.headers.get('x-request-id') ?? 'none');
       await new Promise((resolve) => setTimeout(resolve, 300));
     }

@@ -76,7 +76,7 @@ async function typed(step: string, trio: Trio, names: ReadonlyMap<string, string
   return typedLine + `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\broot as b/g, 'ops as b');
 }
 
-/** Returns what is the same in every run: words, not figures. */
+/** Returns the parts that are the same in every run: words, not figures. */
 export function shapeOf(shown: string): string[] {
   return shown
     .split(/^(?=\$ )/m)

@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import type { Trio } from './trio.js';
 
 const COLOURS: Record<string, string> = { 31: '#ff7b72', 32: '#7ee787', 33: '#e3b341', 36: '#79c0ff' };

@@ -9,7 +9,7 @@ import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
 import { Api } from '../harness/api.js';
 import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 export const LABELS = ['a', 'b', 'c'] as const;
 export type Label = (typeof LABELS)[number];
@@ -78,27 +78,28 @@ export class Trio {
     return `${label}@127.0.0.1`;
   }
 
-  async request(label: Label, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  /** `line` is method and path, such as `GET /room`. */
+  async request(label: Label, line: string, body?: unknown) {
+    const [method = '', path = ''] = line.split(' ');
     return await fetch(`${this.nodes[label].url}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${apiToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   }
 
-  async json(label: Label, method: string, path: string, body?: unknown) {
-    const answer = await this.request(label, method, path, body);
+  async json(label: Label, line: string, body?: unknown) {
+    const answer = await this.request(label, line, body);
     // oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program
     return (await answer.json()) as any;
   }
 
   /** `nodesInCluster` of the health report; undefined while the node does not answer. */
   async count(label: Label): Promise<number | undefined> {
-    const report = await this.json(label, 'GET', '/health').catch(() => undefined);
+    const report = await this.json(label, 'GET /health').catch(() => undefined);
     return report?.data?.distribution?.nodesInCluster;
   }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import { join } from 'node:path';
 import { freeTcpPort } from '@bloom/net/testing';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 const size = (width: number, height: number): string => `video/x-raw,width=${width},height=${height},framerate=25/1`;
 const raw =

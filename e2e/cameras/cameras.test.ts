@@ -10,7 +10,7 @@ import type { Peer } from '../harness/peer.js';
 import { browserSuite } from '../harness/stage.js';
 import { addComponent } from '../recordings/parts.js';
 import { Camera } from './camera.js';
-import { startJitter } from './jitter.js';
+import { openJitter } from './jitter.js';
 
 const password = 'p@ss:w/rd';
 /** The test cameras send a key frame first and then every second. */
@@ -51,12 +51,15 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     options: object = {},
   ): Promise<{ ann: Peer; room: string; component: string }> {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
-    const component = await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay, ...options });
+    const component = await addComponent(stage.api, room, {
+      type: 'rtsp',
+      options: { sourceUri, reconnectDelay, ...options },
+    });
     return { ann, room, component };
   }
 
   test.each(['/aac', '/g711', '/opus'] as const)(
-    'peers see and hear a camera with H.264 and the sound of %s',
+    'lets peers see and hear a camera with H.264 and the sound of %s',
     async (mount) => {
       const { ann, room } = await watched(camera.url(mount));
       const { video, audio } = await published(room, 2);
@@ -67,7 +70,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     },
   );
 
-  test('a camera without sound or RTP over TCP publishes its picture by UDP to the configured port', async () => {
+  test('publishes the picture of a camera without sound or RTP over TCP by UDP to the configured port', async () => {
     const { first: rtpPort } = await freeUdpRange(4);
     const { ann, room } = await watched(camera.url('/udp'), { rtpPort });
     const { video } = await published(room, 1);
@@ -76,14 +79,14 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(bound.map((port) => Number.parseInt(port, 16))).toEqual(expect.arrayContaining([rtpPort, rtpPort + 1]));
   });
 
-  test('peers hear an intercom without a picture', async () => {
+  test('lets peers hear an intercom without a picture', async () => {
     const { ann, room } = await watched(camera.url('/sound'));
     const { audio } = await published(room, 1);
     await ann.sounds(audio, 440);
   });
 
-  test('a picture arrives within half a second through 100 ms of jitter', async () => {
-    const jitter = await startJitter(camera.port, 100);
+  test('delivers a picture within half a second through 100 ms of jitter', async () => {
+    const jitter = await openJitter(camera.port, 100);
     try {
       const { ann, room } = await watched(`rtsp://127.0.0.1:${jitter.port}/mute`);
       const { video } = await published(room, 1);
@@ -104,7 +107,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     }
   });
 
-  test('a change of resolution reaches the viewers', async () => {
+  test('shows viewers a change of resolution', async () => {
     const { ann, room } = await watched(camera.url('/mute'));
     const { video } = await published(room, 1);
     await ann.plays(video, 'red');
@@ -115,7 +118,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(await tracksOf(room)).toHaveLength(1);
   });
 
-  test('tracks end when a camera is killed, and new ones start when it returns', async () => {
+  test('ends tracks when a camera is killed, and starts new ones when it returns', async () => {
     const { ann, room } = await watched(camera.url('/aac'));
     const before = await published(room, 2);
     await ann.plays(before.video, 'red');
@@ -128,7 +131,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     await Promise.all([ann.plays(after.video, 'red'), ann.sounds(after.audio, 440)]);
   });
 
-  test('tracks end when a camera freezes, and the component can still be removed', async () => {
+  test('ends tracks when a camera freezes, and can still remove the component', async () => {
     const { ann, room, component } = await watched(camera.url('/aac'));
     const { video } = await published(room, 2);
     await ann.plays(video, 'red');
@@ -140,7 +143,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     await camera.start();
   });
 
-  test('a digest login works; a wrong one or a missing stream yields no tracks and reveals no password', async () => {
+  test('accepts a digest login; a wrong one or a missing stream yields no tracks and reveals no password', async () => {
     const uri = (user: string): string => locked.url('/mute').replace('//', `//${user}@`);
     const { room } = await watched(uri(`admin:${encodeURIComponent(password)}`));
     await published(room, 1);
@@ -160,7 +163,7 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(stage.node.log()).not.toMatch(/hunter2|w%2Frd|p@ss/);
   });
 
-  test('H.265 crashes the component, and the log names the codec', async () => {
+  test('crashes the component on H.265, and names the codec in the log', async () => {
     const { room } = await watched(camera.url('/h265'));
     await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
     await until('the log says why', () => /component\.crashed.*H\.265/.test(stage.node.log()));

@@ -10,7 +10,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
 import { describeWith, testWith } from '../harness/needs.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
 import { startPair } from '../hls/pair.js';
 import { addComponent } from '../recordings/parts.js';
@@ -39,9 +39,9 @@ describeWith(['ffmpeg', 'node-av'], 'An encoder in a room of another node', () =
     try {
       const { api } = pair.one;
       const room = await pair.roomOnTwo();
-      const component = await addComponent(api, room, 'rtsp', {
-        sourceUri: `srt://127.0.0.1:${port}`,
-        reconnectDelay: 500,
+      const component = await addComponent(api, room, {
+        type: 'rtsp',
+        options: { sourceUri: `srt://127.0.0.1:${port}`, reconnectDelay: 500 },
       });
       const tracks = async (): Promise<Track[]> => (await api.room(room)).components[0].tracks;
       await until('both tracks', async () => (await tracks()).length === 2);
@@ -72,7 +72,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
 
   async function seenAndHeard(sourceUri: string): Promise<void> {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
-    await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay: 500 });
+    await addComponent(stage.api, room, { type: 'rtsp', options: { sourceUri, reconnectDelay: 500 } });
     const tracks = await until<Track[] | false>('both tracks', async () => {
       const all: Track[] = (await stage.api.room(room)).components[0].tracks;
       return all.length === 2 && all;
@@ -123,11 +123,11 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     await seenAndHeard(`srt://127.0.0.1:${srt}`);
   });
 
-  test('B-frames crash the component, and the log gives the reason', async () => {
+  test('crashes the component on B-frames, and logs the reason', async () => {
     const address = `rtmp://127.0.0.1:${await freeTcpPort()}/live/yard`;
     ffmpeg(...encoded('aac', '-bf', '2'), '-f', 'flv', '-listen', '1', address);
     const room = await stage.room({ videoCodec: 'h264' });
-    await addComponent(stage.api, room, 'rtsp', { sourceUri: address, reconnectDelay: 500 });
+    await addComponent(stage.api, room, { type: 'rtsp', options: { sourceUri: address, reconnectDelay: 500 } });
     await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
     await until('the log says why', () => /component\.crashed.*B frames/.test(stage.node.log()));
   });

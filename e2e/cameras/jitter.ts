@@ -7,7 +7,7 @@ export interface Jitter {
   close(): void;
 }
 
-export async function startJitter(target: number, mostMs: number): Promise<Jitter> {
+export async function openJitter(target: number, mostMs: number): Promise<Jitter> {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect(target, '127.0.0.1');

@@ -1,13 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
-import { startProxy } from '../harness/tcp-proxy.js';
+import { openProxy } from '../harness/tcp-proxy.js';
 import { Person, playing } from './person.js';
 
 async function call(stage: Stage, host = stage.node.host): Promise<{ room: string; ann: Person; bob: Person }> {
   const room = await stage.room();
-  const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), stage.node.host, 'ann');
-  const bob = await Person.join(await stage.page('client'), await stage.api.addPeer(room), host, 'bob');
+  const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), {
+    url: stage.node.host,
+    name: 'ann',
+  });
+  const bob = await Person.join(await stage.page('client'), await stage.api.addPeer(room), { url: host, name: 'bob' });
   return { room, ann, bob };
 }
 
@@ -16,7 +19,7 @@ describe.each([
   ['Firefox', true],
 ])('Our own client in %s', (browser, firefox) => {
   browserSuite('a call', { firefox }, (stage) => {
-    test('two people see each other, with a Jellyfish SDK in the same room', async () => {
+    test('shows two people each other, with a Jellyfish SDK in the same room', async () => {
       const { room, ann, bob } = await call(stage);
       const eve = await stage.peer(room, 'eve');
       await eve.join();
@@ -40,7 +43,7 @@ describe.each([
       await ann.log(`peerUpdated ${bob.id}`);
     });
 
-    test('muting turns the camera off and on again, and keeps the track', async () => {
+    test('turns the camera off and on again on muting and unmuting, and keeps the track', async () => {
       const { ann, bob } = await call(stage);
       await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, {}, true));
       const [before] = await bob.sees(playing('red'));
@@ -58,7 +61,7 @@ describe.each([
       expect(after?.id).toBe(before?.id);
     });
 
-    test('the quality follows the size of the element', async () => {
+    test('adapts the quality to the size of the element', async () => {
       const { ann, bob } = await call(stage);
       // Browsers send 540 lines once their own estimate exceeds the lower variants' bitrate by 350 kbit/s. A machine
       // that stalls in the first second looks like a narrow link, whose estimate grows by 8 % a second; the variant
@@ -80,7 +83,7 @@ describe.each([
       }
     });
 
-    test('an off-screen picture costs nothing and returns at once', async () => {
+    test('spends nothing on an off-screen picture, and returns it at once', async () => {
       const { ann, bob } = await call(stage);
       await ann.page.evaluate(() => window.application.publish({ colour: 'red', fps: 30 }));
       await bob.page.evaluate(() => window.application.publish({ colour: 'blue', fps: 30 }, { simulcast: false }));
@@ -105,7 +108,7 @@ describe.each([
       }
     });
 
-    test('an unpublished track disappears, and another takes its place', async () => {
+    test('removes an unpublished track, and another takes its place', async () => {
       const { ann, bob } = await call(stage);
       for (const colour of ['red', 'green', 'yellow'] as const) {
         const index = await ann.page.evaluate((one) => window.application.publish({ colour: one }), colour);
@@ -115,8 +118,8 @@ describe.each([
       }
     });
 
-    test('a call survives its socket, and the others stay on the screen', async () => {
-      const proxy = await startProxy(stage.node.host);
+    test('keeps a call alive over the loss of its socket, with the others still on the screen', async () => {
+      const proxy = await openProxy(stage.node.host);
       try {
         const { ann, bob } = await call(stage, proxy.host);
         await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
@@ -146,7 +149,66 @@ describe.each([
       }
     });
 
-    test('the client reports when the backend mutes, forbids or writes', async () => {
+    test('reports a picture that stops without a mute as stalled, and as resumed once it is back', async () => {
+      const { ann, bob } = await call(stage);
+      await ann.page.evaluate(async () => {
+        const { addTransceiver } = RTCPeerConnection.prototype;
+        RTCPeerConnection.prototype.addTransceiver = function remembered(...args) {
+          const transceiver = addTransceiver.apply(this, args);
+          const { sender } = transceiver;
+          const send = async (active: boolean): Promise<void> => {
+            const parameters = sender.getParameters();
+            for (const encoding of parameters.encodings) encoding.active = active;
+            await sender.setParameters(parameters);
+          };
+          Object.assign(window, { send });
+          return transceiver;
+        };
+        await window.application.publish({ colour: 'red' }, { simulcast: false });
+      });
+      await bob.sees(playing('red'));
+      const stalled = (wanted: boolean) =>
+        bob.page.waitForFunction((value) => window.application.client.peers[0]?.tracks[0]?.stalled === value, wanted, {
+          timeout: 6_000,
+        });
+      const send = (active: boolean) =>
+        ann.page.evaluate((value) => (window as unknown as { send(on: boolean): Promise<void> }).send(value), active);
+      await send(false);
+      await stalled(true);
+      await send(true);
+      await stalled(false);
+    });
+
+    test('refuses a picture in no codec of the room, and the call continues', async () => {
+      const room = await stage.room({ videoCodec: 'h264' });
+      const url = stage.node.host;
+      const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), { url, name: 'ann' });
+      const bob = await Person.join(await stage.page('client'), await stage.api.addPeer(room), { url, name: 'bob' });
+      const offer = ann.page.evaluate(async () => {
+        const { addTransceiver } = RTCPeerConnection.prototype;
+        RTCPeerConnection.prototype.addTransceiver = function withoutH264(...args) {
+          const transceiver = addTransceiver.apply(this, args);
+          const { codecs } = RTCRtpReceiver.getCapabilities('video') ?? { codecs: [] };
+          if (transceiver.receiver.track.kind === 'video')
+            transceiver.setCodecPreferences(codecs.filter(({ mimeType }) => mimeType === 'video/VP8'));
+          return transceiver;
+        };
+        const { publish, publishTone } = window.application;
+        const [picture] = await Promise.allSettled([publish({ colour: 'red' }), publishTone()]);
+        return picture.status === 'rejected' ? picture.reason.code : undefined;
+      });
+      expect(await offer).toBe('PUBLISH_REFUSED');
+      await bob.page.waitForFunction(async () => {
+        const { tracks } = await window.application.client.stats();
+        return tracks.some(
+          ({ direction, kind, bytes }) => direction === 'received' && kind === 'audio' && bytes > 1_000,
+        );
+      });
+      expect((await bob.sees(() => true)).length).toBe(1);
+      expect(await ann.page.evaluate(() => window.application.client.state)).toBe('connected');
+    });
+
+    test('reports when the backend mutes, forbids or writes', async () => {
       const { room, ann, bob } = await call(stage);
       const path = `/room/${room}/peer/${ann.id}`;
       await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
@@ -171,8 +233,8 @@ describe.each([
       await ann.log('message note {"text":"hello"}');
     });
 
-    test('actions during a lost connection wait for the next one', async () => {
-      const proxy = await startProxy(stage.node.host);
+    test('holds actions during a lost connection until the next one', async () => {
+      const proxy = await openProxy(stage.node.host);
       try {
         const { ann, bob } = await call(stage, proxy.host);
         await ann.page.evaluate(() => window.application.client.openData('notes'));
@@ -202,16 +264,14 @@ describe.each([
       }
     });
 
-    test('people write to all or to one, even after a lost connection', async () => {
-      const proxy = await startProxy(stage.node.host);
+    test('lets people write to all or to one, even after a lost connection', async () => {
+      const proxy = await openProxy(stage.node.host);
       try {
         const { room, ann, bob } = await call(stage, proxy.host);
-        const carl = await Person.join(
-          await stage.page('client'),
-          await stage.api.addPeer(room),
-          stage.node.host,
-          'carl',
-        );
+        const carl = await Person.join(await stage.page('client'), await stage.api.addPeer(room), {
+          url: stage.node.host,
+          name: 'carl',
+        });
         for (const { page } of [bob, carl]) await page.evaluate(() => window.application.client.openData('chat'));
         await ann.page.evaluate(() => window.application.client.sendData('chat', 'hello'));
         await bob.log(`data chat ${ann.id} hello`);
@@ -236,7 +296,7 @@ describe.each([
       }
     });
 
-    test('a call that the server ends with a reason is not retried', async () => {
+    test('does not retry a call that the server ends with a reason', async () => {
       const { room, ann, bob } = await call(stage);
       await stage.api.deletePeer(room, ann.id);
       await ann.log('ended REMOVED: the server closed the connection: Peer removed');

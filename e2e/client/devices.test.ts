@@ -6,7 +6,7 @@ import { Person, playing } from './person.js';
 const options = { browserFlags: ['--use-fake-device-for-media-stream'], wholeBrowser: true };
 
 browserSuite('Devices', options, (stage) => {
-  test('the next page reopens the chosen device', async () => {
+  test('reopens the chosen device on the next page', async () => {
     const page = await stage.page('client');
     await page.context().grantPermissions(['camera', 'microphone']);
     const found = await page.evaluate(() => window.application.listDevices());
@@ -21,16 +21,16 @@ browserSuite('Devices', options, (stage) => {
     expect(found.some(({ kind }) => kind === 'camera')).toBe(true);
   });
 
-  test('a refusal by the person has its own error', async () => {
+  test('reports a refusal by the person with a separate error', async () => {
     const page = await stage.page('client');
     expect(await page.evaluate(() => window.application.openDevice('camera'))).toBe('REFUSED');
   });
 
   // Firefox does not deliver events to a track that a script dispatches.
-  test('an unplugged camera is muted, and another one takes its place', async () => {
+  test('mutes an unplugged camera, and replaces it by another one', async () => {
     const room = await stage.room();
     const enter = async (name: string): Promise<Person> =>
-      Person.join(await stage.page('client'), await stage.api.addPeer(room), stage.node.host, name);
+      Person.join(await stage.page('client'), await stage.api.addPeer(room), { url: stage.node.host, name });
     const [ann, bob] = [await enter('ann'), await enter('bob')];
     await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, {}, true));
     await bob.sees(playing('red'));

@@ -6,14 +6,16 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
-/** `limit`: maximum size of a minified and gzipped bundle in bytes, 1.5 times that of version 0.1. */
+/** `limit`: maximum size of a minified and gzipped bundle in bytes. `others`: further files of the package. */
 const PACKAGES = [
-  { name: 'client', bundles: ['index.js'], limit: 12_000 },
-  { name: 'react', bundles: ['index.js'], limit: 3_000 },
-  { name: 'server-sdk', bundles: ['index.js', 'index.cjs', 'browser.js'], limit: 8_000 },
+  { name: 'client', bundles: ['index.js', 'index.cjs'], others: [], limit: 13_000 },
+  { name: 'react', bundles: ['index.js', 'index.cjs'], others: ['kit.js', 'kit.cjs', 'kit.css'], limit: 3_500 },
+  { name: 'server-sdk', bundles: ['index.js', 'index.cjs', 'browser.js'], others: [], limit: 8_000 },
 ] as const;
+/** Maximum size of everything that a page with the kit loads besides React, minified and gzipped, in bytes. */
+const KIT_LIMIT = 30_000;
 const READ_BY_PEOPLE = ['LICENSE', 'README.md', 'package.json'];
 
 let folder: string;
@@ -36,19 +38,37 @@ beforeAll(() => {
     run('tar', ['-xzf', filename, '--strip-components=1', '-C', installed(name)]);
   }
   mkdirSync(join(folder, 'node_modules', '@types'));
-  for (const name of ['ws', '@bufbuild', 'react', '@types/node', '@types/ws', '@types/react', 'csstype']) {
+  for (const name of [
+    'ws',
+    '@bufbuild',
+    'react',
+    'react-dom',
+    'scheduler',
+    '@types/node',
+    '@types/ws',
+    '@types/react',
+    'csstype',
+  ]) {
     symlinkSync(join(repository, 'node_modules', name), join(folder, 'node_modules', name));
   }
 }, 180_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
+/** Returns the size of a file, minified and gzipped, in bytes. */
+function compressed(name: string, file: string): number {
+  const esbuild = join(repository, 'node_modules', 'esbuild', 'bin', 'esbuild');
+  const format = file.endsWith('.css') ? [] : [`--format=${file.endsWith('.cjs') ? 'cjs' : 'esm'}`];
+  return gzipSync(run(esbuild, ['--minify', ...format, installed(name, `dist/${file}`)])).length;
+}
+
+describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, others, limit }) => {
   const manifest = () => JSON.parse(readFileSync(installed(name, 'package.json'), 'utf8'));
 
   test('contains its bundles, their types, and its documents', () => {
     const { files } = packed.get(name)!;
-    const others = files.filter((file) => !/^dist\/types(-cjs)?\/[\w-]+\.d\.c?ts$/.test(file));
-    expect(others.toSorted()).toEqual([...READ_BY_PEOPLE, ...bundles.map((file) => `dist/${file}`)].toSorted());
+    const found = files.filter((file) => !/^dist\/types(-cjs)?\/(kit\/)?[\w-]+\.d\.c?ts$/.test(file));
+    const built = [...bundles, ...others].map((file) => `dist/${file}`);
+    expect(found.toSorted()).toEqual([...READ_BY_PEOPLE, ...built].toSorted());
     for (const file of files) {
       const text = readFileSync(installed(name, file), 'utf8');
       expect([file, /sourceMappingURL|from ['"]@bloom\/(protocol|time)['"]/.exec(text)?.[0]]).toEqual([
@@ -71,23 +91,62 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, limit }) => {
   });
 
   test(`stays small: below ${limit / 1000} kB, minified and gzipped`, () => {
-    const esbuild = join(repository, 'node_modules', 'esbuild', 'bin', 'esbuild');
-    for (const bundle of bundles) {
-      const minified = run(esbuild, ['--minify', '--loader:.cjs=js', installed(name, `dist/${bundle}`)]);
-      expect(gzipSync(minified).length).toBeLessThan(limit);
-    }
+    for (const bundle of bundles) expect(compressed(name, bundle)).toBeLessThan(limit);
   });
 
   test('has types that every module resolution finds', async () => {
     const tarball = new Uint8Array(readFileSync(packed.get(name)!.tarball));
-    const result = await checkPackage(createPackageFromTarballData(tarball));
-    // Browser packages are ES modules only, which Node's `require` can load since 20.19.
-    const accepted = name === 'server-sdk' ? [] : ['CJSResolvesToESM'];
-    expect('problems' in result && result.problems.filter(({ kind }) => !accepted.includes(kind))).toEqual([]);
+    const result = await checkPackage(createPackageFromTarballData(tarball), { excludeEntrypoints: [/\.css$/] });
+    expect('problems' in result && result.problems).toEqual([]);
   });
 });
 
-test('the server SDK runs as an ES module and as CommonJS', () => {
+test(`a page with the kit loads less than ${KIT_LIMIT / 1000} kB besides React`, () => {
+  const files = [['client', 'index.js'], ...['index.js', 'kit.js', 'kit.css'].map((file) => ['react', file])] as const;
+  const sizes = files.map(([name, file]) => compressed(name as string, file as string));
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(KIT_LIMIT);
+});
+
+test('a page that takes one part of the kit does not load the others', () => {
+  writeFileSync(
+    join(folder, 'part.mjs'),
+    `import { ConnectionStatus } from '@bloom/react/kit'; console.log(ConnectionStatus);`,
+  );
+  const esbuild = join(repository, 'node_modules', 'esbuild', 'bin', 'esbuild');
+  const bundle = run(esbuild, [
+    '--bundle',
+    '--minify',
+    '--format=esm',
+    '--packages=external',
+    '--alias:@bloom/react/kit=./node_modules/@bloom/react/dist/kit.js',
+    'part.mjs',
+  ]);
+  expect(bundle).toContain('Reconnecting');
+  expect(bundle).not.toContain('Share screen');
+  expect(gzipSync(bundle).length).toBeLessThan(1_500);
+});
+
+test('the browser packages load as ES modules and as CommonJS, with one context for hooks and kit', () => {
+  const use = `console.log(new RoomClient().state, typeof useRoom, typeof CallView);
+    const room = { client: new RoomClient(), state: 'idle', error: null };
+    console.log(renderToString(createElement(RoomProvider, { room }, createElement(ConnectionStatus))));`;
+  const names = [
+    ['{ RoomClient }', '@bloom/client'],
+    ['{ RoomProvider, useRoom }', '@bloom/react'],
+    ['{ CallView, ConnectionStatus }', '@bloom/react/kit'],
+    ['{ createElement }', 'react'],
+    ['{ renderToString }', 'react-dom/server'],
+  ];
+  const imports = names.map(([what, from]) => `import ${what} from '${from}';`);
+  const requires = names.map(([what, from]) => `const ${what} = require('${from}');`);
+  writeFileSync(join(folder, 'load.mjs'), [...imports, use].join('\n'));
+  writeFileSync(join(folder, 'load.cjs'), [...requires, use].join('\n'));
+  const html = '<span class="bloom-status" data-state="idle" role="status">Connecting …</span>';
+  for (const file of ['load.mjs', 'load.cjs'])
+    expect(run(process.execPath, [file])).toBe(`idle function function\n${html}\n`);
+});
+
+test('runs the server SDK as an ES module and as CommonJS', () => {
   const use = `const url = 'http://h'; new BloomClient({ url, token: 't' }); console.log(typeof parseWebhook, BloomApiError.name);`;
   const names = '{ BloomApiError, BloomClient, parseWebhook }';
   writeFileSync(join(folder, 'use.mjs'), `import ${names} from '@bloom/server-sdk'; ${use}`);
@@ -98,7 +157,7 @@ test('the server SDK runs as an ES module and as CommonJS', () => {
 test.each([
   ['a page', ['--platform=browser']],
   ['an edge runtime', ['--platform=neutral', '--conditions=edge-light,worker']],
-])('the server SDK can be bundled for %s without anything from Node', (_runtime, options) => {
+])('bundles the server SDK for %s without anything from Node', (_runtime, options) => {
   writeFileSync(
     join(folder, 'bundled.mjs'),
     `import { BloomClient } from '@bloom/server-sdk'; console.log(BloomClient);`,
@@ -111,38 +170,80 @@ test.each([
   expect(/\bBuffer\b|does not work in the browser/.exec(bundle)).toBeNull();
 });
 
-test.each([
-  ['use.mts', 'node16', 'node16'],
-  ['use.cts', 'node16', 'node16'],
-  ['use.ts', 'esnext', 'bundler'],
-])('the types of the server SDK compile in %s with %s, %s', (file, module, resolution) => {
-  writeFileSync(
-    join(folder, file),
-    `import { BloomClient, parseWebhook, type Component } from '@bloom/server-sdk';
-    export const playable = (component: Component): boolean => component.type === 'hls' && component.properties.playable;
-    export const source = (component: Component): string =>
-      component.type === 'rtsp' ? component.properties.sourceUri : component.id;
-    export const hls = new BloomClient({ url: 'http://h', token: 't' }).addComponent('r', 'hls', {});
-    export const shown = async (): Promise<boolean> => (await hls).properties.playable;
-    export const room: string | undefined = parseWebhook(Buffer.alloc(0))?.roomId;`,
-  );
-  compile(file, { module, resolution, types: 'node' });
+/** The oldest supported compiler, which is installed in the folder of these tests, and the newest. */
+const COMPILERS = [
+  ['the oldest supported TypeScript', join(repository, 'e2e', 'node_modules', 'typescript')],
+  ['the newest TypeScript', join(repository, 'node_modules', 'typescript')],
+] as const;
+/** Each kind of file with its module and resolution. */
+const CONSUMERS = [
+  ['mts', 'node16', 'node16'],
+  ['cts', 'node16', 'node16'],
+  ['ts', 'esnext', 'bundler'],
+] as const;
+const BACKEND = `import { BloomClient, parseWebhook, type Component } from '@bloom/server-sdk';
+const playable = (component: Component): boolean => component.type === 'hls' && component.properties.playable;
+const source = (component: Component): string =>
+  component.type === 'rtsp' ? component.properties.sourceUri : component.id;
+const hls = new BloomClient({ url: 'http://h', token: 't' }).addComponent('r', 'hls', {});
+const shown = async (): Promise<boolean> => (await hls).properties.playable;
+const room: string | undefined = parseWebhook(Buffer.alloc(0))?.roomId;`;
+const PAGE = `import { RoomClient, type DataMessage, type RemoteTrack } from '@bloom/client';
+import { RoomProvider, useMessages, useRoom, useTracks, VideoTile } from '@bloom/react';
+import { CallView, type JoiningMedia, nameOfPeer, PreJoin, usePreview } from '@bloom/react/kit';
+const entrance = (): unknown => PreJoin({ preview: usePreview(), name: '', onName: () => {}, onJoin: () => {} });
+const whole = (media: JoiningMedia): unknown => CallView({ title: 'room', name: 'Ann', media });
+const named = (client: RoomClient): readonly string[] => client.peers.map(nameOfPeer);
+const tracks = (client: RoomClient): readonly RemoteTrack[] => client.peers.flatMap((peer) => peer.tracks);
+const shown = (): unknown => useTracks('video').map((track) => VideoTile({ track }));
+interface Person { readonly name: string }
+const names = (client: RoomClient<Person>): readonly string[] => client.peers.map(({ metadata }) => metadata.name);
+const labels = (): readonly string[] => useTracks<Person>('video').map(({ metadata }) => metadata.name);
+const greet = (client: RoomClient<Person>): unknown => client.on('peerJoined', ({ metadata }) => metadata.name);
+const within = (): unknown => RoomProvider({ room: useRoom<Person>(null), children: null });
+const last: DataMessage | undefined = useMessages('chat').messages[0];
+const blob = (bytes: Exclude<DataMessage['data'], string>): Blob => new Blob([bytes]);`;
+
+test('the oldest supported TypeScript is 5.4', () => {
+  expect(JSON.parse(readFileSync(join(COMPILERS[0][1], 'package.json'), 'utf8')).version).toMatch(/^5\.4\./);
 });
 
-test('the types of the browser packages compile', () => {
-  writeFileSync(
-    join(folder, 'page.ts'),
-    `import { RoomClient, type RemoteTrack } from '@bloom/client';
-    import { useTracks, VideoTile } from '@bloom/react';
-    export const tracks = (client: RoomClient): readonly RemoteTrack[] => client.peers.flatMap((peer) => peer.tracks);
-    export const shown = (): unknown => useTracks('video').map((track) => VideoTile({ track }));`,
+describe.each(COMPILERS)('with %s', (_name, compiler) => {
+  test.each(CONSUMERS)(
+    'compiles the types of the server SDK in a .%s file with %s, %s',
+    (extension, module, moduleResolution) => {
+      compile(compiler, {
+        file: `backend.${extension}`,
+        text: BACKEND,
+        types: 'node',
+        resolution: [module, moduleResolution],
+      });
+    },
   );
-  compile('page.ts', { module: 'esnext', resolution: 'bundler', types: 'react' });
+
+  test.each(CONSUMERS)(
+    'compiles the types of the browser packages in a .%s file with %s, %s',
+    (extension, module, moduleResolution) => {
+      compile(compiler, {
+        file: `page.${extension}`,
+        text: PAGE,
+        types: 'react',
+        resolution: [module, moduleResolution],
+      });
+    },
+  );
 });
 
-function compile(file: string, options: { module: string; resolution: string; types: string }): void {
-  const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
-  const { module, resolution, types } = options;
+interface Source {
+  readonly file: string;
+  readonly text: string;
+  readonly types: string;
+  readonly resolution: readonly [string, string];
+}
+
+function compile(compiler: string, { file, text, types, resolution: [module, resolution] }: Source): void {
+  writeFileSync(join(folder, file), text);
   const strict = ['--strict', '--noEmit', '--target', 'es2022', '--types', types, '--skipLibCheck', 'false'];
-  run(process.execPath, [compiler, ...strict, '--module', module, '--moduleResolution', resolution, file]);
+  const modules = ['--module', module, '--moduleResolution', resolution];
+  run(process.execPath, [join(compiler, 'bin', 'tsc'), ...strict, ...modules, file]);
 }

@@ -11,7 +11,7 @@ export class Person {
   ) {}
 
   /** Joins from an empty page of the application. */
-  static async join(page: Page, { id, token }: NewPeer, url: string, name: string): Promise<Person> {
+  static async join(page: Page, { id, token }: NewPeer, { url, name }: { url: string; name: string }): Promise<Person> {
     const options = { url, token, metadata: { name } };
     expect(await page.evaluate((all) => window.application.connect(all), options)).toBeUndefined();
     return new Person(page, id);

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import type * as Sdk from '@bloom/server-sdk';
 import { build } from 'esbuild';
 import { apiToken } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
 
 declare global {

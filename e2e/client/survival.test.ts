@@ -65,7 +65,7 @@ describe.each(BROWSERS)('In %s', (browser) =>
           });
           await page.goto(stage.urlOf('client'));
           const { url, ...peer } = await seat();
-          return Person.join(page, peer, url, name);
+          return Person.join(page, peer, { url, name });
         };
         const [ann, bob] = [await enter('ann'), await enter('bob')];
         await seeEachOther(ann, bob);
@@ -102,13 +102,14 @@ describe.each(BROWSERS)('In %s', (browser) =>
       try {
         const room = await stage.room();
         const host = stage.node.host;
-        const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), host, 'ann');
-        const bob = await Person.join(
-          await laptop.open(stage.urlOf('client')),
-          await stage.api.addPeer(room),
-          host,
-          'bob',
-        );
+        const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), {
+          url: host,
+          name: 'ann',
+        });
+        const bob = await Person.join(await laptop.open(stage.urlOf('client')), await stage.api.addPeer(room), {
+          url: host,
+          name: 'bob',
+        });
         await seeEachOther(ann, bob);
         const asleepMs = 60_000;
         const pause = await standstill(ann, bob, async () => {
@@ -156,7 +157,7 @@ browserSuite(
         const room = await stage.room();
         const url = stage.node.host.replace('127.0.0.1', own);
         const enter = async (name: string): Promise<Person> =>
-          Person.join(await laptop.open(stage.urlOf('client')), await stage.api.addPeer(room), url, name);
+          Person.join(await laptop.open(stage.urlOf('client')), await stage.api.addPeer(room), { url, name });
         const [ann, bob] = [await enter('ann'), await enter('bob')];
         await seeEachOther(ann, bob);
         const pause = await standstill(ann, bob, () =>

@@ -54,7 +54,7 @@ browserSuite('Calls through a node that does not own the room', { node: start, n
     return { room: room.id, ann, bob, red, blue };
   }
 
-  test('two clients, one at each node, see and hear each other, and media goes straight to the owner', async () => {
+  test('lets two clients, one at each node, see and hear each other, with media straight to the owner', async () => {
     const { room, ann, bob, blue } = await call();
     for (const peer of [ann, bob]) expect(relayAddress(peer)).toBe(owner.host.address);
     for (const node of [owner, other]) {
@@ -70,7 +70,7 @@ browserSuite('Calls through a node that does not own the room', { node: start, n
     await ann.removed(blue);
   });
 
-  test('a client whose node is lost counts as lost, and rejoins at the owner with the same token', async () => {
+  test('counts a client whose node is lost as lost, and lets it rejoin at the owner with the same token', async () => {
     const { room, ann, bob, red, blue } = await call();
     await other.kill();
     await ann.removed(blue);
@@ -85,7 +85,7 @@ browserSuite('Calls through a node that does not own the room', { node: start, n
     await Promise.all([again.plays(red, 'red'), ann.plays(green, 'green')]);
   });
 
-  test('a client whose room is lost with its node is closed with 1011, so that it retries', async () => {
+  test('closes a client whose room is lost with its node with 1011, so that it retries', async () => {
     const { bob } = await call();
     await owner.kill();
     expect(await bob.next('socketClose')).toMatchObject({ code: 1011, reason: 'Internal server error' });

@@ -36,7 +36,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
   });
   afterAll(() => cluster?.close());
 
-  test('three nodes that each know only the next all meet each other', async () => {
+  test('lets three nodes that each know only the next all meet each other', async () => {
     const members = [1, 2, 3].map((number) => cluster.node(number));
     await Promise.all(members.map((node) => node.joined(3)));
     for (const node of members) {
@@ -44,7 +44,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     }
   }, 120_000);
 
-  test('a node with a wrong cookie stays alone and logs that it cannot connect, without printing a secret', async () => {
+  test('leaves a node with a wrong cookie alone, which logs that it cannot connect without printing a secret', async () => {
     const stranger = cluster.node(4);
     await stranger.joined(1);
     await stranger.says('unable to connect to :"app@app1"');
@@ -60,13 +60,13 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     await stranger.stop();
   }, 120_000);
 
-  test('the cluster survives a restart of each node in turn', async () => {
+  test('survives a restart of each node in turn', async () => {
     const members = [1, 2, 3].map((number) => cluster.node(number));
     for (const node of members) {
       const others = members.filter((one) => one !== node);
       await node.stop();
       await Promise.all(others.map((other) => other.joined(2)));
-      // The other nodes keep taking rooms.
+      // The other nodes keep accepting rooms.
       const { address } = await (others[0] ?? node).create();
       expect(others.map((other) => other.address)).toContain(address);
       node.start();
@@ -74,7 +74,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     }
   }, 240_000);
 
-  test('a killed port mapper comes back, and no node loses a member', async () => {
+  test('replaces a killed port mapper without losing a member', async () => {
     const [one, , three] = [cluster.node(1), cluster.node(2), cluster.node(3)];
     const [mapper] = one.host.pids().filter((pid) => pid !== one.pid);
     if (mapper === undefined) throw new Error('there is no port mapper on app1');

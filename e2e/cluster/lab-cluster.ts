@@ -3,12 +3,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { deployments, interpolate } from '../../scripts/deploy/deployments.mjs';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { type Host, Lab } from '../hosts/lab.js';
 import { Cluster, ClusterNode } from './cluster-node.js';
 
@@ -42,7 +43,7 @@ export class LabNode extends ClusterNode {
     readonly host: Host,
     readonly service: Service,
   ) {
-    super(service.name, `${host.address}:${service.port}`);
+    super(service.name, `${isIPv6(host.address) ? `[${host.address}]` : host.address}:${service.port}`);
   }
 
   get pid(): number {
@@ -64,8 +65,8 @@ export class LabNode extends ClusterNode {
       env: {
         JF_HOST: this.address,
         JF_PORT: String(this.service.port),
-        JF_IP: '0.0.0.0',
-        JF_METRICS_IP: '0.0.0.0',
+        JF_IP: isIPv6(address) ? '::' : '0.0.0.0',
+        JF_METRICS_IP: isIPv6(address) ? '::' : '0.0.0.0',
         JF_DIST_MIN_PORT: '9000',
         JF_DIST_MAX_PORT: '9000',
         JF_RESOURCES_BASE_PATH: this.resources,
@@ -109,7 +110,7 @@ export class LabNode extends ClusterNode {
     clearTimeout(timer);
   }
 
-  /** Stops the node in order, as an upgrade does. */
+  /** Stops the node cleanly, as an upgrade does. */
   stop(): Promise<void> {
     return this.#end('SIGTERM');
   }
@@ -147,8 +148,8 @@ export class LabCluster extends Cluster<LabNode> {
   }
 
   /** Creates hosts with one node each, not started. `alias`: DNS name of all of them. */
-  static async prepare(services: readonly Service[], alias?: string): Promise<LabCluster> {
-    const lab = await Lab.open();
+  static async prepare(services: readonly Service[], alias?: string, family: 4 | 6 = 4): Promise<LabCluster> {
+    const lab = await Lab.open(family);
     const nodes = services.map((service) => new LabNode(lab.addHost(service.name), service));
     if (alias !== undefined) {
       lab.dns.set(

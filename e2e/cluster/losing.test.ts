@@ -22,8 +22,8 @@ async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number
 }
 
 /**
- * How long a node waits for a member that does not answer: a longer request has waited. The wait itself is tested where
- * time is handed in (packages/rooms).
+ * How long a node waits for a member that does not answer. A request that takes longer has waited. The wait itself is
+ * tested where the clock is injected (packages/rooms).
  */
 const WAIT_MS = 1_000;
 /**
@@ -85,7 +85,8 @@ async function clusterFigures(node: LabNode): Promise<{ up: number; ups: number;
 }
 
 /** Sends a request from a program on the same host, which needs no cable. */
-async function onHost(node: LabNode, method: string, path: string, body?: unknown): Promise<Answer> {
+async function onHost(node: LabNode, line: string, body?: unknown): Promise<Answer> {
+  const [method, path] = line.split(' ');
   const script = `fetch('http://localhost:${node.service.port}${path}', {
     method: '${method}',
     headers: { authorization: 'Bearer development', 'content-type': 'application/json' },
@@ -108,7 +109,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
   }, 120_000);
   afterAll(() => cluster?.close());
 
-  test('while a node is frozen, one creation waits for it, the others do not, and it gets no room', async () => {
+  test('makes one creation wait for a frozen node, which gets no room, and none of the others', async () => {
     await cluster.deleteAllRooms();
     // From here on node 1 is busier, so every room would go to node 2 if it could.
     for (let i = 0; i < 6; i += 1) await one.create();
@@ -131,7 +132,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(await two.rooms()).toHaveLength(1);
   }, 120_000);
 
-  test('while a node is frozen, the first request for its rooms waits, and all get 503', async () => {
+  test("makes the first request for a frozen node's rooms wait, and answers all with 503", async () => {
     await cluster.deleteAllRooms();
     let room = await one.create();
     while (room.address !== two.address) room = await one.create();
@@ -174,7 +175,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     );
   }, 120_000);
 
-  test('while a node is frozen, a steady flow of creations is answered, none of them late', async () => {
+  test('answers a steady flow of creations while a node is frozen, none of them late', async () => {
     await cluster.deleteAllRooms();
     for (let i = 0; i < 6; i += 1) await one.create();
     for (const room of await two.rooms()) await two.api.deleteRoom(room);
@@ -204,7 +205,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(local.flat().toSorted()).toEqual(everywhere);
   }, 120_000);
 
-  test('while a node is cut off for seconds, its rooms answer 503 with its name, and both sides recover', async () => {
+  test('answers 503 with the name of a node that is cut off for seconds, and both sides recover', async () => {
     await cluster.deleteAllRooms();
     const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
@@ -217,7 +218,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     const answer = await one.api.request('GET', `/room/${far}`);
     expect(answer).toEqual({
       status: 503,
-      body: { errors: `Room ${far} lives on app@app2, which cannot be reached now` },
+      body: { errors: `Room ${far} is on app@app2, which is currently unreachable` },
     });
     expect(await one.rooms('cluster')).not.toContain(far);
     const listed = await one.api.request('GET', '/room?scope=cluster');
@@ -227,9 +228,9 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     // Each side may use the same id.
     expect((await one.create({ roomId: 'twice' })).address).toBe(one.address);
     await until('node 2 is alone too', async () => {
-      return (await onHost(two, 'GET', '/health')).body.data.distribution.nodesInCluster === 1;
+      return (await onHost(two, 'GET /health')).body.data.distribution.nodesInCluster === 1;
     });
-    expect((await onHost(two, 'POST', '/room', { roomId: 'twice' })).status).toBe(201);
+    expect((await onHost(two, 'POST /room', { roomId: 'twice' })).status).toBe(201);
 
     // Long enough for the system to forget every connection; the nodes notice within seconds.
     if (nightly) await delay(60_000);
@@ -258,7 +259,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(heard.events).toEqual([`roomCreated twice`, `roomDeleted ${far}`]);
   }, 240_000);
 
-  test('after kill -9 the survivor answers at once, and the restarted node joins again', async () => {
+  test('answers at once on the survivor after kill -9, and lets the restarted node join again', async () => {
     await cluster.deleteAllRooms();
     const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';

@@ -14,7 +14,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
 
   referenceScenarios(() => cluster);
 
-  test('a stopped node is no longer counted, and a restarted one joins by itself', async () => {
+  test('no longer counts a stopped node, and lets a restarted one join by itself', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     await two.stop();
     await one.joined(1);
@@ -26,7 +26,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     expect((await one.create()).address).toBe(two.address);
   }, 120_000);
 
-  test('a draining node gets no rooms, answers for its own until they end, and leaves in order', async () => {
+  test('gives a draining node no rooms, which answers for its own until they end and then leaves cleanly', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     await cluster.deleteAllRooms();
     await two.stop();
@@ -37,7 +37,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     process.kill(two.pid, 'SIGTERM');
     await two.says('node.draining');
 
-    // From now on it is the emptier node, and it is asked directly too.
+    // From here on it is the emptier node, and it is asked directly too.
     for (const node of [one, two, one, two]) expect((await node.create()).address).toBe(one.address);
     for (const node of [one, two]) expect(await node.api.room(last)).toMatchObject({ id: last });
     expect((await one.distribution())?.nodesInCluster).toBe(2);

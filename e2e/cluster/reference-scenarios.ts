@@ -38,7 +38,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
   const counts = async (scope: 'local' | 'cluster' = 'local'): Promise<number[]> =>
     Promise.all([one, two].map(async (node) => (await node.rooms(scope)).length));
 
-  test('both nodes report a distribution with two members, and log whom they met', async () => {
+  test('reports a distribution with two members on both nodes, which log whom they met', async () => {
     for (const node of [one, two]) {
       expect(await node.distribution()).toEqual({ enabled: true, nodeStatus: 'UP', nodesInCluster: 2 });
       expect(node.log()).toMatch(/connected to :"(app|bloom)@/);
@@ -46,7 +46,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     }
   });
 
-  test('rooms created through one node land on the emptier one, and a deleted room makes its node the next', async () => {
+  test('places rooms created through one node on the emptier one, and the next where a room was deleted', async () => {
     const first = await bareCreate(one);
     expect(await cluster.at(first.address).rooms()).toEqual([first.id]);
 
@@ -64,7 +64,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await counts()).toEqual([1, 1]);
   });
 
-  test('a room is in the local list of its owner only, and in the cluster list of both', async () => {
+  test('shows a room in the local list of its owner only, and in the cluster list of both', async () => {
     const { id, address } = await one.create();
     const owner = cluster.at(address);
     expect(await owner.rooms()).toEqual([id]);
@@ -73,7 +73,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await two.rooms('cluster')).toEqual([id]);
   });
 
-  test('each node gets one of two rooms; the next goes where one was deleted through the other node', async () => {
+  test('gives each node one of two rooms, and the next to the one whose room was deleted through the other', async () => {
     const { onFirst, onSecond } = await oneRoomEach(cluster);
     expect(await one.rooms()).toEqual([onFirst]);
     expect(await two.rooms()).toEqual([onSecond]);
@@ -85,7 +85,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await counts()).toEqual([1, 1]);
   });
 
-  test('both nodes show a peer that was added through the one that does not own the room, and its end', async () => {
+  test('shows on both nodes a peer that was added through the one that does not own the room, and its end', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     const answer = await one.api.request('POST', `/room/${onSecond}/peer`, { type: 'webrtc', options: {} });
     expect(answer.status).toBe(201);
@@ -105,7 +105,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     ]);
   });
 
-  test('a room on another node has the same refusals as a local one, and an unknown room is unknown everywhere', async () => {
+  test('refuses the same for a room on another node as for a local one, and knows an unknown room nowhere', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     for (const [method, path, body] of [
       ['DELETE', `/room/${onSecond}/peer/nobody`, undefined],
@@ -127,7 +127,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     for (const node of [one, two]) expect((await node.api.request('GET', '/room/nowhere')).status).toBe(404);
   });
 
-  test('a subscriber at one node receives events of a room on the other once, and so does its webhook', async () => {
+  test("sends a room's events once to a subscriber on the other node and once to its webhook", async () => {
     const receiver = await receiveWebhooksAt(cluster.ownAddress);
     const heard: string[] = [];
     let listening: () => void = () => undefined;
@@ -157,7 +157,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     await receiver.close();
   });
 
-  test('the token of a peer in a remote room is valid here, and signalling works through this node', async () => {
+  test('accepts the token of a peer in a remote room here, and signals through this node', async () => {
     const { onSecond } = await oneRoomEach(cluster);
     const peer = await one.api.addPeer(onSecond);
     const connection = await PeerConnection.joined(one.url, peer.token, { name: 'Ann' });
@@ -172,7 +172,7 @@ export function referenceScenarios(running: () => Cluster<ClusterNode>, { mixed 
     expect(await connection.closed).toBe('1000 Peer removed');
   });
 
-  test('an id that is taken on one node is taken on the other, even when both are asked at the same moment', async () => {
+  test('treats an id taken on one node as taken on the other, even when both are asked at the same moment', async () => {
     await one.create({ roomId: 'standup' });
     const again = await two.api.request('POST', '/room', { roomId: 'standup' });
     expect(again).toEqual({

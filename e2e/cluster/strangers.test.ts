@@ -1,4 +1,4 @@
-// Tests connections to the distribution port that come from no node of this cluster.
+// Tests connections to the distribution port from programs that are not nodes of this cluster.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { nightly } from '../harness/needs.js';
 import { type Node, startProgram } from '../node/support/program.js';
 import { until } from './until.js';
@@ -100,7 +100,7 @@ async function visits(count: number): Promise<void> {
   for (let done = 0; done < count; done += 50) await Promise.all(Array.from({ length: 50 }, visit));
 }
 
-test('any number of strangers leaves a node intact and its log short', async () => {
+test('stays intact and logs little, however many strangers connect', async () => {
   const api = new Api(node.url);
   await visits(500);
   const before = residentMiB();

@@ -2,7 +2,9 @@
 // time.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { networkInterfaces } from 'node:os';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll } from '@jest/globals';
 import {
@@ -17,6 +19,8 @@ import { Cluster, ClusterNode } from '../cluster/cluster-node.js';
 import { until } from '../cluster/until.js';
 import { apiToken } from '../harness/bloom-node.js';
 import { missing } from '../harness/needs.js';
+import { makeCertificate } from '../harness/processes.js';
+import { openProxy, type TcpProxy } from '../harness/tcp-proxy.js';
 
 const execute = promisify(execFile);
 /** Limits for a container if this machine's own are lower than podman's defaults. */
@@ -58,6 +62,14 @@ async function pinBridgeAddress(network: string): Promise<void> {
   const { stdout } = await execute('ip', ['-json', 'link', 'show', 'dev', bridge]);
   const [{ address }] = JSON.parse(stdout) as [{ address: string }];
   await execute('ip', ['link', 'set', 'dev', bridge, 'address', address]);
+}
+
+/** Creates a certificate that the user of the image may read. */
+function certificateFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-certificate-'));
+  chmodSync(folder, 0o755);
+  for (const file of Object.values(makeCertificate(folder))) chmodSync(file, 0o644);
+  return folder;
 }
 
 export interface ContainerOptions {
@@ -122,7 +134,7 @@ export class ContainerNode extends ClusterNode {
     readonly service: Service,
     readonly deployment: DeployedNetwork,
   ) {
-    super(service.name, `${ownAddress()}:${service.port}`);
+    super(service.name, deployment.front?.host ?? `${ownAddress()}:${service.port}`);
   }
 
   get container(): Container {
@@ -137,18 +149,17 @@ export class ContainerNode extends ClusterNode {
   /** Replaces an earlier container with a new one that has its files. */
   async start(): Promise<void> {
     await this.#container?.remove();
-    const { network, alias, values, env: further } = this.deployment;
+    const { network, alias, values, env: further, certificate } = this.deployment;
     const env = Object.entries(environmentOf(this.service)).map(([name, value]) => [name, interpolate(value, values)]);
-    // The API of a node behind a proxy is not published, so these tests ask it directly.
-    const ports = new Set([...this.service.ports, `${this.service.port}:${this.service.port}`]);
     this.#container = await Container.run({
       env: { ...(Object.fromEntries(env) as Record<string, string>), ...further },
       options: [
         `--hostname=${this.name}`,
         `--network=${network}`,
         ...this.#aliases(alias),
-        ...[...ports].flatMap((port) => ['--publish', port]),
+        ...this.service.ports.flatMap((port) => ['--publish', port]),
         `--volume=${network}-${this.name}:/app/bloom_resources`,
+        ...(certificate === undefined ? [] : [`--volume=${certificate}:/certificate:ro`]),
       ],
     });
   }
@@ -197,15 +208,22 @@ interface DeployedNetwork {
   readonly values: Readonly<Record<string, string>>;
   /** Settings in addition to the deployment's. */
   readonly env: Readonly<Record<string, string>>;
+  /** Folder of the certificate, if the node gets one; clients of the tests reach it through a proxy that adds TLS. */
+  readonly certificate: string | undefined;
+  readonly front: TcpProxy | undefined;
 }
 
 /** The nodes of a shipped deployment. */
 export class ContainerCluster extends Cluster<ContainerNode> {
   private constructor(
     nodes: readonly ContainerNode[],
-    readonly network: string,
+    readonly deployed: DeployedNetwork,
   ) {
     super(nodes);
+  }
+
+  get network(): string {
+    return this.deployed.network;
   }
 
   get ownAddress(): string {
@@ -214,9 +232,12 @@ export class ContainerCluster extends Cluster<ContainerNode> {
 
   static async start({ services, alias }: Deployment, env: Record<string, string> = {}): Promise<ContainerCluster> {
     const address = ownAddress();
+    const secure = services[0]?.certificate === true;
+    const certificate = secure ? certificateFolder() : undefined;
+    const front = secure ? await openProxy(`${address}:443`, { secure }) : undefined;
     const values = {
       BLOOM_HOST: address,
-      BLOOM_DOMAIN: `${address}:${services[0]?.port}`,
+      BLOOM_DOMAIN: front?.host ?? address,
       BLOOM_PUBLIC_IP: address,
       BLOOM_ORIGINS: '//127.0.0.1',
       BLOOM_API_TOKEN: apiToken,
@@ -224,8 +245,9 @@ export class ContainerCluster extends Cluster<ContainerNode> {
     };
     const network = names();
     await podman('network', 'create', network);
-    const nodes = services.map((service) => new ContainerNode(service, { network, alias, values, env }));
-    const cluster = new ContainerCluster(nodes, network);
+    const deployed = { network, alias, values, env, certificate, front };
+    const nodes = services.map((service) => new ContainerNode(service, deployed));
+    const cluster = new ContainerCluster(nodes, deployed);
     try {
       // One by one, because two networks that start the name server at the same moment conflict.
       for (const node of nodes) {
@@ -244,5 +266,8 @@ export class ContainerCluster extends Cluster<ContainerNode> {
   async close(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.dispose()));
     await podman('network', 'rm', '--force', this.network);
+    const { certificate, front } = this.deployed;
+    await front?.close();
+    if (certificate !== undefined) rmSync(certificate, { recursive: true });
   }
 }

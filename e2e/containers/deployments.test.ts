@@ -23,7 +23,7 @@ for (const [name, deployment] of Object.entries(deployments)) {
   };
 
   browserSuite(`The deployment ${name}`, { node: start, needs: ['containers'] }, (stage) => {
-    test('turns healthy and carries a call through the published ports of each node', async () => {
+    test('becomes healthy and carries a call through the published ports of each node', async () => {
       for (const node of cluster.nodes) {
         await cluster.deleteAllRooms();
         let room = await node.create();

@@ -48,7 +48,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   }
 
   test(
-    'a killed container ends only its own rooms, and a new one joins again',
+    'ends only the rooms of a killed container, and lets a new one join again',
     async () => {
       const { watching, track } = await call(await roomOn(one), one);
       await two.kill();
@@ -65,7 +65,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   );
 
   test(
-    'a paused container gets no rooms, is named without waiting for it, and continues its call',
+    'gives a paused container no rooms, names it without waiting for it, and continues its call',
     async () => {
       const room = await roomOn(two);
       const { watching, track } = await call(room, two);
@@ -85,7 +85,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   );
 
   test(
-    'a disconnected container is lost, and a member again when reconnected under another address',
+    'loses a disconnected container, which is a member again when reconnected under another address',
     async () => {
       await two.disconnect();
       await one.joined(1);
@@ -99,7 +99,7 @@ browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, 
   );
 
   test(
-    'a rolling upgrade ends no call: each node ends after its last room and is replaced by a new container',
+    'ends no call in a rolling upgrade: each node ends after its last room and is replaced by a new container',
     async () => {
       const room = await roomOn(one);
       const { watching, track } = await call(room, one);

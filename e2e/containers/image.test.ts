@@ -78,7 +78,7 @@ describeWith(['containers'], 'the image', () => {
     }
   });
 
-  test('refuses HLS components with the name of the missing package; the image with the codecs takes them', async () => {
+  test('refuses HLS components with the name of the missing package, unlike the image with the codecs', async () => {
     for (const [image, status, errors] of [
       ['plain', 400, 'Components of type hls need node-av, which is not installed'],
       ['gpl', 201, undefined],
@@ -97,7 +97,7 @@ describeWith(['containers'], 'the image', () => {
     }
   });
 
-  test('runs as an unprivileged user that owns its files, and ends in order on SIGTERM', async () => {
+  test('runs as an unprivileged user that owns its files, and ends cleanly on SIGTERM', async () => {
     const container = await run();
     await container.healthy();
     expect(await container.exec('stat', '-c', '%U', '/proc/1')).toBe('node');
@@ -126,7 +126,7 @@ describeWith(['containers'], 'the image', () => {
     ['a read-only root file system', ['--read-only', '--tmpfs', '/app/bloom_resources:rw,mode=1777']],
     ['a read-only root file system and nothing writable', ['--read-only']],
     ['root without capabilities', ['--cap-drop', 'all']],
-  ])('turns healthy with %s', async (_, options) => {
+  ])('becomes healthy with %s', async (_, options) => {
     const container = await run({ options });
     await container.healthy();
   });

@@ -1,17 +1,18 @@
-// Tests the deployment with one node behind Debian's Caddy and beside its Prometheus. Only addresses, and times that a
-// test would have to wait for, differ from the files in deploy/.
+// Tests a node behind Debian's Caddy and beside its Prometheus. Only addresses, and intervals that a test would have to
+// wait for, differ from the files in deploy/.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterAll, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
-import { startProxy } from '../harness/tcp-proxy.js';
+import { openProxy } from '../harness/tcp-proxy.js';
 
 const shipped = (path: string): string => join(repository, 'deploy', path);
 const folder = mkdtempSync(join(tmpdir(), 'bloom-front-'));
@@ -46,23 +47,26 @@ function replaced(text: string, changes: readonly (readonly [from: string, to: s
 }
 
 let metricsPort = 0;
+let tlsPort = 0;
 
 /** Starts a node that is reachable only through Caddy, and a proxy that removes TLS for the pages. */
 async function nodeBehindCaddy(): Promise<BloomNode> {
-  const tlsPort = await freeTcpPort();
+  tlsPort = await freeTcpPort();
   metricsPort = await freeTcpPort();
-  const proxy = await startProxy(`localhost:${tlsPort}`, { secure: true });
+  const proxy = await openProxy(`localhost:${tlsPort}`, { secure: true });
   const host = proxy.host.replace('127.0.0.1', 'localhost');
   const node = await startNode({
     env: {
       JF_HOST: host,
       JF_METRICS_PORT: String(metricsPort),
       JF_CHECK_ORIGIN: '//127.0.0.1',
+      // As the Caddyfile asks.
+      JF_TRUSTED_PROXIES: '127.0.0.1',
     },
   });
   const site = replaced(readFileSync(shipped('Caddyfile'), 'utf8'), [
     ['{$BLOOM_DOMAIN}', `https://localhost:${tlsPort}`],
-    ['bloom:8080', new URL(node.url).host],
+    ['127.0.0.1:8080', new URL(node.url).host],
     // Newer than Debian 12's Caddy.
     ['stream_close_delay 1h', ''],
   ]);
@@ -90,6 +94,35 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
     await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue')]);
+  });
+
+  test('gives each client its own address, whatever the client claims', async () => {
+    // The types of `tls` lack `localAddress`, which reaches `net`.
+    const addresses = { host: '127.0.0.1', port: tlsPort, localAddress: '127.0.0.2' };
+    const socket = connect({
+      ...addresses,
+      servername: 'localhost',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['http/1.1'],
+    });
+    await once(socket, 'secureConnect');
+    const headers = [
+      'GET /socket/peer/websocket HTTP/1.1',
+      `Host: localhost:${tlsPort}`,
+      'Origin: https://elsewhere.example',
+      'X-Forwarded-For: 203.0.113.5',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`,
+    ];
+    socket.write(`${headers.join('\r\n')}\r\n\r\n`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 403 /);
+    const refused = /websocket\.origin_refused.* address=(\S+)/;
+    const [, address] = await until('the refusal is logged', () => refused.exec(stage.node.log()));
+    expect(address).toBe('127.0.0.2');
   });
 
   test('is scraped by Prometheus, which evaluates all alerts', async () => {

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
-test('every export of the published packages has a comment and a page', () => {
+test('gives every export of the published packages a comment and a page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-api-pages-'));
   try {
     execFileSync(process.execPath, [join(repository, 'scripts', 'docs', 'api-pages', 'write.mjs'), folder], {

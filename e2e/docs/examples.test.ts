@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BloomNode } from '../harness/bloom-node.js';
 import { startNode } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 const run = promisify(execFile);
 const guide = join(repository, 'docs', 'guide');

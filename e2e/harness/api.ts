@@ -38,30 +38,31 @@ export class Api {
     return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  async #expect(status: number, method: string, path: string, body?: unknown): Promise<Answer['body']> {
+  async #expect(status: number, line: string, body?: unknown): Promise<Answer['body']> {
+    const [method = '', path = ''] = line.split(' ');
     const answer = await this.request(method, path, body);
     if (answer.status === status) return answer.body;
-    throw new Error(`${method} ${path} answered ${answer.status}, not ${status}: ${JSON.stringify(answer.body)}`);
+    throw new Error(`${line} answered ${answer.status}, not ${status}: ${JSON.stringify(answer.body)}`);
   }
 
   async createRoom(options: RoomOptions = {}): Promise<string> {
-    return (await this.#expect(201, 'POST', '/room', options)).data.room.id;
+    return (await this.#expect(201, 'POST /room', options)).data.room.id;
   }
 
   async addPeer(roomId: string, options: Readonly<Record<string, unknown>> = {}): Promise<NewPeer> {
-    const { data } = await this.#expect(201, 'POST', `/room/${roomId}/peer`, { type: 'webrtc', options });
+    const { data } = await this.#expect(201, `POST /room/${roomId}/peer`, { type: 'webrtc', options });
     return { id: data.peer.id, token: data.token };
   }
 
   async room(roomId: string): Promise<Answer['body']> {
-    return (await this.#expect(200, 'GET', `/room/${roomId}`)).data;
+    return (await this.#expect(200, `GET /room/${roomId}`)).data;
   }
 
   async deletePeer(roomId: string, peerId: string): Promise<void> {
-    await this.#expect(204, 'DELETE', `/room/${roomId}/peer/${peerId}`);
+    await this.#expect(204, `DELETE /room/${roomId}/peer/${peerId}`);
   }
 
   async deleteRoom(roomId: string): Promise<void> {
-    await this.#expect(204, 'DELETE', `/room/${roomId}`);
+    await this.#expect(204, `DELETE /room/${roomId}`);
   }
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freeTcpPort, freeUdpRange } from '@bloom/net/testing';
-import { repository } from './repository.js';
+import { repository } from './processes.js';
 
 export const apiToken = 'development';
 
@@ -25,7 +25,7 @@ export interface BloomNode {
   readonly pid: number;
   /** The node's output so far. */
   log(): string;
-  /** Ends the process in order. Resolves when it has ended. Safe to call twice. */
+  /** Shuts the process down cleanly. Resolves when it has ended. Safe to call twice. */
   stop(): Promise<void>;
   /** Kills the process, like a crash or a lost machine. */
   kill(): Promise<void>;
@@ -46,6 +46,14 @@ async function waitUntilHealthy(url: string, child: ChildProcess, log: () => str
   throw new Error(`the node did not become healthy within 60 s:\n${log()}`);
 }
 
+/** How all nodes are started that a file's tests use. */
+export const nodesUnderTest = {
+  /** Every second transport of a room goes to the other one of two media workers. */
+  spanWorkers: false,
+};
+
+const acrossWorkers = new URL('./across-workers.mjs', import.meta.url);
+
 export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
@@ -55,7 +63,10 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const logFile = join(folder, 'node.log');
   const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_|^XDG_RUNTIME_DIR$/.test(name));
 
-  const child = spawn(process.execPath, [...(options.nodeFlags ?? []), main], {
+  const { spanWorkers } = nodesUnderTest;
+  const flags = [...(options.nodeFlags ?? []), ...(spanWorkers ? [`--import=${acrossWorkers.href}`] : [])];
+
+  const child = spawn(process.execPath, [...flags, main], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -65,6 +76,7 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
       JF_METRICS_PORT: String(metricsPort),
       JF_WEBRTC_TURN_PORT_RANGE: `${udp.first}-${udp.last}`,
       JF_RESOURCES_BASE_PATH: join(folder, 'resources'),
+      ...(spanWorkers ? { JF_MEDIA_WORKERS: '2' } : {}),
       ...options.env,
     },
   });

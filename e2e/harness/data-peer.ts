@@ -38,8 +38,7 @@ export class DataPeer {
   /** Joins and opens channels with these labels. Resolves when the first is open. */
   static async join(
     url: string,
-    { id, token }: { id: string; token: string },
-    page: Page,
+    { id, token, page }: { id: string; token: string; page: Page },
     channels: Readonly<Record<string, Options>>,
   ): Promise<DataPeer> {
     const socket = await PeerConnection.joined(url, token, {});

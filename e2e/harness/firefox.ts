@@ -1,4 +1,5 @@
-// Starts Firefox and drives its pages by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): the commands that a peer needs.
+// Starts Firefox and drives its pages by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): the commands that a
+// peer needs.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -58,6 +59,8 @@ export interface FirefoxOptions {
   /** Returns the command that runs a program where the browser should run; by default on this machine. */
   commandOf?: (program: string) => readonly string[];
   preferences?: Readonly<Record<string, unknown>>;
+  /** Accepts any certificate, for pages and for TURN over TLS. */
+  trusting?: boolean;
 }
 
 /** Receives what a page reports. */
@@ -92,7 +95,7 @@ export class Firefox {
   }
 
   /** Starts a headless browser with a new profile. */
-  static async launch({ commandOf, preferences = {} }: FirefoxOptions = {}): Promise<Firefox> {
+  static async start({ commandOf, preferences = {}, trusting = false }: FirefoxOptions = {}): Promise<Firefox> {
     const path = findFirefox();
     if (path === undefined) throw new Error('no Firefox on this machine: sudo apt-get install firefox-esr');
     const profile = mkdtempSync(join(tmpdir(), 'bloom-firefox-'));
@@ -114,7 +117,7 @@ export class Firefox {
       });
       await once(socket, 'open');
       const browser = new Firefox(program, socket, profile);
-      await browser.#call('session.new', { capabilities: {} });
+      await browser.#call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: trusting } } });
       await browser.#call('session.subscribe', { events: ['script.message', 'log.entryAdded'] });
       return browser;
     } catch (error) {
@@ -190,7 +193,7 @@ export class Firefox {
     });
   }
 
-  async #carryOut(context: string, { name, call, argument }: PageCall): Promise<void> {
+  async #perform(context: string, { name, call, argument }: PageCall): Promise<void> {
     const run = this.#functions.get(`${context} ${name}`);
     const answer = await (async () => ({ call, value: await run?.(argument) }))().catch((error: unknown) => ({
       call,
@@ -229,7 +232,7 @@ export class Firefox {
     const listener = this.#listeners.get(params?.source?.context);
     if (method === 'script.message') {
       const value: unknown = JSON.parse(params.data.value);
-      if (params.channel === 'call') void this.#carryOut(params.source.context, value as PageCall);
+      if (params.channel === 'call') void this.#perform(params.source.context, value as PageCall);
       else listener?.take(value as PageEvent);
     }
     if (method === 'log.entryAdded') {

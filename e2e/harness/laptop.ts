@@ -22,6 +22,10 @@ export interface LaptopPlace {
   commandOf(program: string): readonly string[];
   /** Pages can create pictures only in a secure context. */
   trusted: URL;
+  /** Accepts any certificate. */
+  trusting?: boolean;
+  /** Of Firefox. */
+  preferences?: Readonly<Record<string, unknown>>;
 }
 
 /** Starts a browser with a new profile. */
@@ -31,7 +35,7 @@ export async function launchLaptop(browser: BrowserName, place?: LaptopPlace): P
 
 async function launchChromiumLaptop(place: LaptopPlace | undefined): Promise<Laptop> {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-laptop-'));
-  const { executablePath, ...options } = launchOptions([]);
+  const { executablePath, ...options } = launchOptions(place?.trusting === true ? ['--ignore-certificate-errors'] : []);
   const server = await chromium.launchServer({
     ...options,
     executablePath: place === undefined ? executablePath : writeScript(folder, executablePath, place),
@@ -61,8 +65,12 @@ function writeScript(folder: string, program: string, { commandOf, trusted }: La
 }
 
 async function launchFirefoxLaptop(place: LaptopPlace | undefined): Promise<Laptop> {
-  const laptop = await Firefox.launch(
-    place && { commandOf: place.commandOf, preferences: { 'dom.securecontext.allowlist': place.trusted.hostname } },
+  const laptop = await Firefox.start(
+    place && {
+      commandOf: place.commandOf,
+      preferences: { 'dom.securecontext.allowlist': place.trusted.hostname, ...place.preferences },
+      trusting: place.trusting ?? false,
+    },
   );
   return {
     open: (url) => laptop.open(url),

@@ -10,8 +10,9 @@ interface Series {
 
 const series = new Map<string, Series>();
 
-/** Records a measured value and fails the test if it exceeds the promised bound. */
-export function promise(name: string, value: number, bound: number, unit = 'ms'): void {
+/** Records a measured value and fails the test if it exceeds the promised bound, in ms without a unit. */
+export function promise(name: string, value: number, limit: number | Omit<Series, 'values'>): void {
+  const { bound, unit } = typeof limit === 'number' ? { bound: limit, unit: 'ms' } : limit;
   const known = series.get(name) ?? { unit, bound, values: [] };
   known.values.push(value);
   series.set(name, known);

@@ -27,7 +27,7 @@ function isExecutable(path: string): boolean {
 
 /**
  * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without desktop
- * windows and permissions, at a third of the CPU time; nightly runs take the whole browser.
+ * windows and permissions, at a third of the CPU time; nightly runs use the whole browser.
  */
 export function findChromium(whole = process.env['BLOOM_NIGHTLY'] !== undefined): string | undefined {
   const chosen = process.env['BLOOM_CHROMIUM'];
@@ -74,16 +74,22 @@ const checks = {
   nightly: () => nightly,
   /** An RTSP server and its encoders. */
   cameras: () => spawnSync('/usr/bin/python3', ['-c', CAMERA_PARTS]).status === 0,
-  /** The proxy in front of the single-node deployment. */
+  /** A proxy in front of a node. */
   caddy: () => installed('caddy'),
+  /** A load balancer that sends PROXY headers. */
+  haproxy: () => installed('haproxy'),
   prometheus: () => installed('prometheus'),
   /** The whole browser, which some suites require. */
   chromium: () => findChromium(true) !== undefined,
   firefox: () => findFirefox() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),
+  /** A player for people who watch without a browser. */
+  mpv: () => installed('mpv'),
   /** podman as root, and what it needs to build and run images. */
   containers: () => containersUnavailable() === undefined,
+  /** Firewall rules, in the network of the test alone. */
+  iptables: () => process.getuid?.() === 0 && installed('iptables', 'unshare'),
   /** Several hosts on this machine. */
   'network namespaces': () => labUnavailable() === undefined,
   /** The optional compositor of streams. */
@@ -121,11 +127,11 @@ export function describeWith(needs: readonly Need[], title: string, body: () => 
 
 /** Returns `test` if all needs are met, else a skip. */
 export function testWith(
-  needs: readonly Need[],
+  conditions: readonly Need[] | { needs: readonly Need[]; timeoutMs: number },
   title: string,
   body: () => Promise<void> | void,
-  timeoutMs?: number,
 ): void {
+  const { needs, timeoutMs } = 'needs' in conditions ? conditions : { needs: conditions, timeoutMs: undefined };
   const need = missing(needs);
   if (need === undefined) test(title, body, timeoutMs);
   else test.skip(skipped(title, need), body, timeoutMs);

@@ -6,12 +6,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { repository } from './repository.js';
+import { repository } from './processes.js';
 
 export type Sdk = 'jellyfish' | 'fishjam';
-export type PageName = Sdk | 'client';
+export type PageName = Sdk | 'client' | 'livekit';
 
-const PAGES: readonly PageName[] = ['jellyfish', 'fishjam', 'client'];
+const PAGES: readonly PageName[] = ['jellyfish', 'fishjam', 'client', 'livekit'];
 
 function bundle(): Map<string, Buffer> {
   const out = mkdtempSync(join(tmpdir(), 'bloom-e2e-page-'));
@@ -39,14 +39,16 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-export async function servePages(address = '127.0.0.1'): Promise<PageServer> {
+/** `at`: the address, and a port if not any. */
+export async function servePages(at = '127.0.0.1'): Promise<PageServer> {
+  const [address = '', wanted = '0'] = at.split(':');
   const files = bundle();
   const server = createServer((request, response) => {
     const file = files.get(request.url ?? '');
     if (!file) return void response.writeHead(404).end();
     response.setHeader('content-type', request.url?.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8');
     response.end(file);
-  }).listen(0, address);
+  }).listen(Number(wanted), address);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

@@ -1,6 +1,7 @@
 // A peer in a page, as the test sees it: what it was asked to do, and everything it has reported.
 import { EventEmitter, once } from 'node:events';
 import type { Page } from 'playwright-core';
+import type { NewPeer } from './api.js';
 import type {
   AddTrackOptions,
   Colour,
@@ -51,13 +52,31 @@ export class Peer {
   #expected: RegExp | undefined;
   #mark = 0;
 
+  readonly id: string;
+  readonly token: string;
+  readonly host: string;
+  readonly page: Page;
+
   constructor(
     readonly name: string,
-    readonly id: string,
-    readonly token: string,
-    readonly host: string,
-    readonly page: Page,
-  ) {}
+    { id, token }: NewPeer,
+    { host, page }: { host: string; page: Page },
+  ) {
+    this.id = id;
+    this.token = token;
+    this.host = host;
+    this.page = page;
+  }
+
+  /** The UDP port that the node has announced to this peer; undefined before the first offer. */
+  get announcedPort(): number | undefined {
+    const offer = this.events.find((event) => event.type === 'received' && event.event === 'offerData');
+    if (offer?.type !== 'received') return undefined;
+    const { integratedTurnServers } = offer.data as {
+      integratedTurnServers: { serverPort: number; transport: string }[];
+    };
+    return integratedTurnServers.find(({ transport }) => transport === 'udp')?.serverPort;
+  }
 
   /** Takes an event of the page; called by the harness. */
   take(event: PageEvent): void {

@@ -20,7 +20,7 @@ export interface StageOptions {
   /** Uses the whole Chromium, which asks for permission to use devices. */
   readonly wholeBrowser?: boolean;
   readonly sdk?: Sdk;
-  /** Address that the pages are served from; loopback by default. */
+  /** Address that the pages are served from, and a port if not any; loopback by default. */
   readonly pagesAt?: string;
   /** Runs the pages of `Stage.page` and `Stage.newPage` in Firefox; all others stay in Chromium. */
   readonly firefox?: boolean;
@@ -57,7 +57,7 @@ export class Stage {
       launchChromium(browserFlags, wholeBrowser),
       servePages(pagesAt),
     ]);
-    if (firefox) this.#firefox = await Firefox.launch();
+    if (firefox) this.#firefox = await Firefox.start();
   }
 
   async close(): Promise<void> {
@@ -122,7 +122,7 @@ export class Stage {
   /** Opens a page for an existing peer, or for an invalid token. */
   async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
     const page = this.#idle.pop() ?? (await this.#newReportingPage());
-    const peer = new Peer(name, id, token, this.node.host, page);
+    const peer = new Peer(name, { id, token }, { host: this.node.host, page });
     await page.goto(this.urlOf(sdk));
     this.#owner.set(page, peer);
     this.#onStage.add(peer);

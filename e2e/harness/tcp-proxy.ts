@@ -14,7 +14,7 @@ export interface TcpProxy {
 }
 
 /** `secure`: the proxy uses TLS to the target, without checking its certificate. */
-export async function startProxy(target: string, { secure = false } = {}): Promise<TcpProxy> {
+export async function openProxy(target: string, { secure = false } = {}): Promise<TcpProxy> {
   const [host = '', port = ''] = target.split(':');
   const pairs = new Set<[near: Socket, far: Socket]>();
   const abandoned = new Set<Socket>();

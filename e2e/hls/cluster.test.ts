@@ -57,7 +57,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     throw new Error('the stream did not become playable within 20 s');
   }
 
-  test('a stream added through another node becomes playable, with the same files as at the owner', async () => {
+  test('makes a stream added through another node playable, with the same files as at the owner', async () => {
     const heard: string[] = [];
     let listening: () => void = () => undefined;
     const subscribed = new Promise<void>((resolve) => (listening = resolve));
@@ -115,9 +115,13 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await fetchFrom(one.url, '/hls/nowhere/index.m3u8')).status).toBe(404);
   });
 
-  test('a node that does not hold a recording can list, play and remove it', async () => {
+  test('lets a node that does not hold a recording list, play and remove it', async () => {
     const { room } = await streamedRoom({ persistent: true });
     await playable(room);
+    const { token } = (await one.api.request('POST', `/room/${room}/viewer`)).body.data;
+    for (const { url } of [one, two]) {
+      expect((await fetchFrom(url, `/hls/${room}/~${token}/main.m3u8`, { authorization: '' })).status).toBe(200);
+    }
     expect((await fetchFrom(one.url, `/recording/${room}/index.m3u8`)).status).toBe(404);
     await one.api.deleteRoom(room);
     rooms.length = 0;
@@ -134,6 +138,9 @@ describeStreams('Streams through a node that does not own the room', () => {
     const whole = await file(segment);
     expect(whole.status).toBe(200);
     expect(whole.text).toBe((await fetchFrom(two.url, `/recording/${room}/${segment}`)).text);
+    const anonymous = { authorization: '' };
+    expect((await fetchFrom(one.url, `/recording/${room}/~${token}/main.m3u8`, anonymous)).text).toBe(playlist.text);
+    expect((await fetchFrom(two.url, `/recording/${room}/~${token}/main.m3u8`, anonymous)).status).toBe(200);
     const range = await fetchFrom(one.url, `/recording/${room}/${segment}`, { range: 'bytes=4-7' });
     expect(range.status).toBe(206);
     expect(range.text).toBe('moof');
@@ -143,7 +150,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await listed('?scope=cluster')).data).toEqual([]);
   });
 
-  test('on every node an id names its newest recording, the older one stays, and removal is complete', async () => {
+  test('opens the newest recording of an id on every node, keeps the older one, and removes completely', async () => {
     const { body } = await one.api.request('POST', '/room', { videoCodec: 'h264', roomId: 'weekly' });
     rooms.push('weekly');
     const [owner, other] = body.data.service_address === two.host ? [two, one] : [one, two];
@@ -182,7 +189,7 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect(await listed()).toEqual([]);
   });
 
-  test('when a node joins with a newer recording of an id, the older one is set aside at once', async () => {
+  test('sets the older recording of an id aside at once when a node joins with a newer one', async () => {
     const joining = await startPair({}, async (alive, resources) => {
       const folder = join(resources, 'recordings', 'show');
       await mkdir(folder, { recursive: true });
@@ -202,7 +209,7 @@ describeStreams('Streams through a node that does not own the room', () => {
   });
 
   testWith(
-    ['chromium'],
+    { needs: ['chromium'], timeoutMs: 240_000 },
     'hls.js plays through another node with less than 3 s of latency and no stall',
     async () => {
       const { room } = await streamedRoom({ lowLatency: true });
@@ -211,7 +218,7 @@ describeStreams('Streams through a node that does not own the room', () => {
       const watcher = await Watcher.open(browser);
       try {
         await watcher.watch(`${one.url}/hls/${room}/index.m3u8`, apiToken);
-        await watcher.sees(colours.red, 0.5, 0.5);
+        await watcher.sees(colours.red, [0.5, 0.5]);
         const first = await watcher.report();
         await watcher.page.waitForTimeout(watchedMs);
         const last = await watcher.report();
@@ -224,16 +231,15 @@ describeStreams('Streams through a node that does not own the room', () => {
         await browser.close();
       }
     },
-    240_000,
   );
 
-  test('a frozen or dead owner is named in a 503, and the other node carries on', async () => {
+  test('names a frozen or dead owner in a 503, and continues on the other node', async () => {
     const { room } = await streamedRoom({ lowLatency: true });
     await playable(room);
     const file = (name: string) => fetchFrom(one.url, `/hls/${room}/${name}`);
     const unreachable = {
       status: 503,
-      text: JSON.stringify({ errors: `Room ${room} lives on two@127.0.0.1, which cannot be reached now` }),
+      text: JSON.stringify({ errors: `Room ${room} is on two@127.0.0.1, which is currently unreachable` }),
     };
     process.kill(two.pid, 'SIGSTOP');
     const frozen = file('main.m3u8');

@@ -71,7 +71,7 @@ describeStreams('Streams when something goes wrong', () => {
     until(`${type} of ${room}`, () => heard(room).includes(type), { limitMs: 20_000, detail: () => node.log() });
   const list = async (room: string): Promise<string> => (await fetchFrom(node.url, `/hls/${room}/main.m3u8`)).text;
 
-  test('a notification reports when an upload has arrived, is refused, or finds no store', async () => {
+  test('notifies when an upload has arrived, is refused, or finds no store', async () => {
     const { credentials } = store;
     const [good, badKey, noBucket, down] = await Promise.all([
       streamed({ s3: credentials }),
@@ -107,7 +107,7 @@ describeStreams('Streams when something goes wrong', () => {
     expect(node.log()).not.toContain(credentials.secretAccessKey);
   });
 
-  test('a compositor that is killed or hangs ends only its own stream', async () => {
+  test('ends only its own stream when a compositor is killed or hangs', async () => {
     const [killed, hung, other] = [await streamed(), await streamed(), await streamed()];
     // They start one after another, in the order of their streams.
     for (const room of [killed, hung, other]) await hears('hlsPlayable', room);

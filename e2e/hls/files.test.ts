@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addStream, choose, fetchFile, hlsSuite, playable } from './support.js';
+import { addStream, choose, fetchFile, fetchRecording, hlsSuite, playable } from './support.js';
 
 hlsSuite('Files of a stream', {}, (stage) => {
   test('are served while the room exists: master, playlist, header, segments, parts, waiting requests', async () => {
@@ -68,11 +68,11 @@ hlsSuite('Files of a stream', {}, (stage) => {
     await playable(stage, room);
     const names = async (): Promise<string[]> => (await stage.api.request('GET', '/recording')).body.data;
     expect(await names()).not.toContain(room);
-    expect((await fetchFile(stage, room, 'index.m3u8', 'recording')).status).toBe(404);
+    expect((await fetchRecording(stage, room, 'index.m3u8')).status).toBe(404);
 
     await stage.api.deleteRoom(room);
     while (!(await names()).includes(room)) await new Promise((resolve) => setTimeout(resolve, 50));
-    const playlist = await fetchFile(stage, room, 'main.m3u8', 'recording');
+    const playlist = await fetchRecording(stage, room, 'main.m3u8');
     expect(playlist.text).toContain('#EXT-X-PLAYLIST-TYPE:VOD');
     expect(playlist.text.trimEnd().endsWith('#EXT-X-ENDLIST')).toBe(true);
     expect((await fetchFile(stage, room, 'index.m3u8')).status).toBe(404);
@@ -90,13 +90,13 @@ hlsSuite('Files of a stream', {}, (stage) => {
     await playable(stage, 'standup');
     await stage.api.deleteRoom('standup');
     while (!(await names()).includes('standup')) await new Promise((resolve) => setTimeout(resolve, 50));
-    const { text } = await fetchFile(stage, 'standup', 'main.m3u8', 'recording');
+    const { text } = await fetchRecording(stage, 'standup', 'main.m3u8');
 
     await stage.room(config);
     await addStream(stage, 'standup', { persistent: true });
-    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).toBe(text);
+    expect((await fetchRecording(stage, 'standup', 'main.m3u8')).text).toBe(text);
     await stage.api.deleteRoom('standup');
-    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).toBe(text);
+    expect((await fetchRecording(stage, 'standup', 'main.m3u8')).text).toBe(text);
 
     const second = await stage.call(['ann'], config);
     await addStream(stage, 'standup', { persistent: true });
@@ -107,8 +107,8 @@ hlsSuite('Files of a stream', {}, (stage) => {
     const [newest, aside] = (await names()).toSorted();
     expect(newest).toBe('standup');
     expect(aside).toMatch(/^standup-\d{8}T\d{6}Z$/);
-    expect((await fetchFile(stage, aside!, 'main.m3u8', 'recording')).text).toBe(text);
-    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).not.toBe(text);
+    expect((await fetchRecording(stage, aside!, 'main.m3u8')).text).toBe(text);
+    expect((await fetchRecording(stage, 'standup', 'main.m3u8')).text).not.toBe(text);
   }, 90_000);
 
   test('show only chosen people with manual subscription, and are not playable with sound alone', async () => {
@@ -116,14 +116,14 @@ hlsSuite('Files of a stream', {}, (stage) => {
     const component = await addStream(stage, room, { subscribeMode: 'manual' });
     await ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });
     await bob.addTone(440);
-    await choose(stage, room, component, bob.id);
+    await choose(stage, { room, component }, bob.id);
 
     // A playlist with black pictures appears, but the stream does not count as playable.
     while ((await fetchFile(stage, room, 'index.m3u8')).status !== 200) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     expect((await stage.api.room(room)).components[0].properties.playable).toBe(false);
-    await choose(stage, room, component, ann.id);
+    await choose(stage, { room, component }, ann.id);
     await playable(stage, room);
   }, 60_000);
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 export interface ObjectStoreServer {
   readonly endpoint: string;

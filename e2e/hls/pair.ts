@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { makeSources } from './sources.js';
 
 export interface Member extends BloomNode {

@@ -36,9 +36,17 @@ export async function fetchFrom(
 }
 
 /** Fetches a file of the room's stream as a player does. */
-export async function fetchFile(stage: Stage, room: string, name: string, base = 'hls'): Promise<StreamAnswer> {
+export async function fetchFile(stage: Stage, room: string, name: string): Promise<StreamAnswer> {
+  return fetchTimed(stage, `/hls/${room}/${name}`);
+}
+
+export async function fetchRecording(stage: Stage, id: string, name: string): Promise<StreamAnswer> {
+  return fetchTimed(stage, `/recording/${id}/${name}`);
+}
+
+async function fetchTimed(stage: Stage, path: string): Promise<StreamAnswer> {
   const begun = performance.now();
-  const answer = await fetch(`${stage.node.url}/${base}/${room}/${name}`, {
+  const answer = await fetch(`${stage.node.url}${path}`, {
     headers: { authorization: `Bearer ${apiToken}` },
   });
 
@@ -70,7 +78,11 @@ export async function playable(stage: Stage, room: string): Promise<void> {
 }
 
 /** Subscribes a stream with manual subscription to an endpoint. */
-export async function choose(stage: Stage, room: string, component: string, origin: string): Promise<void> {
+export async function choose(
+  stage: Stage,
+  { room, component }: { room: string; component: string },
+  origin: string,
+): Promise<void> {
   const answer = await fetch(`${stage.node.url}/room/${room}/component/${component}/subscribe`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' },

@@ -9,8 +9,12 @@ hlsSuite('The page to watch a room', {}, (stage) => {
       const faults: string[] = [];
       page.on('pageerror', (error) => faults.push(String(error.stack)));
       await page.goto(`${stage.node.url}/#watch=stadium`);
+      await page.getByRole('radio', { name: 'Stream (HLS)' }).check();
       await page.getByText('Nothing is streamed yet').waitFor();
       await page.getByRole('button', { name: 'Start the stream' }).click();
+      await page.getByText('Started; it begins').waitFor();
+      // Nobody can start the stream again that waits for its first picture.
+      await page.reload();
       await page.getByText('Started; it begins').waitFor();
 
       const [ann, bob] = [await stage.peer('stadium', 'ann'), await stage.peer('stadium', 'bob')];

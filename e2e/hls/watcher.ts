@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 export interface WatchReport {
   /** Seconds. */
@@ -114,7 +114,7 @@ export class Watcher {
   }
 
   /** Waits until the picture has this colour at x and y, each from 0 to 1. */
-  async sees(colour: readonly number[], x: number, y: number, timeoutMs = 30_000): Promise<void> {
+  async sees(colour: readonly number[], [x, y]: readonly [number, number], timeoutMs = 30_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     let found: number[] = [];
     do {

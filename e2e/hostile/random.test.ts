@@ -21,7 +21,7 @@ describeWith(['chromium'], 'Hostile clients at random', () => {
   beforeAll(() => arena.open());
   afterAll(() => arena.close());
 
-  test('no random series of attacks harms other clients', async () => {
+  test('harms no other client in any random series of attacks', async () => {
     const random = new Random(Number(process.env['BLOOM_SEED'] ?? Date.now()));
     const script: string[] = [];
     const until = performance.now() + minutes * MINUTE_MS;

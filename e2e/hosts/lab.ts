@@ -6,12 +6,20 @@ import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import type { TestDns } from './test-dns.js';
-import { startTestDns } from './test-dns.js';
+import { openTestDns } from './test-dns.js';
 
 const ip = (...args: string[]): string =>
   execFileSync('ip', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** Adds an address of a lab to a device, at once: duplicates are impossible. */
+function addAddress(address: string, device: string, namespace?: string): void {
+  const inside = namespace === undefined ? [] : ['-n', namespace];
+  const range = isIPv6(address) ? [`${address}/64`, 'nodad'] : [`${address}/24`];
+  ip(...inside, 'addr', 'add', ...range, 'dev', device);
+}
 
 /** Returns the reason that no lab can run here, or undefined. */
 export function labUnavailable(): string | undefined {
@@ -27,6 +35,9 @@ export function labUnavailable(): string | undefined {
   }
 }
 
+/** Name by which the hosts know the test itself. */
+export const OWN_NAME = 'media.lab.test';
+
 export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
@@ -35,6 +46,8 @@ export interface StartOptions {
 export class Host {
   readonly #namespace: string;
   readonly #cable: string;
+  /** Rules of `filterSent`, which outlive the namespace. */
+  readonly #rules: (readonly string[])[] = [];
 
   constructor(
     /** Hostname of the machine, such as `node-a.lab.test`. */
@@ -75,6 +88,40 @@ export class Host {
     inside('link', 'set', 'eth0', 'up');
   }
 
+  /** Adds an iptables rule for packets from this host to the test's own addresses. The sender is not notified. */
+  filterSent(...rule: string[]): void {
+    const whole = ['INPUT', '-s', this.address, ...rule];
+    execFileSync('iptables', ['-A', ...whole]);
+    this.#rules.push(whole);
+  }
+
+  /** Adds an iptables rule for packets that arrive at this host. */
+  filterReceived(...rule: string[]): void {
+    const [command = '', ...args] = this.commandOf('iptables');
+    execFileSync(command, [...args, '-A', 'INPUT', ...rule]);
+  }
+
+  /** Connects a pod, whose packets leave with the address of this host. */
+  wire({ namespace, gateway }: { namespace: string; gateway: string }): void {
+    ip('-n', this.#namespace, 'link', 'add', 'pod', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
+    addAddress(gateway, 'pod', this.#namespace);
+    ip('-n', this.#namespace, 'link', 'set', 'pod', 'up');
+    this.#run('sysctl', '-qw', 'net.ipv4.ip_forward=1');
+    this.#run('iptables', '-t', 'nat', '-A', 'POSTROUTING', '-o', 'eth0', '-j', 'MASQUERADE');
+  }
+
+  /** Passes what arrives at a port of this host to a port of its pod, as a NodePort does. */
+  forward(protocol: 'tcp' | 'udp', port: number, to: { pod: Host; port: number }): void {
+    const target = `${to.pod.address}:${to.port}`;
+    const arriving = ['-i', 'eth0', '-p', protocol, '--dport', String(port)];
+    this.#run('iptables', '-t', 'nat', '-A', 'PREROUTING', ...arriving, '-j', 'DNAT', '--to-destination', target);
+  }
+
+  #run(program: string, ...args: readonly string[]): void {
+    const [command = '', ...inside] = this.commandOf(program);
+    execFileSync(command, [...inside, ...args]);
+  }
+
   /** Returns the command that runs a program on this host. */
   commandOf(program: string): readonly string[] {
     return ['ip', 'netns', 'exec', this.#namespace, program];
@@ -96,6 +143,7 @@ export class Host {
         }
       }
     }
+    for (const rule of this.#rules.splice(0)) execFileSync('iptables', ['-D', ...rule]);
     ip('netns', 'del', this.#namespace);
     rmSync(join('/etc/netns', this.#namespace), { recursive: true, force: true });
   }
@@ -105,6 +153,7 @@ export class Lab {
   readonly hosts: Host[] = [];
   readonly #tag: string;
   readonly #bridge: string;
+  /** First part of all addresses. */
   readonly #subnet: string;
 
   private constructor(
@@ -116,34 +165,46 @@ export class Lab {
     this.#subnet = names.subnet;
   }
 
-  /** Creates a bridge with its own name server; names and addresses are private to this run. */
-  static async open(): Promise<Lab> {
+  /**
+   * Creates a bridge with its own name server, for hosts of one family; names and addresses are private to this run.
+   */
+  static async open(family: 4 | 6 = 4): Promise<Lab> {
     for (let attempt = 0; ; attempt += 1) {
       const tag = randomBytes(3).toString('hex');
-      const subnet = `10.77.${randomInt(1, 250)}`;
+      const subnet = family === 4 ? `10.77.${randomInt(1, 250)}.` : `fd77:${randomInt(1, 0xffff).toString(16)}::`;
+      const network = family === 4 ? `${subnet}0/24` : `${subnet}/64`;
       const bridge = `blm${tag}`;
       // Another run may use this subnet, and two bridges with one route would mix up their traffic.
-      if (ip('-4', 'route', 'show', `${subnet}.0/24`).trim() !== '') {
+      if (ip(`-${family}`, 'route', 'show', network).trim() !== '') {
         if (attempt > 20) throw new Error('no free subnet for the lab: 10.77.0.0/16 is full');
         continue;
       }
       ip('link', 'add', bridge, 'type', 'bridge');
-      ip('addr', 'add', `${subnet}.254/24`, 'dev', bridge);
+      addAddress(`${subnet}254`, bridge);
       ip('link', 'set', bridge, 'up');
-      return new Lab(await startTestDns(`${subnet}.254`), { tag, bridge, subnet });
+      const dns = await openTestDns(`${subnet}254`);
+      dns.set(OWN_NAME, [`${subnet}254`]);
+      return new Lab(dns, { tag, bridge, subnet });
     }
   }
 
   /** Address at which the hosts reach the test itself. */
   get ownAddress(): string {
-    return `${this.#subnet}.254`;
+    return `${this.#subnet}254`;
+  }
+
+  /** Gives the test itself another address, so that two of its servers may have the same port. */
+  addOwnAddress(): string {
+    const address = `${this.#subnet}253`;
+    addAddress(address, this.#bridge);
+    return address;
   }
 
   addHost(hostname: string): Host {
     const number = this.hosts.length + 1;
     const namespace = `bloom-${this.#tag}-${number}`;
     const cable = `bl${this.#tag}-${number}`;
-    const address = `${this.#subnet}.${number}`;
+    const address = `${this.#subnet}${number}`;
     // `ip netns exec` bind-mounts it, so it must exist before the first program starts.
     mkdirSync(join('/etc/netns', namespace), { recursive: true });
     writeFileSync(
@@ -154,7 +215,7 @@ export class Lab {
     ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
     ip('link', 'set', cable, 'master', this.#bridge);
     ip('link', 'set', cable, 'up');
-    ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', 'eth0');
+    addAddress(address, 'eth0', namespace);
     ip('-n', namespace, 'link', 'set', 'lo', 'up');
     ip('-n', namespace, 'link', 'set', 'eth0', 'up');
     const host = new Host(hostname, address, { namespace, cable });
@@ -162,6 +223,26 @@ export class Lab {
     this.dns.set(hostname, [address]);
     this.#writeHostsFiles();
     return host;
+  }
+
+  /**
+   * Adds a host with a network of its own behind another host, like a pod behind its machine. It reaches others at the
+   * machine's address; only `forward` lets them in.
+   */
+  addPod(machine: Host, hostname: string): Host {
+    const namespace = `bloom-${this.#tag}-${this.hosts.length + 1}`;
+    const [gateway, address] = ['10.244.1.1', '10.244.1.2'];
+    mkdirSync(join('/etc/netns', namespace), { recursive: true });
+    writeFileSync(join('/etc/netns', namespace, 'resolv.conf'), `nameserver ${this.ownAddress}\n`);
+    ip('netns', 'add', namespace);
+    ip('-n', namespace, 'link', 'set', 'lo', 'up');
+    machine.wire({ namespace, gateway });
+    addAddress(address, 'eth0', namespace);
+    ip('-n', namespace, 'link', 'set', 'eth0', 'up');
+    ip('-n', namespace, 'route', 'add', 'default', 'via', gateway);
+    const pod = new Host(hostname, address, { namespace, cable: 'pod' });
+    this.hosts.push(pod);
+    return pod;
   }
 
   async close(): Promise<void> {

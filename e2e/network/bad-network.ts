@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { freeUdpRange } from '@bloom/net/testing';
 import type { LinkOptions } from '../../apps/bench/src/network/link.js';
-import { startUdpRelay, type UdpRelay } from '../../apps/bench/src/network/udp-relay.js';
+import { openUdpRelay, type UdpRelay } from '../../apps/bench/src/network/udp-relay.js';
 import type { Stage } from '../harness/stage.js';
 import { browserSuite } from '../harness/stage.js';
 
@@ -21,7 +21,7 @@ class BadNetwork {
       { address: RELAY, port },
       { address: NODE, port },
     ];
-    this.#relay = await startUdpRelay({ listen, server, up: {}, down: {} });
+    this.#relay = await openUdpRelay({ listen, server, up: {}, down: {} });
   }
 
   async close(): Promise<void> {

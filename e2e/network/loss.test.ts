@@ -38,7 +38,7 @@ await badNetworkSuite('A subscriber that loses packets', (stage, network) => {
     expect(without).toBeGreaterThan((WATCH_MS / 1000) * 8);
     // The loss was real, and retransmissions repaired it.
     expect((after[1]?.nackCount ?? 0) - (before[1]?.nackCount ?? 0)).toBeGreaterThan(0);
-    promise('frames missing under 2 % loss', 100 * (1 - (withLoss ?? 0) / (without ?? 1)), 3, '%');
+    promise('frames missing under 2 % loss', 100 * (1 - (withLoss ?? 0) / (without ?? 1)), { bound: 3, unit: '%' });
     promise(
       'longest pause of the picture under 2 % loss',
       gaps[1]?.maxGapMs ?? Number.POSITIVE_INFINITY,

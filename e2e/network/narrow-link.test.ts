@@ -9,7 +9,12 @@ const STEADY_MS = nightly ? 60_000 : 20_000;
 /** Only the lowest variant fits through 400 kbit/s. */
 const BANDWIDTH = { l: 150, m: 500, h: 1_200 };
 
-async function gets(peer: Peer, track: string, encoding: string, timeoutMs: number): Promise<number> {
+interface Wanted {
+  track: string;
+  encoding: string;
+}
+
+async function gets(peer: Peer, { track, encoding }: Wanted, timeoutMs: number): Promise<number> {
   const since = Date.now();
   await peer.until(`it gets ${encoding}`, () => peer.track(track).encoding === encoding, timeoutMs);
   return Date.now() - since;
@@ -31,11 +36,11 @@ await badNetworkSuite('A subscriber behind a narrow link', (stage, network) => {
       await eve.join();
       await eve.plays(track);
       await eve.call('setTarget', track, 'h');
-      await gets(eve, track, 'h', 15_000);
+      await gets(eve, { track, encoding: 'h' }, 15_000);
       await delay(2_000);
 
       network.impair({ down: { rateBps: 400_000, queueMs: 300 } });
-      promise('narrow link: a variant that fits', await gets(eve, track, 'l', 10_000), 5_000);
+      promise('narrow link: a variant that fits', await gets(eve, { track, encoding: 'l' }, 10_000), 5_000);
       eve.mark();
       await eve.call('resetGap', track);
       await watch(STEADY_MS, () => expect(eve.track(track).encoding).toBe('l'));
@@ -43,7 +48,7 @@ await badNetworkSuite('A subscriber behind a narrow link', (stage, network) => {
       await eve.call('awaitFrames', track, 3);
 
       network.impair({ down: {} });
-      promise('link wide again: back at the top', await gets(eve, track, 'h', 20_000), 15_000);
+      promise('link wide again: back at the top', await gets(eve, { track, encoding: 'h' }, 20_000), 15_000);
     },
     STEADY_MS + 90_000,
   );

@@ -42,9 +42,10 @@ async function restrictToAddress(peer: Peer, address: string): Promise<void> {
 }
 
 /** Runs a call of two peers without relays, who use only the node's candidates with the address. */
-export async function callDirectly(stage: Stage, address: string): Promise<void> {
+export async function callDirectly(stage: Stage, address: string): Promise<{ ann: Peer; bob: Peer }> {
   const { ann, bob } = await callOf(stage, (peer) => restrictToAddress(peer, address));
   for (const peer of [ann, bob]) expect(await addressesInUse(peer)).toEqual([`host ${address}`]);
+  return { ann, bob };
 }
 
 /**

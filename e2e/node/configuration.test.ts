@@ -47,7 +47,7 @@ describe('a wrong setting', () => {
     [{ JF_DRAIN_TIMEOUT: '-1' }, /JF_DRAIN_TIMEOUT.*-1/],
   ];
 
-  test('is named with its value before any port is opened, and the node exits with 78', async () => {
+  test('names a wrong setting with its value before any port is opened, and exits with 78', async () => {
     const width = 5;
     for (let at = 0; at < cases.length; at += width) {
       const some = cases
@@ -61,7 +61,7 @@ describe('a wrong setting', () => {
     }
   });
 
-  test('differs from a taken port, which exits with 1 and names the address', async () => {
+  test('exits with 78 for a wrong setting, but with 1 for a taken port, whose address it names', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: (await freePorts()).env['JF_METRICS_PORT'] ?? '' });
     expect(await program.exited).toBe(1);
     expect(program.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
@@ -71,7 +71,7 @@ describe('a wrong setting', () => {
     expect(metrics.output()).not.toContain('listens on');
   });
 
-  test('is named before any port is opened if it is an unknown host name', async () => {
+  test('names an unknown host name before any port is opened', async () => {
     const dns = {
       JF_DIST_ENABLED: 'true',
       JF_DIST_MODE: 'name',
@@ -91,7 +91,7 @@ describe('a wrong setting', () => {
     expect(program.output()).not.toMatch(/EADDRINUSE|listens on/);
   });
 
-  test('can also be in a file with a key or certificate', async () => {
+  test('names a wrong setting in a file with a key or certificate', async () => {
     const program = run({}, ['--print-config']);
     await program.exited;
     const [key, cert] = [join(program.folder, 'key.pem'), join(program.folder, 'cert.pem')];
@@ -152,7 +152,7 @@ describe('--print-config', () => {
 });
 
 describe('names', () => {
-  test('get a hint if they nearly match, a note if they are aliases, and nothing if obsolete or foreign', async () => {
+  test('hints at names that nearly match, notes aliases, and ignores obsolete and foreign names', async () => {
     const program = await startProgram({
       JF_SERVER_API_TOKN: 'x',
       JF_INTEGRATED_TURN_IP: 'garbage',
@@ -199,7 +199,7 @@ describe('a setting', () => {
   test.each([
     ['0', ['roomCreated', 'roomDeleted']],
     ['2', ['roomCreated', 'roomCreated', 'roomCreated', 'roomDeleted']],
-  ])('of %s webhook retries makes an event be sent again as often', async (retries, expected) => {
+  ])('sends an event again as often as configured with %s webhook retries', async (retries, expected) => {
     const receiver = await receiveWebhooks(({ type }) => ({
       status: type === 'roomCreated' && receiver.types().length <= 2 ? 503 : 200,
     }));

@@ -1,4 +1,4 @@
-// Tests the API page as somebody uses it who evaluates a node in production.
+// Tests the API page as somebody who evaluates a node in production uses it.
 import { expect, test } from '@jest/globals';
 import { axeFindings } from '../harness/axe.js';
 import { apiToken } from '../harness/bloom-node.js';
@@ -7,7 +7,7 @@ import { browserSuite } from '../harness/stage.js';
 const env = { NODE_ENV: 'production', JF_DASHBOARD: 'true', JF_SERVER_API_TOKEN: apiToken, JF_HOST: 'localhost' };
 
 browserSuite('The page of the API', { node: { env } }, (stage) => {
-  test('takes the token, offers examples and sends requests, all to this node', async () => {
+  test('accepts the token, offers examples and sends requests, all to this node', async () => {
     const page = await stage.newPage();
     const elsewhere: string[] = [];
     const complaints: string[] = [];

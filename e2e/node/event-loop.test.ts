@@ -1,5 +1,5 @@
-// Every kind of request, right and wrong, each for the first time in a fresh process: what is loaded or compiled at first use must
-// not keep everybody else waiting.
+// Every kind of request, right and wrong, each for the first time in a fresh process: loading or compiling code on
+// first use must not keep everybody else waiting.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, jest, test } from '@jest/globals';
 import WebSocket from 'ws';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { CheckedApi, operations } from './support/checked-api.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { startProgram } from './support/program.js';
@@ -16,7 +16,7 @@ jest.setTimeout(300_000);
 
 /** A participant notices no pause of this length. */
 const LONGEST_MS = 100;
-/** A stop is in the file by then. */
+/** Time until a pause has been written to the file. */
 const SETTLED_MS = 20;
 
 interface Step {
@@ -27,7 +27,7 @@ interface Step {
 
 const json = { 'content-type': 'application/json' };
 
-test('no request stops the event loop for 100 ms the first time it is made', async () => {
+test('blocks the event loop for less than 100 ms the first time a request is made', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-loop-'));
   const file = join(folder, 'gaps');
   const preload = pathToFileURL(join(repository, 'e2e', 'node', 'support', 'loop-gaps.mjs'));
@@ -42,7 +42,7 @@ test('no request stops the event loop for 100 ms the first time it is made', asy
   };
 
   try {
-    // The start itself is no request.
+    // The start itself does not count as a request.
     await delay(2_000);
     const readyMs = Date.now();
     for (const { method, template, path } of operations) {

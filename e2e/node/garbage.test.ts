@@ -47,7 +47,7 @@ const part = fc.oneof(
   fc.string({ unit: codePoint(fc), minLength: 1, maxLength: 20 }).map((text) => encodeURIComponent(text)),
 );
 
-test('every request gets a documented response, and none gets 500', async () => {
+test('gives every request a documented response, and none 500', async () => {
   const rooms = [await api.room({ videoCodec: 'h264' }), await api.room({ maxPeers: 1 })];
   const requests = fc.sample(
     fc.record({
@@ -65,7 +65,7 @@ test('every request gets a documented response, and none gets 500', async () => 
     let at = 0;
     const path = template.replaceAll(/\{\w+\}/g, () => parts[at++] ?? 'x');
     if (operation.id === 'delete_room' && rooms.includes(parts[0] ?? '')) continue;
-    // A draining node takes no rooms, so later requests would find none.
+    // A draining node accepts no rooms, so later requests would find none.
     if (operation.id === 'drain_node') continue;
     const answer = await api.call(method, `${path}${query}`, method === 'POST' ? given : undefined);
     statuses.add(answer.status);
@@ -77,7 +77,7 @@ test('every request gets a documented response, and none gets 500', async () => 
   expect(node.output()).not.toMatch(/http\.failed|\[error\]/);
 });
 
-test('a client that sends garbage over the peer websocket harms no other client', async () => {
+test('harms no other client when a client sends garbage over the peer websocket', async () => {
   const room = await api.room();
   const witness = await PeerConnection.joined(node.url, (await api.peer(room)).token, 'witness');
   const type = fc.constantFrom(

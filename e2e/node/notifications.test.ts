@@ -133,7 +133,7 @@ describe('the server websocket', () => {
     expect(await subscriber.closed).toBe(expected);
   });
 
-  test('is closed for a subscriber that does not read, with a bounded buffer and no effect on others', async () => {
+  test('closes for a subscriber that does not read, with a bounded buffer and no effect on others', async () => {
     const [slow, quick] = [await RawSubscriber.open(), await RawSubscriber.open()];
     for (const subscriber of [slow, quick]) {
       subscriber.send(auth, notifications);
@@ -317,7 +317,7 @@ describe('the life of a room', () => {
 });
 
 describe('webhooks', () => {
-  test('are raw messages with their type, and signed', async () => {
+  test('sends webhooks as signed raw messages with their type', async () => {
     const room = await api.room({ webhookUrl: `${receiver.url}/signed?x=1` });
     await api.call('DELETE', `/room/${room}`);
     while (receiver.types('/signed?x=1').length < 2) await receiver.until('roomDeleted').then(() => pause(20));
@@ -333,7 +333,7 @@ describe('webhooks', () => {
     }
   });
 
-  test('are lost alone when they fail, and a slow receiver delays only its own room', async () => {
+  test('loses only the webhooks that fail, and delays only the room of a slow receiver', async () => {
     failing.add('/failing');
     let answer = (): void => undefined;
     slow.set('/slow', new Promise((resolve) => (answer = resolve)));
@@ -408,7 +408,7 @@ describe('the server SDK', () => {
     await expect(nobody.notifications().next()).rejects.toThrow(BloomConnectionError);
   });
 
-  test('has the message, status and request id of refusals', async () => {
+  test('throws refusals with their message, status and request id', async () => {
     const { room } = await sdk.createRoom({ maxPeers: 0 });
     await expect(sdk.addPeer(room.id)).rejects.toMatchObject({
       status: 503,

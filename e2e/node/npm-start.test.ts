@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { freePorts } from './support/program.js';
 
 jest.setTimeout(60_000);
@@ -33,7 +33,7 @@ async function isOpen(port: number): Promise<boolean> {
   }
 }
 
-test('SIGTERM to npm ends the node, which releases its port', async () => {
+test('ends the node, which releases its port, on SIGTERM to npm', async () => {
   const { port, env } = await freePorts();
   npm = spawn('npm', ['start'], {
     cwd: repository,

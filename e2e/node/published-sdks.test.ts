@@ -224,7 +224,7 @@ describe('the Python SDKs', () => {
 describe('the JavaScript SDKs and the dashboard', () => {
   test('do the same through axios, with unset fields left out', async () => {
     const call = (method: string, path: string, body?: unknown) =>
-      api.call(method, path, body, { headers: { ...axios, ...(body === undefined ? {} : json) } });
+      api.with({ headers: { ...axios, ...(body === undefined ? {} : json) } }).call(method, path, body);
     const { status, body } = await call('POST', '/room', { maxPeers: 5 });
     const { room, fishjam_address: address } = body.data;
     expect(status).toBe(201);

@@ -35,22 +35,22 @@ const errorOf = async (method: string, path: string, body?: unknown): Promise<[n
 };
 
 describe('rooms', () => {
-  test('are created with six explicit nulls and exactly the keys that SDKs compare', async () => {
-    const { status, body } = await api.call('POST', '/room', unset, python);
+  test('creates rooms with six explicit nulls and exactly the keys that SDKs compare', async () => {
+    const { status, body } = await api.with(python).call('POST', '/room', unset);
     const { room, ...addresses } = body.data;
     expect(status).toBe(201);
     expect(room.id).toMatch(uuid);
     expect(room).toEqual({ id: room.id, config: { ...unset, roomId: room.id }, components: [], peers: [] });
     const address = 'media.example:4443/some/path';
     expect(addresses).toEqual({ service_address: address, jellyfish_address: address, fishjam_address: address });
-    expect((await api.call('GET', `/room/${room.id}`, undefined, python)).body).toEqual({ data: room });
-    expect((await api.call('GET', '/room', undefined, python)).body.data).toContainEqual(room);
-    expect((await api.call('DELETE', `/room/${room.id}`, undefined, python)).text).toBe('');
+    expect((await api.with(python).call('GET', `/room/${room.id}`)).body).toEqual({ data: room });
+    expect((await api.with(python).call('GET', '/room')).body.data).toContainEqual(room);
+    expect((await api.with(python).call('DELETE', `/room/${room.id}`)).text).toBe('');
     expect(await errorOf('GET', `/room/${room.id}`)).toEqual([404, `Room ${room.id} does not exist`]);
     expect(await errorOf('DELETE', `/room/${room.id}`)).toEqual([404, `Room ${room.id} does not exist`]);
   });
 
-  test('keep the options that they were created with', async () => {
+  test('keeps the options that rooms were created with', async () => {
     const config = {
       roomId: 'Room-1',
       maxPeers: 10,
@@ -87,11 +87,11 @@ describe('rooms', () => {
     [{ videoCodec: 'y', webhookUrl: 'z' }, expect.stringContaining('videoCodec')],
     [{ webhookUrl: 'z', peerlessPurgeTimeout: 0 }, expect.stringContaining('webhookUrl')],
     [{ peerlessPurgeTimeout: 0, peerDisconnectedTimeout: 0 }, expect.stringContaining('peerlessPurgeTimeout')],
-  ])('are refused for %j', async (body, message) => {
+  ])('refuses a room for %j', async (body, message) => {
     expect(await errorOf('POST', '/room', body)).toEqual([400, message]);
   });
 
-  test('refuse values of a wrong type for any field, and never fail', async () => {
+  test('rejects a value of the wrong type in any field without crashing', async () => {
     for (const field of Object.keys(unset)) {
       for (const value of [true, [], {}, [null], { a: 1 }, -0.5, 'x y']) {
         const [status, text] = await errorOf('POST', '/room', { [field]: value });
@@ -101,13 +101,13 @@ describe('rooms', () => {
     for (const { id } of (await api.call('GET', '/room')).body.data) await api.call('DELETE', `/room/${id}`);
   });
 
-  test('are created once when requested with the same id at the same moment', async () => {
+  test('creates a room once when requested with the same id at the same moment', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.call('POST', '/room', { roomId: 'once' })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 9 }, () => 400)]);
     await api.call('DELETE', '/room/once');
   });
 
-  test('survive with timeouts longer than timers can count', async () => {
+  test('survives timeouts longer than timers can count', async () => {
     const timeouts = [2_147_484, 1e12, Number.MAX_SAFE_INTEGER];
     const ids = await Promise.all(
       timeouts.map((seconds) => api.room({ peerlessPurgeTimeout: seconds, peerDisconnectedTimeout: seconds })),
@@ -122,7 +122,7 @@ describe('rooms', () => {
 });
 
 describe('timers', () => {
-  test('purge a room without a connected peer, and spare an occupied one', async () => {
+  test('purges a room without a connected peer, and spares an occupied one', async () => {
     const [empty, lively] = [await api.room({ peerlessPurgeTimeout: 1 }), await api.room({ peerlessPurgeTimeout: 1 })];
     const never = await api.peer(empty);
     const ann = await PeerConnection.authenticated(node.url, (await api.peer(lively)).token);
@@ -134,7 +134,7 @@ describe('timers', () => {
     expect(await ann.closed).toBe('1000 Room stopped');
   });
 
-  test('remove a peer that does not connect, and then restart the timer of the room', async () => {
+  test('removes a peer that does not connect, and then restarts the timer of the room', async () => {
     const from = performance.now();
     const room = await api.room({ peerDisconnectedTimeout: 1, peerlessPurgeTimeout: 2 });
     await api.peer(room);
@@ -147,10 +147,10 @@ describe('timers', () => {
 });
 
 describe('peers', () => {
-  test('are returned in the form that SDKs read', async () => {
+  test('returns peers in the form that SDKs read', async () => {
     const room = await api.room();
     for (const options of [{ enableSimulcast: true }, { enableSimulcast: false }, {}, null, undefined]) {
-      const { status, body } = await api.call('POST', `/room/${room}/peer`, { type: 'webrtc', options }, python);
+      const { status, body } = await api.with(python).call('POST', `/room/${room}/peer`, { type: 'webrtc', options });
       expect(status).toBe(201);
       expect(body.data).toEqual({
         peer: { id: expect.stringMatching(uuid), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null },
@@ -163,7 +163,7 @@ describe('peers', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('are refused in the order of the checks', async () => {
+  test('refuses peers in the order of the checks', async () => {
     const full = await api.room({ maxPeers: 1 });
     await api.peer(full);
     const add = (body: unknown, room = full) => errorOf('POST', `/room/${room}/peer`, body);
@@ -184,7 +184,7 @@ describe('peers', () => {
     for (const id of [full, open, closed]) expect((await api.call('DELETE', `/room/${id}`)).status).toBe(204);
   });
 
-  test('make room for others when deleted, and are no longer found', async () => {
+  test('frees the place of a deleted peer, and no longer finds it', async () => {
     const room = await api.room({ maxPeers: 1 });
     const { id } = await api.peer(room);
     expect((await api.call('DELETE', `/room/${room}/peer/${id}`)).status).toBe(204);
@@ -194,7 +194,7 @@ describe('peers', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('show the metadata of their client, and keep it after the client leaves', async () => {
+  test("shows the metadata of a peer's client, and keeps it after the client leaves", async () => {
     const room = await api.room();
     const peer = await api.peer(room);
     const client = await PeerConnection.joined(node.url, peer.token, { name: 'Ann', tags: [1, null] });
@@ -214,7 +214,7 @@ describe('peers', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('are refused by a node without WebRTC, and the room stays', async () => {
+  test('refuses peers on a node without WebRTC, and keeps the room', async () => {
     const without = await startProgram({ JF_WEBRTC_USED: 'false', JF_WEBRTC_TURN_PORT_RANGE: 'garbage' });
     try {
       const other = new CheckedApi(without.url);
@@ -230,7 +230,7 @@ describe('peers', () => {
 });
 
 describe('components', () => {
-  test('are refused in the order of the checks, whatever is enabled', async () => {
+  test('refuses components in the order of the checks, whatever is enabled', async () => {
     const room = await api.room();
     const add = (body: unknown, id = room) => errorOf('POST', `/room/${id}/component`, body);
     expect(await add({}, 'nobody')).toEqual([400, 'Invalid request body structure']);
@@ -249,7 +249,7 @@ describe('components', () => {
     await api.call('DELETE', `/room/${room}`);
   });
 
-  test('can neither subscribe nor dial if they do not exist', async () => {
+  test('neither subscribes nor dials for components that do not exist', async () => {
     const room = await api.room();
     const invalid = [400, 'Invalid request body structure'];
     const missing = [400, 'Component nobody does not exist'];
@@ -273,7 +273,7 @@ describe('components', () => {
 });
 
 describe('files and health', () => {
-  test('a new node has no recordings and no streams', async () => {
+  test('starts a new node without recordings and streams', async () => {
     expect((await api.call('GET', '/recording')).body).toEqual({ data: [] });
     for (const [method, path] of [
       ['DELETE', '/recording/nobody'],
@@ -284,8 +284,8 @@ describe('files and health', () => {
     }
   });
 
-  test('the health report is that of a node without a cluster', async () => {
-    const { body } = await api.call('GET', '/health', undefined, python);
+  test('returns the health report of a node without a cluster', async () => {
+    const { body } = await api.with(python).call('GET', '/health');
     expect(body.data).toEqual({
       status: 'UP',
       uptime: expect.any(Number),

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { freeTcpPort } from '@bloom/net/testing';
 import { encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { CheckedApi } from './support/checked-api.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
@@ -72,7 +72,7 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
     mapper?.kill();
   });
 
-  test('no secret from the configuration, a request or a client is ever printed', async () => {
+  test('never prints a secret from the configuration, a request or a client', async () => {
     // All requests go to the node that does not own the room; the other one carries them out.
     const api = new CheckedApi(other.url, configured.JF_SERVER_API_TOKEN);
     const webhookUrl = `http://user:${given.urlPassword}@127.0.0.1:9/hook?token=${given.urlToken}`;
@@ -85,7 +85,7 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
 
     await everyComponent(api, room);
     const authorization = `Bearer ${given.wrongToken}`;
-    expect((await api.call('GET', '/room', undefined, { authorization })).status).toBe(401);
+    expect((await api.with({ authorization }).call('GET', '/room')).status).toBe(401);
     expect((await api.call('GET', `/room?token=${given.urlToken}`)).status).toBe(200);
     expect((await api.call('GET', `/nowhere?token=${given.urlToken}`)).status).toBe(404);
     const broken = `{"type":"sip","password":"${given.sipPassword}"`;

@@ -74,7 +74,7 @@ describe('SIGTERM', () => {
     expect(receiver.types()[0]).toBe('roomCreated');
   });
 
-  test.concurrent('with a drain timeout takes no rooms, and ends existing ones when it has passed', async () => {
+  test.concurrent('accepts no rooms with a drain timeout, and ends existing ones when it has passed', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '5' });
     const api = new CheckedApi(node.url);
     const room = await api.room();
@@ -94,7 +94,7 @@ describe('SIGTERM', () => {
     expect(await node.exited).toBe(0);
   });
 
-  test.concurrent('with a drain timeout ends the node with its last room', async () => {
+  test.concurrent('ends the node with its last room with a drain timeout', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '600' });
     const api = new CheckedApi(node.url);
     const room = await api.room();
@@ -104,7 +104,7 @@ describe('SIGTERM', () => {
     expect(await node.exited).toBe(0);
   });
 
-  test.concurrent('a second time ends a draining node immediately, with 1', async () => {
+  test.concurrent('ends a draining node immediately on a second signal, with exit code 1', async () => {
     const node = await start({ JF_DRAIN_TIMEOUT: '600' });
     const api = new CheckedApi(node.url);
     const client = await PeerConnection.authenticated(node.url, (await api.peer(await api.room())).token);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
-import { makeCertificate } from '../harness/certificate.js';
+import { makeCertificate } from '../harness/processes.js';
 import { describeWith } from '../harness/needs.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
@@ -51,7 +51,7 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     expect(node.output()).toContain(`listens on https://127.0.0.1:${node.port}`);
   });
 
-  test('takes a peer over WSS from its token to the end of its room', async () => {
+  test('serves a peer over WSS from its token to the end of its room', async () => {
     const { body: created } = await call('POST', '/room', {});
     const room = created.data.room.id;
     const { body: added } = await call('POST', `/room/${room}/peer`, { type: 'webrtc' });

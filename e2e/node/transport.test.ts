@@ -14,10 +14,10 @@ beforeAll(async () => {
 afterAll(() => node.dispose());
 
 describe('authorization', () => {
-  test('is required by every documented operation', () => {
+  test('requires authorization for every documented operation', () => {
     const open = operations.filter(({ scheme }) => scheme === undefined).map(({ template }) => template);
-    // Probes have no token.
-    expect(open).toEqual(['/health/live', '/health/ready']);
+    // Guests have the token of their invitation, in the body; probes have none.
+    expect(open).toEqual(['/invitation', '/health/live', '/health/ready']);
     expect(operations.filter(({ scheme }) => scheme === 'authorization').length).toBeGreaterThanOrEqual(16);
   });
 
@@ -35,30 +35,33 @@ describe('authorization', () => {
   ];
 
   const secured = operations.filter(({ scheme }) => scheme !== undefined);
-  test.each(secured)('of $method $template has one response for each kind of error', async (operation) => {
-    const { method, path, scheme } = operation;
-    for (const [what, authorization, headers] of matrix) {
-      const answer = await api.raw(method, path, { authorization, headers });
-      expect([what, answer.status, typeof answer.body.errors]).toEqual([what, 401, 'string']);
-      const wrongToken = authorization?.toLowerCase().startsWith('bearer ') === true;
-      expect(answer.body.errors).toMatch(wrongToken ? /invalid/i : /missing/i);
-    }
-    // The right token is accepted, so later errors concern the request. The API token is no peer token.
-    const { status } = await api.call(method, path, method === 'POST' ? {} : undefined);
-    if (scheme === 'authorization') expect(status).not.toBe(401);
-    else expect(status).toBe(401);
-    for (const id of await rooms()) await api.call('DELETE', `/room/${id}`);
-  });
+  test.each(secured)(
+    'gives one response for each kind of authorization error of $method $template',
+    async (operation) => {
+      const { method, path, scheme } = operation;
+      for (const [what, authorization, headers] of matrix) {
+        const answer = await api.raw(method, path, { authorization, headers });
+        expect([what, answer.status, typeof answer.body.errors]).toEqual([what, 401, 'string']);
+        const wrongToken = authorization?.toLowerCase().startsWith('bearer ') === true;
+        expect(answer.body.errors).toMatch(wrongToken ? /invalid/i : /missing/i);
+      }
+      // The right token is accepted, so later errors concern the request. The API token is not a peer token.
+      const { status } = await api.call(method, path, method === 'POST' ? {} : undefined);
+      if (scheme === 'authorization') expect(status).not.toBe(401);
+      else expect(status).toBe(401);
+      for (const id of await rooms()) await api.call('DELETE', `/room/${id}`);
+    },
+  );
 
   test.each(['bearer', 'BEARER', 'Bearer'])('takes the scheme as %s', async (scheme) => {
-    const { status } = await api.call('GET', '/room', undefined, { authorization: `${scheme} development` });
+    const { status } = await api.with({ authorization: `${scheme} development` }).call('GET', '/room');
     expect(status).toBe(200);
   });
 
-  test('comes before any look-up or check of the body', async () => {
+  test('checks authorization before any look-up or check of the body', async () => {
     const authorization = 'Bearer wrong';
-    expect((await api.call('POST', '/room', { maxPeers: 'x' }, { authorization })).status).toBe(401);
-    expect((await api.call('GET', '/room/nobody', undefined, { authorization })).status).toBe(401);
+    expect((await api.with({ authorization }).call('POST', '/room', { maxPeers: 'x' })).status).toBe(401);
+    expect((await api.with({ authorization }).call('GET', '/room/nobody')).status).toBe(401);
   });
 });
 
@@ -86,7 +89,7 @@ describe('bodies', () => {
     ['a form', { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'maxPeers=x' }],
     ['a text of another type', { headers: { 'content-type': 'text/plain' }, body: '{"maxPeers":"x"}' }],
     ['JSON with a charset', { headers: { 'content-type': 'application/json; charset=utf-8' }, body: '{}' }],
-  ])('create a default room with %s', async (_what, options) => {
+  ])('creates a default room with %s', async (_what, options) => {
     const { status, body } = await api.raw('POST', '/room', options);
     expect(status).toBe(201);
     expect(body.data.room.config).toEqual({
@@ -100,7 +103,7 @@ describe('bodies', () => {
     await api.call('DELETE', `/room/${body.data.room.id}`);
   });
 
-  test('are refused with a text if they are not JSON', async () => {
+  test('refuses bodies that are not JSON with a text', async () => {
     for (const body of ['{', '{"a":}', '{"a":1}}', '\u0000']) {
       const answer = await api.raw('POST', '/room', { headers: json, body });
       expect(answer.status).toBe(400);
@@ -108,19 +111,19 @@ describe('bodies', () => {
     }
   });
 
-  test('are refused above 8 MB, whether or not they announce their length', async () => {
+  test('refuses bodies above 8 MB, whether or not they announce their length', async () => {
     const body = JSON.stringify({ roomId: 'x'.repeat(8_000_001) });
     expect((await api.raw('POST', '/room', { headers: json, body })).status).toBe(413);
   });
 
-  test('are the only source of parameters of a POST', async () => {
+  test('takes the parameters of a POST from its body only', async () => {
     const { status, body } = await api.call('POST', '/room?maxPeers=x&videoCodec=h264', {});
     expect(status).toBe(201);
     expect(body.data.room.config.videoCodec).toBeNull();
     await api.call('DELETE', `/room/${body.data.room.id}`);
   });
 
-  test('are refused or accepted when nested deeper than any stack, and never cause a fault', async () => {
+  test('refuses or accepts bodies nested deeper than any stack, and never causes a fault', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     for (const body of [`{"roomId":${deep}}`, deep, `{"unknown":${deep}}`]) {
       const answer = await api.raw('POST', '/room', { headers: json, body });
@@ -131,7 +134,7 @@ describe('bodies', () => {
 });
 
 describe('routes', () => {
-  test('get a 404 of the framework if the path or method does not exist', async () => {
+  test("answers with the framework's 404 if the path or method does not exist", async () => {
     for (const [method, path] of [
       ['GET', '/rooms'],
       ['PUT', '/room'],
@@ -153,7 +156,7 @@ describe('routes', () => {
     }
   });
 
-  test('accept a trailing slash', async () => {
+  test('accepts a trailing slash', async () => {
     const id = await api.room();
     const peer = await api.peer(id);
     expect((await api.call('GET', `/room/${id}/`)).status).toBe(200);
@@ -164,7 +167,7 @@ describe('routes', () => {
     expect((await api.call('DELETE', `/room/${id}/`)).status).toBe(204);
   });
 
-  test('are split before decoding, and keep dot segments', async () => {
+  test('splits paths before decoding, and keeps dot segments', async () => {
     expect((await api.raw('GET', '/room/a%2Fb')).body.errors).toBe('Room a/b does not exist');
     expect((await api.raw('DELETE', '/recording/.')).status).toBe(400);
     expect((await api.raw('DELETE', '/recording/..%2Fx')).status).toBe(400);
@@ -176,7 +179,7 @@ describe('routes', () => {
 });
 
 describe('answers', () => {
-  test('are the same for HEAD as for GET, without the body', async () => {
+  test('answers HEAD like GET, without the body', async () => {
     const id = await api.room();
     const get = await api.call('GET', `/room/${id}`);
     const head = await api.raw('HEAD', `/room/${id}`);
@@ -188,7 +191,7 @@ describe('answers', () => {
     await api.call('DELETE', `/room/${id}`);
   });
 
-  test('are open to pages of other origins, preflights included', async () => {
+  test('opens answers to pages of other origins, preflights included', async () => {
     for (const [method, path] of [
       ['GET', '/health'],
       ['GET', '/room/nobody'],
@@ -212,9 +215,9 @@ describe('answers', () => {
     }
   });
 
-  test('carry a request id: that of the client if it has 20 to 200 characters', async () => {
+  test('sends a request id: that of the client if it has 20 to 200 characters', async () => {
     const idOf = async (given?: string) =>
-      (await api.call('GET', '/health', undefined, given === undefined ? {} : { headers: { 'x-request-id': given } }))
+      (await api.with(given === undefined ? {} : { headers: { 'x-request-id': given } }).call('GET', '/health'))
         .headers['x-request-id'];
     expect(await idOf()).toMatch(/^.{20,200}$/);
     expect(await idOf('a'.repeat(20))).toBe('a'.repeat(20));
@@ -225,16 +228,16 @@ describe('answers', () => {
     expect(failed.headers['x-request-id']).toBe('b'.repeat(36));
   });
 
-  test('do not depend on the Accept header', async () => {
+  test('ignores the Accept header', async () => {
     for (const accept of ['Application/json; Charset=utf-8', '*/*', 'application/json, text/plain, */*', 'text/html']) {
-      const { status, headers } = await api.call('GET', '/room', undefined, { headers: { accept } });
+      const { status, headers } = await api.with({ headers: { accept } }).call('GET', '/room');
       expect([accept, status, headers['content-type']]).toEqual([accept, 200, 'application/json; charset=utf-8']);
     }
   });
 });
 
 describe('the description', () => {
-  test('is served in the development profile, equals the committed one, and has a page', async () => {
+  test('serves the description in the development profile, equal to the committed one, with a page', async () => {
     const document = await fetch(`${node.url}/openapi.json`);
     expect(await document.json()).toEqual(openApi);
     const page = await fetch(`${node.url}/docs`);
@@ -256,7 +259,7 @@ describe('the description', () => {
     expect(schemas['Peer']?.required?.toSorted()).toEqual(['id', 'metadata', 'status', 'tracks', 'type']);
   });
 
-  test('is not served in the production profile', async () => {
+  test('does not serve the description in the production profile', async () => {
     const production = await startInProduction();
     try {
       for (const path of ['/openapi.json', '/docs', '/']) {

@@ -45,7 +45,7 @@ browserSuite(
         const { picture, sound } = await ann.addClapper();
         await Promise.all([bob.plays(picture), bob.ready(sound)]);
         const askedAt = performance.now();
-        const recording = await addComponent(stage.api, room, 'recording', { credentials });
+        const recording = await addComponent(stage.api, room, { type: 'recording', options: { credentials } });
         const beganAt = performance.now();
         await delay(8_000);
         const shortestMs = performance.now() - beganAt;
@@ -70,7 +70,7 @@ browserSuite(
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const { picture, sound } = await ann.addClapper();
       await Promise.all([bob.plays(picture), bob.ready(sound)]);
-      const recording = await addComponent(stage.api, room, 'recording', { credentials });
+      const recording = await addComponent(stage.api, room, { type: 'recording', options: { credentials } });
       const began = performance.now();
       await delay(6_000);
       const mutedMs = performance.now() - began;
@@ -107,7 +107,7 @@ browserSuite(
       const large = { width: 960, height: 540 };
       const { picture, sound } = await ann.addClapper(large, { simulcast: ['l', 'm', 'h'] });
       await Promise.all([bob.plays(picture), bob.ready(sound)]);
-      const recording = await addComponent(stage.api, room, 'recording', { credentials });
+      const recording = await addComponent(stage.api, room, { type: 'recording', options: { credentials } });
       const began = performance.now();
       await delay(8_000);
       await ann.call('disableEncoding', picture, 'h');

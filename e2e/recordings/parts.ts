@@ -16,7 +16,11 @@ export interface RecordedTrack {
   readonly origin: string;
 }
 
-export async function addComponent(api: Api, room: string, type: string, options: unknown): Promise<string> {
+export async function addComponent(
+  api: Api,
+  room: string,
+  { type, options }: { type: string; options: unknown },
+): Promise<string> {
   const { status, body } = await api.request('POST', `/room/${room}/component`, { type, options });
   if (status !== 201) throw new Error(`the ${type} component was not created: ${status} ${JSON.stringify(body)}`);
 

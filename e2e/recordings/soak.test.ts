@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { describeWith } from '../harness/needs.js';
 import { decodedSeconds } from './analysis.js';
 import { addComponent, credentials, finishedPart, noStore, tracksOf } from './parts.js';
@@ -29,7 +29,7 @@ describeWith(['nightly', 'ffmpeg'], 'A long recording', () => {
     folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-soak-'));
     resources = join(folder, 'resources');
     const { film, tone } = await sourcesIn(resources);
-    await film('long.h264', 'testsrc2=s=640x360:r=30', SECONDS + 10);
+    await film('long.h264', 'testsrc2=s=640x360:r=30', { seconds: SECONDS + 10 });
     await tone('long.ogg', 440, SECONDS + 10);
     child = fork(join(repository, 'e2e', 'node', 'support', 'observed-node.mjs'), [], {
       execArgv: ['--expose-gc'],
@@ -62,8 +62,9 @@ describeWith(['nightly', 'ffmpeg'], 'A long recording', () => {
     'keeps the heap flat, and its duration is right',
     async () => {
       const room = await api.createRoom({ videoCodec: 'h264' });
-      await addComponent(api, room, 'recording', { credentials });
-      for (const filePath of ['long.h264', 'long.ogg']) await addComponent(api, room, 'file', { filePath });
+      await addComponent(api, room, { type: 'recording', options: { credentials } });
+      for (const filePath of ['long.h264', 'long.ogg'])
+        await addComponent(api, room, { type: 'file', options: { filePath } });
       const began = performance.now();
       await delay(SETTLED_SECONDS * 1_000);
       const settled = await heapBytes();

@@ -7,7 +7,7 @@ const raw = ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '15', '-pix_fmt'
 
 export interface Sources {
   /** `picture`: an ffmpeg source at 30 frames per second. */
-  film(name: string, picture: string, seconds: number, bitrate?: string): Promise<void>;
+  film(name: string, picture: string, length: { seconds: number; bitrate?: string }): Promise<void>;
   tone(name: string, hz: number, seconds: number): Promise<void>;
 }
 
@@ -15,12 +15,12 @@ export interface Sources {
 export async function sourcesIn(resources: string): Promise<Sources> {
   const directory = join(resources, 'file_component_sources');
   await mkdir(directory, { recursive: true });
-  const make = async (name: string, source: string, seconds: number, codec: string[]): Promise<void> => {
+  const make = async (name: string, [source, seconds]: [string, number], codec: string[]): Promise<void> => {
     await ffmpeg('-f', 'lavfi', '-i', source, '-t', `${seconds}`, ...codec, join(directory, name));
   };
 
   return {
-    film: (name, picture, seconds, bitrate = '500k') => make(name, picture, seconds, ['-b:v', bitrate, ...raw]),
-    tone: (name, hz, seconds) => make(name, `sine=frequency=${hz}:sample_rate=48000`, seconds, ['-c:a', 'libopus']),
+    film: (name, picture, { seconds, bitrate = '500k' }) => make(name, [picture, seconds], ['-b:v', bitrate, ...raw]),
+    tone: (name, hz, seconds) => make(name, [`sine=frequency=${hz}:sample_rate=48000`, seconds], ['-c:a', 'libopus']),
   };
 }

@@ -6,6 +6,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage } from '@bloom/protocol';
 import { Api } from '../harness/api.js';
 import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { describeWith, testWith } from '../harness/needs.js';
@@ -24,7 +25,7 @@ interface Gate {
   close(): Promise<void>;
 }
 
-async function startGate(): Promise<Gate> {
+async function openGate(): Promise<Gate> {
   let target: number | undefined;
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -60,9 +61,9 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
   beforeAll(async () => {
     resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-storage-'));
     const sources = await sourcesIn(resources);
-    await sources.film('short.h264', film, 2);
-    await sources.film('long.h264', film, 30);
-    await sources.film('large.h264', `${film},noise=alls=80:allf=t`, 4, '12M');
+    await sources.film('short.h264', film, { seconds: 2 });
+    await sources.film('long.h264', film, { seconds: 30 });
+    await sources.film('large.h264', `${film},noise=alls=80:allf=t`, { seconds: 4, bitrate: '12M' });
     await sources.tone('short.ogg', 440, 2);
     await sources.tone('long.ogg', 440, 30);
   });
@@ -86,19 +87,25 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
   async function recordedRoom(options: unknown, ...files: string[]): Promise<string> {
     const { body } = await api.request('POST', '/room', { videoCodec: 'h264', webhookUrl: `${hooks.url}/hook` });
     const room: string = body.data.room.id;
-    await addComponent(api, room, 'recording', options);
-    for (const filePath of files) await addComponent(api, room, 'file', { filePath });
+    await addComponent(api, room, { type: 'recording', options });
+    for (const filePath of files) await addComponent(api, room, { type: 'file', options: { filePath } });
     return room;
   }
 
+  /** Returns the state of a room's only recording. */
+  const stateOf = async (room: string): Promise<string> => {
+    const { body } = await api.request('GET', `/raw_recording?room=${room}`);
+    expect(body.data).toHaveLength(1);
+    return body.data[0].state;
+  };
   const playedToTheEnd = async (room: string): Promise<void> => {
     while ((await api.room(room)).components.length > 1) await new Promise((resolve) => setTimeout(resolve, 100));
   };
   const logged = (event: string): Promise<true> =>
     until(`${event} in the log`, () => (node?.log().includes(event) === true ? true : undefined));
 
-  test('uploads wait for a store that is down, across a restart, and complete when it is back', async () => {
-    const gate = await startGate();
+  test('holds uploads for a store that is down, across a restart, and completes them when it is back', async () => {
+    const gate = await openGate();
     const store: ObjectStoreServer = await startObjectStore('calls');
     try {
       const env = {
@@ -112,14 +119,17 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
       await start(env);
       const room = await recordedRoom({}, 'short.h264', 'short.ogg');
       await playedToTheEnd(room);
+      expect(await stateOf(room)).toBe('recording');
       await api.deleteRoom(room);
       await logged('recording.upload_failed');
+      expect(await stateOf(room)).toBe('uploading');
       const part = await finishedPart(resources, room);
       await node?.stop();
       expect(readdirSync(part)).toHaveLength(4);
 
       await start(env);
       await logged('recording.upload_failed');
+      expect(await stateOf(room)).toBe('uploading');
       gate.open(Number(new URL(store.endpoint).port));
       const prefix = `all/${room}/${part.split('/').at(-1)}`;
       await until('the recording is gone from the disk', () => (existsSync(part) ? undefined : true));
@@ -128,6 +138,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
         expect.stringMatching(/^[0-9a-f-]{36}\.(mp4|ogg)$/),
         'report.json',
       ]);
+      expect(await stateOf(room)).toBe('uploaded');
       expect(node?.log()).not.toContain(store.credentials.secretAccessKey);
     } finally {
       await node?.stop();
@@ -137,7 +148,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     }
   });
 
-  test('wrong credentials are logged without being shown, and the files stay', async () => {
+  test('logs wrong credentials without showing them, and keeps the files', async () => {
     const store = await startObjectStore('calls');
     try {
       await start({ JF_S3_ENDPOINT: store.endpoint });
@@ -156,7 +167,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     }
   });
 
-  test('a killed node loses at most two seconds, and the next one completes its recording', async () => {
+  test('loses at most two seconds on a killed node, and lets the next one complete its recording', async () => {
     await start({ JF_S3_ENDPOINT: noStore });
     const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
     const began = performance.now();
@@ -180,7 +191,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     expect(Math.abs(first - second)).toBeLessThan(500);
   });
 
-  test('a media worker that dies ends the room, and the recording is complete up to then', async () => {
+  test('ends the room of a media worker that dies, with a recording that is complete up to then', async () => {
     const faults = new URL('../node/support/worker-faults.mjs', import.meta.url);
     await start({ JF_S3_ENDPOINT: noStore, JF_MEDIA_WORKERS: '1', NODE_OPTIONS: `--import=${faults.href}` });
     const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
@@ -193,7 +204,54 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
     expect((await api.request('GET', '/health')).status).toBe(200);
   });
 
-  test('manual subscription records the chosen tracks and no others', async () => {
+  test('reports once that a recording of sound, with a pause, is in the store that the request named', async () => {
+    const store = await startObjectStore('calls');
+    try {
+      await start({
+        JF_S3_ENDPOINT: noStore,
+        JF_S3_BUCKET: 'another',
+        JF_S3_REGION: 'eu',
+        JF_S3_ACCESS_KEY_ID: 'id',
+        JF_S3_SECRET_ACCESS_KEY: 'not-to-be-used',
+      });
+      const theirs = { ...store.credentials, endpoint: store.endpoint };
+      const options = { credentials: theirs, pathPrefix: 'all', audioOnly: true, notify: true };
+      const room = await recordedRoom(options, 'short.ogg', 'short.h264');
+      const { id } = (await api.room(room)).components[0];
+      const pause = (paused: boolean) => api.request('PATCH', `/room/${room}/component/${id}`, { paused });
+      expect((await pause(true)).body.data.properties).toEqual({
+        subscribeMode: 'auto',
+        audioOnly: true,
+        paused: true,
+      });
+      expect((await pause(false)).status).toBe(200);
+      await playedToTheEnd(room);
+      await api.deleteRoom(room);
+      await hooks.until('recordingUploaded');
+      expect(await stateOf(room)).toBe('uploaded');
+      await node?.stop();
+
+      const news = hooks.received.filter(({ type }) => type.startsWith('recording'));
+      expect(news.map(({ body }) => decodeServerMessage(body))).toEqual([
+        {
+          type: 'recordingUploaded',
+          roomId: room,
+          componentId: id,
+          prefix: expect.stringMatching(`^all/${room}/part_`),
+          files: [expect.stringMatching(/^[0-9a-f-]{36}\.ogg$/), 'report.json'],
+        },
+      ]);
+      const { prefix, files } = decodeServerMessage(news[0]!.body) as { prefix: string; files: string[] };
+      expect(store.objects(prefix)).toEqual(files);
+      expect(node?.log()).not.toContain(store.endpoint);
+    } finally {
+      await node?.stop();
+      await store.stop();
+      store.remove();
+    }
+  });
+
+  test('records only the chosen tracks with manual subscription', async () => {
     await start({ JF_S3_ENDPOINT: noStore });
     const room = await recordedRoom({ credentials, subscribeMode: 'manual' }, 'long.ogg', 'long.h264');
     const { components } = await api.room(room);

@@ -25,7 +25,7 @@ for (const releases of [
 
       referenceScenarios(() => cluster, { mixed: true });
 
-      test('either node can drain: it gets no rooms from the other, and answers for its own until the drain is called off', async () => {
+      test('drains either node, which gets no rooms from the other and answers for its own until the drain is cancelled', async () => {
         for (const [draining, other] of [
           [cluster.node(1), cluster.node(2)],
           [cluster.node(2), cluster.node(1)],

@@ -76,7 +76,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('are shown completely by the tools of both releases, through each of them', async () => {
+  test('shows the nodes completely in the tools of both releases, through each of them', async () => {
     const room = await roomOn(cluster, 2);
     for (const release of ['last', 'this'] as const) {
       for (const node of [cluster.node(1), cluster.node(2)]) {
@@ -98,23 +98,26 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     expect(announced.get('app@app3')).toMatchObject({ release: expect.stringMatching(/^\d/) });
   });
 
-  test.each(DIRECTIONS)('when frozen, $title is named in 503 and in lists, and returns', async ({ asked, about }) => {
-    const [node, frozen] = [cluster.node(asked), cluster.node(about)];
-    const name = `app@${frozen.name}`;
-    const room = await roomOn(cluster, about);
-    frozen.freeze();
-    const [answer, created] = [await node.api.request('GET', `/room/${room}`), await node.create()];
-    const { body } = await node.api.request('GET', '/room?scope=cluster');
-    frozen.thaw();
-    expect(answer.status).toBe(503);
-    expect(answer.body.errors).toContain(name);
-    expect(created.address).not.toBe(frozen.address);
-    expect(body.unreachable).toEqual([name]);
-    await until('it answers again', async () => (await node.api.request('GET', `/room/${room}`)).status === 200);
-    expect(await node.rooms('cluster')).toEqual([created.id, room].toSorted());
-  });
+  test.each(DIRECTIONS)(
+    'names $title in 503 and in lists while it is frozen, and finds it again afterwards',
+    async ({ asked, about }) => {
+      const [node, frozen] = [cluster.node(asked), cluster.node(about)];
+      const name = `app@${frozen.name}`;
+      const room = await roomOn(cluster, about);
+      frozen.freeze();
+      const [answer, created] = [await node.api.request('GET', `/room/${room}`), await node.create()];
+      const { body } = await node.api.request('GET', '/room?scope=cluster');
+      frozen.thaw();
+      expect(answer.status).toBe(503);
+      expect(answer.body.errors).toContain(name);
+      expect(created.address).not.toBe(frozen.address);
+      expect(body.unreachable).toEqual([name]);
+      await until('it answers again', async () => (await node.api.request('GET', `/room/${room}`)).status === 200);
+      expect(await node.rooms('cluster')).toEqual([created.id, room].toSorted());
+    },
+  );
 
-  test.each(DIRECTIONS)('$title, leaves in order and joins again by itself', async ({ asked, about }) => {
+  test.each(DIRECTIONS)('lets $title leave cleanly and join again by itself', async ({ asked, about }) => {
     const [node, restarted] = [cluster.node(asked), cluster.node(about)];
     await restarted.stop();
     await node.joined(2);

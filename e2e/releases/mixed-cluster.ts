@@ -2,7 +2,7 @@
 import { lastReleaseFolder } from '../../scripts/testing/last-release.mjs';
 import { deployments, LabCluster, type Service } from '../cluster/lab-cluster.js';
 import { until } from '../cluster/until.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 export type Release = 'last' | 'this';
 

@@ -6,7 +6,7 @@ import type { Peer } from '../harness/peer.js';
 const joinBoundMs = 1_500;
 
 browserSuite('Basics', {}, (stage) => {
-  test('two peers each publish a video after joining and see the other play', async () => {
+  test("shows two peers that publish a video after joining each other's video", async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     const blue = await bob.addVideo({ colour: 'blue' });
@@ -21,7 +21,7 @@ browserSuite('Basics', {}, (stage) => {
     expect(await decoded(ann, blue)).toBeGreaterThan(beforeToo);
   });
 
-  test('media plays within 1.5 s of a second page joining', async () => {
+  test('plays media within 1.5 s of a second page joining', async () => {
     const delays: number[] = [];
     for (const attempt of [1, 2, 3]) {
       const room = await stage.room();
@@ -37,7 +37,7 @@ browserSuite('Basics', {}, (stage) => {
     promise('join to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
-  test('a track published in a running call plays for the others within 1.5 s', async () => {
+  test('plays a track published in a running call for the others within 1.5 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
     const delays: number[] = [];
@@ -53,7 +53,7 @@ browserSuite('Basics', {}, (stage) => {
     promise('publish to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
-  test('four peers that join and publish at the same time each see exactly the three others play', async () => {
+  test('shows each of four peers that join and publish at the same time exactly the three others', async () => {
     const room = await stage.room();
     const colours = ['red', 'green', 'blue', 'yellow'] as const;
     const peers = await Promise.all(colours.map((colour) => stage.peer(room, colour)));
@@ -73,7 +73,7 @@ browserSuite('Basics', {}, (stage) => {
     );
   });
 
-  test('two rooms receive nothing from each other', async () => {
+  test('carries nothing between two rooms', async () => {
     const [one, two] = await Promise.all([stage.call(['ann', 'bob']), stage.call(['carl', 'dora'])]);
     const [red, blue] = await Promise.all([one.ann.addVideo({ colour: 'red' }), two.carl.addVideo({ colour: 'blue' })]);
     await Promise.all([one.bob.plays(red, 'red'), two.dora.plays(blue, 'blue')]);
@@ -84,7 +84,7 @@ browserSuite('Basics', {}, (stage) => {
     expect((await two.dora.call('remotePeers')).map((p) => p.id)).toEqual([two.carl.id]);
   });
 
-  test('a room for two refuses a third peer', async () => {
+  test('refuses a third peer in a room for two', async () => {
     const room = await stage.room({ maxPeers: 2 });
     await stage.api.addPeer(room);
     await stage.api.addPeer(room);
@@ -94,7 +94,7 @@ browserSuite('Basics', {}, (stage) => {
     expect({ status, body }).toEqual({ status: 503, body: { errors: `Reached peer limit in room ${room}` } });
   });
 
-  test('joining an empty room negotiates nothing, and publishing later works', async () => {
+  test('negotiates nothing in an empty room, and publishes later', async () => {
     const room = await stage.room();
     const ann = await stage.peer(room, 'ann');
     const joined = await ann.join();
@@ -108,7 +108,7 @@ browserSuite('Basics', {}, (stage) => {
     await bob.plays(red, 'red');
   });
 
-  test('sound and picture of one peer arrive, each with a stream', async () => {
+  test('delivers sound and picture of one peer, each with a stream', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const picture = await ann.picture({ colour: 'red' });
     const red = await ann.call('addTrack', picture);

@@ -6,7 +6,10 @@ import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
 
-/** A name for this machine whose pages over plain HTTP are not secure, so they have no camera and no `crypto.randomUUID`. */
+/**
+ * A name for this machine whose pages over plain HTTP are not secure, so they have no camera and no
+ * `crypto.randomUUID`.
+ */
 // Without a dot: the node lets no page at a foreign domain use the public token.
 const INSECURE_HOST = 'bloom';
 
@@ -22,10 +25,16 @@ declare global {
 /** Records the page's media, and holds its requests until `allow` is called. A screen is a picture without frames. */
 function watchDevices(asks: boolean): void {
   window.opened = [];
+  const waiting: (() => void)[] = [];
   const devices = MediaDevices.prototype;
   const open = devices.getUserMedia;
   devices.getUserMedia = async function asked(this: MediaDevices, wanted) {
-    if (asks) await new Promise<void>((resolve) => (window.allow = resolve));
+    if (asks) {
+      window.allow = () => {
+        for (const answer of waiting.splice(0)) answer();
+      };
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
     const stream = await open.call(this, wanted);
     window.opened.push(...stream.getTracks());
     return stream;
@@ -48,10 +57,14 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
 
   async function width(page: Page, name: string, wanted: number): Promise<void> {
     // A variant that stalls on a busy machine counts as inactive for ten seconds.
-    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 60_000 });
+    await page.waitForFunction(
+      ([label, pixels]) => document.querySelector<HTMLVideoElement>(`[aria-label="${label}"]`)?.videoWidth === pixels,
+      [`Picture of ${name}`, wanted] as const,
+      { timeout: 60_000 },
+    );
   }
 
-  test('the picture has the resolution that its tile needs, until a person chooses', async () => {
+  test('gives the picture the resolution that its tile needs, until a person chooses', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await join(ann, { name: 'Ann', room: 'variants' });
@@ -62,13 +75,14 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     // The tile is about 500 pixels wide, so the middle variant suffices until the person wants more.
     await width(bob, 'Ann', 480);
 
+    await bob.getByRole('button', { name: 'Options of Ann' }).click();
     await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
     await width(bob, 'Ann', 240);
     await bob.getByLabel('Quality of the picture of Ann').selectOption('High');
     await width(bob, 'Ann', 960);
   }, 240_000);
 
-  test('a long name without spaces leaves room for its neighbours', async () => {
+  test('a long name without spaces is cut, and leaves room for the marks and the menu', async () => {
     const ann = await visitors.open(await visitors.visitor());
     await join(ann, { name: 'Ann', room: 'names' });
     await connected(ann);
@@ -83,16 +97,18 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     ] as const) {
       await ann.setViewportSize({ width, height });
       const overlaps = await ann.getByRole('figure', { name }).evaluate((tile) => {
-        const text = document.createRange();
-        text.selectNodeContents(tile.querySelector('.who') as Element);
-        const beside = [...tile.querySelectorAll('.size, select')].map((element) => element.getBoundingClientRect());
-        return beside.some(({ left, width: wide }) => wide > 0 && left < text.getBoundingClientRect().right);
+        const text = (tile.querySelector('.bloom-name') as Element).getBoundingClientRect();
+        const beside = [...tile.querySelectorAll('.bloom-mark, .bloom-menu-button')].map((element) =>
+          element.getBoundingClientRect(),
+        );
+        const isOutside = text.right > tile.getBoundingClientRect().right;
+        return isOutside || beside.some(({ left, bottom }) => left < text.right && bottom > text.top);
       });
       expect({ width, overlaps }).toEqual({ width, overlaps: false });
     }
   });
 
-  test('on a phone in landscape, pictures are large and everything is in view', async () => {
+  test('shows large pictures and everything in view on a phone in landscape', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await ann.setViewportSize({ width: 667, height: 320 });
@@ -101,23 +117,23 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     const bob = await visitors.open(context, ann.url());
     await join(bob, { name: 'Bob' });
     await sees(ann, 'Bob');
-    const inView = await ann.locator('.bar, figure, .controls button').evaluateAll((elements) =>
+    const inView = await ann.locator('.bloom-bar, figure, .bloom-controls button').evaluateAll((elements) =>
       elements.every((element) => {
         const { top, left, bottom, right } = element.getBoundingClientRect();
         return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
       }),
     );
     expect(inView).toBe(true);
-    // Previously 98; now as wide as a 16:9 picture fits in half of the screen.
+    // Previously 98; now as wide as a 16:9 picture that fits into half of the screen.
     const tile = await ann.getByRole('figure', { name: 'Bob' }).boundingBox();
     expect(Math.min(tile?.height ?? 0, ((tile?.width ?? 0) * 9) / 16)).toBeGreaterThan(140);
   });
 
-  test('a call uses the camera if there is one', async () => {
+  test('uses the camera in a call if there is one', async () => {
     const ann = await visitors.open(await visitors.visitor({ camera: true }));
     await join(ann, { name: 'Ann', source: 'camera', room: 'camera' });
     await connected(ann);
-    await shown(ann.getByRole('figure', { name: 'Ann (you)' }).getByText('camera'));
+    await shown(ann.locator('figure.bloom-mirrored[aria-label="Ann (you)"]'));
     expect(await ann.getByText('cannot be used').count()).toBe(0);
 
     const bob = await visitors.open(await visitors.visitor(), ann.url());
@@ -128,13 +144,13 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     // The camera's light goes out, because the device is closed rather than covered.
     const own = ann.getByLabel('Your own picture');
     await ann.getByRole('button', { name: 'Stop picture' }).click();
-    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
-    await shown(own.or(ann.getByRole('figure', { name: 'Ann (you)' }).locator('.avatar')).first());
+    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.bloom-avatar'));
+    await shown(own.or(ann.getByRole('figure', { name: 'Ann (you)' }).locator('.bloom-avatar')).first());
     await ann.getByRole('button', { name: 'Start picture' }).click();
     await sees(bob, 'Ann');
   });
 
-  test('a camera that is refused is replaced by a generated picture, and the page says so', async () => {
+  test('replaces a refused camera by a generated picture, and says so', async () => {
     const ann = await visitors.open(await visitors.visitor());
     await join(ann, { name: 'Ann', source: 'camera', room: 'refused' });
     await shown(ann.getByText('Camera and microphone cannot be used'));
@@ -145,12 +161,11 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await sees(bob, 'Ann');
   });
 
-  test('a person who leaves while the camera is being requested is in no call', async () => {
+  test('a camera that is allowed after the person has left the entrance is closed', async () => {
     const room = await stage.room();
     const context = await visitors.visitor({ camera: true });
     await context.addInitScript(watchDevices, true);
     const page = await visitors.open(context, `${stage.node.url}/#room=${room}`);
-    await join(page, { name: 'Ann', source: 'camera' });
     await page.waitForFunction(() => window.allow !== undefined);
     await page.getByRole('link', { name: 'People' }).click();
     await page.evaluate(() => window.allow?.());
@@ -161,7 +176,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(page.url()).toMatch(/#\/people$/);
   });
 
-  test('a camera that starts after the call was left is closed', async () => {
+  test('closes a camera that starts after the call was left', async () => {
     const context = await visitors.visitor({ camera: true });
     await context.addInitScript(watchDevices, true);
     const page = await visitors.open(context);
@@ -172,8 +187,8 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
         delete window.allow;
       });
     };
-    await join(page, { name: 'Ann', source: 'camera', room: 'left' });
     await allow();
+    await join(page, { name: 'Ann', source: 'camera', room: 'left' });
     await connected(page);
     await page.getByRole('button', { name: 'Stop picture' }).click();
     await page.getByRole('button', { name: 'Start picture' }).click();
@@ -181,12 +196,13 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await page.getByRole('button', { name: 'Leave' }).click();
     await shown(page.getByRole('button', { name: 'Join' }));
     await allow();
+    // The entrance shows a preview again, with two devices.
     await page.waitForFunction(
-      () => window.opened.length > 2 && window.opened.every((one) => one.readyState === 'ended'),
+      () => window.opened.length === 5 && window.opened.filter((one) => one.readyState === 'live').length === 2,
     );
   });
 
-  test('camera and screen are closed when the server no longer accepts them', async () => {
+  test('closes camera and screen when the server no longer accepts them', async () => {
     const room = await stage.room();
     const context = await visitors.visitor({ camera: true });
     await context.addInitScript(watchDevices, false);
@@ -214,7 +230,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(await open()).toBe(1);
   });
 
-  test('a page over plain HTTP opens a room without a name', async () => {
+  test('opens a room without a name on a page over plain HTTP', async () => {
     const { port } = new URL(stage.node.url);
     const page = await visitors.open(await visitors.visitor(), `http://${INSECURE_HOST}:${port}/#/call`);
     expect(await page.evaluate(() => isSecureContext)).toBe(false);
@@ -223,11 +239,12 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await page.getByRole('button', { name: 'Leave' }).click();
   });
 
-  test('a person who mutes before the call connects is muted', async () => {
+  test('mutes a person who muted before the call connected', async () => {
     const page = await visitors.open(await visitors.visitor());
     await page.evaluate(() => {
       new MutationObserver((_changes, observer) => {
-        const mute = [...document.querySelectorAll('button')].find(({ textContent }) => textContent?.trim() === 'Mute');
+        const buttons = [...document.querySelectorAll<HTMLElement>('.bloom-controls button')];
+        const mute = buttons.find(({ textContent }) => textContent?.trim() === 'Mute');
         if (mute === undefined) return;
         observer.disconnect();
         document.body.dataset.mutedWhile = document.querySelector('[role=status]')?.textContent ?? '';
@@ -247,18 +264,18 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await until(isHeard);
   });
 
-  test('a change from the generated picture to a camera is shown', async () => {
+  test('shows a change from the generated picture to a camera', async () => {
     const page = await visitors.open(await visitors.visitor({ camera: true }));
     await join(page, { name: 'Ann', room: 'changing' });
     await connected(page);
     const own = page.getByRole('figure', { name: 'Ann (you)' });
-    await shown(own.getByText('generated picture'));
+    expect(await own.getAttribute('class')).not.toContain('bloom-mirrored');
     await page.getByRole('button', { name: 'Devices' }).click();
     await page.getByLabel('Devices', { exact: true }).locator('select').first().selectOption({ index: 1 });
-    await shown(own.getByText('camera', { exact: true }));
+    await shown(page.locator('figure.bloom-mirrored[aria-label="Ann (you)"]'));
   });
 
-  test('a full room is reported as full', async () => {
+  test('reports a full room as full', async () => {
     const room = await stage.room({ maxPeers: 1 });
     await stage.api.addPeer(room);
     const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
@@ -266,7 +283,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await shown(page.getByRole('alert').filter({ hasText: 'The room is full' }));
   });
 
-  test('a removed person is notified and returns to the entrance', async () => {
+  test('notifies a removed person and returns to the entrance', async () => {
     const room = await stage.room();
     const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
     let sockets = 0;
@@ -282,7 +299,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(sockets).toBe(1);
   });
 
-  test('the call, and then the entrance, shows that the server is lost', async () => {
+  test('shows in the call, and then in the entrance, that the server is lost', async () => {
     const node = await startNode();
     try {
       const page = await visitors.open(await visitors.visitor(), `${node.url}/#/call`);

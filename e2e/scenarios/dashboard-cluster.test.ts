@@ -49,7 +49,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await visit(page, '#/rooms');
     await page.getByRole('button', { name: 'New room' }).click();
     await page.getByLabel('Name', { exact: true }).fill('far-away');
-    await page.getByLabel('Data channels that the backend hears').fill('notes, chat');
+    await page.getByLabel('Data channels sent to the backend').fill('notes, chat');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText(`a@127.0.0.1 placed it on c@127.0.0.1`).waitFor();
 
@@ -58,7 +58,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     const heard = firstDataMessage(backend.notifications({ dataEvents: true, signal: listening.signal }));
     // Two callers, each on a page of a node that does not own the room.
     const ann = await pages.enter('far-away', 'Ann');
-    const bob = await pages.enter('far-away', 'Bob', {}, trio.nodes.b.url);
+    const bob = await pages.enter('far-away', 'Bob', trio.nodes.b.url);
     await Promise.all([moves(ann, 'Picture of Bob'), moves(bob, 'Picture of Ann')]);
     await bob.getByRole('button', { name: 'Chat' }).click();
     await bob.getByLabel('Message', { exact: true }).fill('Hello over there');
@@ -87,7 +87,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
 
     const operator = await pages.open('#/rooms/on-a', {}, trio.nodes.b.url);
     await operator.getByRole('heading', { name: 'Where it runs' }).waitFor();
-    const [ann, bob] = [await pages.enter('on-a', 'Ann'), await pages.enter('on-a', 'Bob', {}, trio.nodes.b.url)];
+    const [ann, bob] = [await pages.enter('on-a', 'Ann'), await pages.enter('on-a', 'Bob', trio.nodes.b.url)];
     await moves(ann, 'Picture of Bob');
     await trio.nodes.b.kill();
 

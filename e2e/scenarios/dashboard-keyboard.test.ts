@@ -3,6 +3,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { until } from '../cluster/until.js';
 import { browserSuite } from '../harness/stage.js';
+import { PeerConnection } from '../node/support/peer-socket.js';
 import { DashboardPages, dashboardFlags } from './dashboard-pages.js';
 
 /** More than the number of focusable elements in any view. */
@@ -47,7 +48,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
   const focused = (page: Page): Promise<string> =>
     page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
 
-  test('a room can be created, managed and left', async () => {
+  test('creates, manages and leaves a room by keyboard', async () => {
     const page = await pages.open('#/rooms');
     await heading(page, 'Rooms');
     await press(page, 'New room');
@@ -86,9 +87,10 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     expect((await stage.api.room('by-keyboard')).peers.map((peer: { id: string }) => peer.id)).not.toContain(id);
   }, 120_000);
 
-  test('the menu of a narrow screen leads to every view, and each is usable', async () => {
+  test('leads to every view from the menu of a narrow screen, and each is usable', async () => {
     const room = await stage.room({ roomId: 'kitchen' });
-    await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
+    const { token } = await stage.api.addPeer(room);
+    const { socket } = await PeerConnection.joined(stage.node.url, token, { name: 'Cyanea' });
     const page = await pages.open('#/rooms', { viewport: { width: 700, height: 700 } });
     const go = async (view: string): Promise<void> => {
       await page.evaluate(() => (document.activeElement as HTMLElement).blur());
@@ -119,15 +121,17 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await heading(page, 'kitchen');
     await page.goBack();
     await heading(page, 'Watch');
+    socket.terminate();
   }, 120_000);
 
-  test('a call can be joined, used and left', async () => {
+  test('joins, uses and leaves a call by keyboard', async () => {
     const page = await pages.open('#/call');
     await heading(page, 'Call');
     await write(page, 'Your name', 'Ann');
     await write(page, 'Name of the new room', 'spoken');
     await tabTo(page, 'Camera and microphone');
     await page.keyboard.press('ArrowRight');
+    await page.locator('button[type=submit][aria-disabled=false]').waitFor();
     await press(page, 'Join');
     await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
     // Screen readers and the Tab key start where the call starts.
@@ -145,7 +149,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     // The field has the focus.
     await page.keyboard.type('Good morning');
     await page.keyboard.press('Enter');
-    await page.locator('.messages li').filter({ hasText: 'Ann Good morning' }).waitFor();
+    await page.locator('.bloom-messages li').filter({ hasText: 'Ann Good morning' }).waitFor();
     await press(page, 'Close');
     expect(await focused(page)).toBe('Chat');
     await press(page, 'Leave');

@@ -44,8 +44,8 @@ export class DashboardPages {
   }
 
   /** Opens the call in a room and joins with a generated picture. */
-  async enter(room: string, name: string, options: BrowserContextOptions = {}, url?: string): Promise<Page> {
-    const page = await this.open(`#room=${room}`, options, url);
+  async enter(room: string, name: string, url?: string): Promise<Page> {
+    const page = await this.open(`#room=${room}`, {}, url);
     await page.getByLabel('Your name').fill(name);
     await page.getByLabel('Generated').check();
     await page.getByRole('button', { name: 'Join' }).click();

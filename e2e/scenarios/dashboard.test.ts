@@ -8,7 +8,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
 
   afterEach(async () => expect(await visitors.close()).toEqual([]));
 
-  test('two tabs meet in a call, see each other mute, and leave', async () => {
+  test('lets two tabs meet in a call, see each other mute, and leave', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);
     await join(ann, { name: 'Ann', room: 'two-tabs' });
@@ -36,7 +36,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
     await ann.getByRole('button', { name: 'Unmute' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'), { state: 'detached' });
     await ann.getByRole('button', { name: 'Stop picture' }).click();
-    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
+    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.bloom-avatar'));
 
     await bob.getByRole('button', { name: 'Leave' }).click();
     await shown(bob.getByRole('button', { name: 'Join' }));

@@ -15,7 +15,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
   let firefox: Firefox;
   const peers: DataPeer[] = [];
   beforeAll(async () => {
-    firefox = await Firefox.launch();
+    firefox = await Firefox.start();
   });
   afterAll(() => firefox?.close());
   afterEach(async () => {
@@ -37,10 +37,10 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     {
       browser = 'Chromium',
       channels = CHAT,
-    }: { browser?: Browser; channels?: Parameters<typeof DataPeer.join>[3] } = {},
+    }: { browser?: Browser; channels?: Parameters<typeof DataPeer.join>[2] } = {},
   ): Promise<DataPeer> {
     const page = await pageIn[browser]();
-    const peer = await DataPeer.join(stage.node.url, await stage.api.addPeer(room), page, channels);
+    const peer = await DataPeer.join(stage.node.url, { ...(await stage.api.addPeer(room)), page }, channels);
     peers.push(peer);
     return peer;
   }
@@ -50,7 +50,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     ['Chromium', 'Firefox'],
     ['Firefox', 'Chromium'],
     ['Firefox', 'Firefox'],
-  ])('%s and %s exchange text, bytes and 64 KiB', async (first, second) => {
+  ])('exchanges text, bytes and 64 KiB between %s and %s', async (first, second) => {
     const room = await stage.room();
     const ann = await join(room, { browser: first });
     // Bob opens no channel with that label; the server does.
@@ -74,7 +74,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     await bob.isOpen('again');
   });
 
-  test('a message for one of three peers reaches only that one', async () => {
+  test('delivers a message for one of three peers only to that one', async () => {
     const room = await stage.room();
     const [ann, bob, eve] = [await join(room), await join(room), await join(room)];
     await ann.send('chat', 'for eve', [eve.id]);
@@ -83,7 +83,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect((await bob.received(1)).map(({ message }) => message)).toEqual(['for all']);
   });
 
-  test('a revoked permission takes effect within 200 ms while the client keeps sending, and can be restored', async () => {
+  test('applies a revoked permission within 200 ms while the client keeps sending, and restores it', async () => {
     const room = await stage.room();
     const [ann, bob] = [await join(room), await join(room)];
     const permit = (publish: boolean | string[]) =>
@@ -101,7 +101,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect((await bob.received(1)).map(({ message }) => message)).toEqual(['after']);
   });
 
-  test('messages of the backend arrive on their channel, or on the websocket', async () => {
+  test('delivers messages of the backend on their channel, or on the websocket', async () => {
     const room = await stage.room();
     const [ann, bob] = [await join(room, { channels: { roomMessage: {} } }), await join(room)];
     const send = { topic: 'news', data: { n: 1 } };
@@ -113,7 +113,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect(bob.custom('roomMessage')).toEqual([send]);
   });
 
-  test('the backend receives only the labels that the room names, by websocket and webhook', async () => {
+  test('sends the backend only the labels that the room names, by websocket and webhook', async () => {
     const backend = await receiveWebhooks();
     const room = await stage.room({ webhookUrl: backend.url, dataEvents: ['chat'] });
     const bloom = new BloomClient({ url: stage.node.url, token: apiToken });
@@ -158,7 +158,7 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     await backend.close();
   });
 
-  test('a message that is too large closes only its channel, with a reason', async () => {
+  test('closes only the channel of a message that is too large, with a reason', async () => {
     const room = await stage.room();
     const ann = await join(room, { channels: { big: {}, chat: {} } });
     const bob = await join(room);

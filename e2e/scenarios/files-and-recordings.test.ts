@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import { missing, testWith } from '../harness/needs.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
 import { type Colour, colours } from '../page/driver-api.js';
 import { decodedSeconds, frameTimes } from '../recordings/analysis.js';
@@ -21,9 +21,9 @@ const env = { JF_RESOURCES_BASE_PATH: resources, JF_S3_ENDPOINT: noStore };
 beforeAll(async () => {
   if (missing(['ffmpeg']) !== undefined) return;
   const { film, tone } = await sourcesIn(resources);
-  await film('red.h264', 'color=0xC81E1E:s=320x240:r=30', 20);
+  await film('red.h264', 'color=0xC81E1E:s=320x240:r=30', { seconds: 20 });
   await tone('a440.ogg', 440, 20);
-  await film('film.h264', 'testsrc2=s=320x240:r=30', 4);
+  await film('film.h264', 'testsrc2=s=320x240:r=30', { seconds: 4 });
   await tone('tone.ogg', 440, 4);
 });
 afterAll(() => rmSync(resources, { recursive: true, force: true }));
@@ -38,8 +38,8 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
     const trackIdOf = async (component: string): Promise<string> =>
       (await stage.api.room(room)).components.find(({ id }: { id: string }) => id === component).tracks[0].id;
-    const film = await addComponent(stage.api, room, 'file', { filePath: 'red.h264' });
-    const tone = await addComponent(stage.api, room, 'file', { filePath: 'a440.ogg' });
+    const film = await addComponent(stage.api, room, { type: 'file', options: { filePath: 'red.h264' } });
+    const tone = await addComponent(stage.api, room, { type: 'file', options: { filePath: 'a440.ogg' } });
     const [red, a440] = [await trackIdOf(film), await trackIdOf(tone)];
     await Promise.all([ann.plays(red, 'red'), ann.sounds(a440, 440)]);
 
@@ -58,7 +58,7 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     const red = await ann.addVideo({ colour: 'red', fps: 30 });
     const a440 = await ann.addTone(440);
     await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);
-    const recording = await addComponent(stage.api, room, 'recording', { credentials });
+    const recording = await addComponent(stage.api, room, { type: 'recording', options: { credentials } });
     await delay(2_000);
     const blue = await bob.addVideo({ colour: 'blue', fps: 30 });
     await ann.plays(blue, 'blue');
@@ -115,16 +115,16 @@ browserSuite('Files and recordings', { node: { env } }, (stage) => {
     const endMs = ann!.offsetMs + (await decodedSeconds(ann!.path)) * 1_000;
     expect(Math.abs((await decodedSeconds(output)) - (endMs - startMs) / 1_000)).toBeLessThan(0.2);
 
-    expect(mix(part, '-o', output)).toMatchObject({ status: 1, stderr: `${output} is there already\n` });
+    expect(mix(part, '-o', output)).toMatchObject({ status: 1, stderr: `${output} already exists\n` });
     expect(mix(resources)).toMatchObject({ status: 1, stderr: expect.stringContaining('report.json cannot be read') });
     expect(mix()).toMatchObject({ status: 64, stderr: expect.stringContaining('Usage: npm run recording:mix') });
   });
 
   testWith(['ffmpeg'], 'a film and its sound keep every frame at its time when played and recorded', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
-    await addComponent(stage.api, room, 'recording', { credentials });
-    await addComponent(stage.api, room, 'file', { filePath: 'film.h264' });
-    await addComponent(stage.api, room, 'file', { filePath: 'tone.ogg' });
+    await addComponent(stage.api, room, { type: 'recording', options: { credentials } });
+    await addComponent(stage.api, room, { type: 'file', options: { filePath: 'film.h264' } });
+    await addComponent(stage.api, room, { type: 'file', options: { filePath: 'tone.ogg' } });
     while ((await stage.api.room(room)).components.length > 1) await delay(50);
     await stage.api.deleteRoom(room);
 

@@ -7,7 +7,7 @@ import { browserSuite } from '../harness/stage.js';
 browserSuite('Firefox', { needs: ['firefox'] }, (stage) => {
   let firefox: Firefox;
   beforeAll(async () => {
-    firefox = await Firefox.launch();
+    firefox = await Firefox.start();
   });
   afterAll(() => firefox?.close());
 
@@ -18,7 +18,7 @@ browserSuite('Firefox', { needs: ['firefox'] }, (stage) => {
       take: (event) => peer?.take(event),
       takeConsole: (line) => peer?.takeConsole(line),
     });
-    peer = new Peer(name, id, token, stage.node.host, page);
+    peer = new Peer(name, { id, token }, { host: stage.node.host, page });
     return peer;
   }
 
@@ -37,12 +37,12 @@ browserSuite('Firefox', { needs: ['firefox'] }, (stage) => {
     expect(bob.complaints()).toEqual([]);
   }
 
-  test('Firefox and Chromium see and hear each other', async () => {
+  test('lets Firefox and Chromium see and hear each other', async () => {
     const room = await stage.room();
     await seeEachOther(await inFirefox(room, 'ann'), await stage.peer(room, 'bob'));
   });
 
-  test('Firefox loses the permission to publish and gets it back', async () => {
+  test('takes the permission to publish from Firefox and gives it back', async () => {
     const room = await stage.room();
     const [ann, bob] = [await inFirefox(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join();
@@ -58,7 +58,7 @@ browserSuite('Firefox', { needs: ['firefox'] }, (stage) => {
     expect(ann.complaints()).toEqual([]);
   });
 
-  test('two Firefoxes see and hear each other', async () => {
+  test('lets two Firefoxes see and hear each other', async () => {
     const room = await stage.room();
     await seeEachOther(await inFirefox(room, 'ann'), await inFirefox(room, 'bob'));
   });

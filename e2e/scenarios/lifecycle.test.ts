@@ -6,7 +6,7 @@ import { promise } from '../harness/measurements.js';
 import type { Peer } from '../harness/peer.js';
 import { nightly } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
-import { startProxy } from '../harness/tcp-proxy.js';
+import { openProxy } from '../harness/tcp-proxy.js';
 
 const secret = 'e2e-secret-key-base';
 /** More than ten minutes at night, so that consent, pings and the refresh of the relay's allocation all occur. */
@@ -25,7 +25,7 @@ const yesterday = `data:text/javascript,${encodeURIComponent(`
 browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (stage, lasting) => {
   let idle: { ann: Peer; bob: Peer; red: string; since: number };
 
-  test('a call is set up and left idle for the last test of this file', async () => {
+  test('leaves a call idle for the last test of this file', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     lasting.add(ann).add(bob);
     const red = await ann.addVideo({ colour: 'red', width: 160, height: 120, fps: 5 });
@@ -33,7 +33,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     idle = { ann, bob, red, since: Date.now() };
   });
 
-  test('leaving notifies the others, who can then publish', async () => {
+  test('notifies the others of a leave, who can then publish', async () => {
     const { ann, bob, carl } = await stage.call(['ann', 'bob', 'carl']);
     const red = await ann.addVideo({ colour: 'red' });
     await Promise.all([bob.plays(red, 'red'), carl.plays(red, 'red')]);
@@ -51,7 +51,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect(ann.since('socketClose')).toEqual([]);
   });
 
-  test('a peer deleted over HTTP is notified, and so are the others', async () => {
+  test('notifies a peer deleted over HTTP, and the others', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -64,7 +64,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect((await stage.api.room(room)).peers).toHaveLength(1);
   });
 
-  test('everybody in a deleted room is notified', async () => {
+  test('notifies everybody in a deleted room', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
 
@@ -76,9 +76,9 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
   });
 
   test.each(['cut', 'abandon'] as const)(
-    'a client whose socket is lost (%s) rejoins under its id with its latest metadata and its tracks',
+    'lets a client whose socket is lost (%s) rejoin under its id with its latest metadata and its tracks',
     async (way) => {
-      const proxy = await startProxy(stage.node.host);
+      const proxy = await openProxy(stage.node.host);
       try {
         const room = await stage.room();
         const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
@@ -108,7 +108,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     },
   );
 
-  test('a second socket with the token of a live peer is refused, and the first continues', async () => {
+  test('refuses a second socket with the token of a live peer, and continues with the first', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -123,7 +123,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect((await stage.api.room(room)).peers).toHaveLength(2);
   });
 
-  test('a token that is wrong, expired, or of a deleted room or peer, is refused with the reason', async () => {
+  test('refuses a token that is wrong, expired, or of a deleted room or peer, with the reason', async () => {
     const refusal = async (token: string): Promise<string> => {
       const nobody = await stage.seat({ id: 'nobody', token }, 'nobody');
       await nobody.connect();
@@ -152,7 +152,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect(await refusal(homeless.token)).toBe('room not found');
   });
 
-  test('garbage between its events does not harm a peer', async () => {
+  test('does not harm a peer that sends garbage between its events', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' }, { metadata: { take: 1 } });
     const blue = await bob.addVideo({ colour: 'blue' }, { metadata: { take: 1 } });
@@ -197,7 +197,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
     expect(ann.track(blue).latest.metadata).toEqual({ take: 1 });
   });
 
-  test('ten renegotiations, each an ICE restart, interrupt nothing for more than 1 s', async () => {
+  test('interrupts nothing for more than 1 s in ten renegotiations, each an ICE restart', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     const blue = await bob.addVideo({ colour: 'blue' });
@@ -223,7 +223,7 @@ browserSuite('Lifecycle', { node: { env: { JF_SECRET_KEY_BASE: secret } } }, (st
   });
 
   test(
-    `a call left idle for ${idleMs / 1000} s keeps playing and accepts another track`,
+    `keeps a call left idle for ${idleMs / 1000} s playing, and accepts another track`,
     async () => {
       const { ann, bob, red, since } = idle;
       await delay(Math.max(0, since + idleMs - Date.now()));

@@ -4,7 +4,7 @@ import { browserSuite } from '../harness/stage.js';
 const anyJson = { name: 'Ann', list: [1, 2.5, null, 'ü€𐍈', { deep: [[[]]] }], nothing: null, yes: true };
 
 browserSuite('Metadata', {}, (stage) => {
-  test('joined has the metadata of earlier peers, and peerJoined that of later ones', async () => {
+  test('sends the metadata of earlier peers in joined, and that of later ones in peerJoined', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: anyJson });
@@ -16,7 +16,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect((await stage.api.room(room)).peers.find((p: { id: string }) => p.id === ann.id).metadata).toEqual(anyJson);
   });
 
-  test('a parser of the receiver gets the raw metadata and keeps a part, and its refusal is reported as an error', async () => {
+  test("gives the receiver's parser the raw metadata, keeps a part, and reports its refusal as an error", async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await bob.join({ metadata: { goodStuff: 'bob' }, strictParsers: true });
@@ -33,7 +33,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(updated.peer.metadataError).toContain('goodStuff');
   });
 
-  test('metadata that the parser of the sender refuses never reaches the server', async () => {
+  test("does not send the server metadata that the sender's parser refuses", async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await bob.join();
@@ -48,7 +48,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(ann.events.filter((e) => e.type === 'sent')).toEqual([]);
   });
 
-  test('an update that the parser of the sender refuses leaves the others with the old value', async () => {
+  test("leaves the others with the old value when the sender's parser refuses an update", async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: { goodStuff: 'old' }, strictParsers: true });
@@ -61,7 +61,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect(bob.since('peerUpdated').map((e) => e.peer.rawMetadata)).toEqual([{ goodStuff: 'new' }]);
   });
 
-  test('metadata of a track arrives with the track, and so does each update', async () => {
+  test('delivers a track with its metadata, and later changes of it', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' }, { metadata: anyJson });
     const { latest } = await bob.ready(red);
@@ -73,7 +73,7 @@ browserSuite('Metadata', {}, (stage) => {
     await bob.plays(red, 'red');
   });
 
-  test('an update of track metadata between offer and answer arrives', async () => {
+  test('delivers an update of track metadata between offer and answer', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob']);
     const source = await ann.picture({ colour: 'red' });
     const red = await ann.call('addAndUpdateWhileOffered', source, { take: 1 }, { take: 2 });
@@ -86,7 +86,7 @@ browserSuite('Metadata', {}, (stage) => {
     expect((await late.ready(red)).latest.metadata).toEqual({ take: 2 });
   });
 
-  test('a peer and a track without metadata have null', async () => {
+  test('gives a peer and a track without metadata null', async () => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await ann.join({ metadata: undefined });

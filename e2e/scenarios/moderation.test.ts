@@ -26,7 +26,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     let owner: Label = 'a';
     let roomId = '';
     while (owner === 'a') {
-      const { room, service_address: address } = (await trio.json('a', 'POST', '/room', {})).data;
+      const { room, service_address: address } = (await trio.json('a', 'POST /room', {})).data;
       owner = LABELS.find((label) => trio.nodes[label].host === address) ?? owner;
       if (address === trio.nodes[owner].host) roomId = room.id;
     }
@@ -61,7 +61,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     }
   }
 
-  test('muted picture and sound stop for the others while the client keeps sending, and return', async () => {
+  test('stops muted picture and sound for the others while the client keeps sending, and returns them', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     const a440 = await ann.addTone(440);
@@ -82,7 +82,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.sounds(a440, 440);
   });
 
-  test('a permission to publish can be revoked while the client keeps sending, and restored', async () => {
+  test('revokes a permission to publish while the client keeps sending, and restores it', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     const a440 = await ann.addTone(440);
@@ -101,7 +101,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.call('awaitFrames', red, 10);
   });
 
-  test('simulcast returns in all its variants after its permission is revoked and restored', async () => {
+  test('returns simulcast in all its variants after its permission is revoked and restored', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -117,7 +117,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.playsWidth(red, 960);
   });
 
-  test('a removed track stays away, and another may follow', async () => {
+  test('keeps a removed track away, and lets another follow', async () => {
     const { ann, bob, ask } = await call();
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -128,7 +128,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.hasExactly([green]);
   });
 
-  test('a peer without permission to subscribe sees the others, but not their tracks', async () => {
+  test('shows a peer without permission to subscribe the others, but not their tracks', async () => {
     const { ann, bob, ask } = await call({ permissions: { subscribe: false } });
     const red = await ann.addVideo({ colour: 'red' });
     const blue = await bob.addVideo({ colour: 'blue' });
@@ -140,7 +140,7 @@ browserSuite('Moderation', { node: start }, (stage) => {
     await bob.removed(red);
   });
 
-  test('a peer is renamed, gets a message and is removed with a reason', async () => {
+  test('renames a peer, sends it a message and removes it with a reason', async () => {
     const { ann, bob, ask } = await call({ metadata: { name: 'Robert' } });
     expect((await ann.next('peerJoined')).peer.metadata).toEqual({ peer: { name: 'bob' }, server: { name: 'Robert' } });
     await ask('PATCH', `/peer/${bob.id}`, { metadata: { name: 'Bobby' } });

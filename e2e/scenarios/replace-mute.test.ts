@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { browserSuite } from '../harness/stage.js';
 
 browserSuite('Replace and mute', {}, (stage) => {
-  test('a replaced track shows the new picture under the same id, even at another size', async () => {
+  test('shows the new picture of a replaced track under the same id, even at another size', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -18,7 +18,7 @@ browserSuite('Replace and mute', {}, (stage) => {
     expect((await bob.next('trackUpdated')).track.metadata).toEqual({ take: 2 });
   });
 
-  test('a track replaced with null falls silent, and the room continues for the others', async () => {
+  test('silences a track replaced with null, and continues the room for the others', async () => {
     const { ann, bob, carl } = await stage.call(['ann', 'bob', 'carl']);
     const red = await ann.addVideo({ colour: 'red' });
     await Promise.all([bob.plays(red, 'red'), carl.plays(red, 'red')]);
@@ -37,7 +37,7 @@ browserSuite('Replace and mute', {}, (stage) => {
     expect(bob.track(red).removed).toBe(false);
   });
 
-  test('a client that mutes by event resumes where it stopped', async () => {
+  test('resumes a client that mutes by event where it stopped', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     await bob.plays(red, 'red');
@@ -54,7 +54,7 @@ browserSuite('Replace and mute', {}, (stage) => {
     expect(new Set(bob.since('encodingChanged').map((e) => e.encoding))).toEqual(new Set(['h']));
   });
 
-  test('a disabled video track continues as black, and an audio track as silence', async () => {
+  test('continues a disabled video track as black, and an audio track as silence', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addVideo({ colour: 'red' });
     const a440 = await ann.addTone(440);

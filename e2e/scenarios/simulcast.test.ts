@@ -19,7 +19,9 @@ async function sends(peer: Peer, trackId: string, encodings: readonly Encoding[]
 }
 
 /** Requests a variant and waits for its first frame. Returns how long that took. */
-async function switchTo(receiver: Peer, trackId: string, encoding: Encoding, timeoutMs = 10_000): Promise<number> {
+async function switchTo(receiver: Peer, trackId: string, encoding: Encoding): Promise<number> {
+  // A receiver's estimate takes a while to reach the highest variant.
+  const timeoutMs = encoding === 'h' ? 25_000 : 10_000;
   const asked = Date.now();
   await receiver.call('setTarget', trackId, encoding);
   await receiver.playsWidth(trackId, widths[encoding], timeoutMs);
@@ -34,7 +36,7 @@ async function publishes(publisher: Peer, receiver: Peer): Promise<string> {
 }
 
 browserSuite('Simulcast', {}, (stage) => {
-  test('a receiver starts with the middle variant and is notified', async () => {
+  test('starts a receiver with the middle variant and notifies it', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await ann.addSimulcast({ colour: 'red' });
     await bob.plays(track, 'red');
@@ -48,12 +50,12 @@ browserSuite('Simulcast', {}, (stage) => {
     });
   });
 
-  test('the variant follows the target within 2 s, without a pause over 1 s', async () => {
+  test('follows the target variant within 2 s, without a pause over 1 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
     await bob.playsWidth(track, widths.m);
     // The first switch up includes the time to learn that the receiver's link is wide enough.
-    promise('first climb to the high variant', await switchTo(bob, track, 'h', 25_000), 20_000);
+    promise('first climb to the high variant', await switchTo(bob, track, 'h'), 20_000);
     await switchTo(bob, track, 'm');
     const before = await bob.call('inbound', track);
 
@@ -72,7 +74,7 @@ browserSuite('Simulcast', {}, (stage) => {
     }).toEqual({ lost: 0, dropped: true });
   });
 
-  test('receivers leave a disabled variant within about 2 s, and it returns after about 11 s', async () => {
+  test('moves receivers off a disabled variant within about 2 s, and back after about 11 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
     await bob.playsWidth(track, widths.m);
@@ -92,7 +94,7 @@ browserSuite('Simulcast', {}, (stage) => {
     promise('return to a variant that came back', Date.now() - on, 14_000);
   });
 
-  test('requesting a variant of a track without any does no harm', async () => {
+  test('ignores a request for a variant of a track without any', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await ann.addVideo({ colour: 'red' });
     await bob.plays(track, 'red');
@@ -106,14 +108,14 @@ browserSuite('Simulcast', {}, (stage) => {
     await bob.plays(await ann.addVideo({ colour: 'green' }), 'green');
   });
 
-  test('two simulcast tracks of one peer have separate targets', async () => {
+  test('keeps separate targets for two simulcast tracks of one peer', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const red = await ann.addSimulcast({ colour: 'red' });
     const blue = await ann.addSimulcast({ colour: 'blue' });
     await Promise.all([bob.plays(red, 'red'), bob.plays(blue, 'blue')]);
     await Promise.all([sends(ann, red, ['l', 'h']), sends(ann, blue, ['l', 'h'])]);
 
-    await Promise.all([switchTo(bob, red, 'l'), switchTo(bob, blue, 'h', 25_000)]);
+    await Promise.all([switchTo(bob, red, 'l'), switchTo(bob, blue, 'h')]);
     await Promise.all([bob.plays(red, 'red'), bob.plays(blue, 'blue')]);
     expect(bob.track(red).width).toEqual(widths.l);
     expect(bob.track(blue).width).toEqual(widths.h);
@@ -122,14 +124,14 @@ browserSuite('Simulcast', {}, (stage) => {
   test.each([
     ['h264', 'video/H264'],
     ['vp8', 'video/VP8'],
-  ] as const)('a room forced to %s carries nothing else, including simulcast', async (videoCodec, mimeType) => {
+  ] as const)('carries nothing but %s in a room forced to it, including simulcast', async (videoCodec, mimeType) => {
     const { ann, bob } = await stage.call(['ann', 'bob'], { videoCodec });
     const plain = await bob.addVideo({ colour: 'blue' });
     const track = await publishes(ann, bob);
     await ann.plays(plain, 'blue');
 
     await switchTo(bob, track, 'l');
-    await switchTo(bob, track, 'h', 25_000);
+    await switchTo(bob, track, 'h');
     await bob.plays(track, 'red');
 
     const sent = [...(await ann.call('outbound', track)), ...(await bob.call('outbound', plain))];
@@ -138,7 +140,7 @@ browserSuite('Simulcast', {}, (stage) => {
     expect((await ann.call('inbound', plain))?.mimeType).toBe(mimeType);
   });
 
-  test('limits of a track and of one encoding reach the server and are kept', async () => {
+  test('passes the limits of a track and of one encoding to the server, and keeps them', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const rate = async (trackId: string, rid: Encoding | null): Promise<number> => {
       const bytes = async (): Promise<number> =>
@@ -182,7 +184,7 @@ browserSuite('Simulcast', {}, (stage) => {
     await bob.call('awaitFrames', simulcast, 5);
   });
 
-  test('the server stays fast through ten negotiations with disabled encodings and the flood they cause', async () => {
+  test('stays fast through ten negotiations with disabled encodings and the flood they cause', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     // The SDK disables each encoding again after every negotiation, without waiting for the sender.
     ann.expectOnConsole(/'setParameters' on 'RTCRtpSender'/);
@@ -203,7 +205,7 @@ browserSuite('Simulcast', {}, (stage) => {
     expect(bob.events.filter((e) => e.type === 'received' && e.event === 'trackEncodingDisabled').length).toBe(2);
   });
 
-  test('simulcast without permission closes the socket with the reason', async () => {
+  test('closes the socket with a reason when a client sends simulcast without permission', async () => {
     const room = await stage.room();
     const ann = await stage.peer(room, 'ann', { enableSimulcast: false });
     await ann.join();

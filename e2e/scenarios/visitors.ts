@@ -11,7 +11,7 @@ interface Visit {
 /** Flags of their browser. */
 export const visitorFlags = ['--use-fake-device-for-media-stream'];
 
-/** Waits until the element is on the page; the error says what is there instead. */
+/** Waits until the element is on the page; the error shows what the page has instead. */
 export async function shown(locator: Locator, options: Parameters<Locator['waitFor']>[0] = {}): Promise<void> {
   try {
     await locator.waitFor(options);

@@ -15,19 +15,32 @@ export async function until(what: string, condition: () => boolean, timeoutMs = 
   }
 }
 
+interface Machines {
+  proxy: Host;
+  desk: Host;
+  trunk: Host;
+  kamailio: Program;
+}
+
 /** Kamailio as the provider, a desk with baresip, and a trunk where sipp plays the unregistered phones. */
 export class PhoneLab {
+  readonly proxy: Host;
+  readonly desk: Host;
+  readonly trunk: Host;
+  kamailio: Program;
   readonly #programs: Program[] = [];
   #runs = 0;
 
   private constructor(
     readonly lab: Lab,
     readonly folder: string,
-    readonly proxy: Host,
-    readonly desk: Host,
-    readonly trunk: Host,
-    public kamailio: Program,
-  ) {}
+    { proxy, desk, trunk, kamailio }: Machines,
+  ) {
+    this.proxy = proxy;
+    this.desk = desk;
+    this.trunk = trunk;
+    this.kamailio = kamailio;
+  }
 
   static async open(): Promise<PhoneLab> {
     const folder = mkdtempSync(join(tmpdir(), 'bloom-calls-'));
@@ -37,8 +50,8 @@ export class PhoneLab {
       lab.addHost('desk.lab.test'),
       lab.addHost('trunk.lab.test'),
     ];
-    const kamailio = await startKamailio(proxy, folder, `${trunk.address}:5060`);
-    return new PhoneLab(lab, folder, proxy, desk, trunk, kamailio);
+    const kamailio = await startKamailio(proxy, folder, trunk.address);
+    return new PhoneLab(lab, folder, { proxy, desk, trunk, kamailio });
   }
 
   /** Settings of a node that the phones can reach. */
@@ -48,7 +61,7 @@ export class PhoneLab {
 
   async restartRegistrar(): Promise<void> {
     await this.kamailio.stop();
-    this.kamailio = await startKamailio(this.proxy, this.folder, `${this.trunk.address}:5060`);
+    this.kamailio = await startKamailio(this.proxy, this.folder, this.trunk.address);
   }
 
   async sipp(scenario: string, calls = 1): Promise<Program> {

@@ -33,10 +33,19 @@ export class Program {
   async listens(port: number): Promise<void> {
     const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
     const deadline = performance.now() + 5000;
-    while (!readFileSync(`/proc/${this.#child.pid}/net/udp`, 'utf8').includes(wanted)) {
+    while (!this.#sockets().includes(wanted)) {
       if (this.#child.exitCode !== null) throw new Error(`ended before it listened on ${port}:\n${this.output}`);
       if (performance.now() > deadline) throw new Error(`does not listen on ${port}:\n${this.output}`);
       await new Promise((wait) => setTimeout(wait, 20));
+    }
+  }
+
+  /** The kernel's table of the UDP sockets of its host. Empty once it has ended, even before its exit is reported. */
+  #sockets(): string {
+    try {
+      return readFileSync(`/proc/${this.#child.pid}/net/udp`, 'utf8');
+    } catch {
+      return '';
     }
   }
 
@@ -60,7 +69,7 @@ export class Program {
 
 /**
  * Registrar and proxy on port 5060, UDP and TCP. Users register and call with `password`; calls to unregistered numbers
- * go to `trunk`, except 404.
+ * go to port 5060 of `trunk`, except 404, which is unknown, and 201, which goes to port 5062.
  */
 export async function startKamailio(host: Host, folder: string, trunk: string): Promise<Program> {
   const modules = readdirSync('/usr/lib')
@@ -108,7 +117,8 @@ request_route {
   record_route();
   if (!lookup("location")) {
     if ($rU == "404") { sl_send_reply("404", "Not Found"); exit; }
-    $du = "sip:${trunk}";
+    $du = "sip:${trunk}:5060";
+    if ($rU == "201") { $du = "sip:${trunk}:5062"; }
   }
   t_relay();
 }
@@ -173,25 +183,26 @@ export async function startBaresip(host: Host, folder: string, options: BaresipO
 export async function startSipp(
   host: Host,
   folder: string,
-  options: { scenario: string; calls: number },
+  options: { scenario: string; calls: number; port?: number },
 ): Promise<Program> {
+  const { scenario, calls, port = 5060 } = options;
   mkdirSync(folder, { recursive: true });
   const file = join(folder, 'scenario.xml');
-  writeFileSync(file, options.scenario);
+  writeFileSync(file, scenario);
   const args = [
     '-sf',
     file,
     '-i',
     host.address,
     '-p',
-    '5060',
+    String(port),
     '-m',
-    String(options.calls),
+    String(calls),
     '-nostdin',
     '-rtp_echo',
     '-trace_err',
   ];
   const program = new Program(host.start(findProgram('sipp') as string, args, { cwd: folder }));
-  await program.listens(5060);
+  await program.listens(port);
   return program;
 }

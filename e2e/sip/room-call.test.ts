@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
-import { commandOf, descendants } from '../harness/processes.js';
-import { repository } from '../harness/repository.js';
+import { commandOf, descendants, repository } from '../harness/processes.js';
 import { describeWith, testWith } from '../harness/needs.js';
 import { PhoneLab, Rooms, until } from './phone-lab.js';
 import { password } from './programs.js';
@@ -47,7 +46,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
 
   const processes = () => descendants(rooms.node.pid).filter((pid) => commandOf(pid).includes('phone-main'));
 
-  test('a call is a track that ends when the room hangs up, and the next call is another track', async () => {
+  test('is a track that ends when the room hangs up, and another track for the next call', async () => {
     const room = await rooms.room();
     const { id, properties } = await rooms.phone(room, registrar);
     expect(properties).toEqual({ registrarCredentials: { address: registrar, username: 'room', password } });
@@ -70,7 +69,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await until('no process to be left', () => processes().length === 0);
   });
 
-  test('a wrong password is logged with the response of the provider, and the component stays', async () => {
+  test('logs a wrong password with the response of the provider, and keeps the component', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar, 'wrong-horse');
     expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({
@@ -84,7 +83,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.node.log()).not.toContain('wrong-horse');
   });
 
-  test('a registrar that challenges forever is abandoned', async () => {
+  test('gives up on a registrar that challenges forever', async () => {
     await phones.sipp(challengesForEver);
     const room = await rooms.room();
     const { id } = await rooms.phone(room, phones.trunk.address);
@@ -92,7 +91,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('a missing registrar is logged, and the room carries on without it', async () => {
+  test('logs a missing registrar, and the room continues without it', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, `${phones.desk.address}:9`);
     expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
@@ -106,7 +105,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     ['480 Temporarily Unavailable', 'unavailable'],
     ['408 Request Timeout', 'no_answer'],
     ['503 Service Unavailable', 'server_error'],
-  ])('a response of %s ends the call, and the next one can be made', async (status, expected) => {
+  ])('ends the call on a response of %s, and can make the next one', async (status, expected) => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(refuses(status));
@@ -120,7 +119,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('hanging up while the phone rings cancels the call', async () => {
+  test('cancels the call on hanging up while the phone rings', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(ringsUntilCancelled);
@@ -132,7 +131,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual([]);
   });
 
-  test('early media is heard before the answer, and the other side hangs up', async () => {
+  test('hears early media before the answer, and the other side hangs up', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(hangsUp);
@@ -143,7 +142,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
   });
 
-  test('the phone keeps its track when held and resumed', async () => {
+  test("keeps the phone's track when held and resumed", async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(holds);
@@ -155,7 +154,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
   });
 
-  test('a second number is dialled only after the first call is hung up', async () => {
+  test('dials a second number only after the first call is hung up', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(answers, 2);
@@ -172,7 +171,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(dialled.map((line) => line.metadata['number'])).toEqual(['200', '400']);
   });
 
-  test('an invalid number ends only the component', async () => {
+  test('ends only the component on an invalid number', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     await rooms.sdk.dial(room, id, 'five');
@@ -181,7 +180,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(components).toEqual([]);
   });
 
-  test('calls still work after the registrar restarted', async () => {
+  test('makes calls after the registrar restarted', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     await rooms.logs(id, 'sip.registered');
@@ -193,7 +192,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(await other.exit()).toBe(0);
   });
 
-  test('the end of the room ends the call and the registration', async () => {
+  test('ends the call and the registration with the room', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(answers);
@@ -210,7 +209,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
   });
 
   test.each(['SIGKILL', 'SIGABRT', 'SIGSTOP'] as const)(
-    '%s to the process of a call ends the component',
+    'ends the component on %s to the process of a call',
     async (signal) => {
       const room = await rooms.room();
       const { id } = await rooms.phone(room, registrar);
@@ -221,7 +220,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
       process.kill(pid as number, signal);
       await rooms.tells(id, 'componentCrashed', 15_000);
       expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved', 'componentCrashed']);
-      // The other side is hung up on, and the room carries on.
+      // The other side is hung up on, and the room continues.
       expect(await other.exit()).toBe(0);
       expect((await rooms.sdk.getRoom(room)).components).toEqual([]);
       await until('no process to be left', () => processes().length === 0);
@@ -239,7 +238,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'media_timeout' });
   });
 
-  test('the API responds as documented', async () => {
+  test('responds as documented', async () => {
     const api = new Api(rooms.node.url);
     const room = await rooms.room();
     const add = async (options: unknown) => {
@@ -273,7 +272,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(gone.body.errors).toBe(`Component ${id} does not exist`);
   });
 
-  test('the example of the guide calls, and ends when the other side hangs up', async () => {
+  test('calls with the example of the guide, and ends when the other side hangs up', async () => {
     const guide = readFileSync(join(repository, 'docs', 'guide', 'phone-calls.md'), 'utf8');
     const code = (/^```js no-test\n([\s\S]*?)^```$/m.exec(guide)?.[1] ?? '')
       .replaceAll('http://127.0.0.1:5002', rooms.node.url)
@@ -294,7 +293,7 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     }
   });
 
-  test('a node that is told to end hangs up first', async () => {
+  test('hangs up before a node that is told to end', async () => {
     const own = await another();
     const room = await own.room();
     const { id } = await own.phone(room, registrar);

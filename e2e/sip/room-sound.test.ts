@@ -67,7 +67,7 @@ class Handset {
     return this.socket.address().port;
   }
 
-  /** Returns how long nothing loud has arrived. */
+  /** Returns the time since loud sound last arrived. */
   quietFor(): number {
     return this.#quietSince === 0 ? 0 : now() - this.#quietSince;
   }
@@ -79,8 +79,8 @@ class Handset {
 }
 
 /**
- * Returns a function for the sound's mean wait in the browser's jitter buffer since the call, in ms. The browser
- * chooses it: about 40 ms on a quiet machine, and 200 ms for seconds after pages were loading.
+ * Returns a function that gives the mean time, in ms, that audio has spent in the browser's jitter buffer since this
+ * call. The browser chooses it: about 40 ms on a quiet machine, and 200 ms for seconds after pages were loading.
  */
 async function jitterBuffer(peer: Peer, track: string): Promise<() => Promise<number>> {
   const report = async () => {
@@ -138,12 +138,13 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
   }
 
   test.each([
-    ['G.711', 8000, 1, undefined],
-    ['Opus', 48_000, 2, 'opus'],
-  ] as const)('the browser and baresip with %s hear the tone of each other', async (name, rate, channels, codec) => {
+    ['G.711', { rate: 8000, channels: 1 }, undefined],
+    ['Opus', { rate: 48_000, channels: 2 }, 'opus'],
+  ] as const)('lets the browser and baresip with %s hear the tone of each other', async (name, format, codec) => {
+    const { rate } = format;
     const wav = join(phones.folder, `tone-${rate}.wav`);
     const next = toneFrames(1000, 8000, rate);
-    writeWav(wav, concat(Array.from({ length: 1500 }, next)), { rate, channels });
+    writeWav(wav, concat(Array.from({ length: 1500 }, next)), format);
     const bob = await phones.baresip('4930', wav, codec);
     const { ann, room, component, track } = await call('4930');
     await ann.addTone(440);
@@ -163,7 +164,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
   });
 
-  test('the phone hears everything in the room but itself', async () => {
+  test('lets the phone hear everything in the room but itself', async () => {
     await phones.sipp(answers);
     const { ann, room, component, track } = await call('200');
     const tone = await ann.addTone(700);
@@ -176,7 +177,7 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
     await ann.removed(track);
   });
 
-  test('sound reaches the other side within 250 ms each way, not counting the jitter buffer of the browser', async () => {
+  test('delivers sound within 250 ms each way, not counting the jitter buffer of the browser', async () => {
     const handset = await Handset.open(phones.lab.ownAddress);
     try {
       await phones.sipp(answersAt(phones.lab.ownAddress, handset.port));

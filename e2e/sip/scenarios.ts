@@ -36,7 +36,7 @@ const wait = (ms: number) => `\n<pause milliseconds="${ms}"/>`;
 const end = '\n</scenario>\n';
 
 /** A request from the phone inside the dialog: in reverse, through the same proxies. */
-const request = (method: string, sequence: number, more = '', body = '') => `
+const request = (method: string, sequence: number, { more = '', body = '' } = {}) => `
 <send${method === 'ACK' ? '' : ' retrans="500"'}><![CDATA[
 ${method} [next_url] SIP/2.0
 Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
@@ -59,7 +59,7 @@ const remember = `
 </action></recv>`;
 
 const reinvite = (sequence: number, direction: string) =>
-  `${request('INVITE', sequence, 'Content-Type: application/sdp\n', sdp(direction, sequence + 1))}
+  `${request('INVITE', sequence, { more: 'Content-Type: application/sdp\n', body: sdp(direction, sequence + 1) })}
 <recv response="100" optional="true"/>
 <recv response="200"/>${request('ACK', sequence)}`;
 

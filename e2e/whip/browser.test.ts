@@ -10,10 +10,10 @@ import { GuidePage } from './guide-page.js';
 const whipBoundMs = 1_500;
 const whepBoundMs = 1_000;
 
-async function publisher(stage: Stage, room: string, colour: string, options?: { loud: boolean }) {
+async function publisher(stage: Stage, room: string, { colour, loud = false }: { colour: string; loud?: boolean }) {
   const peer = await stage.api.addPeer(room);
   const page = await GuidePage.open(stage.browser);
-  const session = await page.publish(colour, `${stage.node.url}/whip`, peer.token, options);
+  const session = await page.publish(colour, { url: `${stage.node.url}/whip`, token: peer.token, loud });
   return { ...peer, page, session };
 }
 
@@ -25,12 +25,12 @@ async function viewer(stage: Stage, room: string, query = '') {
 }
 
 browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
-  test('a page that publishes by WHIP plays at an SDK client and by WHEP', async () => {
+  test('plays a page that publishes by WHIP at an SDK client and by WHEP', async () => {
     const room = await stage.room();
     const bob = await stage.peer(room, 'bob');
     await bob.join();
     bob.mark();
-    const ann = await publisher(stage, room, 'red');
+    const ann = await publisher(stage, room, { colour: 'red' });
 
     await bob.until('two tracks', () => bob.present().length === 2);
     const { peers } = await stage.api.room(room);
@@ -57,21 +57,26 @@ browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
       ['connected', 0],
       ['connected', 0],
     ]);
+    const lines = stage.node
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('peer.media_connected'));
+    for (const { id } of [bob, ann, ...watching]) expect(lines.filter((line) => line.includes(id))).toHaveLength(1);
     // Viewers are not announced.
     expect((await bob.call('remotePeers')).map(({ id }) => id)).toEqual([ann.id]);
     await Promise.all([ann, ...watching].map(({ page }) => page.close()));
   });
 
-  test('the first picture of WHIP comes within 1.5 s', async () => {
+  test('shows the first picture of WHIP within 1.5 s', async () => {
     const room = await stage.room();
     const watching = await viewer(stage, room);
-    const ann = await publisher(stage, room, 'green');
+    const ann = await publisher(stage, room, { colour: 'green' });
     const { at } = await watching.page.sees('green');
     promise('WHIP: POST to first picture', at - (await ann.page.posted()), whipBoundMs);
     await Promise.all([ann.page.close(), watching.page.close()]);
   });
 
-  test('an SDK client publishes, and a page watches it by WHEP', async () => {
+  test("shows an SDK client's media on a page that watches by WHEP", async () => {
     const { ann, room } = await stage.call(['ann']);
     await ann.addVideo({ colour: 'green', width: 320, height: 180, fps: 15 });
     const watching = await viewer(stage, room, `?peer=${ann.id}`);
@@ -82,18 +87,18 @@ browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
   testWith(['node-av'], 'media that a page publishes by WHIP is streamed by HLS', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
     await addStream(stage, room);
-    const ann = await publisher(stage, room, 'red', { loud: true });
+    const ann = await publisher(stage, room, { colour: 'red', loud: true });
     await playable(stage, room);
     const watcher = await Watcher.open(stage.browser);
     await watcher.watch(`${stage.node.url}/hls/${room}/index.m3u8`, apiToken);
-    await watcher.sees([255, 0, 0], 0.5, 0.4);
+    await watcher.sees([255, 0, 0], [0.5, 0.4]);
     const report = await watcher.report();
     expect(report.errors).toEqual([]);
     expect(report.soundBytes).toBeGreaterThan(0);
     await Promise.all([ann.page.close(), watcher.close()]);
   });
 
-  test('the dashboard shows what OBS needs, and plays the room live', async () => {
+  test('shows in the dashboard what OBS needs, and plays the room live', async () => {
     const room = await stage.room();
     const dashboard = await stage.newPage();
     await dashboard.goto(`${stage.node.url}/#/rooms/${room}`);
@@ -104,7 +109,7 @@ browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
       dashboard.getByRole('textbox', { name: 'Bearer token' }).inputValue(),
     ]);
     const obs = await GuidePage.open(stage.browser);
-    await obs.publish('red', url, token);
+    await obs.publish('red', { url, token });
 
     await dashboard.goto(`${stage.node.url}/#watch=${room}`);
     await dashboard.getByRole('radio', { name: 'Live (WHEP)' }).check();

@@ -13,11 +13,11 @@ const node = async () => {
 };
 
 browserSuite('WHIP and WHEP through a node that does not own the room', { node }, (stage) => {
-  test('a page publishes and another watches', async () => {
+  test('lets a page publish and another watch', async () => {
     const room = await pair.roomOnTwo({ videoCodec: 'vp8' });
     const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
     const publisher = await GuidePage.open(stage.browser);
-    const session = await publisher.publish('green', `${stage.node.url}/whip`, ann.token);
+    const session = await publisher.publish('green', { url: `${stage.node.url}/whip`, token: ann.token });
     const viewer = await GuidePage.open(stage.browser);
     await viewer.watch(`${stage.node.url}/whep`, eve.token);
     await viewer.sees('green');
@@ -35,11 +35,22 @@ browserSuite('WHIP and WHEP through a node that does not own the room', { node }
     await Promise.all([publisher, viewer].map((page) => page.close()));
   });
 
-  test('the picture resumes within 3 s after a publisher restarts ICE', async () => {
+  test('lets a page publish by the relay alone, which OPTIONS names before its offer', async () => {
     const room = await pair.roomOnTwo({ videoCodec: 'vp8' });
     const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
     const publisher = await GuidePage.open(stage.browser);
-    await publisher.publish('red', `${stage.node.url}/whip`, ann.token);
+    await publisher.publishByRelay('green', { url: `${stage.node.url}/whip`, token: ann.token }, 'udp');
+    const viewer = await GuidePage.open(stage.browser);
+    await viewer.watch(`${stage.node.url}/whep`, eve.token);
+    await viewer.sees('green');
+    await Promise.all([publisher, viewer].map((page) => page.close()));
+  });
+
+  test('resumes the picture within 3 s after a publisher restarts ICE', async () => {
+    const room = await pair.roomOnTwo({ videoCodec: 'vp8' });
+    const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
+    const publisher = await GuidePage.open(stage.browser);
+    await publisher.publish('red', { url: `${stage.node.url}/whip`, token: ann.token });
     const viewer = await GuidePage.open(stage.browser);
     await viewer.watch(`${stage.node.url}/whep`, eve.token);
     await viewer.sees('red');

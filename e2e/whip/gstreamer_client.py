@@ -1,7 +1,7 @@
-"""Publishes by WHIP or watches by WHEP with GStreamer's webrtcbin: gstreamer_client.py publish|b-frames|watch <url> <token>.
+"""Publishes by WHIP or watches by WHEP with GStreamer's webrtcbin: gstreamer_client.py publish|b-frames|sprop|watch <url> <token>.
 
+`sprop` leaves the parameter sets out of the stream, so that only the offer has them.
 `b-frames` publishes main profile with B-frames as constrained baseline, as OBS does when it is set so.
-
 Prints `answered`; a viewer prints `frame <Unix ms> <red> <green> <blue>` for each picture. Ends with its standard input.
 """
 
@@ -24,6 +24,11 @@ ENCODER = """
 B_FRAMES = """
  x264enc speed-preset=ultrafast bframes=2 b-adapt=false rc-lookahead=0 key-int-max=50 ! video/x-h264,profile=main !
  rtph264pay config-interval=-1 ! capssetter caps=application/x-rtp,profile-level-id=(string)42e01f !
+"""
+SPROP = """
+ x264enc tune=zerolatency speed-preset=ultrafast key-int-max=50 bitrate=500 !
+ video/x-h264,profile=constrained-baseline,stream-format=avc ! appsink name=encoded sync=false emit-signals=true
+ appsrc name=stripped format=time is-live=true ! rtph264pay config-interval=0 aggregate-mode=zero-latency !
 """
 PUBLISHED = """
 webrtcbin name=peer bundle-policy=max-bundle
@@ -60,10 +65,31 @@ def show(sink):
     return Gst.FlowReturn.OK
 
 
+def strip(sink, source):
+    """Moves a picture of length-prefixed NAL units on, without its parameter sets."""
+    sample = sink.emit("pull-sample")
+    buffer = sample.get_buffer()
+    data, kept, at = buffer.extract_dup(0, buffer.get_size()), b"", 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        if data[at + 4] & 31 not in (7, 8):
+            kept += data[at:end]
+        at = end
+    moved = Gst.Buffer.new_wrapped(kept)
+    # x264enc begins at 1,000 hours, so webrtcbin would hold the raw timestamps back for as long.
+    moved.pts = sample.get_segment().to_running_time(Gst.Format.TIME, buffer.pts)
+    if source.get_property("caps") is None:
+        source.set_property("caps", sample.get_caps())
+    return source.emit("push-buffer", moved)
+
+
 def main(role, url, token):
     Gst.init(None)
     watched = "webrtcbin name=peer bundle-policy=max-bundle latency=50 fakesrc num-buffers=0 ! fakesink"
-    pipeline = Gst.parse_launch(watched if role == "watch" else PUBLISHED % (B_FRAMES if role == "b-frames" else ENCODER))
+    encoder = {"b-frames": B_FRAMES, "sprop": SPROP}.get(role, ENCODER)
+    pipeline = Gst.parse_launch(watched if role == "watch" else PUBLISHED % encoder)
+    if role == "sprop":
+        pipeline.get_by_name("encoded").connect("new-sample", strip, pipeline.get_by_name("stripped"))
     peer = pipeline.get_by_name("peer")
     # By default it leaves loopback out.
     ice = peer.get_property("ice-agent")

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 function guideCode(): string {
   const guide = readFileSync(join(repository, 'docs', 'guide', 'whip.md'), 'utf8');
@@ -39,6 +39,14 @@ const helpers = String.raw`
   async function startPublishing(colour, loud, url, token) {
     window.whip = await publish(new MediaStream([picture(colour), tone(loud)]), url, token);
     return window.whip.session.pathname;
+  }
+  async function publishByRelay(colour, url, token, transport) {
+    const asked = await fetch(url, { method: 'OPTIONS', headers: { authorization: 'Bearer ' + token } });
+    const links = [...asked.headers.get('link').matchAll(/<([^>]+)>; rel="ice-server"; username="([^"]+)"; credential="([^"]+)"/g)];
+    const iceServers = links.map(([, urls, username, credential]) => ({ urls, username, credential })).filter(({ urls }) => urls.endsWith(transport));
+    const connection = new RTCPeerConnection({ iceServers, iceTransportPolicy: 'relay' });
+    connection.addTransceiver(picture(colour), { direction: 'sendonly' });
+    window.whip = await connect(connection, url, token);
   }
   const statistics = async (type) => [...(await (window.whip ?? window.whep).connection.getStats()).values()].filter((one) => one.type === type);
   async function selectedPair() {
@@ -79,6 +87,12 @@ export interface SeenFrame {
   colour: string;
 }
 
+interface Publishing {
+  url: string;
+  token: string;
+  loud?: boolean;
+}
+
 export class GuidePage {
   readonly page: Page;
 
@@ -93,10 +107,15 @@ export class GuidePage {
   }
 
   /** Returns the path of the session. */
-  publish(colour: string, url: string, token: string, { loud = false } = {}): Promise<string> {
+  publish(colour: string, { url, token, loud = false }: Publishing): Promise<string> {
     return this.page.evaluate(
       `startPublishing(${JSON.stringify(colour)}, ${loud}, ${JSON.stringify(url)}, ${JSON.stringify(token)})`,
     );
+  }
+
+  /** Publishes by the relay that `OPTIONS` names, over this transport and on no other way. */
+  async publishByRelay(colour: string, { url, token }: Publishing, transport: 'udp' | 'tcp'): Promise<void> {
+    await this.page.evaluate(`publishByRelay(${[colour, url, token, transport].map((each) => JSON.stringify(each))})`);
   }
 
   watch(url: string, token: string): Promise<string> {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 
 export class Program {
   readonly lines: string[] = [];
@@ -12,7 +12,7 @@ export class Program {
   readonly #ended: Promise<void>;
 
   /** `file` is in this folder; `input` is piped into the program. */
-  constructor(command: string, file: string, args: readonly string[], input?: Readable) {
+  constructor([command, file]: readonly [string, string], args: readonly string[], input?: Readable) {
     this.#child = spawn(command, [join(repository, 'e2e', 'whip', file), ...args]);
     input?.pipe(this.#child.stdin);
     // The program may end before its input does.

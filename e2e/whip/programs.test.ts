@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { promise } from '../harness/measurements.js';
-import { repository } from '../harness/repository.js';
+import { repository } from '../harness/processes.js';
 import { testWith } from '../harness/needs.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { GuidePage } from './guide-page.js';
@@ -28,35 +28,35 @@ async function statusOf(stage: Stage, room: string, id: string): Promise<string>
 
 const publishers = [
   // Its picture is green.
-  ['aiortc', 'aiortc_client.py', 'green'],
-  ['GStreamer', 'gstreamer_client.py', 'blue'],
+  ['aiortc', { file: 'aiortc_client.py', role: 'publish', colour: 'green', need: 'aiortc' }],
+  ['GStreamer', { file: 'gstreamer_client.py', role: 'publish', colour: 'blue', need: 'webrtcbin' }],
+  [
+    'GStreamer with parameter sets only in its offer',
+    { file: 'gstreamer_client.py', role: 'sprop', colour: 'blue', need: 'webrtcbin' },
+  ],
 ] as const;
 
 browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
-  for (const [name, file, colour] of publishers) {
-    testWith(
-      [name === 'aiortc' ? 'aiortc' : 'webrtcbin'],
-      `${name} publishes, and a page shows its picture`,
-      async () => {
-        const { room, ann, eve, whip, whep } = await pair(stage);
-        const program = new Program(python, file, ['publish', whip, ann.token]);
-        await program.prints(/^answered/);
-        const page = await GuidePage.open(stage.browser);
-        await page.watch(`${whep}?peer=${ann.id}`, eve.token);
-        await page.sees(colour);
-        const { tracks } = (await stage.api.room(room)).peers[0];
-        expect(tracks.map(({ type }: { type: string }) => type).toSorted()).toEqual(['audio', 'video']);
+  for (const [name, { file, role, colour, need }] of publishers) {
+    testWith([need], `${name} publishes, and a page shows its picture`, async () => {
+      const { room, ann, eve, whip, whep } = await pair(stage);
+      const program = new Program([python, file], [role, whip, ann.token]);
+      await program.prints(/^answered/);
+      const page = await GuidePage.open(stage.browser);
+      await page.watch(`${whep}?peer=${ann.id}`, eve.token);
+      await page.sees(colour);
+      const { tracks } = (await stage.api.room(room)).peers[0];
+      expect(tracks.map(({ type }: { type: string }) => type).toSorted()).toEqual(['audio', 'video']);
 
-        await program.end();
-        expect(await statusOf(stage, room, ann.id)).toBe('disconnected');
-        await page.close();
-      },
-    );
+      await program.end();
+      expect(await statusOf(stage, room, ann.id)).toBe('disconnected');
+      await page.close();
+    });
   }
 
   testWith(['webrtcbin'], 'an encoder with B-frames is logged with the setting to change', async () => {
     const { ann, whip } = await pair(stage);
-    const program = new Program(python, 'gstreamer_client.py', ['b-frames', whip, ann.token]);
+    const program = new Program([python, 'gstreamer_client.py'], ['b-frames', whip, ann.token]);
     await program.prints(/^answered/);
     await until('the warning', () => /room\.track_b_frames.*bframes=0/.test(stage.node.log()));
     await program.end();
@@ -64,10 +64,10 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
 
   testWith(['aiortc'], 'aiortc plays the media of a page', async () => {
     const { room, ann, eve, whip, whep } = await pair(stage);
-    const program = new Program(python, 'aiortc_client.py', ['watch', whep, eve.token]);
+    const program = new Program([python, 'aiortc_client.py'], ['watch', whep, eve.token]);
     await program.prints(/^answered/);
     const page = await GuidePage.open(stage.browser);
-    await page.publish('red', whip, ann.token);
+    await page.publish('red', { url: whip, token: ann.token });
     expect(await program.prints(/^frame/)).toBe('frame 640 360');
 
     await program.end();
@@ -79,11 +79,11 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
     const { room, eve, whip, whep } = await pair(stage);
     const publish = async (colour: string): Promise<GuidePage> => {
       const page = await GuidePage.open(stage.browser);
-      await page.publish(colour, whip, (await stage.api.addPeer(room)).token);
+      await page.publish(colour, { url: whip, token: (await stage.api.addPeer(room)).token });
       return page;
     };
     const [red, blue] = [await publish('red'), await publish('blue')];
-    const program = new Program(python, 'gstreamer_client.py', ['watch', whep, eve.token]);
+    const program = new Program([python, 'gstreamer_client.py'], ['watch', whep, eve.token]);
     const frame = { red: /^frame \d+ 2\d\d \d?\d \d?\d$/, blue: /^frame \d+ \d?\d \d?\d 2\d\d$/ };
     await program.prints(frame.red);
 
@@ -114,7 +114,7 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
       const encoder = spawn('ffmpeg', [...source, ...encoding, '-f', 'nut', 'pipe:1'], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
-      const program = new Program(process.execPath, 'ffmpeg_whip.mjs', muxing, encoder.stdout);
+      const program = new Program([process.execPath, 'ffmpeg-whip.mjs'], muxing, encoder.stdout);
       try {
         await program.prints(/^answered/);
         const page = await GuidePage.open(stage.browser);

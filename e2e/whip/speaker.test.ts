@@ -11,7 +11,7 @@ browserSuite('A WHEP viewer without a source', {}, (stage) => {
     const publish = async (colour: string): Promise<GuidePage> => {
       const { token } = await stage.api.addPeer(room);
       const page = await GuidePage.open(stage.browser);
-      await page.publish(colour, `${stage.node.url}/whip`, token);
+      await page.publish(colour, { url: `${stage.node.url}/whip`, token });
       return page;
     };
     const red = await publish('red');

@@ -9,8 +9,13 @@ const MIB = 1024 * 1024;
  */
 const LARGE_FRAMES = 6;
 
+interface Flood {
+  count: number;
+  batch?: number;
+}
+
 /** Sends `count` events, at most `batch` between two pauses, so that the flood leaves CPU to others. */
-async function flood(intruder: Intruder, count: number, send: (at: number) => void, batch = 200): Promise<void> {
+async function flood(intruder: Intruder, { count, batch = 200 }: Flood, send: (at: number) => void): Promise<void> {
   for (let at = 0; at < count && intruder.isOpen; at += 1) {
     send(at);
     if (at % batch !== batch - 1) continue;
@@ -79,7 +84,7 @@ export const events: readonly Attack[] = [
         'nonsense',
       ];
       for (const type of types) {
-        await flood(intruder, 300, () => {
+        await flood(intruder, { count: 300 }, () => {
           const trackId = ground.random.pick(others);
           const data = { trackId, encoding: 'h', variant: 'h', variantBitrates: 1, candidate: '', sdpMLineIndex: -1 };
           if (ground.random.below(2) === 0) intruder.send(type, data);
@@ -98,7 +103,7 @@ export const events: readonly Attack[] = [
         lines: [{ kind: 'video', direction: 'sendonly', extra }],
         trackIds: new Map([[0, trackId]]),
       });
-      await flood(intruder, 20_000, (at) => {
+      await flood(intruder, { count: 20_000 }, (at) => {
         intruder.send(at % 2 === 0 ? 'disableTrackEncoding' : 'enableTrackEncoding', { trackId, encoding: 'h' });
       });
     },
@@ -107,15 +112,10 @@ export const events: readonly Attack[] = [
     title: 'joining and leaving 1,000 times on one socket',
     async run(ground) {
       const intruder = await ground.intruder();
-      await flood(
-        intruder,
-        1_000,
-        (at) => {
-          intruder.send('disconnect');
-          intruder.send('connect', { metadata: at });
-        },
-        50,
-      );
+      await flood(intruder, { count: 1_000, batch: 50 }, (at) => {
+        intruder.send('disconnect');
+        intruder.send('connect', { metadata: at });
+      });
       await pause(500);
     },
   },
@@ -126,7 +126,7 @@ export const events: readonly Attack[] = [
       for (const bomb of PROTOBUF_BOMBS) {
         const intruder = await ground.intruder();
         const bytes = bomb();
-        await flood(intruder, LARGE_FRAMES, () => intruder.frame(bytes), 2);
+        await flood(intruder, { count: LARGE_FRAMES, batch: 2 }, () => intruder.frame(bytes));
       }
     },
   },
@@ -138,7 +138,7 @@ export const events: readonly Attack[] = [
       for (const bomb of JSON_BOMBS) {
         const intruder = await ground.intruder();
         const text = bomb();
-        await flood(intruder, LARGE_FRAMES, () => intruder.text(text), 2);
+        await flood(intruder, { count: LARGE_FRAMES, batch: 2 }, () => intruder.text(text));
       }
     },
   },
@@ -147,7 +147,7 @@ export const events: readonly Attack[] = [
     async run(ground) {
       for (let round = 0; round < 10; round += 1) {
         const intruder = await ground.intruder();
-        await flood(intruder, 300, () => {
+        await flood(intruder, { count: 300 }, () => {
           if (ground.random.below(3) === 0) intruder.socket.send('text');
           else intruder.frame(ground.random.bytes(ground.random.below(200)));
         });

@@ -87,6 +87,50 @@ export const http: readonly Attack[] = [
     },
   },
   {
+    title: 'thousands of forged invitations and tokens of viewers, long and short',
+    async run(ground) {
+      const statuses = new Set<number>();
+      await many(40, async (at) => {
+        for (let i = 0; i < 50; i += 1) {
+          const token = `${'x'.repeat((at * 400) % 14_000)}.${i}`;
+          const body = JSON.stringify({ token, name: 'y'.repeat(i) });
+          const headers = { 'content-type': 'application/json', connection: 'close' };
+          const [guest, viewer] = await Promise.all([
+            fetch(`${ground.url}/invitation`, { method: 'POST', headers, body }),
+            fetch(`${ground.url}/hls/${ground.room}/~${token}/index.m3u8`, { headers: { connection: 'close' } }),
+          ]);
+          await Promise.all([guest.text(), viewer.text()]);
+          statuses.add(guest.status);
+          expect(viewer.status).toBe(401);
+        }
+      });
+      for (const status of statuses) expect([400, 401, 413, 429]).toContain(status);
+    },
+  },
+  {
+    title: 'endless checks of the ways to the node, of strangers and with one invitation',
+    async run(ground) {
+      const issued = await fetch(`${ground.url}/room/${ground.room}/invitation`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiToken}` },
+      });
+      const { data } = (await issued.json()) as { data: { token: string } };
+      const statuses = new Map<number, number>();
+      await many(40, async (at) => {
+        for (let i = 0; i < 50; i += 1) {
+          const token = at % 2 === 0 ? data.token : `${'x'.repeat(at * 100)}.${i}`;
+          const headers = { authorization: `Bearer ${token}`, connection: 'close' };
+          const response = await fetch(`${ground.url}/check`, { method: 'POST', headers });
+          await response.text();
+          if (at % 2 === 1) expect(response.status).toBe(401);
+          else statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+        }
+      });
+      expect([...statuses.keys()].toSorted()).toEqual([201, 429]);
+      expect(statuses.get(201)).toBeLessThan(30);
+    },
+  },
+  {
     title: 'malformed, huge and smuggled requests',
     weight: 2,
     async run(ground) {
@@ -103,7 +147,12 @@ export const http: readonly Attack[] = [
         '\0'.repeat(10_000),
         `OPTIONS * HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
         'GET http://[::1]:99999/health HTTP/1.1\r\nHost: x\r\n\r\n',
+        `GET /book/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: x\r\n\r\n`,
+        `GET /book/${'%2e%2e/'.repeat(2_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
         `GET /hls/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        `GET /raw_recording/..%2f..%2fetc/part_2026-01-02T03-04-05.000Z/passwd HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        `GET /raw_recording?scope=cluster&limit=${'9'.repeat(5_000)} HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        `DELETE /raw_recording/${'%2e%2e%2f'.repeat(1_000)}/part_2026-01-02T03-04-05.000Z HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
       ];
       const opened = await many(requests.length * 10, async (at) => {
         const socket = await rawConnection({ host: ground.host });

@@ -5,13 +5,14 @@ import { ExtensionProfiles } from 'werift';
 import { flood } from '../harness/flood.js';
 import type { Attack, Ground } from '../harness/attack.js';
 import { ssrcOf } from '../harness/offer.js';
-import { fir, nack, pli, remb, Rtcp, rtcp, transportCc, words } from '../harness/rtcp.js';
+import { fir, nack, pli, remb, Rtcp, rtcp, rtcpOfLength, transportCc, words } from '../harness/rtcp.js';
 import { countMedia, Sender } from '../harness/sender.js';
 
 const FLOOD_MS = 3_000;
-/** Most that the node may send to a subscriber of one small video, however often it asks. */
+/** Maximum that the node may send to a subscriber of one small video, however often it asks. */
 const MAX_BYTES_PER_S = 2.5e6;
 
+const SDES = 'urn:ietf:params:rtp-hdrext:sdes';
 const AUDIO_LEVEL = 'urn:ietf:params:rtp-hdrext:ssrc-audio-level';
 const VOICES = 10;
 const MAX_VOICE_CHANGES_PER_S = 4;
@@ -39,8 +40,8 @@ async function connected(ground: Ground): Promise<Connected> {
 }
 
 /** Seals and sends one compound after another. */
-async function controlFlood({ wire }: Connected, next: () => Buffer, perGroup = 10): Promise<void> {
-  await flood(() => wire.sendPacket(wire.srtcp?.encrypt(next()) ?? Buffer.alloc(0)), { perGroup, pauseMs: 10 });
+async function controlFlood({ wire }: Connected, next: () => Buffer): Promise<void> {
+  await flood(() => wire.sendPacket(wire.srtcp?.encrypt(next()) ?? Buffer.alloc(0)), { perGroup: 10, pauseMs: 10 });
 }
 
 export const media: readonly Attack[] = [
@@ -95,19 +96,17 @@ export const media: readonly Attack[] = [
         () => remb([], 63, 0x3ffff),
         () =>
           transportCc(
-            random.below(65_536),
-            random.pick([0, 1, 65_535]),
+            { base: random.below(65_536), count: random.pick([0, 1, 65_535]) },
             Array.from({ length: 40 }, () => random.below(65_536)),
             random.bytes(200),
           ),
         () =>
           transportCc(
-            0,
-            65_535,
+            { base: 0, count: 65_535 },
             Array.from({ length: 8 }, () => 0x1fff),
             Buffer.alloc(0),
           ),
-        () => rtcp(Rtcp.rr, 1, words(1), 0xffff),
+        () => rtcpOfLength(0xffff, { type: Rtcp.rr, count: 1 }, words(1)),
         () => rtcp(Rtcp.transportFeedback, 31, random.bytes(40)),
         () => rtcp(Rtcp.payloadFeedback, random.below(32), random.bytes(1_000)),
       ];
@@ -135,6 +134,38 @@ export const media: readonly Attack[] = [
           random.bytes(2 + random.below(1_000)),
         );
         sender.send({ payloadType: 97 }, random.bytes(random.pick([1, 2, 3, 500])));
+      });
+    },
+  },
+  {
+    title: 'an SSRC, a rid and a payload type of their own for every packet',
+    weight: 2,
+    async run(ground) {
+      const intruder = await ground.intruder();
+      const extra = [
+        `a=extmap:4 ${SDES}:mid`,
+        `a=extmap:10 ${SDES}:rtp-stream-id`,
+        'a=rid:h send',
+        'a=simulcast:send h',
+      ];
+      await intruder.negotiate({
+        lines: [{ kind: 'video', direction: 'sendonly', extra }],
+        trackIds: new Map([[0, intruder.trackId()]]),
+      });
+      const sender = new Sender(await intruder.connectMedia(), ssrcOf(0));
+      const { random } = ground;
+      await flood(() => {
+        const rid = random.pick([Buffer.from('h'), random.bytes(255), Buffer.alloc(0)]);
+        sender.send({
+          ssrc: random.below(2 ** 32),
+          payloadType: random.pick([96, 97, random.below(128)]),
+          extension: true,
+          extensionProfile: ExtensionProfiles.TwoByte,
+          extensions: [
+            { id: 4, payload: Buffer.from(random.pick(['0', '1'])) },
+            { id: 10, payload: rid },
+          ],
+        });
       });
     },
   },

@@ -38,7 +38,7 @@ async function shower(wire: TestClient, next: () => Buffer, perGroup = 40): Prom
   return sent;
 }
 
-function record(type: number, fragment: Buffer, epoch = 0, sequence = 0): Buffer {
+function record(type: number, fragment: Buffer, { epoch = 0, sequence = 0 }): Buffer {
   const header = Buffer.alloc(13);
   header[0] = type;
   header.writeUInt16BE(0xfefd, 1);
@@ -51,9 +51,7 @@ function record(type: number, fragment: Buffer, epoch = 0, sequence = 0): Buffer
 /** Returns a handshake fragment of a message of `total` bytes. */
 function fragment(
   type: number,
-  total: number,
-  messageSeq: number,
-  offset: number,
+  { total, messageSeq, offset }: { total: number; messageSeq: number; offset: number },
   body: Buffer = Buffer.alloc(0),
 ): Buffer {
   const header = Buffer.alloc(12);
@@ -147,7 +145,11 @@ export const transport: readonly Attack[] = [
       wire.wire.onDatagram = (datagram) => {
         received += datagram.length;
       };
-      const bomb = record(HANDSHAKE, Buffer.concat(Array.from({ length: 110 }, () => fragment(1, 1, 0, 1))), 0, 50);
+      const bomb = record(
+        HANDSHAKE,
+        Buffer.concat(Array.from({ length: 110 }, () => fragment(1, { total: 1, messageSeq: 0, offset: 1 }))),
+        { sequence: 50 },
+      );
       const sent = await shower(wire, () => bomb, 2);
       await pause(200);
       expect(received / sent).toBeLessThan(MAX_AMPLIFICATION);
@@ -177,8 +179,13 @@ export const transport: readonly Attack[] = [
       await shower(wire, () => {
         const total = random.pick([0, 1, 1_000, 65_535, 0xffffff]);
         const body = random.bytes(random.below(800));
-        const inside = fragment(random.below(25), total, random.below(65_536), random.below(total + 2), body);
-        return record(random.pick([20, 21, 22, 22, 22, 23, 24, 99]), inside, random.below(3), random.below(2 ** 31));
+        const type = random.below(25);
+        const place = { total, messageSeq: random.below(65_536), offset: random.below(total + 2) };
+        const inside = fragment(type, place, body);
+        return record(random.pick([20, 21, 22, 22, 22, 23, 24, 99]), inside, {
+          epoch: random.below(3),
+          sequence: random.below(2 ** 31),
+        });
       });
     },
   },

@@ -50,7 +50,8 @@ interface Request {
   readonly type?: string;
 }
 
-async function send(ground: Ground, method: string, path: string, request: Request): Promise<Response> {
+async function send(ground: Ground, line: string, request: Request): Promise<Response> {
+  const [method = '', path = ''] = line.split(' ');
   const { token, body, type = 'application/sdp' } = request;
   const answer = await fetch(`${ground.url}${path}`, {
     method,
@@ -66,7 +67,7 @@ async function send(ground: Ground, method: string, path: string, request: Reque
 
 /** Creates a session and returns its path. */
 async function open(ground: Ground, token: string): Promise<string> {
-  const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
+  const answer = await send(ground, 'POST /whip', { token, body: OFFER });
   expect(answer.status).toBe(201);
   return pathOf(answer);
 }
@@ -88,14 +89,14 @@ export const whip: readonly Attack[] = [
       await many(16, async () => {
         while (performance.now() < startedMs + DURATION_MS) {
           tried += 1;
-          const { status } = await send(ground, 'PATCH', path, { token, type, body: credentials(tried) });
+          const { status } = await send(ground, `PATCH ${path}`, { token, type, body: credentials(tried) });
           if (status === 200) restarts += 1;
           else expect(status).toBe(429);
         }
       });
       // One at once, then one per second.
       expect(restarts).toBeLessThanOrEqual(1 + (performance.now() - startedMs) / 1_000);
-      expect((await send(ground, 'DELETE', path, { token })).status).toBe(200);
+      expect((await send(ground, `DELETE ${path}`, { token })).status).toBe(200);
     },
   },
   {
@@ -105,11 +106,29 @@ export const whip: readonly Attack[] = [
       await many(4, async () => {
         const token = await ground.newToken();
         while (performance.now() < until) {
-          const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
+          const answer = await send(ground, 'POST /whip', { token, body: OFFER });
           expect([201, 429]).toContain(answer.status);
-          if (answer.status === 201) await send(ground, 'DELETE', pathOf(answer), { token });
+          if (answer.status === 201) await send(ground, `DELETE ${pathOf(answer)}`, { token });
         }
       });
+    },
+  },
+  {
+    title: 'participants who ask OPTIONS for relays without a pause and never connect',
+    async run(ground) {
+      const until = performance.now() + DURATION_MS;
+      await many(16, async () => {
+        const token = await ground.newToken();
+        const links = new Set<string | null>();
+        while (performance.now() < until) {
+          const answer = await send(ground, 'OPTIONS /whip', { token });
+          expect(answer.status).toBe(204);
+          links.add(answer.headers.get('link'));
+        }
+        // One relay user per peer, whatever it asks.
+        expect(links.size).toBe(1);
+      });
+      expect((await send(ground, 'OPTIONS /whip', { token: 'x'.repeat(10_000) })).headers.get('link')).toBeNull();
     },
   },
   {
@@ -121,16 +140,16 @@ export const whip: readonly Attack[] = [
       const type = 'application/trickle-ice-sdpfrag';
       for (const body of BODIES) {
         for (const answer of [
-          await send(ground, 'POST', '/whip', { token: rival, body }),
-          await send(ground, 'POST', '/whep?track=__proto__', { token: rival, body }),
-          await send(ground, 'PATCH', path, { token, type, body }),
+          await send(ground, 'POST /whip', { token: rival, body }),
+          await send(ground, 'POST /whep?track=__proto__', { token: rival, body }),
+          await send(ground, `PATCH ${path}`, { token, type, body }),
         ]) {
           // A fragment without credentials has no effect.
           expect([204, 400, 406, 413]).toContain(answer.status);
         }
       }
       for (const method of ['PATCH', 'DELETE']) {
-        const answer = await send(ground, method, path, { token: rival, type, body: credentials(1) });
+        const answer = await send(ground, `${method} ${path}`, { token: rival, type, body: credentials(1) });
         expect(answer.status).toBe(404);
       }
     },
@@ -155,7 +174,7 @@ export const whip: readonly Attack[] = [
       for (let waited = 0; waited < 50 && refused < 300 - IN_PROGRESS; waited += 1) await pause(100);
       expect(refused).toBe(300 - IN_PROGRESS);
       const other = await ground.newToken();
-      await send(ground, 'DELETE', await open(ground, other), { token: other });
+      await send(ground, `DELETE ${await open(ground, other)}`, { token: other });
     },
   },
 ];

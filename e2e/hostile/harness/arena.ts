@@ -1,7 +1,9 @@
 // One node, a room with intruders, a room without, and a call in Chromium in each. The attacks must not disturb the
 // calls.
+import { type ChildProcess, fork } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -22,6 +24,13 @@ const MAX_GAP_MS = 3_000;
 /** Slowest allowed answer of `/health` during an attack, not counting time in which the node got no processor. */
 const MAX_HEALTH_MS = 2_000;
 const MAX_GROWTH_MB = 120;
+/** The same with the processes that the node has forked: during an attack, and when it has been over for a while. */
+const MAX_TREE_GROWTH_MB = 256;
+const MAX_LASTING_MB = 64;
+const FREED_MS = 30_000;
+/** What the listener of a call in another room may miss while a program that the node has forked is attacked. */
+const MAX_SAMPLED_GAP_MS = 200;
+const MAX_SAMPLED_LOSS = 0.01;
 /** Time after an attack for its consequences to show. */
 const SETTLE_MS = 500;
 /** Descriptors that an attack may leave open in the node, such as sockets of clients that have not timed out. */
@@ -37,6 +46,18 @@ interface Watch {
   readonly failures: readonly string[];
   readonly rssBeforeMb: number;
   readonly rssPeakMb: number;
+  readonly treeBeforeMb: number;
+  readonly treePeakMb: number;
+  readonly treeMb: number;
+}
+
+/** What `sampled-call.mjs` reports. */
+interface Sampled {
+  readonly received: number;
+  readonly expected: number;
+  readonly maxGapMs: number;
+  /** Since the last packet. */
+  readonly silentMs: number;
 }
 
 interface Call {
@@ -50,6 +71,8 @@ export interface Figures {
   healthMs: number[];
   maxGapMs: number;
   rssPeakMb: number;
+  /** Of the node and its processes together. */
+  treeGrowthMb: number;
 }
 
 export class Arena {
@@ -59,9 +82,11 @@ export class Arena {
   #metricsPort = 0;
   #monitor: Worker | undefined;
   #backend: WebSocket | undefined;
+  #sampled: ChildProcess | undefined;
   #calls: Call[] = [];
+  #isWarm = false;
   /** Figures of all attacks together. */
-  readonly figures: Figures = { healthMs: [], maxGapMs: 0, rssPeakMb: 0 };
+  readonly figures: Figures = { healthMs: [], maxGapMs: 0, rssPeakMb: 0, treeGrowthMb: 0 };
 
   constructor(env: Readonly<Record<string, string>> = {}) {
     this.#env = env;
@@ -84,6 +109,7 @@ export class Arena {
 
   async open(): Promise<void> {
     this.#calls = [];
+    this.#isWarm = false;
     await this.#stage.open();
     const { url, pid } = this.#stage.node;
     this.#backend = await subscribe(url, apiToken);
@@ -104,7 +130,44 @@ export class Arena {
     }
   }
 
+  /** Starts a call in a room without intruders, which is counted packet by packet. */
+  async #startSampled(): Promise<void> {
+    const { node, api } = this.#stage;
+    const room = await this.#stage.room();
+    const tokens = [(await api.addPeer(room)).token, (await api.addPeer(room)).token];
+    const program = fileURLToPath(new URL('./sampled-call.mjs', import.meta.url));
+    this.#sampled = fork(program, [node.url, String(node.pid), ...tokens], { execArgv: [] });
+    for (let waited = 0; (await this.#sample('report')).received === 0; waited += 1) {
+      if (waited === 100) throw new Error('no packet of the sampled call has arrived');
+      await delay(100);
+    }
+  }
+
+  async #sample(request: 'restart' | 'report'): Promise<Sampled> {
+    const program = this.#sampled as ChildProcess;
+    const answered = once(program, 'message') as Promise<[Sampled]>;
+    program.send(request);
+    return (await answered)[0];
+  }
+
+  /** Returns what the sampled call missed since the attack began, one sentence each. */
+  async #missed(): Promise<string[]> {
+    if (this.#sampled === undefined) return [];
+    const { received, expected, maxGapMs, silentMs } = await this.#sample('report');
+    const lost = Math.max(0, expected - received);
+    const gapMs = Math.max(maxGapMs, silentMs);
+    process.stderr.write(`  another room: ${lost} of ${expected} packets lost, gap of ${gapMs.toFixed(0)} ms\n`);
+    return [
+      ...(expected === 0 || lost > expected * MAX_SAMPLED_LOSS
+        ? [`another room lost ${lost} of ${expected} packets`]
+        : []),
+      ...(gapMs > MAX_SAMPLED_GAP_MS ? [`another room heard nothing for ${gapMs.toFixed(0)} ms`] : []),
+    ];
+  }
+
   async close(): Promise<void> {
+    this.#sampled?.kill();
+    this.#sampled = undefined;
     await this.#monitor?.terminate();
     this.#backend?.terminate();
     await this.#stage.close();
@@ -133,6 +196,10 @@ export class Arena {
     };
     await Promise.all(this.#calls.map(({ viewer, track }) => viewer.call('resetGap', track)));
     await this.#watched('restart');
+    if (attack.forks) {
+      if (this.#sampled === undefined) await this.#startSampled();
+      await this.#sample('restart');
+    }
     try {
       await attack.run(this.#ground(random, releases, bystanders));
       await delay(SETTLE_MS);
@@ -140,6 +207,7 @@ export class Arena {
       hurt(error);
     }
     try {
+      if (attack.forks) harm.push(...(await this.#missed()));
       harm.push(...(await this.#harm(attack)));
     } catch (error) {
       hurt(error);
@@ -150,20 +218,37 @@ export class Arena {
     for (const until = performance.now() + CLOSED_MS; this.#descriptors() > allowed && performance.now() < until; )
       await delay(100);
     if (this.#descriptors() > allowed) harm.push(`${this.#descriptors() - allowed} descriptors too many stay open`);
+    if (attack.forks) harm.push(...(await this.#keptMemory()));
     const lines = this.#stage.node.log().slice(from).split('\n');
     harm.push(...lines.filter((line) => ALARMS.test(line)).map((line) => `the node logged: ${line.slice(0, 300)}`));
     return harm;
   }
 
-  async #harm({ maxGapMs = MAX_GAP_MS, maxGrowthMb = MAX_GROWTH_MB }: Attack): Promise<string[]> {
+  /**
+   * Waits until the memory of the attack has been freed. Returns a sentence if it is not. The first attack also fills
+   * heaps that any load fills, so what lasts counts from the second on.
+   */
+  async #keptMemory(): Promise<string[]> {
+    const isFirst = !this.#isWarm;
+    this.#isWarm = true;
+    if (isFirst) return [];
+    for (const until = performance.now() + FREED_MS; ; await delay(500)) {
+      const { treeMb, treeBeforeMb } = await this.#watched('report');
+      const keptMb = treeMb - treeBeforeMb;
+      if (keptMb <= MAX_LASTING_MB) return [];
+      if (performance.now() > until) return [`${keptMb.toFixed(0)} MiB are still in use ${FREED_MS} ms later`];
+    }
+  }
+
+  async #harm({ maxGapMs = MAX_GAP_MS, maxGrowthMb = MAX_GROWTH_MB, forks }: Attack): Promise<string[]> {
     const { figures } = this;
     const harm: string[] = [];
     for (const { sender, viewer, track, room } of this.#calls) {
-      const goesOn = viewer.call('awaitFrames', track, 3).then(
+      const resumed = viewer.call('awaitFrames', track, 3).then(
         () => true,
         () => false,
       );
-      if (!(await Promise.race([goesOn, delay(maxGapMs, false, { ref: false })])))
+      if (!(await Promise.race([resumed, delay(maxGapMs, false, { ref: false })])))
         harm.push(`no more frames of ${sender.name} reach ${viewer.name}`);
       const report = await viewer.call('frames', track);
       figures.maxGapMs = Math.max(figures.maxGapMs, report.maxGapMs);
@@ -180,7 +265,7 @@ export class Arena {
       if (status !== 200) harm.push(`GET /room of ${sender.name} answered ${status}`);
     }
     if (this.#backend?.readyState !== WebSocket.OPEN) harm.push('the server websocket of the backend was closed');
-    const { healthMs, failures, rssBeforeMb, rssPeakMb } = await this.#watched('report');
+    const { healthMs, failures, rssBeforeMb, rssPeakMb, ...tree } = await this.#watched('report');
     figures.healthMs.push(...healthMs);
     figures.rssPeakMb = Math.max(figures.rssPeakMb, rssPeakMb);
     harm.push(...failures);
@@ -189,6 +274,10 @@ export class Arena {
     const growthMb = rssPeakMb - rssBeforeMb;
     if (growthMb > maxGrowthMb)
       harm.push(`the node grew by ${growthMb.toFixed(0)} MiB, from ${rssBeforeMb.toFixed(0)}`);
+    const treeGrowthMb = tree.treePeakMb - tree.treeBeforeMb;
+    figures.treeGrowthMb = Math.max(figures.treeGrowthMb, treeGrowthMb);
+    if (forks && treeGrowthMb > MAX_TREE_GROWTH_MB)
+      harm.push(`the node and its processes grew by ${treeGrowthMb.toFixed(0)} MiB`);
     if (process.env['BLOOM_E2E_KEEP'])
       process.stderr.write(`  /health up to ${slowest.toFixed(0)} ms, memory +${growthMb.toFixed(0)} MiB\n`);
     return harm;
@@ -257,9 +346,13 @@ export function hostileSuite(title: string, attacks: readonly Attack[], options:
       arena = new Arena(await options.env?.());
       await arena.open();
     });
-    afterAll(() => arena?.close());
+    afterAll(async () => {
+      await arena?.close();
+      const { treeGrowthMb } = arena?.figures ?? {};
+      if (treeGrowthMb !== undefined) process.stderr.write(`\n${title}: at most ${treeGrowthMb.toFixed(0)} MiB more\n`);
+    });
     for (const [at, attack] of attacks.entries()) {
-      test(`two calls survive ${attack.title}`, async () => {
+      test(`keeps two calls running through ${attack.title}`, async () => {
         const harm = await arena.endure(attack, new Random(at));
         // Damage would otherwise be blamed on the attacks that follow.
         if (harm.length > 0) {

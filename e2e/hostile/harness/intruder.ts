@@ -43,7 +43,7 @@ export class Intruder {
   readonly closed: Promise<string>;
   closeReason: string | undefined;
   id = '';
-  /** Most m-lines that one `offerData` has requested from this client. */
+  /** Maximum number of m-lines that one `offerData` has requested from this client. */
   mostAskedFor = 0;
   ice = { localUfrag: '', localPwd: '', remoteUfrag: '', remotePwd: '' };
   answer = '';

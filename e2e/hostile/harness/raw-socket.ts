@@ -76,7 +76,11 @@ export async function many<T>(count: number, open: (at: number) => Promise<T>, t
 }
 
 /** Writes until the time is up, no faster than the other end reads. */
-export async function pour(socket: Socket, chunk: Buffer, durationMs: number, bytesPerSecond: number): Promise<number> {
+export async function pour(
+  socket: Socket,
+  chunk: Buffer,
+  { durationMs, bytesPerSecond }: { durationMs: number; bytesPerSecond: number },
+): Promise<number> {
   const from = performance.now();
   let written = 0;
   while (performance.now() - from < durationMs && socket.writable) {

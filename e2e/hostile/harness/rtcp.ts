@@ -11,10 +11,15 @@ export const Rtcp = {
   xr: 207,
 } as const;
 
-/** Returns a packet; its length field is that of the body unless given. */
-export function rtcp(type: number, count: number, body: Buffer, words = body.length / 4): Buffer {
+/** Returns a packet with the length of its body. */
+export function rtcp(type: number, count: number, body: Buffer): Buffer {
+  return rtcpOfLength(body.length / 4, { type, count }, body);
+}
+
+/** Returns a packet whose length field claims this many 32-bit words, whatever its body. */
+export function rtcpOfLength(claimed: number, { type, count }: { type: number; count: number }, body: Buffer): Buffer {
   const header = Buffer.from([0x80 | (count & 31), type, 0, 0]);
-  header.writeUInt16BE(words & 0xffff, 2);
+  header.writeUInt16BE(claimed & 0xffff, 2);
   return Buffer.concat([header, body]);
 }
 
@@ -41,8 +46,13 @@ export function remb(ssrcs: readonly number[], exponent: number, mantissa: numbe
   return rtcp(Rtcp.payloadFeedback, 15, words(1, 0, 0x52454d42, rate, ...ssrcs));
 }
 
+interface PacketRange {
+  base: number;
+  count: number;
+}
+
 /** Transport-wide feedback on `count` packets from `base` on, in the given chunks. */
-export function transportCc(base: number, count: number, chunks: readonly number[], deltas: Buffer): Buffer {
+export function transportCc({ base, count }: PacketRange, chunks: readonly number[], deltas: Buffer): Buffer {
   const packed = Buffer.alloc(chunks.length * 2);
   chunks.forEach((chunk, at) => packed.writeUInt16BE(chunk & 0xffff, at * 2));
   const body = Buffer.concat([words(1, 0, ((base & 0xffff) << 16) | (count & 0xffff), 0x7fffff00), packed, deltas]);

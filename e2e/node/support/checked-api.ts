@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { expect } from '@jest/globals';
-import { repository } from '../../harness/repository.js';
+import { repository } from '../../harness/processes.js';
 
 type Operation = {
   readonly operationId: string;
@@ -60,11 +60,20 @@ export class CheckedApi {
   }
 
   /** Sends and receives JSON. */
-  call(method: string, path: string, body?: unknown, options: Omit<RawOptions, 'body'> = {}): Promise<CheckedAnswer> {
-    if (body === undefined) return this.raw(method, path, options);
-    const headers = { 'content-type': 'application/json', ...options.headers };
+  call(method: string, path: string, body?: unknown): Promise<CheckedAnswer> {
+    return this.with({}).call(method, path, body);
+  }
 
-    return this.raw(method, path, { ...options, headers, body: JSON.stringify(body) });
+  /** Returns the same API with these options in every request. */
+  with(options: Omit<RawOptions, 'body'>): Pick<CheckedApi, 'call'> {
+    return {
+      call: (method, path, body) => {
+        if (body === undefined) return this.raw(method, path, options);
+        const headers = { 'content-type': 'application/json', ...options.headers };
+
+        return this.raw(method, path, { ...options, headers, body: JSON.stringify(body) });
+      },
+    };
   }
 
   /** Sends the path unchanged. */

@@ -1,5 +1,5 @@
-// Preloaded into a node (`--import`): writes each time for which the event loop of its main thread stood still to a file, one line
-// each: begin and end in milliseconds since the epoch.
+// Preloaded into a node (`--import`): writes each time for which the event loop of its main thread stood still to a
+// file, one line each: begin and end in milliseconds since the epoch.
 import { appendFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 

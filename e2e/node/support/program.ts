@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freeTcpPort } from '@bloom/net/testing';
-import { repository } from '../../harness/repository.js';
+import { repository } from '../../harness/processes.js';
 
 const STARTED = 'The API is described at';
 
@@ -21,11 +21,17 @@ export interface Program {
   dispose(): Promise<void>;
 }
 
-export function runProgram(env: Readonly<Record<string, string>>, args: readonly string[] = []): Program {
+/** @param prefix program and arguments that start the node */
+export function runProgram(
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+  prefix: readonly string[] = [],
+): Program {
   const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
   const folder = mkdtempSync(join(tmpdir(), 'bloom-node-'));
-  const child = spawn(process.execPath, [main, ...args], {
+  const [command = '', ...given] = [...prefix, process.execPath, main, ...args];
+  const child = spawn(command, given, {
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

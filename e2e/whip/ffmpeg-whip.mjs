@@ -1,6 +1,7 @@
 // Runs the WHIP muxer of FFmpeg 8 in `node-av`, as `ffmpeg -i pipe:0 -c copy -f whip -authorization <token> <url>`
 // does:
-// `node ffmpeg_whip.mjs [-option value ...] <url> < media`. Prints `answered` when it is connected, and ends with its input.
+// `node ffmpeg-whip.mjs [-option value ...] <url> < media`. Prints `answered` when it is connected, and ends with its
+// input.
 import { Dictionary, FFmpegError, FormatContext, Packet } from 'node-av/lib';
 
 const given = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// Whether the node of this container answers: the HEALTHCHECK of the image. Reads the settings that the node has.
+// The image's HEALTHCHECK: tells whether this container's node answers. Reads the node's settings.
 import { request as plain } from 'node:http';
 import { request as secure } from 'node:https';
 
@@ -7,13 +7,13 @@ const end = (well) => process.exit(well ? 0 : 1);
 
 const ip = setting('IP') ?? '127.0.0.1';
 const options = {
-  // A listener on all addresses is asked on loopback, any other where it listens.
+  // For a listener on all addresses, ask on loopback; otherwise ask where it listens.
   host: { '0.0.0.0': '127.0.0.1', '::': '::1' }[ip] ?? ip,
   port: setting('PORT') ?? 8080,
   path: '/health',
-  // As UTF-8, one character for each byte: headers take nothing else.
+  // UTF-8 with one character per byte, since headers accept nothing else.
   headers: { authorization: Buffer.from(`Bearer ${setting('SERVER_API_TOKEN')}`).toString('latin1') },
-  // The certificate is for the name that clients know.
+  // The certificate is for the name that clients use.
   rejectUnauthorized: false,
 };
 const request = setting('SSL_KEY_PATH') === undefined ? plain : secure;

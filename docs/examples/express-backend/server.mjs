@@ -29,7 +29,8 @@ app.use((request, response, next) => {
   else next();
 });
 
-// The others see this name, whatever the browser claims. Everybody may speak; only the moderator shows a picture at first.
+// The others see this name, whatever the browser claims. Everybody may speak; only the moderator shows a picture at
+// first.
 app.post('/seat', async (_request, response) => {
   const { name, moderator } = response.locals.user;
   const { token, websocketUrl } = await bloom.addPeer(room.id, {

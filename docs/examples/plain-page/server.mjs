@@ -1,4 +1,4 @@
-// Serves the page as it is, and a seat in one room to everybody who opens it: here a real backend would ask who it is.
+// Serves the page unchanged, and a seat in one room to everybody who opens it. A real backend would ask who they are.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { BloomClient } from '@bloom/server-sdk';

@@ -1,4 +1,4 @@
-// Serves the page, and a seat in one room to everybody who opens it: here a real backend would ask who it is.
+// Serves the page, and a seat in one room to everybody who opens it. A real backend would ask who they are.
 import { createServer } from 'node:http';
 import { BloomApiError, BloomClient } from '@bloom/server-sdk';
 import { build } from 'esbuild';
@@ -7,27 +7,37 @@ const { BLOOM_URL = 'http://127.0.0.1:5002', BLOOM_TOKEN = 'development', PORT =
 const bloom = new BloomClient({ url: BLOOM_URL, token: BLOOM_TOKEN });
 const ROOM = 'react-call';
 
-const bundle = await build({
+const { outputFiles } = await build({
   entryPoints: [new URL('src/call.jsx', import.meta.url).pathname],
   bundle: true,
   format: 'esm',
   jsx: 'automatic',
+  outdir: '/',
   write: false,
 });
-const script = bundle.outputFiles[0].text;
-const page =
-  '<!doctype html><meta charset="utf-8"><title>Call</title><main id="call"></main><script type="module" src="/call.js"></script>';
+const files = new Map(outputFiles.map(({ path, text }) => [path, text]));
+const page = `<!doctype html>
+<html lang="en" style="color-scheme: light dark">
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Call</title>
+  <link rel="stylesheet" href="/call.css">
+  <body style="margin: 0">
+    <div id="call"></div>
+    <script type="module" src="/call.js"></script>
+  </body>
+</html>`;
 
 async function createRoom() {
   try {
     await bloom.createRoom({ roomId: ROOM });
   } catch (error) {
-    // Somebody was here before: the room exists.
+    // An earlier visitor has created the room.
     if (!(error instanceof BloomApiError)) throw error;
   }
 }
 
-/** Two visitors at once share one request: the second would be refused before the room is there. */
+/** Two simultaneous visitors share one request: the second would be refused before the room exists. */
 let creating;
 
 async function seat() {
@@ -39,7 +49,9 @@ async function seat() {
 
 const server = createServer(async (request, response) => {
   try {
-    if (request.url === '/call.js') return response.setHeader('content-type', 'text/javascript').end(script);
+    const file = files.get(request.url);
+    const type = request.url.endsWith('.css') ? 'text/css' : 'text/javascript';
+    if (file !== undefined) return response.setHeader('content-type', type).end(file);
     if (request.url !== '/seat') return response.setHeader('content-type', 'text/html').end(page);
     return response.setHeader('content-type', 'application/json').end(JSON.stringify(await seat()));
   } catch (error) {

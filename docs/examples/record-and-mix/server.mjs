@@ -1,4 +1,4 @@
-// A call that the node records as one movie of everybody, which can be downloaded once the call has ended.
+// Records a call as one movie of everybody, which can be downloaded once the call has ended.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +6,7 @@ import { BloomClient } from '@bloom/server-sdk';
 
 const { BLOOM_URL = 'http://127.0.0.1:5002', BLOOM_TOKEN = 'development', PORT = '3000' } = process.env;
 const bloom = new BloomClient({ url: BLOOM_URL, token: BLOOM_TOKEN });
-// The node puts pictures together in H.264 only. A persistent stream becomes a recording when its room ends.
+// The node composes pictures only in H.264. A persistent stream becomes a recording when its room ends.
 const { room } = await bloom.createRoom({ videoCodec: 'h264' });
 await bloom.addComponent(room.id, 'hls', { persistent: true });
 
@@ -28,7 +28,7 @@ async function file(name) {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-/** The files of a recording are fragments of one MP4 file: in a row they are the movie. */
+/** The files of a recording are fragments of one MP4 file: joined in order, they are the movie. */
 async function sendMovie(response) {
   const [playlist] = /^[^#\s].*$/m.exec(String(await file('index.m3u8')));
   const segments = String(await file(playlist));

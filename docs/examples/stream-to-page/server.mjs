@@ -1,4 +1,5 @@
-// One page speaks, any number of pages watch: by WHEP within a fraction of a second, or by HLS, which any web server can cache.
+// One page speaks, and any number of pages watch: by WHEP within a fraction of a second, or by HLS with their own
+// token.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { BloomClient } from '@bloom/server-sdk';
@@ -18,11 +19,10 @@ async function viewer() {
   return { token, url: whepUrl };
 }
 
-/** Fetches a file of the stream, which takes the API token unless the node runs with `JF_PUBLIC_MEDIA_FILES=true`. */
-async function sendFile(url, response) {
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${BLOOM_TOKEN}` } });
-  response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' });
-  response.end(Buffer.from(await answer.arrayBuffer()));
+/** Address of the stream, with a token in its path that opens nothing else. Players fetch the files from Bloom. */
+async function stream() {
+  const { hlsUrl } = await bloom.createViewer(room.id, { ttl: 3600 });
+  return { url: hlsUrl };
 }
 
 const page = readFileSync(new URL('index.html', import.meta.url));
@@ -32,15 +32,12 @@ const scripts = {
 };
 
 const server = createServer(async (request, response) => {
-  // Dots in the path are resolved here, before the prefix is checked: a viewer must reach nothing else with our token.
-  const url = new URL(request.url, BLOOM_URL);
+  const { pathname } = new URL(request.url, 'http://localhost');
   try {
-    const { pathname } = url;
     if (pathname in scripts) response.setHeader('content-type', 'text/javascript').end(scripts[pathname]);
     else if (pathname === '/seat') response.end(JSON.stringify(await seat()));
     else if (pathname === '/viewer') response.end(JSON.stringify(await viewer()));
-    else if (pathname === '/stream') response.end(JSON.stringify({ url: `/hls/${room.id}/index.m3u8` }));
-    else if (pathname.startsWith(`/hls/${room.id}/`)) await sendFile(url, response);
+    else if (pathname === '/stream') response.end(JSON.stringify(await stream()));
     else response.setHeader('content-type', 'text/html').end(page);
   } catch (error) {
     response.writeHead(500).end(error.message);

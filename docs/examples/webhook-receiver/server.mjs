@@ -1,10 +1,10 @@
-// Receives everything that happens in one room. Start it, then look at what the node sends.
+// Receives every event of one room. Start it, then look at what the node sends.
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { BloomClient, BloomMessageError, parseWebhook } from '@bloom/server-sdk';
 
 const { BLOOM_URL = 'http://127.0.0.1:5002', BLOOM_TOKEN = 'development', PORT = '3000' } = process.env;
-// The JF_WEBHOOK_SECRET of the node. Without one, anybody who reaches this server can make events up.
+// The node's JF_WEBHOOK_SECRET. Without it, anybody who reaches this server can forge events.
 const { BLOOM_WEBHOOK_SECRET: secret } = process.env;
 const bloom = new BloomClient({ url: BLOOM_URL, token: BLOOM_TOKEN });
 
@@ -13,7 +13,7 @@ const server = createServer(async (request, response) => {
     const timedSignature = request.headers['x-bloom-timed-signature'];
     const event = parseWebhook(await buffer(request), secret && { secret, timedSignature });
     if (event !== undefined) console.log(event.type, event);
-    response.end(); // any 2xx: the node sends the next event
+    response.end(); // any 2xx lets the node send the next event
   } catch (error) {
     response.writeHead(error instanceof BloomMessageError ? 400 : 500).end(error.message);
   }

@@ -1,5 +1,5 @@
 'use client';
-import { AudioRenderer, RoomProvider, useLocalMedia, usePeers, useRoom, VideoTile } from '@bloom/react';
+import { AudioRenderer, RoomProvider, useLocalMedia, useMediaState, usePeers, useRoom, VideoTile } from '@bloom/react';
 import { useState } from 'react';
 import { takeSeat } from './actions.js';
 
@@ -18,12 +18,18 @@ export function Call() {
   }
   return (
     <RoomProvider room={room}>
-      <p role="status">{room.error?.message ?? room.state}</p>
+      <Status room={room} />
       <Camera />
       <People />
       <AudioRenderer />
     </RoomProvider>
   );
+}
+
+function Status({ room }) {
+  const media = useMediaState();
+  const state = room.state === 'connected' && media.state !== 'idle' ? media.state : room.state;
+  return <p role="status">{room.error?.message ?? media.reason ?? state}</p>;
 }
 
 function Camera() {
@@ -40,7 +46,7 @@ function People() {
   return usePeers().map(({ id, metadata, tracks }) => (
     <figure key={id}>
       {tracks
-        .filter(({ media }) => media?.kind === 'video')
+        .filter(({ kind }) => kind === 'video')
         .map((track) => (
           <VideoTile key={track.id} track={track} />
         ))}

@@ -21,6 +21,7 @@ const shared = {
   moduleNameMapper: {
     // Tests read the sources, never a stale build.
     '^@bloom/app-bloom/testing$': '<rootDir>/apps/bloom/src/testing/test-node.ts',
+    '^@bloom/react/kit$': '<rootDir>/packages/react/src/kit/index.ts',
     '^@bloom/([a-z-]+)/testing$': '<rootDir>/packages/$1/src/testing/index.ts',
     '^@bloom/([a-z-]+)$': '<rootDir>/packages/$1/src/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
@@ -45,7 +46,7 @@ const config: Config = {
       ...shared,
       displayName: 'e2e',
       testMatch: ['<rootDir>/e2e/**/*.test.ts'],
-      setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs', '<rootDir>/e2e/setup.ts'],
+      setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs'],
     },
   ],
 };

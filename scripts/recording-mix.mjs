@@ -4,15 +4,22 @@ import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { install, requireNode, root, run } from './setup.mjs';
 
-const usage = `Usage: npm run recording:mix -- <directory> [-o call.mp4]
+const usage = `Usage: npm run recording:mix -- <directory> [-o call.mp4] [--layout speaker] [--size 1920x1080]
 
   <directory>   of a finished recording: report.json and the files that it lists
-  -o, --output  the file to make; default: <name of the directory>.mp4 in the working directory`;
+  -o, --output  the file to make; default: <name of the directory>.mp4 in the working directory
+  --layout      grid, or speaker: whoever speaks is large; default: grid
+  --size        of the picture in pixels, even numbers; default: 1280x720`;
 
 function readArguments() {
   try {
     const { values, positionals } = parseArgs({
-      options: { output: { type: 'string', short: 'o' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        output: { type: 'string', short: 'o' },
+        help: { type: 'boolean', short: 'h' },
+        layout: { type: 'string' },
+        size: { type: 'string' },
+      },
       allowPositionals: true,
     });
     if (values.help) {
@@ -24,7 +31,12 @@ function readArguments() {
     // npm runs scripts in the repository's root, but paths are relative to the user's directory.
     const from = process.env.INIT_CWD ?? process.cwd();
     const directory = resolve(from, given);
-    return { directory, output: resolve(from, values.output ?? `${basename(directory)}.mp4`) };
+    const { layout, size } = values;
+    const sides = /^(\d{1,5})x(\d{1,5})$/.exec(size ?? '1280x720');
+    if (sides === null) throw new Error(`a size such as 1280x720, got: ${size}`);
+    if (![undefined, 'grid', 'speaker'].includes(layout)) throw new Error(`the layout grid or speaker, got: ${layout}`);
+    const picture = { width: Number(sides[1]), height: Number(sides[2]), ...(layout === undefined ? {} : { layout }) };
+    return { directory, picture, output: resolve(from, values.output ?? `${basename(directory)}.mp4`) };
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`);
     process.exit(64);
@@ -42,7 +54,7 @@ function progress() {
   };
 }
 
-const { directory, output } = readArguments();
+const { directory, output, picture } = readArguments();
 requireNode();
 install();
 run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', 'packages/components']);
@@ -54,6 +66,7 @@ try {
   const { durationMs, tracks } = await mixRecording({
     directory,
     output,
+    picture,
     onProgress: progress(),
     onLeftOut: (path, reason) => console.error(`\n${basename(path)} is left out: ${reason}`),
     signal: ending.signal,

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { pageSources, projects, root } from './setup.mjs';
 
-test('a checkout is built completely', () => {
+test('builds a checkout completely', () => {
   const all = projects(root);
   expect(all).toEqual(expect.arrayContaining(['apps/bloom', 'apps/bloomctl', 'apps/bench']));
   for (const path of all) expect(existsSync(join(root, path, 'tsconfig.json'))).toBe(true);
 });
 
-test('an image is built from the files that .dockerignore allows', () => {
+test('builds an image from the files that .dockerignore allows', () => {
   const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
   const context = mkdtempSync(join(tmpdir(), 'bloom-context-'));
   try {
@@ -25,7 +25,7 @@ test('an image is built from the files that .dockerignore allows', () => {
   }
 });
 
-test('the page is rebuilt after a change in it or in a package that it contains', () => {
+test('rebuilds the page after a change in it or in a package that it contains', () => {
   const checkout = mkdtempSync(join(tmpdir(), 'bloom-page-'));
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(checkout, path)), { recursive: true });
@@ -48,18 +48,18 @@ test('the page is rebuilt after a change in it or in a package that it contains'
   }
 });
 
-test('the architecture page names every package', () => {
+test('names every package on the architecture page', () => {
   const page = readFileSync(join(root, 'docs', 'reference', 'architecture.md'), 'utf8');
   for (const name of readdirSync(join(root, 'packages'))) expect(page).toContain(`| \`${name}\` |`);
   for (const name of readdirSync(join(root, 'apps'))) expect(page).toContain(`| \`apps/${name}\` |`);
 });
 
-test('werift is installed once, although node-av would bring an older one', () => {
+test('installs werift once, although node-av would bring an older one', () => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   expect(Object.keys(packages).filter((path) => path.endsWith('/werift'))).toEqual(['node_modules/werift']);
 });
 
-test('no package runs a script when it is installed', () => {
+test('runs no script of a package when it is installed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-install-'));
   try {
     mkdirSync(join(folder, 'package'));

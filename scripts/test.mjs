@@ -149,13 +149,12 @@ async function provideLastRelease() {
   if (code !== 0) console.warn('\n*** The last release cannot be built, so tests beside it will be SKIPPED.\n');
 }
 
-async function runFile({ file, secondTry }) {
+async function runFile({ file }) {
   const run = await jest.run({
     project: 'e2e',
     files: [file],
     // A socket or timer that a test leaked must not keep the run alive.
     options: ['--runInBand', '--forceExit'],
-    env: secondTry ? { BLOOM_SECOND_TRY: '1' } : {},
     // The variable sets how long e2e/hostile/random attacks.
     timeLimitMs: ((own.nightly ? 90 : 15) + Number(process.env.BLOOM_HOSTILE_MINUTES ?? 0)) * MINUTE_MS,
   });

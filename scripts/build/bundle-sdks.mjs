@@ -1,5 +1,5 @@
 // Bundles each published package, with the parts of other packages that it uses and its types, into one file, so it
-// depends on nothing in this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every
+// depends on nothing in this workspace: as an ES module and as CommonJS, the server SDK for browsers too. Part of every
 // build and of `npm pack`.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,15 +10,23 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 const browser = { entry: 'index.js', format: 'esm', platform: 'browser', target: 'es2022' };
 const node = { entry: 'index.js', format: 'esm', platform: 'node', target: 'node20' };
+/** The kit must share the page's only copy of the hooks: a second copy would create a second React context. */
+const kit = { ...browser, entry: 'kit/index.js', plugins: [outside('../index.js', '@bloom/react')] };
 const sdks = {
-  client: { 'index.js': browser },
-  react: { 'index.js': browser },
+  client: { 'index.js': browser, 'index.cjs': { ...browser, format: 'cjs' } },
+  react: {
+    'index.js': browser,
+    'index.cjs': { ...browser, format: 'cjs' },
+    'kit.js': kit,
+    'kit.cjs': { ...kit, format: 'cjs' },
+  },
   'server-sdk': {
     'index.js': node,
     'index.cjs': { ...node, format: 'cjs' },
     'browser.js': { ...browser, entry: 'browser.js', plugins: [replace('socket.js', 'web-socket.js')] },
   },
 };
+const styles = { react: { 'src/kit/kit.css': 'kit.css' } };
 
 for (const [name, bundles] of Object.entries(sdks)) {
   const folder = join(root, 'packages', name);
@@ -37,7 +45,8 @@ for (const [name, bundles] of Object.entries(sdks)) {
       ...options,
     });
   }
-  if ('index.cjs' in bundles) writeCommonJsTypes(types, join(dist, 'types-cjs'));
+  writeCommonJsTypes(types, join(dist, 'types-cjs'));
+  for (const [from, to] of Object.entries(styles[name] ?? {})) copyFileSync(join(folder, from), join(dist, to));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
 }
 
@@ -52,11 +61,21 @@ function replace(module, other) {
   };
 }
 
+/** Imports a module from a package at run time instead of bundling it. */
+function outside(module, name) {
+  return {
+    name: `${module} from ${name}`,
+    setup: ({ onResolve }) =>
+      onResolve({ filter: /^\.\./ }, ({ path }) => (path === module ? { path: name, external: true } : undefined)),
+  };
+}
+
 function writeCommonJsTypes(types, commonJsTypes) {
   rmSync(commonJsTypes, { recursive: true, force: true });
-  mkdirSync(commonJsTypes, { recursive: true });
-  for (const file of readdirSync(types).filter((one) => one.endsWith('.d.ts'))) {
-    const text = readFileSync(join(types, file), 'utf8').replaceAll(/(from '\.\/[\w-]+)\.js'/g, "$1.cjs'");
-    writeFileSync(join(commonJsTypes, file.replace(/ts$/, 'cts')), text);
+  for (const file of readdirSync(types, { recursive: true }).filter((one) => one.endsWith('.d.ts'))) {
+    const text = readFileSync(join(types, file), 'utf8').replaceAll(/(from '\.{1,2}\/[\w-]+)\.js'/g, "$1.cjs'");
+    const target = join(commonJsTypes, file.replace(/ts$/, 'cts'));
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
   }
 }

@@ -1,25 +1,28 @@
-// Part of `npm run lint`: imports between packages go down the layers only, through a package's index, and are declared;
-// the modules of a package form no cycle; every export is used.
+// Part of `npm run lint`: imports between packages go down the layers only, through a package's index; those between
+// the folders of a package go down its floors. Modules form no cycle, dependencies are declared, and every export and
+// every dependency is used.
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
+import { checkDependencies } from './dependencies.mjs';
+import { checkFloors } from './floors.mjs';
 import { isForTests, readModules, report, root } from './modules.mjs';
 
 /** The layers of docs/reference/architecture.md from the bottom up. A package may import only from earlier lines. */
 const LAYERS = [
   ['time'],
-  ['config', 'log', 'net', 'protocol'],
+  ['config', 'discovery', 'log', 'net', 'protocol'],
   ['processes'],
   ['etf', 'metrics', 'port-mapper', 'client', 'server-sdk'],
   ['distribution', 'react'],
-  ['actors', 'discovery'],
+  ['actors'],
   ['rtp'],
   ['webrtc'],
-  ['sfu'],
+  ['participant', 'sfu'],
   ['rooms'],
   ['sip'],
   ['components', 'files'],
-  ['signaling'],
-  ['whip'],
+  ['negotiation'],
+  ['signaling', 'whip', 'livekit'],
   ['http-api', 'notifications', 'inspection'],
 ];
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));
@@ -27,9 +30,19 @@ const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [n
 /** Indexes that are also an interface for code outside this workspace. */
 const PUBLIC = new Set(['client', 'react', 'server-sdk']);
 
+/** Entry points of packages besides their index. */
+const ENTRIES = new Set(['@bloom/react/kit', '@bloom/react/kit.css']);
+
 const modules = readModules();
 const problems = [];
 const where = (path) => relative(root, path);
+
+/** Returns true for a module of Node or of a declared package. */
+function isDeclared(specifier, declared) {
+  const parts = specifier.split('/');
+
+  return specifier.startsWith('node:') || declared.has(parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/'));
+}
 
 function checkLayers(module, declared) {
   const folder = join(root, module.group, module.name);
@@ -46,10 +59,14 @@ function checkLayers(module, declared) {
         complain(specifier, 'leaves the package');
       continue;
     }
-    if (!specifier.startsWith('@bloom/')) continue;
+    if (!specifier.startsWith('@bloom/')) {
+      if (!forTests && !isDeclared(specifier, declared)) complain(specifier, 'is not in its package.json');
+      continue;
+    }
     const [, target, ...rest] = specifier.split('/');
     if (rest[0] === 'testing' && !forTests) complain(specifier, 'is test support');
-    if (rest.length > 0 && rest.join('/') !== 'testing') complain(specifier, `goes past the index of @bloom/${target}`);
+    if (rest.length > 0 && rest.join('/') !== 'testing' && !ENTRIES.has(specifier))
+      complain(specifier, `goes past the index of @bloom/${target}`);
     // Tests of other programs may start a node.
     if (forTests && specifier === '@bloom/app-bloom/testing' && declared.has('@bloom/app-bloom')) continue;
     const targetLevel = LAYER_OF.get(target);
@@ -73,6 +90,8 @@ for (const module of modules.values()) {
   }
   checkLayers(module, manifests.get(folder));
 }
+
+problems.push(...checkFloors(modules), ...checkDependencies());
 
 /** Returns groups of modules that import each other, directly or indirectly; type imports count. */
 function circles() {
@@ -99,31 +118,35 @@ function circles() {
 }
 for (const circle of circles()) problems.push(`circle: ${circle.map(where).toSorted().join(' <-> ')}`);
 
+/** A user outside every package. */
+const NOBODY = { group: '', name: '' };
+
 /** Returns names used in other files, as `path#name`; `far` has those used outside the package. */
 const used = new Set();
 const far = new Set();
-function markUsed(path, name, from, asOutsider = false) {
+function markUsed(path, name, user) {
   const module = modules.get(path);
   const key = `${path}#${name}`;
-  // A test that imports its own package's index stands in for other packages.
-  const outside = module !== undefined && (module.group !== from.group || module.name !== from.name || asOutsider);
+  const outside = module !== undefined && (module.group !== user.group || module.name !== user.name);
   if (module === undefined || (used.has(key) && (!outside || far.has(key)))) return;
-  if (name === '*') for (const own of module.exports.keys()) markUsed(path, own, from, asOutsider);
+  if (name === '*') for (const own of module.exports.keys()) markUsed(path, own, user);
   if (name !== '*' && module.exports.has(name)) {
     used.add(key);
     if (outside) far.add(key);
   }
   for (const { target, reExports } of module.imports) {
     if (target === undefined || reExports === undefined) continue;
-    if (reExports === '*') markUsed(target, name, from, asOutsider);
-    else if (name !== '*' && reExports.has(name)) markUsed(target, reExports.get(name), from, asOutsider);
+    if (reExports === '*') markUsed(target, name, user);
+    else if (name !== '*' && reExports.has(name)) markUsed(target, reExports.get(name), user);
   }
 }
 for (const module of modules.values())
   for (const { target, names } of module.imports)
     for (const name of names === '*' ? ['*'] : names) {
       if (target === undefined) continue;
-      markUsed(target, name, module, isForTests(module.path) && target.endsWith('/src/index.ts'));
+      // A test that imports its own package's index stands in for other packages.
+      const isOutsider = isForTests(module.path) && target.endsWith('/src/index.ts');
+      markUsed(target, name, isOutsider ? NOBODY : module);
     }
 
 /** Returns all names that a module exports: its own and those it re-exports. */
@@ -167,7 +190,7 @@ function checkIndex(index) {
   }
 }
 for (const module of modules.values()) {
-  if (module.group !== 'packages' || !module.path.endsWith('/src/index.ts')) continue;
+  if (module.group !== 'packages' || !/\/src\/(kit\/)?index\.ts$/.test(module.path)) continue;
   if (PUBLIC.has(module.name)) for (const { name, origin } of exportsOf(module.path)) used.add(`${origin}#${name}`);
   else checkIndex(module.path);
 }

@@ -1,4 +1,4 @@
-// `npm run check`: types, lint, direction of imports, format. Every check runs, so one call shows all there is to fix.
+// `npm run check`: types, lint, import directions, format. Every check runs, so a single call shows everything to fix.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,6 +14,9 @@ const steps = [
   ['lint', [bin('oxlint', 'bin', 'oxlint'), '--deny-warnings']],
   ['imports', [join(root, 'scripts', 'check', 'imports.mjs')]],
   ['style', [join(root, 'scripts', 'check', 'style.mjs')]],
+  ['versions agree', [join(root, 'scripts', 'version.mjs')]],
+  ['recipes fit the sources', [join(root, 'scripts', 'check', 'recipes.mjs')]],
+  ['faults of werift-sctp', [join(root, 'scripts', 'check', 'werift-sctp.mjs')]],
   ['mutants match the sources', [join(root, 'scripts', 'testing', 'mutants.mjs'), '--check']],
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],
 ];

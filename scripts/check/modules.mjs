@@ -18,8 +18,22 @@ function* sources(folder) {
   }
 }
 
-/** @typedef {{ specifier: string, target: string | undefined, names: string[] | '*', reExports: Map<string, string> | '*' | undefined }} Import */
-/** @typedef {{ path: string, group: string, name: string, text: string, imports: Import[], exports: Map<string, 'type' | 'value'> }} Module */
+/**
+ * @typedef {object} Import
+ * @property {string} specifier
+ * @property {string | undefined} target
+ * @property {string[] | '*'} names
+ * @property {Map<string, string> | '*' | undefined} reExports
+ */
+/**
+ * @typedef {object} Module
+ * @property {string} path
+ * @property {string} group
+ * @property {string} name
+ * @property {string} text
+ * @property {Import[]} imports
+ * @property {Map<string, 'type' | 'value'>} exports
+ */
 
 /** Removes comments and leaves strings alone. */
 export const withoutComments = (text) => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|[\s;,{}()])\/\/.*$/gm, '');

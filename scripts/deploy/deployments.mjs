@@ -9,11 +9,11 @@ const TURN_TCP_PORT = 3478;
 const MEDIA_PORTS = 16;
 const FIRST_MEDIA_PORT = 50_000;
 
-/** Container networks get their addresses from these. */
-const PRIVATE_NETWORKS = '10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fd00::/8';
+/** HTTPS inside the container of a node that ends TLS itself; outside it is 443. */
+const TLS_PORT = 8443;
 
 const DRAIN = {
-  // A stopped node takes no new rooms, and ends with its last room or after an hour.
+  // A stopped node accepts no new rooms, and ends with its last room or after an hour.
   JF_DRAIN_TIMEOUT: '${BLOOM_DRAIN_TIMEOUT:-3600}',
 };
 const GRACE_PERIOD = '61m';
@@ -25,6 +25,7 @@ const GRACE_PERIOD = '61m';
  * @property {Record<string, string>} env settings that make the cluster
  * @property {Record<string, string>} clients settings that let clients outside the container network reach the node
  * @property {string[]} ports published ports, `<outside>:<inside>[/udp]`
+ * @property {true} [certificate] whether the node gets a certificate from the service of that name
  *
  * @typedef {object} Deployment
  * @property {string} title
@@ -72,13 +73,13 @@ const clusterService = (env) => (name, index) => {
 export const deployments = {
   single: {
     title: 'One node with TLS, metrics and alerts',
-    about: 'Caddy fetches the certificate; Prometheus has the alert rules of Bloom, Grafana its dashboard.',
+    about: 'Certbot fetches the certificate; Prometheus has the alert rules of Bloom, Grafana its dashboard.',
     network: 'bloom',
     alias: undefined,
     services: [
       {
         name: 'bloom',
-        port: 8080,
+        port: TLS_PORT,
         env: {
           JF_SERVER_API_TOKEN: '${BLOOM_API_TOKEN:?is the password of your backend}',
           JF_SECRET_KEY_BASE: '${BLOOM_SECRET_KEY_BASE:?is a long random text that signs the tokens of clients}',
@@ -87,14 +88,17 @@ export const deployments = {
           JF_HOST: '${BLOOM_DOMAIN:?is the name that clients use, such as media.example.com}',
           JF_CHECK_ORIGIN: '${BLOOM_ORIGINS:-true}',
           JF_STRUCTURED_LOGGING: 'true',
-          // Caddy: nothing else in the container network reaches the HTTP port.
-          JF_TRUSTED_PROXIES: PRIVATE_NETWORKS,
+          JF_SSL_CERT_PATH: '/certificate/cert.pem',
+          JF_SSL_KEY_PATH: '/certificate/key.pem',
           ...media(0, TURN_TCP_PORT),
           JF_WEBRTC_TURN_IP: '${BLOOM_PUBLIC_IP:?is the address that clients send media to}',
+          // Same as the HTTP port: networks that pass only TCP 443 carry their media there.
+          JF_WEBRTC_TURN_TLS_PORT: String(TLS_PORT),
           ...DRAIN,
         },
-        // The API is reached through Caddy, the metrics only from inside.
-        ports: [`${TURN_TCP_PORT}:${TURN_TCP_PORT}`, `${mediaRange(0)}:${mediaRange(0)}/udp`],
+        certificate: true,
+        // The metrics can be reached only from inside.
+        ports: [`443:${TLS_PORT}`, `${TURN_TCP_PORT}:${TURN_TCP_PORT}`, `${mediaRange(0)}:${mediaRange(0)}/udp`],
       },
     ],
   },
@@ -130,7 +134,7 @@ export const environmentOf = ({ port, env, clients }) => ({ ...clients, JF_PORT:
  * @throws Error for a required variable without a value
  */
 export function interpolate(text, values) {
-  return text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name, kind, rest) => {
+  return text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (...[, name, kind, rest]) => {
     const value = values[name];
     if (value !== undefined && value !== '') return value;
     if (kind === '?') throw new Error(`${name} is not set: it ${rest}`);

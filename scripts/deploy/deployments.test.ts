@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '@bloom/config';
+import { createCertificate } from '@bloom/webrtc';
 import { StatefulSet } from 'kubernetes-models/apps/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { Service } from 'kubernetes-models/v1';
@@ -23,22 +24,30 @@ const answers = {
   GRAFANA_PASSWORD: 'c',
 };
 
-/** Returns a node's warnings about these settings. @throws ConfigError for an invalid one */
-function warningsOf(env: Record<string, string>): string[] {
+const pair = await createCertificate();
+/** Returns the certificate or key that a node finds at a path. */
+const readFile = (path: string): Buffer =>
+  Buffer.from(path.endsWith('key.pem') || path.endsWith('.key') ? pair.keyPem : pair.certPem);
+
+/** Returns the node's settings with the image's. @throws ConfigError for an invalid one */
+function loaded(env: Record<string, string>) {
   const image = { NODE_ENV: 'production', JF_IP: '0.0.0.0', JF_WEBRTC_TURN_LISTEN_IP: '0.0.0.0' };
-  const world = { cwd: '/app', hostname: 'app', cores: 2, randomBytes: (size: number) => Buffer.alloc(size) };
-  return loadConfig({ ...image, ...env }, world).warnings.map(({ message }) => message);
+  const world = { cwd: '/app', hostname: 'app', cores: 2, randomBytes: (size: number) => Buffer.alloc(size), readFile };
+  return loadConfig({ ...image, ...env }, world);
 }
 
+/** Returns a node's warnings about these settings. @throws ConfigError for an invalid one */
+const warningsOf = (env: Record<string, string>): string[] => loaded(env).warnings.map(({ message }) => message);
+
 test.each(Object.entries(deployments))(
-  'the compose file of %s equals the output of node scripts/deploy/write.mjs',
+  'keeps the compose file of %s equal to the output of node scripts/deploy/write.mjs',
   (name, deployment) => {
     expect(read(fileOf(name))).toBe(compose(name, deployment));
   },
 );
 
 test.each(Object.entries(deployments))(
-  '%s gives its nodes settings without warnings once filled in',
+  'gives the nodes of %s settings without warnings once filled in',
   (name, { services }) => {
     const file = parse(interpolate(read(fileOf(name)), answers));
     for (const service of services) {
@@ -49,6 +58,15 @@ test.each(Object.entries(deployments))(
     }
   },
 );
+
+test('serves HTTPS and media at port 443 in the deployment with one node', () => {
+  const { services } = parse(interpolate(read('compose.yml'), answers));
+  const { environment, ports, volumes } = services.bloom;
+  expect(loaded(environment).settings.webrtc).toMatchObject({ turnTlsHost: 'media.example.com', turnTlsOnHttp: 443 });
+  expect(ports).toContain(`443:${environment.JF_PORT}`);
+  expect(volumes).toContain('certificate:/certificate:ro');
+  expect(services.certificate.volumes).toContain('certificate:/certificate');
+});
 
 const docker = spawnSync('docker-compose', ['version']).status === 0;
 (docker ? test.each : test.skip.each)(Object.keys(deployments))(
@@ -63,11 +81,11 @@ const docker = spawnSync('docker-compose', ['version']).status === 0;
   },
 );
 
-test('a missing required variable is named, as compose does', () => {
+test('names a missing required variable, as compose does', () => {
   expect(() => interpolate('${BLOOM_DOMAIN:?is a name}', {})).toThrow('BLOOM_DOMAIN is not set: it is a name');
 });
 
-test('the example environment names every variable of the compose files', () => {
+test('names every variable of the compose files in the example environment', () => {
   const files = Object.keys(deployments).map((name) => read(fileOf(name)));
   const used = new Set(files.flatMap((text) => [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name)));
   const named = [...read('env.example').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name]) => name);
@@ -76,7 +94,7 @@ test('the example environment names every variable of the compose files', () => 
 
 const models = { StatefulSet, PodDisruptionBudget, Service };
 
-test('the chart renders to objects that Kubernetes accepts', () => {
+test('renders the chart to objects that Kubernetes accepts', () => {
   const objects = renderChart(join(root, 'deploy/helm/bloom'));
   expect(objects.map(({ kind }) => kind).toSorted()).toEqual([
     'PodDisruptionBudget',
@@ -89,21 +107,68 @@ test('the chart renders to objects that Kubernetes accepts', () => {
   expect(withMonitor.map(({ kind }) => kind)).toContain('PodMonitor');
 });
 
-test('the chart gives its nodes settings without warnings, and waits for a drain', () => {
+/** Returns the environment of the first pod as Kubernetes fills it in. */
+function environmentOfPod({ spec }: { spec: { containers: { env: { name: string; value?: string }[] }[] } }) {
+  const entries = spec.containers[0]?.env.map(({ name, value = 'from-the-secret-of-kubernetes' }) => [
+    name,
+    value.replace('$(HOST_IP)', '203.0.113.10').replace('$(POD_IP)', '10.244.1.7').replace('$(POD_NAME)', 'media-0'),
+  ]);
+  return Object.fromEntries(entries ?? []) as Record<string, string>;
+}
+
+test('sends media over TLS to the node of the room through its own load balancer in the chart with TLS', () => {
+  const { tls } = parse(read('helm/bloom/values.yaml'));
+  const objects = renderChart(join(root, 'deploy/helm/bloom'), { replicas: 3, tls: { ...tls, enabled: true } });
+  for (const object of objects) new models[object.kind as keyof typeof models](object).validate();
+  const { template } = objects.find(({ kind }) => kind === 'StatefulSet').spec;
+  const env = environmentOfPod(template);
+  expect(warningsOf(env)).toEqual([]);
+  const { webrtc, http } = loaded(env).settings;
+  expect(webrtc).toMatchObject({ turnTlsHost: 'media-0.media.example.com', turnTlsOnHttp: 443 });
+  expect(http.trustedProxies).toEqual([]);
+  const balancers = objects.filter(({ spec }) => spec.type === 'LoadBalancer');
+  const own = balancers.find(({ metadata }) => metadata.name === 'media-0');
+  expect(own.metadata.annotations['external-dns.alpha.kubernetes.io/hostname']).toBe(webrtc?.turnTlsHost);
+  expect(own.spec.selector).toEqual({ 'statefulset.kubernetes.io/pod-name': 'media-0' });
+  expect(own.spec.ports).toEqual([{ name: 'https', port: 443, targetPort: 'http' }]);
+  expect(balancers.map(({ metadata }) => metadata.name)).toEqual(['media', 'media-0', 'media-1', 'media-2']);
+  const [container] = template.spec.containers;
+  expect(container.readinessProbe.httpGet.scheme).toBe('HTTPS');
+  expect(container.volumeMounts).toContainEqual({ name: 'certificate', mountPath: '/certificate', readOnly: true });
+});
+
+test('sends media to the NodePort of its worker on the machine of its pod in the chart with NodePorts', () => {
+  const { media } = parse(read('helm/bloom/values.yaml'));
+  const nodePort = { ...media.nodePort, enabled: true, workers: 3 };
+  const objects = renderChart(join(root, 'deploy/helm/bloom'), { media: { ...media, nodePort } });
+  for (const object of objects) new models[object.kind as keyof typeof models](object).validate();
+  const { spec: pod } = objects.find(({ kind }) => kind === 'StatefulSet').spec.template;
+  expect(pod.hostNetwork).toBeUndefined();
+  const env = environmentOfPod({ spec: pod });
+  expect(warningsOf(env)).toEqual([]);
+  const { webrtc, mediaWorkers, cluster } = loaded(env).settings;
+  expect(webrtc).toMatchObject({ turnIp: '203.0.113.10', turnPortRange: { min: 50_000, max: 50_002 } });
+  expect([mediaWorkers, cluster?.nodeName]).toEqual([3, 'bloom@10.244.1.7']);
+
+  const { spec: service } = objects.find(({ metadata }) => metadata.name === 'media-media');
+  expect(service).toMatchObject({ type: 'NodePort', externalTrafficPolicy: 'Local', publishNotReadyAddresses: true });
+  const ports = service.ports as { protocol: string; port: number; nodePort: number }[];
+  const udp = ports.filter(({ protocol }) => protocol === 'UDP');
+  expect(new Map(udp.map(({ port, nodePort: reached }) => [port, reached]))).toEqual(webrtc?.advertisedPorts?.listed);
+  expect(udp.map(({ nodePort: reached }) => reached)).toEqual([31_000, 31_001, 31_002]);
+  const tcp = ports.find(({ protocol }) => protocol === 'TCP');
+  expect([tcp?.port, tcp?.nodePort]).toEqual([webrtc?.turnTcpPort, webrtc?.turnTcpPort]);
+});
+
+test("gives the chart's nodes settings without warnings, and waits for a drain", () => {
   const objects = renderChart(join(root, 'deploy/helm/bloom'));
   const { spec } = objects.find(({ kind }) => kind === 'StatefulSet').spec.template;
-  const entries = spec.containers[0].env.map(
-    ({ name, value = 'from-the-secret-of-kubernetes' }: { name: string; value?: string }) => [
-      name,
-      value.replace('$(HOST_IP)', '203.0.113.10'),
-    ],
-  );
-  const env = Object.fromEntries(entries);
+  const env = environmentOfPod({ spec });
   expect(warningsOf(env)).toEqual([]);
   const headless = objects.find(({ spec: service }) => service.clusterIP === 'None');
-  expect(env.JF_DIST_QUERY).toBe(`${headless.metadata.name}.calls.svc.cluster.local`);
+  expect(env['JF_DIST_QUERY']).toBe(`${headless.metadata.name}.calls.svc.cluster.local`);
   expect(headless.metadata.name).toBe(objects.find(({ kind }) => kind === 'StatefulSet').spec.serviceName);
-  expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(env.JF_DRAIN_TIMEOUT));
+  expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(env['JF_DRAIN_TIMEOUT']));
 });
 
 interface Panel {
@@ -147,7 +212,7 @@ test.each(['overview', 'room', 'node'])('Grafana can show the dashboard %s', (na
   }
 });
 
-test('Grafana finds its dashboards and Prometheus where compose puts them', () => {
+test('puts dashboards and Prometheus where Grafana finds them in compose', () => {
   const { services } = parse(interpolate(read('compose.yml'), answers));
   const { options } = parse(read('grafana/provisioning/dashboards/bloom.yml')).providers[0];
   expect(services.grafana.volumes).toEqual(
@@ -157,7 +222,7 @@ test('Grafana finds its dashboards and Prometheus where compose puts them', () =
   expect(Object.keys(services)).toContain(new URL(datasource.url).hostname);
 });
 
-test('every deployment limits the memory of a node, and lets the node outlive a process of a component', () => {
+test("limits the memory of a node in every deployment, and lets the node outlive a component's process", () => {
   for (const name of Object.keys(deployments)) {
     const nodes = Object.keys(deployments[name as keyof typeof deployments].services).length;
     expect(read(fileOf(name)).split('mem_limit: "${BLOOM_MEMORY:-4g}"')).toHaveLength(nodes + 1);

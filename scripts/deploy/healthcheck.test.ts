@@ -36,6 +36,6 @@ test.each([
   [1, { JF_SERVER_API_TOKEN: 'wrong' }],
   // The check uses TLS for a node that is set up for it, but this server speaks plain HTTP.
   [1, { JF_SERVER_API_TOKEN: 'right', JF_SSL_KEY_PATH: 'key.pem' }],
-])('ends with %s for %j', async (code, env) => {
+])('exits with %s for %j', async (code, env) => {
   expect(await check(env)).toBe(code);
 });

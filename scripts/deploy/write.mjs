@@ -1,4 +1,5 @@
-// Writes deploy/compose*.yml from the table in deployments.mjs; scripts/deploy/deployments.test.ts fails while they differ.
+// Writes deploy/compose*.yml from the table in deployments.mjs; scripts/deploy/deployments.test.ts fails while they
+// differ.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,17 +7,22 @@ import { deployments, environmentOf, GRACE_PERIOD, METRICS_PORT } from './deploy
 import { root } from '../setup.mjs';
 
 /** The services around the node of the deployment `single`. */
-const SURROUNDINGS = `  caddy:
-    image: docker.io/library/caddy:2
+const SURROUNDINGS = `  certificate:
+    image: docker.io/certbot/certbot:v4.2.0
     restart: unless-stopped
+    entrypoint: ["/bin/sh", "/certificate.sh"]
     environment:
       BLOOM_DOMAIN: "\${BLOOM_DOMAIN}"
+    healthcheck:
+      test: ["CMD", "test", "-s", "/certificate/cert.pem"]
+      interval: 2s
+      retries: 150
     ports:
       - "80:80"
-      - "443:443"
     volumes:
-      - ./Caddyfile:/etc/caddy/Caddyfile:ro
-      - caddy:/data
+      - ./docker/certificate.sh:/certificate.sh:ro
+      - certbot:/etc/letsencrypt
+      - certificate:/certificate
     networks:
       bloom:
   prometheus:
@@ -47,7 +53,7 @@ export const fileOf = (name) => (name === 'single' ? 'compose.yml' : `compose.${
 
 function volumesOf(name, { services }) {
   const own = services.map((service) => `${service.name}-resources`);
-  return name === 'single' ? [...own, 'caddy', 'prometheus', 'grafana'] : own;
+  return name === 'single' ? [...own, 'certbot', 'certificate', 'prometheus', 'grafana'] : own;
 }
 
 /** Returns the compose file of a deployment. */
@@ -70,6 +76,7 @@ export function compose(name, deployment) {
       '      target: "${BLOOM_TARGET:-bloom}"',
       `    hostname: ${service.name}`,
       '    restart: unless-stopped',
+      ...(service.certificate ? ['    depends_on:', '      certificate:', '        condition: service_healthy'] : []),
       `    stop_grace_period: ${GRACE_PERIOD}`,
       '    mem_limit: "${BLOOM_MEMORY:-4g}"',
       '    environment:',
@@ -80,6 +87,7 @@ export function compose(name, deployment) {
       ...service.ports.map((port) => `      - "${port}"`),
       '    volumes:',
       `      - ${service.name}-resources:/app/bloom_resources`,
+      ...(service.certificate ? ['      - certificate:/certificate:ro'] : []),
       '    networks:',
       `      ${deployment.network}:`,
       ...(deployment.alias ? ['        aliases:', `          - ${deployment.alias}`] : []),

@@ -3,9 +3,12 @@ import { dirname, join, normalize } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { root } from '../setup.mjs';
 
-const FOLDERS = ['.', 'docs/guide', 'docs/reference', 'docs/decisions'];
+const FOLDERS = [
+  '.',
+  ...['', 'guide', 'examples', 'reference', 'runbooks', 'decisions'].map((name) => join('docs', name)),
+];
 /** Example paths of files that do not exist. */
-const EXAMPLES = /^packages\/(?:components\/src\/meter\/|rtp\/src\/payload-formats\/pcmu\.)/;
+const EXAMPLES = /^packages\/(?:components\/src\/meter\/|rtp\/src\/payload-formats\/g711\.)/;
 
 const pages = FOLDERS.flatMap((folder) =>
   readdirSync(join(root, folder))
@@ -23,7 +26,15 @@ function anchorsOf(text: string): string[] {
   );
 }
 
-test.each(pages)('%s links to pages, headings and files that exist', (page) => {
+/** Returns the pages that a page links to. */
+function linksOf(page: string): string[] {
+  const text = readFileSync(join(root, page), 'utf8');
+  const links = [...text.matchAll(/\]\((?!http)([^)\s#]+\.md)/g)].map(([, link = '']) => join(dirname(page), link));
+
+  return links.filter((link) => existsSync(join(root, link)));
+}
+
+test.each(pages)('links from %s to pages, headings and files that exist', (page) => {
   const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   const broken: string[] = [];
   for (const [, link = ''] of text.matchAll(/\]\((?!http)([^)\s]+)\)/g)) {
@@ -37,7 +48,14 @@ test.each(pages)('%s links to pages, headings and files that exist', (page) => {
   expect(broken).toEqual([]);
 });
 
-test('the index of the decisions lists each of them', () => {
+test('keeps every page of the book within three links of its first page', () => {
+  let reached = ['docs/README.md'];
+  for (let clicks = 0; clicks < 3; clicks += 1)
+    reached = [...new Set(reached.flatMap((page) => [page, ...linksOf(page)]))];
+  expect(pages.filter((page) => page.startsWith('docs/') && !reached.includes(page))).toEqual([]);
+});
+
+test('lists each decision in the index of the decisions', () => {
   const index = readFileSync(join(root, 'docs/decisions/README.md'), 'utf8');
   for (const name of readdirSync(join(root, 'docs/decisions')))
     if (name !== 'README.md') expect(index).toContain(`(${name})`);

@@ -7,7 +7,8 @@ import { pathToFileURL } from 'node:url';
 import { isForTests, readModules, root } from '../check/modules.mjs';
 
 const PAGES = { 'errors.md': errorsPage, 'log-events.md': logEventsPage };
-const EVENT = /'([a-z0-9_]+(?:\.[a-z0-9_]+)+)'/g;
+/** Names of files look like events. */
+const EVENT = /'([a-z0-9_]+(?:\.(?!json')[a-z0-9_]+)+)'/g;
 const LEVELS = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' };
 
 /** Packages that are not part of a node; their own documents describe what their users see. */

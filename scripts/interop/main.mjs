@@ -1,5 +1,5 @@
 // `npm run test:interop`: runs third-party tools, each with its own toolchain, against a node of this checkout. A
-// missing one is skipped, loudly. Ends with `N passed, N failed, N skipped`.
+// missing tool is skipped, loudly. Ends with `N passed, N failed, N skipped`.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root, setUp } from '../setup.mjs';
 import { fishjamSdk } from './fishjam-sdk.mjs';
+import { helm } from './helm.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
 const TOKEN = 'token-of-the-interop-tests';
@@ -25,7 +26,7 @@ const READY_MS = 60_000;
  */
 
 /** @type {Check[]} */
-const checks = [fishjamSdk, schemathesis];
+const checks = [fishjamSdk, helm, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {

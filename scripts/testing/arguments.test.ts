@@ -13,7 +13,7 @@ test('separates options of the runner, patterns and options of jest', () => {
   });
 });
 
-test('--nightly runs everything', () => {
+test('runs everything with --nightly', () => {
   expect(parseArguments(['--nightly'])).toMatchObject({ full: true, nightly: true });
 });
 
@@ -21,7 +21,7 @@ test.each([['--seed'], ['--seed', 'x'], ['--seed=']])('%s %s is refused', (...ar
   expect(() => parseArguments(args)).toThrow('--seed takes an integer');
 });
 
-test('a commit always has the same seed, and a missing commit has one too', () => {
+test('derives the same seed from the same commit, and has one without a commit too', () => {
   expect(seedOfCommit('9f78575aaaa')).toBe(0x9f78575);
   expect(seedOfCommit('')).toBe(1);
 });

@@ -34,6 +34,8 @@ const FUNCTIONS = {
   quote: (value) => JSON.stringify(String(value)),
   add: (...numbers) => numbers.reduce((sum, number) => sum + number, 0),
   toYaml: (value) => stringify(value).trimEnd(),
+  int: Number,
+  until: (count) => Array.from({ length: count }, (_, i) => i),
   nindent: (columns, text) => `\n${text.replaceAll(/^/gm, ' '.repeat(columns))}`,
 };
 
@@ -48,23 +50,37 @@ function evaluate(code, scope) {
   }, undefined);
 }
 
-/** Renders tokens up to the `end` of their block. */
-function block(queue, scope, shown) {
+/** Orders the names of a map, or the numbers of a list. */
+function compareKeys(a, b) {
+  if (/^\d+$/.test(a) && /^\d+$/.test(b)) return Number(a) - Number(b);
+  return a < b ? -1 : 1;
+}
+
+/** Renders tokens up to the `end` of their block: either those before an `else` or those after it. */
+function block(queue, scope, [before, behind = false]) {
   let output = '';
+  let shown = before;
   for (let token = queue.shift(); token !== undefined; token = queue.shift()) {
     const { text, code } = token;
     if (code === 'end') break;
+    if (code === 'else') {
+      shown = behind;
+      continue;
+    }
     if (code === undefined) output += shown ? text : '';
-    else if (code.startsWith('if ')) output += block(queue, scope, shown && Boolean(lookUp(code.slice(3), scope)));
-    else if (code.startsWith('range ')) {
-      const [, key, value, path] = /^range (\$\w+), (\$\w+) := (\S+)$/.exec(code);
+    else if (code.startsWith('if ')) {
+      const holds = Boolean(lookUp(code.slice(3), scope));
+      output += block(queue, scope, [shown && holds, shown && !holds]);
+    } else if (code.startsWith('range ')) {
+      const [, key, value, path] = /^range (\$\w+), (\$\w+) := (.+)$/.exec(code);
       const rest = [...queue];
-      const entries = Object.entries(lookUp(path, scope));
+      // Go iterates over a map in the order of its keys.
+      const entries = Object.entries(evaluate(path, scope)).toSorted(([a], [b]) => compareKeys(a, b));
       for (const entry of entries) {
         queue.splice(0, queue.length, ...rest);
-        output += block(queue, { ...scope, [key]: entry[0], [value]: entry[1] }, shown);
+        output += block(queue, { ...scope, [key]: entry[0], [value]: entry[1] }, [shown]);
       }
-      if (entries.length === 0) block(queue, scope, false);
+      if (entries.length === 0) block(queue, scope, [false]);
     } else if (shown) output += evaluate(code, scope);
   }
   return output;
@@ -80,7 +96,7 @@ export function renderChart(folder, values = {}) {
     Chart: { AppVersion: appVersion },
   };
   return readdirSync(join(folder, 'templates'))
-    .flatMap((name) => block(tokens(read('templates', name)), { '.': root }, true).split(/^---$/m))
+    .flatMap((name) => block(tokens(read('templates', name)), { '.': root, $: root }, [true]).split(/^---$/m))
     .map((document) => parse(document))
     .filter((object) => object !== null);
 }

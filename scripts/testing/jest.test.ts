@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Jest } from './jest.mjs';
 
-test('concurrent runs have separate caches, and the next run has a warm one', async () => {
+test('gives concurrent runs separate caches, and the next run a warm one', async () => {
   const ends: (() => void)[] = [];
   const caches: (string | undefined)[] = [];
   const workspace = {

@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root } from '../setup.mjs';
 
-/** The commit of the last release; no other place names it. */
+/** The commit of the last release, named nowhere else. */
 const LAST_RELEASE = 'd701568c00a31e113e5732a54b27a583334bcaf1';
 
 const releases = join(root, 'node_modules', '.cache', 'bloom-releases');
@@ -75,7 +75,7 @@ function borrowPackages() {
   for (const [path, { link: isLink, resolved }] of installed) {
     if (isLink && existsSync(join(folder, resolved))) link(join(folder, resolved), join(folder, path));
   }
-  // The note that the release's own set-up leaves after an installation.
+  // The marker that the release's own set-up leaves after an installation.
   writeFileSync(join(folder, 'node_modules', '.bloom-installed'), digest(lockOf(folder)));
 }
 

@@ -1,7 +1,7 @@
-// `npm run test:mutants`: breaks the riskiest code on purpose, one place at a time, and runs the tests that should notice.
-// scripts/testing/mutants/*.json lists the places. A mutant that no test notices has SURVIVED; one that cannot be
-// noticed says why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth; `--check` only
-// checks that all places still exist.
+// `npm run test:mutants`: breaks the riskiest code on purpose, one place at a time, and runs the tests that should
+// notice. scripts/testing/mutants/*.json lists the places. A mutant that no test notices has SURVIVED; one that cannot
+// be noticed says why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth; `--check`
+// only checks that all places still exist.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../setup.mjs';

@@ -12,7 +12,7 @@ export function stale(mutations, read) {
       return [`${id} ${file}: there is no such file`];
     }
     const times = source.split(find).length - 1;
-    if (times !== 1) complaints.push(`${JSON.stringify(find)} is there ${times} times`);
+    if (times !== 1) complaints.push(`${JSON.stringify(find)} occurs ${times} times`);
     if (find === replace) complaints.push('it changes nothing');
     if (!Array.isArray(tests) || tests.length === 0) complaints.push('it names no tests');
     return complaints.map((complaint) => `${id} ${file}: ${complaint}`);

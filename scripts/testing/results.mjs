@@ -9,8 +9,6 @@ const SAID_CHARACTERS = 200;
 const CONTAINERS = 'e2e/containers/';
 /** Time limit of the tests in containers on two cores, including their images. */
 const CONTAINER_LIMIT_MINUTES = 8;
-/** More flaky tests than this fail the run: each is a bug in the product or the test. */
-const MAX_FLAKY = 2;
 /**
  * Skips that a strict run accepts. Programs can be installed anywhere, but not every machine allows nested containers.
  */
@@ -44,7 +42,6 @@ export class Results {
   #passed = 0;
   #failed = 0;
   #failures = [];
-  #flaky = [];
   #skipped = new Map();
   #files = [];
   #imagesMs = 0;
@@ -77,7 +74,6 @@ export class Results {
       this.#failed += 1;
     } else if (test.status === 'passed') {
       this.#passed += 1;
-      if (test.invocations > 1) this.#flaky.push([`${file}: ${title}`, ...sayings(test.retryReasons ?? [])]);
     } else {
       const reason = reasonOf(title) ?? (test.status === 'todo' ? 'todo' : undefined);
       // Jest also reports tests that the caller filtered out as pending.
@@ -107,7 +103,7 @@ export class Results {
   }
 
   get ok() {
-    return this.#failed === 0 && this.#passed > 0 && this.#flaky.length <= MAX_FLAKY && this.#forbiddenSkips === 0;
+    return this.#failed === 0 && this.#passed > 0 && this.#forbiddenSkips === 0;
   }
 
   /** Durations in ms, by file. */
@@ -131,17 +127,11 @@ export class Results {
     }
     for (const [reason, titles] of this.#skipped) section(`SKIPPED, ${reason} (${titles.length})`, titles);
     if (this.#forbiddenSkips > 0) section('With CI=true only nightly tests and those of containers may be skipped', []);
-    if (this.#flaky.length > 0) {
-      const verdict = this.#flaky.length > MAX_FLAKY ? `, more than ${MAX_FLAKY} fail the run` : '';
-      section(`FLAKY, passed at the second try (${this.#flaky.length}${verdict})`, this.#flaky.flat());
-    }
     if (this.#failures.length > 0) section('FAILED', this.#failures);
 
     const skipped = [...this.#skipped.values()].flat().length;
-    const failed = this.#failed + this.#forbiddenSkips + (this.#flaky.length > MAX_FLAKY ? this.#flaky.length : 0);
-    const counts = [`${this.#passed} passed`, `${failed} failed`];
+    const counts = [`${this.#passed} passed`, `${this.#failed + this.#forbiddenSkips} failed`];
     if (skipped > 0) counts.push(`${skipped} skipped`);
-    if (this.#flaky.length > 0) counts.push(`${this.#flaky.length} flaky`);
     lines.push('', `${this.#files.length} files, ${about}`, counts.join(', '));
     return lines;
   }

@@ -4,22 +4,18 @@ import { Results, counterexampleOf, reasonOf } from './results.mjs';
 interface Case {
   fullName: string;
   status: 'passed' | 'failed' | 'pending';
-  invocations: number;
   failureMessages: string[];
-  retryReasons?: string[];
 }
 
-const passed = (fullName: string, invocations = 1): Case => ({
+const passed = (fullName: string): Case => ({
   fullName,
   status: 'passed',
-  invocations,
   failureMessages: [],
 });
-const skipped = (fullName: string): Case => ({ fullName, status: 'pending', invocations: 0, failureMessages: [] });
+const skipped = (fullName: string): Case => ({ fullName, status: 'pending', failureMessages: [] });
 const failed = (fullName: string, message: string): Case => ({
   fullName,
   status: 'failed',
-  invocations: 1,
   failureMessages: [message],
 });
 
@@ -76,26 +72,13 @@ describe('the result of a run', () => {
     expect(all.ok).toBe(false);
   });
 
-  test('names up to two flaky tests, and fails for a third', () => {
-    const two = results([passed('one', 2), passed('two', 2)]);
-    expect(lastLine(two)).toBe('2 passed, 0 failed, 2 flaky');
-    expect(two.lines().join('\n')).toContain('a.test.ts: two');
-    expect(two.ok).toBe(true);
-
-    const three = results([passed('one', 2), passed('two', 2), passed('three', 2)]);
-    expect(lastLine(three)).toBe('3 passed, 3 failed, 3 flaky');
-    expect(three.ok).toBe(false);
-  });
-
-  test('summarises the errors of a failed or flaky test in a few lines', () => {
+  test('summarises the errors of a failed test in a few lines', () => {
     const [yellow, plain] = ['\u001B[33m', '\u001B[39m'];
     const error = `Error: ${yellow}late${plain}\n\nExpected: 1\n    at a.test.ts:1:1\n    at b.ts:2:2`;
     const said = ['***     Error: late', '***     Expected: 1'];
-    const flaky = results([{ ...passed('one', 2), retryReasons: [error] }]).lines();
-    expect(flaky).toEqual(expect.arrayContaining(['***   a.test.ts: one', ...said]));
     const wrong = results([failed('two', error), failed('three', 'x'.repeat(1_000))]).lines();
     expect(wrong).toEqual(expect.arrayContaining(['***   a.test.ts: two', ...said, `***     ${'x'.repeat(200)}`]));
-    expect([...flaky, ...wrong].join('\n')).not.toContain('b.ts');
+    expect(wrong.join('\n')).not.toContain('b.ts');
   });
 
   test('shows how to repeat a failed property', () => {

@@ -19,21 +19,20 @@ export function testFiles(root, patterns = []) {
 }
 
 /**
- * Returns the end-to-end files to run, in order. Proofs come first and get no second try; with `full` all others
- * follow. Files that need real time on a shared machine come last and may retry a test once; heavy ones, such as the
- * attacks, run beside files that measure no time. `lastMs` has each file's last duration: long files go first, so that
- * none is left running alone at the end.
+ * Returns the end-to-end files to run, in order. Proofs come first; with `full` all others follow. Files that need real
+ * time come last, so that heavy ones, such as the attacks, run beside files that measure no time. `lastMs` has each
+ * file's last duration: long files go first, so that none is left running alone at the end.
  */
 export function plan(files, suites, { full, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));
   const entries = longestFirst.map((file) => {
     const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
-    return { file, proof: proves !== undefined, alone, secondTry: full && realTime && proves === undefined };
+    return { file, proof: proves !== undefined, alone, realTime };
   });
   const others = full ? entries.filter(({ proof }) => !proof) : [];
   return [
     ...entries.filter(({ proof }) => proof),
-    ...others.filter(({ secondTry }) => !secondTry),
-    ...others.filter(({ secondTry }) => secondTry),
+    ...others.filter(({ realTime }) => !realTime),
+    ...others.filter(({ realTime }) => realTime),
   ];
 }

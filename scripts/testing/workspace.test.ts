@@ -46,7 +46,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s leaves neither files nor processes
   await until(() => !processes(`sleep ${mark}`));
 });
 
-test('the next run removes the remains of a killed one', async () => {
+test('removes the remains of a killed run in the next one', async () => {
   const killed = await startIn('echo runs >&2; sleep 30');
   const [left] = readdirSync(folder);
   killed.end('SIGKILL');
@@ -57,7 +57,7 @@ test('the next run removes the remains of a killed one', async () => {
   await next.ended;
 });
 
-test('the first of two runs to end leaves the system folders, and the last one removes them', () => {
+test('leaves the system folders after the first of two runs, and removes them after the last one', () => {
   const script = `
     import { existsSync } from 'node:fs';
     import { Workspace } from '${join(root, 'scripts', 'testing', 'workspace.mjs')}';

@@ -1,7 +1,7 @@
 // Runs a real, compiled node as a separate process, with free ports, private files and its output in a file.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -66,9 +66,11 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const { spanWorkers } = nodesUnderTest;
   const flags = [...(options.nodeFlags ?? []), ...(spanWorkers ? [`--import=${acrossWorkers.href}`] : [])];
 
+  // A file, not a pipe: a line is there before the answer that the node sends after it.
+  const output = openSync(logFile, 'a');
   const child = spawn(process.execPath, [...flags, main], {
     cwd: folder,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, output],
     env: {
       ...Object.fromEntries(inherited),
       NODE_ENV: 'development',
@@ -81,10 +83,8 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
     },
   });
   const exited = once(child, 'exit');
-  const output = createWriteStream(logFile);
-  child.stdout.pipe(output, { end: false });
-  child.stderr.pipe(output, { end: false });
-  const log = (): string => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '');
+  closeSync(output);
+  const log = (): string => readFileSync(logFile, 'utf8');
 
   let stopped = false;
   const stop = async (): Promise<void> => {
@@ -98,8 +98,6 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
         await exited;
       }
     }
-    output.end();
-    await once(output, 'close');
     if (process.env['BLOOM_E2E_KEEP']) console.log(`the node's output is kept in ${logFile}`);
     else rmSync(folder, { recursive: true, force: true });
   };

@@ -186,7 +186,9 @@ browserSuite('One port for everything', { ...options, node: () => startTlsNode(O
     const crowd = host.start(process.execPath, ['-e', CROWD]);
     try {
       await once(crowd.stdout as Readable, 'data');
-      expect(stage.node.log()).toMatch(/http\.connection_refused.*connections without a request/);
+      await until('the refusals are logged', () =>
+        /http\.connection_refused.*connections without a request/.test(stage.node.log()),
+      );
       const { ann, bob } = await callBehind(stage, laptop);
       expect([await pathOf(ann), await pathOf(bob)]).toEqual(['relay-tls', 'relay-tls']);
     } finally {

@@ -10,13 +10,16 @@ export interface WebhookReceiver {
   close(): Promise<void>;
 }
 
-export async function receiveWebhooksAt(address: string): Promise<WebhookReceiver> {
+/** `onBody` is called with each webhook received. */
+export async function receiveWebhooksAt(address: string, onBody?: (body: Buffer) => void): Promise<WebhookReceiver> {
   const heard: string[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const message = decodeServerMessage(Buffer.concat(chunks));
+      const body = Buffer.concat(chunks);
+      onBody?.(body);
+      const message = decodeServerMessage(body);
       heard.push(`${message.type} ${'roomId' in message ? message.roomId : '-'}`);
       response.writeHead(200).end();
     });

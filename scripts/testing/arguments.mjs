@@ -45,3 +45,11 @@ function integer(text) {
 export function seedOfCommit(commit) {
   return /^[0-9a-f]{7}/.test(commit) ? parseInt(commit.slice(0, 7), 16) : 1;
 }
+
+/** Returns a whole number from an argument, or ends the program with a sentence. */
+export function numberOf(name, text, [low, high]) {
+  const number = Number(text);
+  if (/^\d{1,10}$/.test(text) && number >= low && number <= high) return number;
+  console.error(`--${name} is '${text}', and must be a whole number from ${low} to ${high}`);
+  process.exit(2);
+}

@@ -7,18 +7,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundle, isFresh } from '../build/bundling.mjs';
 import { root } from '../setup.mjs';
+import { numberOf } from './arguments.mjs';
 
 const { values } = parseArgs({
   options: { seeds: { type: 'string' }, seed: { type: 'string' }, nodes: { type: 'string' } },
 });
-
-/** Returns a whole number from an argument, or ends the program with a sentence. */
-function numberOf(name, text, [low, high]) {
-  const number = Number(text);
-  if (/^\d{1,10}$/.test(text) && number >= low && number <= high) return number;
-  console.error(`--${name} is '${text}', and must be a whole number from ${low} to ${high}`);
-  process.exit(2);
-}
 
 const count = numberOf('seeds', values.seeds ?? '1000', [1, 10_000_000]);
 const first = numberOf('seed', values.seed ?? String(randomInt(2 ** 31)), [0, 2 ** 32 - 1]);

@@ -129,6 +129,11 @@ describe('a node without settings', () => {
   });
 });
 
+test('says in production that the dashboard is off, and which setting turns it on', async () => {
+  const program = run({ ...ports, NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'of-a-test' });
+  await program.says('The dashboard is off: JF_DASHBOARD is not true');
+});
+
 describe('signals', () => {
   test('ends a draining node immediately on a second signal', async () => {
     const program = await started({ ...ports, JF_DRAIN_TIMEOUT: '600' });

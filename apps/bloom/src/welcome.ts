@@ -14,7 +14,7 @@ export interface Welcome {
   hasPage: boolean;
 }
 
-/** Logs what runs with which settings, without secrets; in the development profile also what to do next. */
+/** Logs which version runs with which settings, without secrets, and what to open next. */
 export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Welcome): void {
   const { profile, gitCommit, webrtc, cluster, http } = settings;
   log.info(`Bloom ${VERSION} (${gitCommit}) listens on ${url}`, { profile, publicAddress: http.host });
@@ -38,14 +38,20 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
     log.info(`Distribution: ${nodeName}`, { mode, discovery: discovery.strategy });
   }
   log.info(`Metrics: ${metricsUrl}/metrics`);
+  log.info(pageText(settings, url, hasPage));
   if (profile !== 'development') return;
 
-  if (settings.dashboard === 'guests') log.info(`Guests with an invitation join at ${url}/`);
-  else if (hasPage) log.info(`Open ${url}/ for the dashboard, ${url}/#/call in two tabs to be in a call`);
-  else log.info('The page to try it is not built: npm run build -w apps/dashboard');
   const token = http.apiToken === 'development' ? 'development' : '$JF_SERVER_API_TOKEN';
   log.info(`Or create a room: curl -X POST -H "Authorization: Bearer ${token}" ${url}/room`);
   log.info(`The API is described at ${url}/docs`);
+}
+
+function pageText({ dashboard }: Settings, url: string, hasPage: boolean): string {
+  if (dashboard === false) return 'The dashboard is off: JF_DASHBOARD is not true';
+  if (!hasPage) return 'The page of the dashboard is not built: npm run build';
+  if (dashboard === 'guests') return `Guests with an invitation join at ${url}/`;
+
+  return `Open ${url}/ for the dashboard, ${url}/#/call in two tabs to be in a call`;
 }
 
 /** `+10000`, or `50000=31000 50001=31001` */

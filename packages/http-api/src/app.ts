@@ -152,6 +152,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   app.get('/validate', forFishjamOnly, guard(authenticate), (_request, response) => void response.sendStatus(200));
   if (settings.describe) serveDescription(app, settings);
   if (fallback !== undefined) app.use(admit, fallback);
+  app.get('/', tellBrowser);
 
   app.use(unknownRoute);
   app.use(failure(log));
@@ -357,6 +358,17 @@ function serveDescription(app: express.Express, settings: HttpApiOptions['settin
 /** Leaves the route to Fishjam clients, which use it to check their token. */
 const forFishjamOnly: RequestHandler = (request, _response, next) =>
   next(isFishjamClient(request) ? undefined : 'route');
+
+/** Tells people why a node without a page has none. Programs get the JSON of an unknown route, as before. */
+const tellBrowser: RequestHandler = (request, response, next) => {
+  response.vary('Accept');
+  if (request.accepts(['json', 'html']) === 'html') response.status(404).type('text/plain').send(NO_PAGE);
+  else next();
+};
+
+const NO_PAGE = `This is a Bloom media server. It shows no page here: its dashboard is off.
+The operator turns it on with JF_DASHBOARD=true, and restarts the server.
+`;
 
 /** Answers unknown routes, and known paths with another method: never 405. */
 const unknownRoute: RequestHandler = (_request, response) => {

@@ -95,6 +95,23 @@ describe('routing', () => {
     },
   );
 
+  test('tells a browser in a sentence why there is no page at the root', async () => {
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const answer = await api.raw('GET', '/', { headers: { accept } });
+    expect(answer.status).toBe(404);
+    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(answer.body).toContain('JF_DASHBOARD=true');
+  });
+
+  test.each(['application/json', '*/*', '', ';;,,/', 'text/'.repeat(2_000)])(
+    'answers the root with JSON for the Accept header %.20s',
+    async (accept) => {
+      const { status, body } = await api.raw('GET', '/', { headers: { accept } });
+      expect(status).toBe(404);
+      expect(JSON.parse(body)).toEqual({ errors: { detail: 'Not Found' } });
+    },
+  );
+
   test('answers a known path with another method with 404, never 405', async () => {
     for (const [method, path] of [
       ['PUT', '/room'],

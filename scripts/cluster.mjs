@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { root, setUp } from './setup.mjs';
+import { root, setUp, withCommit } from './setup.mjs';
 
 const DEFAULT_MAPPER_PORT = 4369;
 const FIRST_PORT = 5002;
@@ -110,6 +110,7 @@ setUp();
 const mapperPort = Number(process.env.ERL_EPMD_PORT ?? DEFAULT_MAPPER_PORT);
 const registered = await askMapper(mapperPort, 110);
 const mapperWasThere = registered !== undefined;
+const env = withCommit(process.env);
 const folder = mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
 const ports = await freePorts(firstPort, count);
 const metricsPorts = await freePorts(Math.max(FIRST_METRICS_PORT, ports.at(-1) + 1), count);
@@ -121,7 +122,7 @@ const nodes = ports.map((port, i) => ({
   url: `http://127.0.0.1:${port}`,
   colour: process.stdout.isTTY ? colours[i % colours.length] : undefined,
   env: {
-    ...process.env,
+    ...env,
     JF_SERVER_API_TOKEN: TOKEN,
     JF_SECRET_KEY_BASE: process.env.JF_SECRET_KEY_BASE ?? 'a-local-cluster-and-nothing-else',
     JF_HOST: `127.0.0.1:${port}`,

@@ -71,7 +71,20 @@ export function projects(folder) {
   return references.map(({ path }) => path).filter((path) => existsSync(join(folder, path)));
 }
 
+/**
+ * Returns the environment with the commit of the checkout, which a node reports. The commit ends in `-dirty` if files
+ * have changed since. A commit that is already set stays, and without git there is none.
+ */
+export function withCommit(env, folder = root) {
+  if (env.JF_GIT_COMMIT || !existsSync(join(folder, '.git'))) return env;
+  const args = ['describe', '--always', '--dirty', '--exclude=*'];
+  const stdio = ['ignore', 'pipe', 'ignore'];
+  const { status, stdout } = spawnSync('git', args, { cwd: folder, encoding: 'utf8', stdio });
+  return status === 0 ? { ...env, JF_GIT_COMMIT: stdout.trim() } : env;
+}
+
 function build() {
+  if (!existsSync(join(root, 'apps', 'bloom', 'dist'))) console.log('Compiling (once, about a minute) ...');
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects(root)]);
   for (const bundle of ['bundle-bloomctl.mjs', 'bundle-sdks.mjs', 'bundle-docs-page.mjs', 'bundle-node.mjs'])
     run(process.execPath, [join(root, 'scripts', 'build', bundle)]);

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { expect, test } from '@jest/globals';
-import { pageSources, projects, root } from './setup.mjs';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { pageSources, projects, root, withCommit } from './setup.mjs';
 
 test('builds a checkout completely', () => {
   const all = projects(root);
@@ -46,6 +47,55 @@ test('rebuilds the page after a change in it or in a package that it contains', 
   } finally {
     rmSync(checkout, { recursive: true, force: true });
   }
+});
+
+test('announces the first compilation, which is silent for long', () => {
+  const checkout = mkdtempSync(join(tmpdir(), 'bloom-first-'));
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(join(checkout, path)), { recursive: true });
+    writeFileSync(join(checkout, path), text);
+  };
+  const setUp = (): string =>
+    execFileSync(process.execPath, [join(checkout, 'scripts/setup.mjs')], { encoding: 'utf8' });
+  try {
+    cpSync(join(root, 'scripts/setup.mjs'), join(checkout, 'scripts/setup.mjs'));
+    write('package-lock.json', '');
+    write('node_modules/.bloom-installed', createHash('sha256').digest('hex'));
+    write('tsconfig.json', JSON.stringify({ references: [] }));
+    const silent = ['bloomctl', 'sdks', 'docs-page', 'node'].map((name) => `scripts/build/bundle-${name}.mjs`);
+    for (const program of ['node_modules/typescript/bin/tsc', ...silent]) write(program, '');
+    expect(setUp()).toBe('Compiling (once, about a minute) ...\n');
+    mkdirSync(join(checkout, 'apps/bloom/dist'), { recursive: true });
+    expect(setUp()).toBe('');
+  } finally {
+    rmSync(checkout, { recursive: true, force: true });
+  }
+});
+
+describe('the commit that a node reports', () => {
+  let checkout: string;
+  const git = (...args: string[]): string => execFileSync('git', args, { cwd: checkout, encoding: 'utf8' });
+  beforeEach(() => void (checkout = mkdtempSync(join(tmpdir(), 'bloom-commit-'))));
+  afterEach(() => rmSync(checkout, { recursive: true, force: true }));
+
+  test('is the one of the checkout, and tells whether files have changed since', () => {
+    git('init', '-q');
+    writeFileSync(join(checkout, 'file'), 'a');
+    git('add', '.');
+    git('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'first');
+    const commit = git('rev-parse', '--short', 'HEAD').trim();
+    expect(withCommit({}, checkout)).toEqual({ JF_GIT_COMMIT: commit });
+    writeFileSync(join(checkout, 'file'), 'b');
+    expect(withCommit({}, checkout)).toEqual({ JF_GIT_COMMIT: `${commit}-dirty` });
+  });
+
+  test('is the one of the environment where that names one', () => {
+    expect(withCommit({ JF_GIT_COMMIT: 'abc1234' }, root)).toEqual({ JF_GIT_COMMIT: 'abc1234' });
+  });
+
+  test('is none outside a checkout', () => {
+    expect(withCommit({}, checkout)).toEqual({});
+  });
 });
 
 test('names every package on the architecture page', () => {

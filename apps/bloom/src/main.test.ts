@@ -297,6 +297,15 @@ describe('--print-config', () => {
   });
 });
 
+describe('--version', () => {
+  test('prints version and commit, whatever the settings, and starts nothing', async () => {
+    const program = run({ JF_PORT: 'wrong', JF_GIT_COMMIT: 'abc1234' }, ['--version']);
+
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toMatch(/^Bloom \d+\.\d+\.\d+\S* \(abc1234\)\n$/);
+  });
+});
+
 /** A flag for a program that runs this code on SIGUSR2. */
 function onUsr2(code: string): string[] {
   return ['--import', `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${code} })`)}`];

@@ -23,7 +23,7 @@ import {
   watchStuckThreads,
   outliveOutput,
 } from './process-end.js';
-import { logWelcome } from './welcome.js';
+import { logWelcome, VERSION } from './welcome.js';
 
 /** Permission bits of users who are neither the owner nor in the group. */
 const OTHERS = 0o007;
@@ -53,6 +53,10 @@ function hideFromOthers(): void {
 async function main(): Promise<void> {
   hideFromOthers();
   outliveOutput();
+  if (process.argv.includes('--version')) {
+    process.stdout.write(`Bloom ${VERSION} (${process.env['JF_GIT_COMMIT'] || 'dev'})\n`);
+    return;
+  }
   const loaded = await load();
   if (process.argv.includes('--print-config')) {
     process.stdout.write(`${printConfig(loaded)}\n`);

@@ -103,7 +103,7 @@ export const VARIABLES = {
     section: 'HTTP, identity, security',
     grammar: word,
     fallback: 'dev',
-    doc: 'Shown as `gitCommit` in the health report; image builds set it.',
+    doc: 'Shown in the log, by `--version` and as `gitCommit` in the health report. `npm start` sets the commit of the checkout, with `-dirty` if files have changed since; image builds set theirs.',
   }),
   trustedProxies: variable({
     name: 'JF_TRUSTED_PROXIES',

@@ -1,6 +1,7 @@
 /** Tests that each file of deploy/ matches the table, parses, and names only existing settings. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '@bloom/config';
@@ -67,6 +68,49 @@ test('serves HTTPS and media at port 443 in the deployment with one node', () =>
   expect(volumes).toContain('certificate:/certificate:ro');
   expect(services.certificate.volumes).toContain('certificate:/certificate');
 });
+
+test('sends the alerts of Prometheus to an Alertmanager that the deployment starts', () => {
+  const { alerting } = parse(read('prometheus', 'prometheus.yml'));
+  const { services, volumes } = parse(interpolate(read('compose.yml'), answers));
+  expect(alerting.alertmanagers[0].static_configs[0].targets).toEqual(['alertmanager:9093']);
+  expect(services.alertmanager.volumes).toContain('./alertmanager:/etc/alertmanager:ro');
+  expect(Object.keys(volumes)).toContain('alertmanager');
+});
+
+test('shows alerts and Grafana to the machine alone', () => {
+  const { services } = parse(interpolate(read('compose.yml'), answers));
+  for (const name of ['alertmanager', 'grafana']) expect(services[name].ports[0]).toMatch(/^127\.0\.0\.1:/);
+  expect(services.prometheus.ports).toBeUndefined();
+});
+
+const alerts = join(root, 'deploy', 'alertmanager', 'alertmanager.yml');
+const amtool = spawnSync('amtool', ['--version']).status === 0;
+const needsAmtool = amtool ? '' : ' [needs amtool]';
+(amtool ? test.each : test.skip.each)(['critical', 'warning'])(
+  `sends alerts of severity %s to the receiver that operators fill in${needsAmtool}`,
+  (severity) => {
+    const route = ['config', 'routes', 'test', '--config.file', alerts, `severity=${severity}`];
+    expect(spawnSync('amtool', route, { encoding: 'utf8' }).stdout.trim()).toBe('operators');
+  },
+);
+
+(amtool ? test.each : test.skip.each)(['email', 'slack', 'webhook'])(
+  `takes the file of Alertmanager with the lines for %s filled in${needsAmtool}`,
+  (way) => {
+    const sample = new RegExp(`^    # (${way}_configs:\\n(?:    #   .*\\n)+)`, 'm');
+    const folder = mkdtempSync(join(tmpdir(), 'bloom-alerts-'));
+    const filled = join(folder, 'alertmanager.yml');
+    writeFileSync(
+      filled,
+      readFileSync(alerts, 'utf8').replace(sample, (lines) => lines.replaceAll('    # ', '    ')),
+    );
+    const { status } = spawnSync('amtool', ['check-config', filled]);
+    const [receiver] = parse(readFileSync(filled, 'utf8')).receivers;
+    rmSync(folder, { recursive: true });
+    expect(receiver).toHaveProperty(`${way}_configs`);
+    expect(status).toBe(0);
+  },
+);
 
 const docker = spawnSync('docker-compose', ['version']).status === 0;
 (docker ? test.each : test.skip.each)(Object.keys(deployments))(

@@ -34,6 +34,17 @@ const SURROUNDINGS = `  certificate:
       - prometheus:/prometheus
     networks:
       bloom:
+  alertmanager:
+    image: docker.io/prom/alertmanager:v0.28.1
+    restart: unless-stopped
+    command: ["--config.file=/etc/alertmanager/alertmanager.yml", "--storage.path=/alertmanager"]
+    ports:
+      - "127.0.0.1:9093:9093"
+    volumes:
+      - ./alertmanager:/etc/alertmanager:ro
+      - alertmanager:/alertmanager
+    networks:
+      bloom:
   grafana:
     image: docker.io/grafana/grafana:12.1.0
     restart: unless-stopped
@@ -53,7 +64,7 @@ export const fileOf = (name) => (name === 'single' ? 'compose.yml' : `compose.${
 
 function volumesOf(name, { services }) {
   const own = services.map((service) => `${service.name}-resources`);
-  return name === 'single' ? [...own, 'certbot', 'certificate', 'prometheus', 'grafana'] : own;
+  return name === 'single' ? [...own, 'certbot', 'certificate', 'prometheus', 'alertmanager', 'grafana'] : own;
 }
 
 /** Returns the compose file of a deployment. */

@@ -32,6 +32,7 @@ const packages = {
   iptables: { program: 'iptables', why: 'published ports of the containers, and firewalls' },
   debootstrap: { program: 'debootstrap', why: 'makes their base image' },
   prometheus: { program: 'promtool', why: 'checking the alert rules, and scraping a node' },
+  'prometheus-alertmanager': { program: 'amtool', why: 'checking where alerts go' },
   caddy: { program: 'caddy', why: 'a proxy in front of a node' },
   haproxy: { program: 'haproxy', why: 'a load balancer that sends PROXY headers' },
   'docker-compose': { program: 'docker-compose', why: 'reading the compose files' },

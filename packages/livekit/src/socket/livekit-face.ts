@@ -6,7 +6,7 @@ import { networkOf, type Upgrade } from '@bloom/net';
 import type { RoomService } from '@bloom/rooms';
 import { Allowances, awakeClock, type Clock, LogThrottle, Timer } from '@bloom/time';
 import { WebSocketServer } from 'ws';
-import { createRoomService, type RoomServiceDefaults } from '../api/room-service.js';
+import { createRoomService, type RoomServiceDefaults } from '../api/room-calls.js';
 import { Twirp } from '../api/twirp.js';
 import { LivekitError, type LivekitErrorCode } from '../errors.js';
 import { textOf, uint32Of } from '../json-text.js';

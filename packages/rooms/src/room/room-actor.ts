@@ -1,36 +1,22 @@
-import { randomBytes } from 'node:crypto';
 import { ActorError, later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import type { MediaRoom } from '@bloom/sfu';
-import type { Notification } from '@bloom/protocol';
 import { done, refusals, type Outcome } from '../outcome.js';
-import { relayCredentials } from '../peer/credentials.js';
 import type { RequestSessions } from './request-sessions.js';
-import { mayPublish } from '../peer/permissions.js';
-import { peerBehaviour } from '../peer/peer-actor.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
-import { PeerTraffic } from '../peer/peer-traffic.js';
-import type { CreatePeerSession } from '../peer/peer-session.js';
-import type { AddedPeer, NamedConfig } from '../room-service.js';
+import type { AddedPeer } from '../room-service.js';
 import { createComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { componentView } from './component-table.js';
 import { Guests } from './guests.js';
+import { roomEffects, type RoomEffectsOptions } from './room-effects.js';
 import { inspectRoom } from './room-inspection.js';
-import type { RoomMeasure } from './room-journal.js';
 import { RoomMachine } from './room-machine.js';
 import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
-import type { RoomTimer, RoomWorld } from './room-world.js';
 
-export interface RoomActorOptions {
-  config: NamedConfig;
-  media: MediaRoom;
-  createSession: CreatePeerSession;
+export interface RoomActorOptions extends RoomEffectsOptions {
   componentKinds: ComponentKinds;
   newId: () => string;
   webrtcEnabled: boolean;
-  /** Signs the peers' relay credentials. */
-  relaySecret: string;
   /** Issues a token for a new peer. */
   admit: (peerId: string, ttl: number) => Omit<AddedPeer, 'peer'>;
   /** Returns when the room was created, in Unix milliseconds. */
@@ -39,13 +25,6 @@ export interface RoomActorOptions {
   sessions: RequestSessions;
   /** Called before the machine announces anything. */
   created: (machine: RoomMachine, room: RoomRef) => void;
-  /** `requestId` names the request that caused the notification. */
-  notify: (notification: Notification, requestId: string | undefined) => void;
-  measure: ((measure: RoomMeasure) => void) | undefined;
-  /** Called within the room's turn when the machine's view or load has changed. */
-  changed: (machine: RoomMachine) => void;
-  /** Called when the room has ended and its id is free. */
-  ended: () => void;
 }
 
 type Context = ActorContext<RoomProtocol>;
@@ -81,7 +60,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
     shapes: ROOM_SHAPES,
     init: (context) => {
       const { config, newId, webrtcEnabled } = options;
-      const world = roomWorld(options, context, () => machine);
+      const world = roomEffects(options, context, () => machine);
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
       options.created(machine, context.self);
       machine.start();
@@ -175,134 +154,3 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
     },
   };
 }
-
-function roomWorld(options: RoomActorOptions, context: Context, machine: () => RoomMachine): RoomWorld {
-  const { media, config, createSession, relaySecret } = options;
-  const { roomId, videoCodec } = config;
-  const timerName = (timer: RoomTimer): string => (timer === 'peerless' ? timer : `overdue ${timer.peerId}`);
-  const room: RoomRef = context.self;
-  const traffic = new PeerTraffic();
-  const closeTransport = (peerId: string): void => traffic.add(peerId, media.closeTransport(peerId));
-
-  return {
-    notify: (notification) => options.notify(notification, context.requestId),
-    startPeer: (peerId, { enableSimulcast }) => {
-      const relay = relayCredentials(peerId, context.wall(), relaySecret);
-      const behaviour = peerBehaviour({
-        peerId,
-        toRoom: (sender, connection, request) => {
-          sender.cast(room, { type: 'fromPeer', peerId, connection, request });
-        },
-        media,
-        closeTransport: () => closeTransport(peerId),
-        relay,
-        createSession,
-        videoCodec,
-        enableSimulcast,
-        randomBytes: (n) => randomBytes(n),
-      });
-      let cutOff: string | undefined;
-      const ref = context.spawn(behaviour, {
-        folder: 'peers',
-        name: peerId,
-        logFields: { roomId, peerId },
-        mailbox: {
-          essential: PEER_ESSENTIAL,
-          // The lost event may be an offer: the client has to start over.
-          onRefused: (message) => {
-            if (message.type !== 'clientEvent' || message.socket.key === cutOff) return;
-            cutOff = message.socket.key;
-            context.end(message.socket);
-          },
-        },
-      });
-      context.monitor(ref, (down) => ({ type: 'peerDown', peerId, down }));
-
-      return ref;
-    },
-    endPeer: (peer) => context.end(peer),
-    attachPeer: (peer, connection) => {
-      context.cast(peer, { type: 'attached', connection });
-    },
-    detachPeer: (peer) => {
-      context.cast(peer, { type: 'detached' });
-    },
-    sendToPeer: (peer, input) => {
-      context.cast(peer, { type: 'input', input });
-    },
-    watchSocket: (peerId, socket) => {
-      context.monitor(socket, () => ({ type: 'socketDown', peerId, socket }));
-    },
-    closeSocket: (socket, code, reason) => {
-      context.cast(socket, { type: 'close', code, reason });
-    },
-    closeTransport,
-    traffic: (peerId) => traffic.take(peerId),
-    setPermissions: ({ id, ref }, permissions) => {
-      const kinds = (['audio', 'video'] as const).filter((kind) => mayPublish(permissions, kind));
-      media.do({
-        type: 'setPermissions',
-        peerId: id,
-        permissions: {
-          audio: kinds.includes('audio'),
-          video: kinds.includes('video'),
-          data: mayPublish(permissions, 'data'),
-          subscribe: permissions.subscribe,
-        },
-      });
-      context.cast(ref, { type: 'setPublishes', kinds, permissions });
-    },
-    media: (command) => media.do(command),
-    deliver: ({ id, ref }, message, over) => {
-      if (over === 'data') media.do({ type: 'sendMessage', peerId: id, text: JSON.stringify(message) });
-      else context.cast(ref, { type: 'deliver', message });
-    },
-    isCurrent: (event) => media.isCurrent(event),
-    endComponent: ({ id, running }) => {
-      running.close().catch((error: unknown) => {
-        context.log.warn('component.close_failed', { componentId: id, error });
-      });
-    },
-    routeTracks: ({ id, running }, tracks) => {
-      try {
-        running.receive?.(tracks);
-      } catch (error) {
-        context.log.error('component.receive_failed', { componentId: id, error });
-        const report = { do: 'crashed', reason: 'it could not receive tracks' } as const;
-        context.cast(context.self, { type: 'fromComponent', componentId: id, report });
-      }
-    },
-    setTimer: (timer, ms) =>
-      context.setTimer(
-        timerName(timer),
-        ms,
-        timer === 'peerless' ? { type: 'peerless' } : { type: 'peerOverdue', peerId: timer.peerId },
-      ),
-    clearTimer: (timer) => context.clearTimer(timerName(timer)),
-    changed: () => options.changed(machine()),
-    ended: () => {
-      options.ended();
-      context.stop();
-    },
-    get log() {
-      return context.log;
-    },
-    now: () => context.now(),
-    measure: (measure) => options.measure?.(measure),
-    endpointOf: (peerId) => media.endpointOf(peerId),
-  };
-}
-
-/** All messages but the client's own, so that a client that floods loses its own events first. */
-const PEER_ESSENTIAL = [
-  'attached',
-  'detached',
-  'setPublishes',
-  'deliver',
-  'input',
-  'negotiated',
-  'negotiationFailed',
-  'sessionTimer',
-  'metadataTick',
-  'outboxTick',
-] as const;

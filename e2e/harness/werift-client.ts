@@ -1,5 +1,5 @@
 // A participant without a browser: werift's peer connection, signalled over the peer websocket as by the SDKs.
-import { createConnection, type Publisher, remoteOf, signal } from '@bloom/participant';
+import { openConnection, type Publisher, remoteOf, signal } from '@bloom/participant';
 import { RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
 
@@ -9,7 +9,7 @@ export class WeriftClient {
   readonly closed: Promise<number>;
   /** Sequence numbers of the received packets. */
   readonly received: number[] = [];
-  readonly #pc = createConnection({
+  readonly #pc = openConnection({
     iceInterfaceAddresses: { udp4: '127.0.0.1' },
     iceAdditionalHostAddresses: ['127.0.0.1'],
     codecs: { video: [new RTCRtpCodecParameters({ mimeType: 'video/VP8', clockRate: 90_000, payloadType: 96 })] },

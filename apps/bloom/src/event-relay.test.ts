@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { createActorSystem, type ActorRef, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { openActorSystem, type ActorRef, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { NotificationBus } from '@bloom/notifications';
 import { EventRelay } from './event-relay.js';
@@ -19,7 +19,7 @@ beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
   wanted = false;
   arrived = [];
-  system = createActorSystem({ log: silentLog });
+  system = openActorSystem({ log: silentLog });
   members = ['b@x'];
   const arrives = (_state: null, message: object): void => void arrived.push(message);
   member = system.spawn<MemberProtocol, null>(

@@ -17,7 +17,7 @@ import type { Metrics } from '@bloom/metrics';
 import { TrustedProxies } from '@bloom/net';
 import type { ServerSocket } from '@bloom/notifications';
 import { Passes, type PathChecks, type RoomHost, type RoomService } from '@bloom/rooms';
-import { createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
+import { openPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
 import { bookFiles } from './book.js';
 import type { Closing } from './closing.js';
 import type { Cluster } from './cluster.js';
@@ -87,7 +87,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     livekit === undefined
       ? api
       : (request, response, client) => void (livekit.handle(request, response) || api(request, response, client));
-  const peerSockets = createPeerSocketServer({ rooms, log });
+  const peerSockets = openPeerSocketServer({ rooms, log });
   const listener = await openHttpListener({
     handler,
     upgrades: {

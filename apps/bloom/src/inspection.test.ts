@@ -2,7 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem } from '@bloom/actors';
+import { connectActors, openActorSystem } from '@bloom/actors';
 import { InspectionClient } from '@bloom/inspection';
 import { createLogger, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
@@ -26,7 +26,7 @@ test("answers its user's tools on a node without a cluster, which listens on no 
   const folder = join(node.settings.resourcesPath, 'run');
   const [file = ''] = readdirSync(folder);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
   const via = join(folder, file);
   const mapper = { port: 0 };
@@ -123,7 +123,7 @@ describe('inspection of a running node', () => {
   });
 
   const withTool = async <T>(asked: string, use: (client: InspectionClient) => Promise<T>): Promise<T> => {
-    const system = createActorSystem({ log: silentLog });
+    const system = openActorSystem({ log: silentLog });
     const remote = connectActors(system, { log: silentLog });
     const tool = await remote.start({
       name: 'bloomctl-1-x@127.0.0.1',

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   actor,
   connectActors,
-  createActorSystem,
+  openActorSystem,
   takes,
   text,
   unchecked,
@@ -102,7 +102,7 @@ describe('a node that receives anything from a member', () => {
       },
     });
     node = await startTestNode(env, { log });
-    system = createActorSystem({ log: silentLog });
+    system = openActorSystem({ log: silentLog });
     remote = connectActors(system, { log: silentLog });
     const reach = { name: 'm@127.0.0.1', mode: 'name', cookie: COOKIE, mapper: { port: mapper.port } } as const;
     rogue = await remote.start({ ...reach, log: silentLog });

@@ -1,4 +1,4 @@
-import { createActorSystem, type ActorSystem } from '@bloom/actors';
+import { openActorSystem, type ActorSystem } from '@bloom/actors';
 import { HlsService, type RecordingService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Names } from '@bloom/discovery';
@@ -119,7 +119,7 @@ async function openGround(options: NodeOptions, closing: Closing): Promise<Groun
 
   metrics.quality.buildInfo({ version: VERSION, commit: settings.gitCommit });
   const { engine, certificate } = await warmMedia(options, media);
-  const system = createActorSystem({ log });
+  const system = openActorSystem({ log });
   closing.onClose('actors', () => system.close());
 
   const bus = new NotificationBus(log);

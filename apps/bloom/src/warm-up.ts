@@ -1,4 +1,4 @@
-import { createActorSystem } from '@bloom/actors';
+import { openActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { defaultRoomConfig, RoomHost, RoomRouter, type PeerSocket } from '@bloom/rooms';
 import {
@@ -21,7 +21,7 @@ const PEERS = 16;
  * `warmUp` of @bloom/sfu for the packet path; the latter two run in each media worker.
  */
 export async function warmUpRooms(): Promise<number> {
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const options = { system, log: silentLog, secretKeyBase: '' };
   const host = new RoomHost({
     ...options,

@@ -1,7 +1,7 @@
 // A call of two participants in a room of its own, and what its listener misses. It is a process, so that the load of
 // the test itself is not measured. Each packet carries the time at which it was sent, by the clock of this process.
 import { readdirSync, readFileSync } from 'node:fs';
-import { createConnection, Publisher, signal, stampOf } from '@bloom/participant';
+import { openConnection, Publisher, signal, stampOf } from '@bloom/participant';
 import WebSocket from 'ws';
 
 const [url, pid, ...tokens] = process.argv.slice(2);
@@ -59,7 +59,7 @@ function arrived({ header: { sequenceNumber }, payload }) {
 }
 
 async function join(token, published) {
-  const connection = createConnection({
+  const connection = openConnection({
     iceInterfaceAddresses: { udp4: '127.0.0.1' },
     iceAdditionalHostAddresses: ['127.0.0.1'],
   });

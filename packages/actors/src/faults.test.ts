@@ -9,7 +9,7 @@ import {
   type Life,
   looseShapes,
 } from './testing/counter.js';
-import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { openActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 type Fragile = { fail: (message: object) => void };
 
@@ -18,7 +18,7 @@ let system: ActorSystem;
 
 beforeEach(() => {
   clock = new ManualClock();
-  system = createActorSystem({ log: silentLog, clock });
+  system = openActorSystem({ log: silentLog, clock });
 });
 afterEach(() => system.close());
 
@@ -218,7 +218,7 @@ describe('faults', () => {
   test('faults are logged with the message type but without the message', async () => {
     const lines: { event: string; fields: Record<string, unknown> | undefined }[] = [];
     const log: Log = { ...silentLog, error: (event, fields) => lines.push({ event, fields }), child: () => log };
-    const logged = createActorSystem({ log, clock });
+    const logged = openActorSystem({ log, clock });
     logged.cast(logged.spawn(counter()), { type: 'fail', why: 'boom' });
     await logged.idle();
     await logged.close();

@@ -29,7 +29,7 @@ export type {
 export { newRequestId } from './observation/request.js';
 export { outcomeOf, valueOf, type Outcome } from './outcome.js';
 export {
-  createActorSystem,
+  openActorSystem,
   type ActorSystem,
   type ActorSystemOptions,
   type ListOptions,

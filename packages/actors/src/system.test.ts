@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState } from './testing/counter.js';
-import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { openActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;
 let system: ActorSystem;
 
 beforeEach(() => {
   clock = new ManualClock();
-  system = createActorSystem({ log: silentLog, clock });
+  system = openActorSystem({ log: silentLog, clock });
 });
 afterEach(() => system.close());
 
@@ -225,7 +225,7 @@ describe('children', () => {
         return log;
       },
     };
-    const logged = createActorSystem({ log, clock });
+    const logged = openActorSystem({ log, clock });
     type ParentProtocol = { end: (message: { child: ActorRef<CounterProtocol> }) => void };
     const children: ActorRef<CounterProtocol>[] = [];
     const parent = logged.spawn<ParentProtocol, null>({

@@ -112,7 +112,8 @@ export interface ActorSystem extends Sender {
   close(): Promise<void>;
 }
 
-export function createActorSystem(options: ActorSystemOptions): ActorSystem {
+/** Opens a system without actors. It runs nothing until the first `spawn`, and `close` ends what was spawned. */
+export function openActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 

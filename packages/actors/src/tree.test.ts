@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState } from './testing/counter.js';
-import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { openActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;
 let system: ActorSystem;
 
 beforeEach(() => {
   clock = new ManualClock();
-  system = createActorSystem({ log: silentLog, clock });
+  system = openActorSystem({ log: silentLog, clock });
 });
 afterEach(() => system.close());
 
@@ -114,7 +114,7 @@ describe('recovery after a fault', () => {
   test('an actor whose restart fails ends with the error of its handler', async () => {
     const events: string[] = [];
     const log: Log = { ...silentLog, error: (event) => events.push(event), child: () => log };
-    const logged = createActorSystem({ log, clock });
+    const logged = openActorSystem({ log, clock });
     let starts = 0;
     const once: Behaviour<CounterProtocol, CounterState> = {
       ...counter(),

@@ -1,5 +1,5 @@
 export { dnsStrategy } from './dns.js';
-export { connectTcp, createAgents, type RacingAgents } from './names/connect.js';
+export { connectTcp, openAgents, type RacingAgents } from './names/connect.js';
 export { inRacingOrder, race } from './names/race.js';
 export { ResolveError } from './names/resolve-error.js';
 export { type Names, systemResolver } from './names/resolver.js';

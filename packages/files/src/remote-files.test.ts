@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from '@jest/globals';
-import { createActorSystem, type Behaviour } from '@bloom/actors';
+import { openActorSystem, type Behaviour } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { until } from '@bloom/time/testing';
 import { HEAD_BYTES } from './file-messages.js';
@@ -66,7 +66,7 @@ test('never fills the link when many recordings are opened at once, and skips cl
 });
 
 test('names the release of an owner that does not know the request, instead of calling it unreachable', async () => {
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const older: Behaviour<Record<string, never>, null> = { kind: 'files-node', init: () => null, handlers: {} };
   const ref = system.spawn(older);
   const port = {

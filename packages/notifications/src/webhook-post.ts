@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { createAgents, type Names, type RacingAgents } from '@bloom/discovery';
+import { openAgents, type Names, type RacingAgents } from '@bloom/discovery';
 import type { Clock } from '@bloom/time';
 
 /** A webhook was not accepted: the status was not 2xx, the connection failed, or no answer came in time. */
@@ -49,8 +49,8 @@ export function openWebhookPoster({ timeoutMs, secret, clock, resolver }: Webhoo
   post: PostWebhook;
   close: () => void;
 } {
-  const agents = createAgents({ keepAlive: true }, resolver);
-  const fresh = createAgents({ keepAlive: false }, resolver);
+  const agents = openAgents({ keepAlive: true }, resolver);
+  const fresh = openAgents({ keepAlive: false }, resolver);
 
   async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();

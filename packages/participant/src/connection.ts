@@ -16,8 +16,8 @@ const STUN = [{ urls: await openStunServer() }];
 
 export type ConnectionSettings = Exclude<ConstructorParameters<typeof RTCPeerConnection>[0], undefined>;
 
-/** Creates a connection with Chromium's SFU features: transport-wide feedback, RTX and header extensions. */
-export function createConnection(settings: ConnectionSettings = {}): RTCPeerConnection {
+/** Opens a connection with Chromium's SFU features: transport-wide feedback, RTX and header extensions. */
+export function openConnection(settings: ConnectionSettings = {}): RTCPeerConnection {
   const feedback = [{ type: 'transport-cc' }];
   const repair = [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }];
   const extensions = () => [useSdesMid(), useTransportWideCC(), useAbsSendTime()];

@@ -1,6 +1,6 @@
 export {
   connected,
-  createConnection,
+  openConnection,
   decrypt,
   negotiatedBy,
   nominatedRelay,

@@ -25,7 +25,7 @@ function answer(request: Buffer, address: string, port: number): Buffer | undefi
 }
 
 /**
- * Starts a STUN server on the loopback interface that does not keep the process alive. Returns its URL. Without another
+ * Opens a STUN server on the loopback interface that does not keep the process alive. Returns its URL. Without another
  * server, werift asks a public one, and waits 5 s if that does not answer.
  */
 export async function openStunServer(): Promise<string> {

@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { ActorRef, ActorSystem, Behaviour, createActorSystem as Create } from '@bloom/actors';
+import type { ActorRef, ActorSystem, Behaviour, openActorSystem as Open } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { provenance } from '../report.js';
 
@@ -31,9 +31,10 @@ const PER_MS = 100;
 /** One in this many messages is measured. */
 const PROBED = 20;
 
-const { createActorSystem } = (await import(
+// Builds up to release 0.2.0 call it `createActorSystem`.
+const { createActorSystem, openActorSystem = createActorSystem } = (await import(
   values.package === undefined ? '@bloom/actors' : pathToFileURL(join(values.package, 'dist', 'index.js')).href
-)) as { createActorSystem: typeof Create };
+)) as { createActorSystem: typeof Open; openActorSystem?: typeof Open };
 
 const latencies: number[] = [];
 const echo: Behaviour<Echo, { hits: number }> = {
@@ -134,7 +135,7 @@ function compare(what: string, results: Record<'traced' | 'untraced', number[]>,
 }
 
 async function dispatch(): Promise<void> {
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const measures = {
     'burst to one actor': burst,
     'call and answer': (on: ActorSystem) => roundTrip(on),
@@ -152,7 +153,7 @@ async function dispatch(): Promise<void> {
 
 /** Alternates half-seconds with and without a trace, so that other load on the machine affects both alike. */
 async function trace(): Promise<void> {
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const ref = system.spawn(echo, { mailbox });
   await flood(system, ref, 1_000);
   const p99s: Record<'traced' | 'untraced', number[]> = { traced: [], untraced: [] };

@@ -1,4 +1,4 @@
-import { type Arrivals, createConnection, FastMedia, FastSource, signal } from '@bloom/participant';
+import { type Arrivals, openConnection, FastMedia, FastSource, signal } from '@bloom/participant';
 import WebSocket from 'ws';
 import { EXIT, Failure } from '../exit.js';
 import type { Seat } from '../outside/seats.js';
@@ -20,14 +20,14 @@ export interface LoadPersonOptions {
 /** One person of a load test, with real ICE, DTLS and SRTP. */
 export class LoadPerson {
   readonly #seat: Seat;
-  readonly #pc: ReturnType<typeof createConnection>;
+  readonly #pc: ReturnType<typeof openConnection>;
   readonly #source: FastSource | undefined;
   #socket: WebSocket | undefined;
   #media: FastMedia | undefined;
 
   constructor(seat: Seat, { kbps, publishes, isLocal }: LoadPersonOptions) {
     this.#seat = seat;
-    this.#pc = createConnection({
+    this.#pc = openConnection({
       iceUseIpv6: true,
       ...(isLocal ? { iceAdditionalHostAddresses: ['127.0.0.1'] } : {}),
     });

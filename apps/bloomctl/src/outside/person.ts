@@ -1,5 +1,5 @@
 import {
-  createConnection,
+  openConnection,
   nominatedRelay,
   Publisher,
   type RelayServer,
@@ -45,7 +45,7 @@ export class Person {
   confirmed = 0;
   /** Times from the sender to here in ms, of packets sent by this program. */
   readonly delays: number[] = [];
-  readonly #pc: RTCPeerConnection = createConnection({ iceUseIpv6: true });
+  readonly #pc: RTCPeerConnection = openConnection({ iceUseIpv6: true });
   readonly #startedAt = performance.now();
 
   constructor({ url, token, path, publishes, timeoutMs }: PersonOptions) {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem, object, takes, text, unchecked } from '@bloom/actors';
+import { connectActors, openActorSystem, object, takes, text, unchecked } from '@bloom/actors';
 import { openLocalServer } from '@bloom/inspection';
 import { silentLog } from '@bloom/log';
 import { Context } from '../context.js';
@@ -30,7 +30,7 @@ async function startNode(name: string, members: readonly string[] = []): Promise
   const machine = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
   const local = await openLocalServer(name, machine);
   if (!('server' in local)) throw new Error(local.reasons.join('; '));
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
   const ref = system.spawn<Asked, null>({
     kind: 'inspection',

@@ -1,4 +1,4 @@
-import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { isLong } from '@bloom/distribution';
 import {
   type AnswerOf,
@@ -62,7 +62,7 @@ export class Session implements Asker {
     const { entry, mapperPort, cookie, timeoutMs } = options;
     const { address } = entry;
     const name = ownName(machine, entry.name);
-    const system = createActorSystem({ log: noLog });
+    const system = openActorSystem({ log: noLog });
     const remote = connectActors(system, { log: noLog });
     try {
       const node = await remote.start({

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
-import { createActorSystem, type ActorRef, type ActorSystem } from '../index.js';
+import { openActorSystem, type ActorRef, type ActorSystem } from '../index.js';
 import { Durations } from './durations.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 
@@ -11,7 +11,7 @@ let ref: ActorRef<PuppetProtocol>;
 
 beforeEach(() => {
   clock = new ManualClock();
-  system = createActorSystem({ log: silentLog, clock });
+  system = openActorSystem({ log: silentLog, clock });
   ref = system.spawn(puppet(), { name: 'one', supervise: 'restart', mailbox: { limit: 50, essential: ['tick'] } });
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { createLogger, type Logger, type LogRecord } from '@bloom/log';
-import { createActorSystem, later, type ActorRef, type ActorSystem, type Behaviour, newRequestId } from '../index.js';
+import { openActorSystem, later, type ActorRef, type ActorSystem, type Behaviour, newRequestId } from '../index.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 
 let clock: ManualClock;
@@ -13,7 +13,7 @@ let second: ActorRef<PuppetProtocol>;
 beforeEach(() => {
   clock = new ManualClock();
   log = createLogger({ sink: () => undefined });
-  system = createActorSystem({ log, clock });
+  system = openActorSystem({ log, clock });
   first = system.spawn(puppet(), { name: 'first' });
   second = system.spawn(puppet(), { name: 'second' });
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import {
-  createActorSystem,
+  openActorSystem,
   type ActorRef,
   type ActorSystem,
   type TraceEnd,
@@ -20,7 +20,7 @@ let ends: TraceEnd[];
 
 beforeEach(() => {
   clock = new ManualClock();
-  system = createActorSystem({ log: silentLog, clock });
+  system = openActorSystem({ log: silentLog, clock });
   ref = system.spawn(puppet(), { name: 'one' });
   other = system.spawn(puppet(), { name: 'other' });
   events = [];

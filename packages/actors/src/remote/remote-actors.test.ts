@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { fuzzRuns, until } from '@bloom/time/testing';
 import {
   actor,
-  createActorSystem,
+  openActorSystem,
   later,
   takes,
   unchecked,
@@ -438,7 +438,7 @@ describe('actors of several nodes', () => {
 
   test('a system that was never connected knows no other node', async () => {
     const ref = a.remote.remote(b.name, 'echo', ECHO);
-    const alone = createActorSystem({ log: silentLog });
+    const alone = openActorSystem({ log: silentLog });
     await expect(alone.call(ref, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_CONNECTION' });
     expect(alone.cast(ref, { type: 'note', value: 1 })).toBe(false);
     expect((await new Promise<Down>((resolve) => alone.monitor(ref, resolve))).reason).toBe('noconnection');

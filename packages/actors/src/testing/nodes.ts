@@ -2,7 +2,7 @@
 import type { DistributionNode, NodeOptions } from '@bloom/distribution';
 import { silentLog, type Log } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { createActorSystem, connectActors, type ActorSystem, type RemoteActors, type RemoteOptions } from '../index.js';
+import { openActorSystem, connectActors, type ActorSystem, type RemoteActors, type RemoteOptions } from '../index.js';
 
 export const COOKIE = 'c';
 
@@ -32,7 +32,7 @@ export async function startNode(
 ): Promise<TestNode> {
   const log: Log = options.log ?? silentLog;
   const name = `${alive}@127.0.0.1`;
-  const system = createActorSystem({ log });
+  const system = openActorSystem({ log });
   const remote = connectActors(system, {
     log,
     ...(maxCalls === undefined ? {} : { maxCalls }),

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { pipeline, Readable } from 'node:stream';
-import { createAgents } from '@bloom/discovery';
+import { openAgents } from '@bloom/discovery';
 import { ComponentError } from '../errors.js';
 import { RESPONSE_MS, ResponseLimit, MAX_RESPONSE_BYTES } from './response-limit.js';
 
@@ -62,7 +62,7 @@ export async function openStore(
     throw new ComponentError('UPLOAD_FAILED', 'the S3 client library is not installed', { cause });
   });
   const { S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound, Upload } = library;
-  const agents = createAgents({ keepAlive: true, maxSockets: MAX_SOCKETS });
+  const agents = openAgents({ keepAlive: true, maxSockets: MAX_SOCKETS });
   const client = new S3Client({
     region,
     credentials: { accessKeyId, secretAccessKey },

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createTcpServer, Socket } from 'node:
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { ManualClock, until } from '@bloom/time/testing';
 import { NameServer, testResolver } from '../testing/index.js';
-import { connectTcp, createAgents } from './connect.js';
+import { connectTcp, openAgents } from './connect.js';
 import { inRacingOrder, race } from './race.js';
 
 test('orders addresses with the families alternating', () => {
@@ -134,7 +134,7 @@ describe('a connection to a name', () => {
       return this;
     });
     const resolver = testResolver({ port: dns.port, hosts: '192.0.2.1 hook.test\n' });
-    const agents = createAgents({ keepAlive: true }, resolver);
+    const agents = openAgents({ keepAlive: true }, resolver);
     const over = new AbortController();
     const ask = (options: object): void => {
       const request = httpRequest({ host: 'hook.test', agent: agents.http, ...options });
@@ -161,7 +161,7 @@ describe('a connection to a name', () => {
       return this;
     });
     const resolver = testResolver({ port: dns.port, hosts: '192.0.2.1 store.test\n' });
-    const agents = createAgents({ keepAlive: true, maxSockets: 5 }, resolver);
+    const agents = openAgents({ keepAlive: true, maxSockets: 5 }, resolver);
     const failures: string[] = [];
     try {
       for (let at = 0; at < 40; at++) {
@@ -195,7 +195,7 @@ describe('a connection to a name', () => {
     );
     const { port } = server.address() as AddressInfo;
     for (const keepAlive of [true, false]) {
-      const agents = createAgents({ keepAlive, maxSockets: 3 });
+      const agents = openAgents({ keepAlive, maxSockets: 3 });
       const answers = Array.from({ length: 30 }, (_, at) => {
         return new Promise<string>((done) => {
           const request = httpRequest({ host: '127.0.0.1', port, agent: agents.http }, (response) => {
@@ -224,7 +224,7 @@ describe('a connection to a name', () => {
     await new Promise((done) => server.once('listening', done));
     const { port } = server.address() as AddressInfo;
     dns.set('hook.test', ['127.0.0.1', '::1']);
-    const agents = createAgents({ keepAlive: true }, testResolver({ port: dns.port }));
+    const agents = openAgents({ keepAlive: true }, testResolver({ port: dns.port }));
     const ask = (host: string): Promise<number | string> =>
       new Promise((done) => {
         const request = httpRequest({ host, port, agent: agents.http }, (response: IncomingMessage) => {

@@ -89,7 +89,7 @@ export interface AgentsOptions extends Pick<AgentOptions, 'keepAlive'> {
  * Returns agents that connect as `connectTcp` does, for HTTP requests to names. Before a request has a connection,
  * Node.js does not tell the agent when it is over, so requests pass a signal for that as `ended`.
  */
-export function createAgents(options: AgentsOptions, resolver: Names = systemResolver()): RacingAgents {
+export function openAgents(options: AgentsOptions, resolver: Names = systemResolver()): RacingAgents {
   const { keepAlive = false, maxSockets = Number.POSITIVE_INFINITY } = options;
   const limit = new SocketLimit(maxSockets);
   const opening = new Set<() => void>();

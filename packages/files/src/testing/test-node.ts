@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ActorSystem, createActorSystem } from '@bloom/actors';
+import { type ActorSystem, openActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { MediaFileError } from '../errors.js';
 import { fileBehaviour } from '../file-actor.js';
@@ -74,7 +74,7 @@ class TestRawRecordings implements OwnRawRecordings {
 /** A node with its own files, which it serves to other nodes. */
 export class TestNode {
   readonly stream = new TestStream();
-  readonly system: ActorSystem = createActorSystem({ log: silentLog });
+  readonly system: ActorSystem = openActorSystem({ log: silentLog });
   readonly live = new Set<string>();
   frozen = false;
   recordings!: LocalRecordings;

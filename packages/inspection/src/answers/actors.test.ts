@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { openActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import type { Asker } from '../inspector/inspector.js';
@@ -27,7 +27,7 @@ describe('answers about actors', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    system = createActorSystem({ log: silentLog, clock });
+    system = openActorSystem({ log: silentLog, clock });
   });
   afterEach(() => system.close());
 

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { createActorSystem } from '@bloom/actors';
+import { openActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
 import { Inspector } from './inspector.js';
 import { Redactor } from './redact.js';
 
 test('opens at most 32 streams, however many are requested at once', async () => {
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const sink = system.spawn({ kind: 'sink', init: () => null, handlers: { items: () => true, ended: () => {} } });
   const inspector = new Inspector({
     environment: {

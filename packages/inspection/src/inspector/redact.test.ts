@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
-import { createActorSystem } from '@bloom/actors';
+import { openActorSystem } from '@bloom/actors';
 import { createMasker, MASK, silentLog } from '@bloom/log';
 import fc from 'fast-check';
 import { isSecretName, part, Redactor } from './redact.js';
@@ -135,7 +135,7 @@ describe('secrets', () => {
 
 describe('shown values', () => {
   test('shows any value as plain JSON', () => {
-    const system = createActorSystem({ log: silentLog });
+    const system = openActorSystem({ log: silentLog });
     const ref = system.spawn({ kind: 'k', init: () => null, handlers: {} }, { name: 'me' });
     const cyclic: Record<string, unknown> = {};
     cyclic['self'] = cyclic;

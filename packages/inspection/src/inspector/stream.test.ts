@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createActorSystem, later, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { openActorSystem, later, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
@@ -19,7 +19,7 @@ describe('streams', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    system = createActorSystem({ log: silentLog, clock });
+    system = openActorSystem({ log: silentLog, clock });
     [taken, ends, answers, places, answer] = [[], [], [], 0, () => true];
     const behaviour: Behaviour<SinkProtocol, null> = {
       kind: 'sink',

@@ -1,5 +1,5 @@
 /** Complete nodes over loopback, with real rooms and media in this process, and a hidden tool node. */
-import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import { createLogger, silentLog, type Logger } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
@@ -56,7 +56,7 @@ export async function startMember(
 ): Promise<Member> {
   const name = `${alive}@127.0.0.1`;
   const log = createLogger({ sink: () => {}, secrets: [COOKIE, SECRET] });
-  const system = createActorSystem({ log });
+  const system = openActorSystem({ log });
   const remote = connectActors(system, { log });
   const engine = await openMediaEngine({
     listenIp: '127.0.0.1',
@@ -118,7 +118,7 @@ export interface Tool {
 /** Starts a hidden node with one link, as bloomctl does. */
 export async function startTool(asked: Member, mapper: { port: number }, alive = 'bloomctl-1-test'): Promise<Tool> {
   const name = `${alive}@127.0.0.1`;
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
   const node = await remote.start({
     name,

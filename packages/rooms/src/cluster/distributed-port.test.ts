@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   connectActors,
-  createActorSystem,
+  openActorSystem,
   type ActorSystem,
   type AnyRef,
   type Behaviour,
@@ -39,7 +39,7 @@ const secretKeyBase = 'a secret for tests';
 
 async function startMember(alive: string, mapperPort: number, seeds: readonly string[]): Promise<Member> {
   const name = `${alive}@127.0.0.1`;
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
   const host = new RoomHost({
     system,
@@ -437,7 +437,7 @@ describe('clusters over real connections', () => {
   });
 
   test('has no members before it has started', async () => {
-    const system = createActorSystem({ log: silentLog });
+    const system = openActorSystem({ log: silentLog });
     const remote = connectActors(system, { log: silentLog });
     const port = createClusterPort({ system, remote, self: 'x@127.0.0.1' });
     expect(port.members()).toEqual([]);

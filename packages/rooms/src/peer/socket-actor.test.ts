@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { openActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import type { PeerProtocol, PeerRef, SocketRef } from './peer-messages.js';
@@ -12,7 +12,7 @@ let ref: SocketRef;
 let peer: PeerRef;
 
 beforeEach(() => {
-  system = createActorSystem({ log: silentLog, clock: new ManualClock() });
+  system = openActorSystem({ log: silentLog, clock: new ManualClock() });
   socket = new TestSocket();
   ref = system.spawn(socketBehaviour(socket));
   peer = system.spawn({ kind: 'peer', init: () => null, handlers: {} } as unknown as Behaviour<PeerProtocol, null>);

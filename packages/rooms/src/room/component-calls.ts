@@ -8,7 +8,7 @@ import type { ComponentRecord } from './component-table.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol } from './room-messages.js';
 
-export interface CreateComponentOptions {
+export interface AddComponentOptions {
   machine: RoomMachine;
   kinds: ComponentKinds;
   config: NamedConfig;
@@ -20,8 +20,8 @@ export interface CreateComponentOptions {
 }
 
 /** Checks in the order that clients rely on: kind, codec, limit, options (docs/reference/http-api.md, "Components"). */
-export async function createComponent(
-  { machine, kinds, config, media, newId, context, life }: CreateComponentOptions,
+export async function addComponent(
+  { machine, kinds, config, media, newId, context, life }: AddComponentOptions,
   type: ComponentType,
   options: unknown,
 ): Promise<Outcome<ComponentView>> {

@@ -4,7 +4,7 @@ import { done, refusals, type Outcome } from '../outcome.js';
 import type { RequestSessions } from './request-sessions.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
 import type { AddedPeer } from '../room-service.js';
-import { createComponent, withComponent } from './component-calls.js';
+import { addComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { componentView } from './component-table.js';
 import { Guests } from './guests.js';
@@ -106,7 +106,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       askSession: (_state, { request, ...session }) => later(options.sessions.ask(session, request)),
       closeSession: (_state, session) => options.sessions.close(session),
       addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
-        createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
+        addComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
       updateComponent: ({ machine }, { componentId, paused }) =>
         withComponent(machine, componentId, (component) => {

@@ -1,5 +1,5 @@
 /** Several nodes in one process, joined by a network that tests can cut, freeze and delay. */
-import { createActorSystem, type ActorSystem } from '@bloom/actors';
+import { openActorSystem, type ActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
 import { RoomRegistry } from '../cluster/room-registry.js';
@@ -110,7 +110,7 @@ export class TestCluster {
   }
 
   #start(name: string): ClusterNode {
-    const system = createActorSystem({ log: silentLog });
+    const system = openActorSystem({ log: silentLog });
     const media = new TestMedia();
     const conflicts: RoomConflict[] = [];
     const news: string[] = [];

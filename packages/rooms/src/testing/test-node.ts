@@ -1,5 +1,5 @@
 /** Fakes for the dependencies of the rooms: a media engine, sessions and sockets under a test's control. */
-import { createActorSystem, type ActorSystem } from '@bloom/actors';
+import { openActorSystem, type ActorSystem } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
@@ -244,7 +244,7 @@ export function testNode(
   } = {},
 ): TestNode {
   const clock = new ManualClock();
-  const system = createActorSystem({ log: options.log ?? silentLog, clock });
+  const system = openActorSystem({ log: options.log ?? silentLog, clock });
   const media = new TestMedia();
   const notifications: Notification[] = [];
   const webhookUrls: (string | null)[] = [];

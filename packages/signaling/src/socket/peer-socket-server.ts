@@ -17,8 +17,8 @@ export interface PeerSocketServer {
   close(): void;
 }
 
-/** Creates the peer websocket server without a listener: the application serves everything on one port. */
-export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketServer {
+/** Opens the peer websocket server without a listener: the application serves everything on one port. */
+export function openPeerSocketServer(options: PeerSocketOptions): PeerSocketServer {
   const server = new WebSocketServer({
     noServer: true,
     // Enforced on the announced length, before anything is allocated.

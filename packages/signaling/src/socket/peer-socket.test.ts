@@ -8,7 +8,7 @@ import { RoomError, type AttachedPeer, type AttachRefusal, type PeerSocket } fro
 import { ManualClock } from '@bloom/time/testing';
 import { WebSocket } from 'ws';
 import { AUTH_TIMEOUT_MS, MAX_BUFFERED_BYTES, PING_PERIOD_MS, type PeerSocketOptions } from './peer-socket.js';
-import { createPeerSocketServer, type PeerSocketServer, PEER_SOCKET_PATH } from './peer-socket-server.js';
+import { openPeerSocketServer, type PeerSocketServer, PEER_SOCKET_PATH } from './peer-socket-server.js';
 
 /** The rooms as the peer socket sees them: accepts one token and records everything that happens. */
 class Rooms {
@@ -53,7 +53,7 @@ function rawSocket(client: Client): Duplex {
 
 async function listen(options: Partial<PeerSocketOptions> = {}): Promise<void> {
   http = createServer();
-  server = createPeerSocketServer({ rooms, log: silentLog, clock, ...options });
+  server = openPeerSocketServer({ rooms, log: silentLog, clock, ...options });
   http.on('upgrade', (request, socket, head) => {
     const closed = new Promise<void>((resolve) => socket.once('close', () => setImmediate(resolve)));
     closedAtServer = () => closed;

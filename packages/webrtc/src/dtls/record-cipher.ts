@@ -12,7 +12,7 @@ const nonce = Buffer.alloc(IMPLICIT_NONCE_BYTES + EXPLICIT_NONCE_BYTES);
 const associated = Buffer.alloc(RECORD_HEADER);
 
 /** Returns one encrypted record of epoch 1 (RFC 5288 section 3). The sequence number makes its nonce unique. */
-export function sealRecord(keys: RecordKeys, type: number, sequence: number, plain: Buffer): Buffer {
+export function encryptRecord(keys: RecordKeys, type: number, sequence: number, plain: Buffer): Buffer {
   const length = EXPLICIT_NONCE_BYTES + plain.length + TAG_BYTES;
   const record = Buffer.allocUnsafe(RECORD_HEADER + length);
   record[0] = type;
@@ -30,7 +30,7 @@ export function sealRecord(keys: RecordKeys, type: number, sequence: number, pla
 }
 
 /** Returns the plaintext of an encrypted record; undefined if it is not authentic. */
-export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): Buffer | undefined {
+export function decryptRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): Buffer | undefined {
   const plainLength = fragment.length - EXPLICIT_NONCE_BYTES - TAG_BYTES;
   if (plainLength < 0) return undefined;
   const decipher = createDecipheriv(CIPHER, keys.key, nonceOf(keys, whole), { authTagLength: TAG_BYTES });

@@ -12,7 +12,7 @@ import {
   srtpKeys,
   verifyData,
 } from './key-schedule.js';
-import { openRecord, sealRecord } from './record-cipher.js';
+import { decryptRecord, encryptRecord } from './record-cipher.js';
 import { ContentType, DTLS_1_2, type DtlsRecord, plainRecord } from './records.js';
 import { u16, u8, vector, WireReader } from './wire.js';
 
@@ -169,7 +169,7 @@ export class ServerHandshake {
 
   /** Returns the plaintext of an encrypted record; undefined if it is not authentic. */
   open(record: DtlsRecord): Buffer | undefined {
-    return this.#keys && openRecord(this.#keys.client, record);
+    return this.#keys && decryptRecord(this.#keys.client, record);
   }
 
   /** Returns one encrypted alert record. */
@@ -188,7 +188,7 @@ export class ServerHandshake {
 
   #seal(type: number, plain: Buffer): Buffer {
     if (this.#keys === undefined) throw new Error('no keys have been agreed');
-    return sealRecord(this.#keys.server, type, this.#sealedSequence++, plain);
+    return encryptRecord(this.#keys.server, type, this.#sealedSequence++, plain);
   }
 
   #agree(theirs: Buffer): boolean {

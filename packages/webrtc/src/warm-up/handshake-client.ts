@@ -4,7 +4,7 @@ import { Extension } from '../dtls/client-hello.js';
 import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType, readFragments } from '../dtls/handshake-messages.js';
 import { Group, createKeyExchange } from '../dtls/key-exchange.js';
 import { extendedMasterSecret, recordKeys, verifyData } from '../dtls/key-schedule.js';
-import { sealRecord } from '../dtls/record-cipher.js';
+import { encryptRecord } from '../dtls/record-cipher.js';
 import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records.js';
 import { u16, u8, vector, WireReader } from '../dtls/wire.js';
 
@@ -68,7 +68,7 @@ export class HandshakeClient {
     return Buffer.concat([
       ...[certificate, key, proof].map((message, i) => plainRecord(ContentType.handshake, 1 + i, message)),
       plainRecord(ContentType.changeCipherSpec, 4, u8(1)),
-      sealRecord(client, ContentType.handshake, 0, finished),
+      encryptRecord(client, ContentType.handshake, 0, finished),
     ]);
   }
 }

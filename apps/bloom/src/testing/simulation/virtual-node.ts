@@ -1,5 +1,5 @@
 /** A node of a simulated cluster on a virtual machine: the code of a real one, except for its media. */
-import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { AwakeClock } from '@bloom/time';
 import { NotificationBus } from '@bloom/notifications';
@@ -52,7 +52,7 @@ export class VirtualNode {
     const clock = world.clockOf(machine);
     const newId = (): string => [world.word(), world.word()].map((word) => word.toString(16).padStart(8, '0')).join('');
     const common = { log: silentLog, clock, newId };
-    this.#system = createActorSystem(common);
+    this.#system = openActorSystem(common);
     this.#remote = connectActors(this.#system, common);
     const system = this.#system;
     const bus = new NotificationBus(silentLog);

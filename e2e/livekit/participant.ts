@@ -1,5 +1,5 @@
 // Somebody in a room with the unmodified livekit-client, in any browser.
-import { AccessToken, RoomServiceClient, type VideoGrant } from 'livekit-server-sdk';
+import { AccessToken, RoomServiceClient, type VideoGrant, WebhookReceiver } from 'livekit-server-sdk';
 import type { Page } from 'playwright-core';
 import type { SeenPublication } from '../page/livekit.js';
 
@@ -7,6 +7,9 @@ const apiKey = 'APIbloom';
 const apiSecret = 'a-secret-of-more-than-thirty-two-characters';
 /** Settings of a node that serves LiveKit's clients. */
 export const livekitNode = { JF_LIVEKIT_KEYS: `${apiKey}: ${apiSecret}` };
+
+/** Reads webhooks of such a node. */
+export const webhookReceiver = new WebhookReceiver(apiKey, apiSecret);
 
 const timeoutMs = 15_000;
 

@@ -19,6 +19,7 @@ import { healthOf, openListener } from './http.js';
 import { answerAlone, openNodeInspection, openLocalSocket } from './inspection.js';
 import { type Media, MediaTraffic, openEngine } from './media.js';
 import { type LivekitModule, loadLivekit, sessionsOf } from './livekit.js';
+import { type LivekitWebhooks, openLivekitWebhooks } from './livekit-webhooks.js';
 import { metricsReport } from './metrics-report.js';
 import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -189,10 +190,11 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const livekit = await loadLivekit(settings);
   const reached: Reached = {};
   const cluster = (): Cluster | undefined => reached.cluster;
-  const { host, hls, kept, recordings } = openRooms({ options, closing, ground, cluster, livekit });
+  const { host, hls, kept, recordings, livekitWebhooks } = openRooms({ options, closing, ground, cluster, livekit });
 
   const { resourcesPath } = settings;
-  collectQuality({ metrics, engine, rooms: host, system, webhooks, resourcesPath });
+  const webhookBacklog = (): number => webhooks.pending + (livekitWebhooks?.pending ?? 0);
+  collectQuality({ metrics, engine, rooms: host, system, webhookBacklog, resourcesPath });
   const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
   closing.onClose('intervals', startIntervals({ settings, metrics, traffic: new MediaTraffic(engine, metrics) }));
   const reporter = new MetricsReporter({
@@ -277,6 +279,7 @@ function openRooms(parts: RoomParts): {
   hls: HlsService;
   kept: LocalRecordings;
   recordings: RecordingService;
+  livekitWebhooks: LivekitWebhooks | undefined;
 } {
   const { options, closing, cluster } = parts;
   const { metrics, engine, system, bus, webhooks } = parts.ground;
@@ -301,6 +304,15 @@ function openRooms(parts: RoomParts): {
   closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
   const phones = openPhones(settings, processes);
   closing.onClose('phones', () => phones?.settled());
+  const livekitWebhooks = openLivekitWebhooks({
+    livekit: parts.livekit,
+    settings,
+    bus,
+    host: () => host,
+    log,
+    metrics,
+  });
+  closing.onClose('webhooks of LiveKit', () => livekitWebhooks?.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
   const host = new RoomHost({
     system,
@@ -316,7 +328,10 @@ function openRooms(parts: RoomParts): {
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
       metrics.load(host.load());
     },
-    measure: (measure) => countMeasure(metrics, measure),
+    measure: (measure, roomId) => {
+      countMeasure(metrics, measure);
+      if (measure.type === 'join' && measure.outcome === 'media') livekitWebhooks?.mediaUp(roomId, measure.peerId);
+    },
     log,
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
@@ -325,7 +340,7 @@ function openRooms(parts: RoomParts): {
   });
   recordings.collectGarbage(async () => new Set(host.views().map(({ id }) => id)));
 
-  return { host, hls, kept, recordings };
+  return { host, hls, kept, recordings, livekitWebhooks };
 }
 
 function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {

@@ -108,13 +108,13 @@ export interface QualityParts {
   engine: MediaEngine;
   rooms: RoomHost;
   system: ActorSystem;
-  webhooks: { readonly pending: number };
+  webhookBacklog: () => number;
   resourcesPath: string;
 }
 
 /** Collects everything before each scrape. */
 export function collectQuality(parts: QualityParts): void {
-  const { metrics, engine, rooms, system, webhooks, resourcesPath } = parts;
+  const { metrics, engine, rooms, system, webhookBacklog, resourcesPath } = parts;
   const peers = new PeerQualities();
 
   metrics.beforeScrape(async () => {
@@ -125,7 +125,7 @@ export function collectQuality(parts: QualityParts): void {
     metrics.quality.figures({
       workersBusy: engine.workersBusy(),
       workerRestarts: engine.workerRestarts,
-      webhookBacklog: webhooks.pending,
+      webhookBacklog: webhookBacklog(),
       longestMailbox: system.longestQueue(),
       disk,
     });

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { parseLivekitKeys } from './livekit.js';
+import { failure, rejects, settings } from './testing/loading.js';
 
 const one = { key: 'APIone', secret: 'first' };
 const two = { key: 'APItwo', secret: 'sec:ond' };
@@ -21,4 +22,26 @@ test.each([
   ['of nothing', ' , \n', 'pair 1 is missing'],
 ])('refuses a list %s and names the pair, never the secret', (_what, value, fault) => {
   expect(() => parseLivekitKeys(value)).toThrow(`JF_LIVEKIT_KEYS is not valid: ${fault}`);
+});
+
+const keys = { JF_LIVEKIT_KEYS: `APIone: ${'1'.repeat(32)}, APItwo: ${'2'.repeat(32)}` };
+
+test('sends no webhooks without URLs', () => {
+  expect(settings(keys).livekit?.webhooks).toEqual({ urls: [], key: 'APIone' });
+});
+
+test('reads the URLs of webhooks and the key that signs them', () => {
+  const env = { JF_LIVEKIT_WEBHOOK_URLS: 'https://a.example/hook http://b:1/', JF_LIVEKIT_WEBHOOK_KEY: 'APItwo' };
+  expect(settings({ ...keys, ...env }).livekit?.webhooks).toEqual({
+    urls: ['https://a.example/hook', 'http://b:1'],
+    key: 'APItwo',
+  });
+});
+
+test('refuses URLs of webhooks that are not of http', () => {
+  rejects('JF_LIVEKIT_WEBHOOK_URLS', ['a.example', 'ftp://a.example', 'http://a.example, http://'], keys);
+});
+
+test('refuses a key for webhooks that is not among the keys', () => {
+  expect(failure({ ...keys, JF_LIVEKIT_WEBHOOK_KEY: 'APIthree' }).variable).toBe('JF_LIVEKIT_WEBHOOK_KEY');
 });

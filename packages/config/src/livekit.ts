@@ -1,5 +1,5 @@
 import { ConfigError } from './errors.js';
-import { bool, integer, text } from './grammar.js';
+import { bool, httpUrl, integer, listOf, text } from './grammar.js';
 import { variable } from './variable.js';
 
 const SECONDS = integer(1, 2_147_483, ' (seconds)');
@@ -52,6 +52,22 @@ export const LIVEKIT_VARIABLES = {
     grammar: bool,
     fallback: 'false',
     doc: 'Whether `MutePublishedTrack` may unmute a track, which people may not expect.',
+  }),
+  livekitWebhookUrls: variable({
+    name: 'JF_LIVEKIT_WEBHOOK_URLS',
+    section: 'LiveKit',
+    grammar: listOf(httpUrl),
+    fallback: null,
+    fallbackDoc: "none: LiveKit's webhooks are not sent",
+    doc: "URLs, separated by blanks, to which LiveKit's webhooks are posted for all rooms; operators see them. Equal on all nodes.",
+  }),
+  livekitWebhookKey: variable({
+    name: 'JF_LIVEKIT_WEBHOOK_KEY',
+    section: 'LiveKit',
+    grammar: text,
+    fallback: null,
+    fallbackDoc: 'the first key',
+    doc: "The key of `JF_LIVEKIT_KEYS` that signs LiveKit's webhooks.",
   }),
 } as const;
 

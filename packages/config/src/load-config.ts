@@ -99,17 +99,29 @@ export function loadConfig(env: Environment, machine: Machine): LoadedConfig {
 }
 
 function loadLivekit(reader: Reader): LivekitSettings | null {
-  const keys = reader.read('livekitKeys');
-  if (keys === undefined) return null;
+  const given = reader.read('livekitKeys');
+  if (given === undefined) return null;
+  const keys = parseLivekitKeys(given);
 
   return {
-    keys: parseLivekitKeys(keys),
+    keys,
     autoCreate: reader.get('livekitAutoCreate'),
     emptyTimeout: reader.get('livekitEmptyTimeout'),
     departureTimeout: reader.get('livekitDepartureTimeout'),
     maxParticipants: reader.get('livekitMaxParticipants'),
     remoteUnmute: reader.get('livekitRemoteUnmute'),
+    webhooks: { urls: reader.read('livekitWebhookUrls') ?? [], key: loadLivekitWebhookKey(reader, keys) },
   };
+}
+
+/** Returns the key that signs LiveKit's webhooks. */
+function loadLivekitWebhookKey(reader: Reader, keys: LivekitSettings['keys']): string {
+  const key = reader.read('livekitWebhookKey') ?? keys[0]!.key;
+  if (keys.every((each) => each.key !== key)) {
+    throw new ConfigError('JF_LIVEKIT_WEBHOOK_KEY', 'JF_LIVEKIT_WEBHOOK_KEY is not valid: JF_LIVEKIT_KEYS lacks it');
+  }
+
+  return key;
 }
 
 function loadHttp(reader: Reader, machine: Machine): HttpSettings {

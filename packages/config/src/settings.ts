@@ -95,6 +95,12 @@ export interface LivekitSettings {
   /** 0 = no limit. */
   maxParticipants: number;
   remoteUnmute: boolean;
+  webhooks: {
+    /** Empty: none are sent. */
+    urls: readonly string[];
+    /** The key that signs. */
+    key: string;
+  };
 }
 
 export interface S3Credentials {

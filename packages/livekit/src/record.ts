@@ -1,4 +1,4 @@
-import type { Endpoint, RoomService, RoomView } from '@bloom/rooms';
+import type { Endpoint, PeerView, RoomService, RoomView } from '@bloom/rooms';
 import { KINDS, type ParticipantKind, SOURCES, type SourceName } from './grants.js';
 
 /**
@@ -55,12 +55,16 @@ export async function believedRoom(rooms: RoomService, roomId: string): Promise<
   const view = await rooms.getRoom(roomId);
   if (!view.peers.some(({ metadata }) => 'server' in asRecord(metadata))) return view;
   const described = new Set(await rooms.describedPeers(roomId));
-  const peers = view.peers.map((peer) => {
-    const isClaim = !described.has(peer.id) && 'server' in asRecord(peer.metadata);
-    return isClaim ? { ...peer, metadata: believed({ metadata: peer.metadata, claimsServer: true }) } : peer;
-  });
 
-  return { ...view, peers };
+  return { ...view, peers: view.peers.map((peer) => believedPeer(peer, described.has(peer.id))) };
+}
+
+/** Returns a peer with metadata in which `server` is the backend's part only, if the backend has set any. */
+export function believedPeer(peer: PeerView, isDescribed: boolean): PeerView {
+  const { metadata } = peer;
+  if (isDescribed || !('server' in asRecord(metadata))) return peer;
+
+  return { ...peer, metadata: believed({ metadata, claimsServer: true }) };
 }
 
 /** Returns the record with which a peer of another face, or a component, is shown; undefined if it is not shown. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { LivekitError } from './errors.js';
@@ -6,6 +7,8 @@ import { type Claims, CLAIMS } from './grants.js';
 const MAX_TOKEN_LENGTH = 16 * 1024;
 /** Difference between clocks that is tolerated, seconds. */
 const LEEWAY_S = 60;
+/** Lifetime of the token of a webhook, seconds. */
+const WEBHOOK_TTL_S = 5 * 60;
 
 /** An API key with its secret. */
 export interface ApiKey {
@@ -66,6 +69,24 @@ export class Tokens {
 
     return this.sign(key, rest, ttlS);
   }
+}
+
+/**
+ * Returns the headers of a webhook with this body: the token in `authorization`, without a scheme, has a digest of the
+ * body.
+ */
+export async function webhookHeaders(
+  body: Uint8Array,
+  { key, secret }: ApiKey,
+  clock: Pick<Clock, 'wall'>,
+): Promise<{ authorization: string; 'content-type': string }> {
+  const now = Math.floor(clock.wall() / 1_000);
+  const sha256 = createHash('sha256').update(body).digest('base64');
+  const authorization = await new SignJWT({ iss: key, nbf: now, exp: now + WEBHOOK_TTL_S, sha256 })
+    .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+    .sign(new TextEncoder().encode(secret));
+
+  return { authorization, 'content-type': 'application/webhook+json' };
 }
 
 function issuerOf(token: string): string {

@@ -21,7 +21,7 @@ test.each([
     socket.on('error', () => undefined).once('data', () => socket.write(answer));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { post, close } = openWebhookPoster({ timeoutMs: 1_500, secret: null, clock: systemClock });
+  const { post, close } = openWebhookPoster({ timeoutMs: 1_500, headers: () => ({}), clock: systemClock });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const posted = post(url, Buffer.from('event'), new AbortController().signal);
 
@@ -46,7 +46,7 @@ test('delivers an event through a balancer that has forgotten all idle connectio
       });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { post, close } = openWebhookPoster({ timeoutMs: 5_000, secret: null, clock: systemClock });
+  const { post, close } = openWebhookPoster({ timeoutMs: 5_000, headers: () => ({}), clock: systemClock });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const send = () => post(url, Buffer.alloc(0), new AbortController().signal).then(() => 'sent', String);
   try {
@@ -68,7 +68,7 @@ test('delays no other receivers for names that no server answers for', async () 
   dns.set('good.test', ['127.0.0.1'], 0);
   const clock = new ManualClock();
   const resolver = testResolver({ port: dns.port, clock });
-  const { post, close } = openWebhookPoster({ timeoutMs: 5_000, secret: null, clock: systemClock, resolver });
+  const { post, close } = openWebhookPoster({ timeoutMs: 5_000, headers: () => ({}), clock: systemClock, resolver });
   const given = new AbortController();
   // More than Node.js has threads for getaddrinfo.
   const lost = Array.from({ length: 40 }, (_, at) => {

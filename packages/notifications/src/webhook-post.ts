@@ -1,5 +1,4 @@
-import { createHmac } from 'node:crypto';
-import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { openAgents, type Names, type RacingAgents } from '@bloom/discovery';
 import type { Clock } from '@bloom/time';
@@ -23,29 +22,17 @@ export type PostWebhook = (url: string, body: Uint8Array, signal: AbortSignal) =
 export interface WebhookPosterOptions {
   /** Milliseconds from sending the request to receiving the status. */
   timeoutMs: number;
-  /** Signs each body unless null. */
-  secret: string | null;
+  /** Returns the headers of a request with this body. */
+  headers: (body: Uint8Array) => OutgoingHttpHeaders | Promise<OutgoingHttpHeaders>;
   clock: Clock;
   /** Finds the receivers; default: as the system resolves names. */
   resolver?: Names;
 }
 
 /**
- * Returns the signatures of a request sent at `wallMs`: one over the body alone, and one over `<Unix seconds>.<body>`,
- * which lets a receiver recognise a replayed request.
- */
-function signatures(secret: string, body: Uint8Array, wallMs: number): Record<string, string> {
-  const seconds = Math.floor(wallMs / 1_000);
-  const plain = createHmac('sha256', secret).update(body).digest('hex');
-  const timed = createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex');
-
-  return { 'x-bloom-signature': `sha256=${plain}`, 'x-bloom-timed-signature': `t=${seconds},sha256=${timed}` };
-}
-
-/**
  * Returns a function that posts over keep-alive connections, without following redirects or reading response bodies.
  */
-export function openWebhookPoster({ timeoutMs, secret, clock, resolver }: WebhookPosterOptions): {
+export function openWebhookPoster({ timeoutMs, headers, clock, resolver }: WebhookPosterOptions): {
   post: PostWebhook;
   close: () => void;
 } {
@@ -63,14 +50,10 @@ export function openWebhookPoster({ timeoutMs, secret, clock, resolver }: Webhoo
     }, timeoutMs);
     const end = (): void => ended.abort();
     signal.addEventListener('abort', end, { once: true });
-    const headers = {
-      'content-type': 'application/x-protobuf',
-      'content-length': body.byteLength,
-      ...(secret === null ? {} : signatures(secret, body, clock.wall())),
-    };
 
     try {
-      await attempt({ url: new URL(url), body, headers, agents, fresh, signal: ended.signal, clock });
+      const sent = { ...(await headers(body)), 'content-length': body.byteLength };
+      await attempt({ url: new URL(url), body, headers: sent, agents, fresh, signal: ended.signal, clock });
     } catch (error) {
       signal.throwIfAborted();
       if (late) throw new WebhookError(`no answer within ${timeoutMs} ms`);
@@ -93,7 +76,7 @@ export function openWebhookPoster({ timeoutMs, secret, clock, resolver }: Webhoo
 interface Attempt {
   url: URL;
   body: Uint8Array;
-  headers: Record<string, string | number>;
+  headers: OutgoingHttpHeaders;
   agents: RacingAgents;
   /** Without a pool, whose other connections may be stale too. */
   fresh: RacingAgents;

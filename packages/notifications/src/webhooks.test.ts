@@ -264,8 +264,8 @@ describe('webhook failures', () => {
 
   test('leaves no listeners on a long-lived signal after sent, refused and abandoned events', async () => {
     const { signal } = new AbortController();
-    const patient = openWebhookPoster({ timeoutMs: 60_000, secret: null, clock: systemClock });
-    const impatient = openWebhookPoster({ timeoutMs: 40, secret: null, clock: systemClock });
+    const patient = openWebhookPoster({ timeoutMs: 60_000, headers: () => ({}), clock: systemClock });
+    const impatient = openWebhookPoster({ timeoutMs: 40, headers: () => ({}), clock: systemClock });
     const answers = [200, 500, undefined];
     receiver.answer = (_received, response) => {
       const status = answers[receiver.requests.length - 1];

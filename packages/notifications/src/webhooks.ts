@@ -1,3 +1,5 @@
+import { createHmac } from 'node:crypto';
+import type { OutgoingHttpHeaders } from 'node:http';
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
@@ -58,7 +60,11 @@ export class Webhooks {
     this.#options = options;
     const { timeoutMs = 5_000, secret = null, clock = awakeClock } = options;
     this.#clock = clock;
-    const poster = openWebhookPoster({ timeoutMs, secret, clock });
+    const headers = (body: Uint8Array): OutgoingHttpHeaders => ({
+      'content-type': 'application/x-protobuf',
+      ...(secret === null ? {} : signatures(secret, body, clock.wall())),
+    });
+    const poster = openWebhookPoster({ timeoutMs, headers, clock });
     this.#post = poster.post;
     this.#closePoster = poster.close;
     this.#unsubscribe = options.bus.subscribe((envelope) => {
@@ -170,4 +176,16 @@ export class Webhooks {
       if (registration.holds === 0) this.#leaving.delete(registration);
     });
   }
+}
+
+/**
+ * Returns the signatures of a request sent at `wallMs`: one over the body alone, and one over `<Unix seconds>.<body>`,
+ * which lets a receiver recognise a replayed request.
+ */
+function signatures(secret: string, body: Uint8Array, wallMs: number): Record<string, string> {
+  const seconds = Math.floor(wallMs / 1_000);
+  const plain = createHmac('sha256', secret).update(body).digest('hex');
+  const timed = createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex');
+
+  return { 'x-bloom-signature': `sha256=${plain}`, 'x-bloom-timed-signature': `t=${seconds},sha256=${timed}` };
 }

@@ -262,7 +262,7 @@ describe('join measurements', () => {
     await node.system.idle();
     await node.rooms.removePeer('kitchen', 'p1');
     await node.system.idle();
-    expect(measures).toEqual([{ type: 'join', outcome: 'media', seconds: 2 }]);
+    expect(measures).toEqual([{ type: 'join', peerId: 'p1', outcome: 'media', seconds: 2 }]);
   });
 
   test.each([
@@ -277,7 +277,7 @@ describe('join measurements', () => {
     await node.system.idle();
     expect(measures).toEqual([
       { type: 'connectFailure', cause },
-      { type: 'join', outcome: 'failed', seconds: 0 },
+      { type: 'join', peerId: 'p1', outcome: 'failed', seconds: 0 },
     ]);
   });
 
@@ -287,7 +287,7 @@ describe('join measurements', () => {
     node.media.lastStats = { ...AT_END, outbound: [SLOT], iceState: 'connected', dtlsState: 'closed' };
     await ann.detach();
     await node.system.idle();
-    expect(measures).toEqual([{ type: 'join', outcome: 'left', seconds: 0 }]);
+    expect(measures).toEqual([{ type: 'join', peerId: 'p1', outcome: 'left', seconds: 0 }]);
   });
 
   test('measures a join as left when there was nothing to send or receive', async () => {
@@ -296,6 +296,6 @@ describe('join measurements', () => {
     node.media.lastStats = { ...AT_END, iceState: 'new' };
     await ann.detach();
     await node.system.idle();
-    expect(measures).toEqual([{ type: 'join', outcome: 'left', seconds: 0 }]);
+    expect(measures).toEqual([{ type: 'join', peerId: 'p1', outcome: 'left', seconds: 0 }]);
   });
 });

@@ -64,7 +64,7 @@ export interface RoomHostOptions {
   createSession: CreatePeerSession;
   events: RoomEvents;
   /** Receives measurements for metrics. */
-  measure?: (measure: RoomMeasure) => void;
+  measure?: (measure: RoomMeasure, roomId: string) => void;
   log: Log;
   /** `JF_HOST`: where clients reach this node. */
   address: string;
@@ -242,6 +242,11 @@ export class RoomHost {
     return this.#entries.get(roomId)?.createdAt;
   }
 
+  /** Returns the ids of the peers whose metadata the backend has set. */
+  describedPeers(roomId: string): readonly string[] {
+    return this.#entries.get(roomId)?.machine?.moderation.describedPeers() ?? [];
+  }
+
   roomRef(roomId: string): RoomRef | undefined {
     return this.#entries.get(roomId)?.ref;
   }
@@ -356,7 +361,7 @@ export class RoomHost {
       },
       measure: (measure) => {
         if (measure.type === 'media') this.#reach.record(measure);
-        this.#options.measure?.(measure);
+        this.#options.measure?.(measure, roomId);
       },
       notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),

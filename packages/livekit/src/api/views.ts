@@ -22,33 +22,34 @@ export interface Shown {
 
 /** Returns everybody in a room. */
 export function participantsOf({ peers, components }: RoomView): Shown[] {
-  const shown: Shown[] = [];
-  for (const peer of peers) {
-    const { id, metadata, tracks, permissions, status } = peer;
-    const record = recordOf(metadata) ?? foreignRecord({ id, type: 'webrtc', metadata, tracks: [] });
-    if (record === undefined) continue;
-    const state = status === 'connected' ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.DISCONNECTED;
-    const info = describe(record, { id, tracks, state });
-    const publish = permissions?.publish ?? true;
-    const kinds = typeof publish === 'boolean' ? (publish ? ['audio', 'video', 'data'] : []) : publish;
-    info.permission = new ParticipantPermission({
-      canPublish: kinds.includes('audio') || kinds.includes('video'),
-      canPublishData: kinds.includes('data'),
-      canSubscribe: permissions?.subscribe ?? true,
-      canUpdateMetadata: permissions?.metadata ?? true,
-    });
-    shown.push({ peer, record, info });
-  }
-  for (const component of components) {
-    const record = foreignRecord({ id: component.id, type: component.type, metadata: null, tracks: [] });
-    if (record !== undefined) shown.push({ peer: undefined, record, info: describeComponent(component, record) });
-  }
-
-  return shown;
+  return [...peers.map(describePeer), ...components.map(describeComponent)].filter((shown) => shown !== undefined);
 }
 
-function describeComponent({ id, tracks }: ComponentView, record: ParticipantRecord): ParticipantInfo {
-  return describe(record, { id, tracks, state: ParticipantInfo_State.ACTIVE });
+/** Returns a peer as the server API shows it; undefined if it is not shown. */
+export function describePeer(peer: PeerView): Shown | undefined {
+  const { id, metadata, tracks, permissions, status } = peer;
+  const record = recordOf(metadata) ?? foreignRecord({ id, type: 'webrtc', metadata, tracks: [] });
+  if (record === undefined) return undefined;
+  const state = status === 'connected' ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.DISCONNECTED;
+  const info = describe(record, { id, tracks, state });
+  const publish = permissions?.publish ?? true;
+  const kinds = typeof publish === 'boolean' ? (publish ? ['audio', 'video', 'data'] : []) : publish;
+  info.permission = new ParticipantPermission({
+    canPublish: kinds.includes('audio') || kinds.includes('video'),
+    canPublishData: kinds.includes('data'),
+    canSubscribe: permissions?.subscribe ?? true,
+    canUpdateMetadata: permissions?.metadata ?? true,
+  });
+
+  return { peer, record, info };
+}
+
+/** Returns a component as the server API shows it; undefined if it is not shown. */
+export function describeComponent({ id, type, tracks }: ComponentView): Shown | undefined {
+  const record = foreignRecord({ id, type, metadata: null, tracks: [] });
+  if (record === undefined) return undefined;
+
+  return { peer: undefined, record, info: describe(record, { id, tracks, state: ParticipantInfo_State.ACTIVE }) };
 }
 
 function describe(

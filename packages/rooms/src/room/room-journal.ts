@@ -11,7 +11,7 @@ export type JoinOutcome = 'media' | 'left' | 'failed';
 /** Measurements of joins and components, for metrics. */
 export type RoomMeasure =
   /** `seconds`: from the authentication of the websocket to the DTLS connection, or to the end. */
-  | { type: 'join'; outcome: JoinOutcome; seconds: number }
+  | { type: 'join'; peerId: string; outcome: JoinOutcome; seconds: number }
   | { type: 'connectFailure'; cause: ConnectFailure | 'silent' }
   | { type: 'componentCrashed'; kind: string }
   | MediaMeasure;
@@ -94,7 +94,7 @@ export class RoomJournal {
   /** Records that the peer's DTLS handshake has completed: media can flow. */
   mediaUp(peerId: string): void {
     const visit = this.#visits.get(peerId);
-    if (visit !== undefined) this.#measureJoin(visit, 'media');
+    if (visit !== undefined) this.#measureJoin(peerId, visit, { outcome: 'media' });
   }
 
   mediaState(peerId: string, report: MediaReport): void {
@@ -169,17 +169,22 @@ export class RoomJournal {
     const line = traffic(peerId).then(({ failure, ...bytes }) => {
       this.#pending.delete(line);
       if (failure !== undefined) measure({ type: 'connectFailure', cause: failure });
-      this.#measureJoin(visit, failure === undefined && why !== 'crashed' ? 'left' : 'failed', seconds);
+      const outcome = failure === undefined && why !== 'crashed' ? 'left' : 'failed';
+      this.#measureJoin(peerId, visit, { outcome, seconds });
       const fields = { peerId, name: visit.name, why, reason, seconds, ...bytes, failure };
       writeEnd(lineLog, why, visit.joined ? fields : { ...fields, joined: false });
     });
     this.#pending.add(line);
   }
 
-  #measureJoin(visit: Visit, outcome: JoinOutcome, seconds = this.#secondsSince(visit.since)): void {
+  #measureJoin(
+    peerId: string,
+    visit: Visit,
+    { outcome, seconds = this.#secondsSince(visit.since) }: { outcome: JoinOutcome; seconds?: number },
+  ): void {
     if (visit.measured) return;
     visit.measured = true;
-    this.#options.measure({ type: 'join', outcome, seconds });
+    this.#options.measure({ type: 'join', peerId, outcome, seconds });
   }
 
   #componentAge(componentId: string): number {

@@ -240,7 +240,9 @@ export function testNode(
     webrtcEnabled?: boolean;
     componentKinds?: readonly ComponentKind[];
     log?: Log;
-    measure?: (measure: RoomMeasure) => void;
+    measure?: (measure: RoomMeasure, roomId: string) => void;
+    /** Called within the turn of the room. */
+    onNotification?: (notification: Notification) => void;
   } = {},
 ): TestNode {
   const clock = new ManualClock();
@@ -263,6 +265,7 @@ export function testNode(
       webhookUrls.push(webhookUrl);
       requestIds.push(requestId);
       loads.push(host.load());
+      options.onNotification?.(notification);
     },
     log,
     address: 'sfu.example:5002',

@@ -15,6 +15,8 @@ export interface ForkedProcessOptions<Received> {
   reservedMib?: number;
   /** A process that sends nothing for this long counts as hung and is killed. If omitted, it may stay silent. */
   hangMs?: number;
+  /** True for work that nobody waits for: it gets only the time that calls and streams leave. */
+  isBatch?: boolean;
   /** Kills the process when aborted. */
   signal?: AbortSignal;
   onMessage(message: Received): void;
@@ -96,10 +98,12 @@ export class ForkedProcess<Sent extends object, Received> {
   begin(): void {
     if (this.#gone) return;
     const { entry, nodeFlags = [], memoryMib, reservedMib = 0, signal, hangMs, onMessage } = this.#options;
+    const { isBatch = false } = this.#options;
     const child = launch({
       entry,
       nodeFlags,
       dataMib: memoryMib + reservedMib,
+      isBatch,
       ...(signal === undefined ? {} : { signal }),
     });
     this.#child = child;

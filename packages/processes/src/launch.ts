@@ -30,11 +30,13 @@ export interface LaunchOptions {
   nodeFlags: readonly string[];
   /** Limit of writable memory, in MiB. */
   dataMib: number;
+  /** Nobody waits for the process, so it gets the lowest priority. */
+  isBatch: boolean;
   signal?: AbortSignal;
 }
 
 /** Forks Node.js with its limits. Without a shell, the process runs without them. */
-export function launch({ entry, nodeFlags, dataMib, signal }: LaunchOptions): ChildProcess {
+export function launch({ entry, nodeFlags, dataMib, isBatch, signal }: LaunchOptions): ChildProcess {
   const options: ForkOptions = {
     serialization: 'advanced',
     // The process reads untrusted input, so it gets nothing from the server's environment.
@@ -42,16 +44,17 @@ export function launch({ entry, nodeFlags, dataMib, signal }: LaunchOptions): Ch
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' }),
   };
-  if (!existsSync(SHELL)) return lowered(fork(entry, { ...options, execArgv: [...nodeFlags] }));
+  if (!existsSync(SHELL)) return lowered(fork(entry, { ...options, execArgv: [...nodeFlags] }), isBatch);
   const execArgv = ['-c', WRAPPER, 'sh', `${dataMib * 1024}`, process.execPath, ...nodeFlags];
 
-  return lowered(fork(entry, { ...options, execPath: SHELL, execArgv }));
+  return lowered(fork(entry, { ...options, execPath: SHELL, execArgv }), isBatch);
 }
 
 /** Gives calls and requests precedence over the processes of components. */
-function lowered(child: ChildProcess): ChildProcess {
+function lowered(child: ChildProcess, isBatch: boolean): ChildProcess {
+  const priority = isBatch ? LOWEST_PRIORITY : Math.min(LOWEST_PRIORITY, getPriority() + STEPS_BELOW);
   try {
-    if (child.pid !== undefined) setPriority(child.pid, Math.min(LOWEST_PRIORITY, getPriority() + STEPS_BELOW));
+    if (child.pid !== undefined) setPriority(child.pid, priority);
   } catch {
     // The process has already ended, or the system does not allow it.
   }

@@ -124,6 +124,13 @@ describe('limits of a process', () => {
     expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('800');
   });
 
+  test('gets the lowest priority if nobody waits for it', async () => {
+    world = new World();
+    const { pid } = world.start('echo', { isBatch: true });
+    await until(() => world.received.length === 1);
+    expect(getPriority(pid)).toBe(19);
+  });
+
   test('logs a process that ends immediately with its code, but keeps its last output out of the log', async () => {
     writeFileSync(join(folder, 'gone.mjs'), `process.stderr.write('rtsp://admin:secret@camera/'); process.exit(3);`);
     world = new World();

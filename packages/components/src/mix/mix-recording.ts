@@ -7,6 +7,8 @@ import { readRecordingFolder } from './recording-folder.js';
 
 /** Base usage is 110 MiB, plus whatever its decoders share. */
 const MEMORY_MIB = 1_024;
+/** The process reports each second of the movie; one of large pictures takes long beside a busy node. */
+const HANG_MS = 600_000;
 const MAX_WIDTH = 3_840;
 const MAX_HEIGHT = 2_160;
 
@@ -21,6 +23,10 @@ export interface MixRecordingOptions {
   onProgress?(share: number): void;
   /** Called once per cause when a file's pictures are left out because they are too large or memory is short. */
   onLeftOut?(path: string, reason: string): void;
+  /** Ends the process and removes its file when aborted. */
+  signal?: AbortSignal;
+  /** Default: of its own, which are not logged. */
+  processes?: Processes;
   /** Built entry of the process; defaults to the one beside this file. */
   entry?: URL;
 }
@@ -32,8 +38,8 @@ export interface MixedRecording {
 
 /**
  * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
- * report. Runs in a forked process; a failure leaves nothing behind.
- * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture
+ * report. Runs in a forked process at the lowest priority; a failure leaves nothing behind.
+ * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture and when aborted
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
   const { directory, output } = options;
@@ -71,13 +77,17 @@ function pictureOf({ layout = 'grid', width = 1_280, height = 720 }: Partial<Mix
 }
 
 async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
-  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut } = options;
+  const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut, signal } = options;
+  const { processes = new Processes({ log: silentLog }) } = options;
+  if (signal?.aborted === true) throw new ComponentError('MIX_FAILED', 'the recording is not mixed: it was cancelled');
   let made: number | undefined;
   let failure: string | undefined;
-  const mixer = new Processes({ log: silentLog }).start<MixJob, FromMixer>({
+  const mixer = processes.start<MixJob, FromMixer>({
     kind: 'mixer',
     entry,
     memoryMib: MEMORY_MIB,
+    hangMs: HANG_MS,
+    isBatch: true,
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
       else if (message.type === 'leftOut') onLeftOut?.(message.path, message.reason);
@@ -88,9 +98,15 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
       failure ??= reason;
     },
   });
+  const cancel = (): void => {
+    failure ??= 'it was cancelled';
+    mixer.kill();
+  };
+  signal?.addEventListener('abort', cancel, { once: true });
   void mixer.send(job);
   // Do not touch its file before the process has exited.
   await mixer.closed;
+  signal?.removeEventListener('abort', cancel);
   if (made === undefined) throw new ComponentError('MIX_FAILED', `the recording is not mixed: ${failure}`);
 
   return made;

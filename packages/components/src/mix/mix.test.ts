@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { H264Container, OpusContainer, type TrackContainer } from '../recording/track-container.js';
 import { mixRecording } from './mix-recording.js';
@@ -154,6 +156,25 @@ whereItMixes('mixed recording [needs node-av]', () => {
       await expect(mixRecording({ directory, output, entry, picture })).rejects.toMatchObject({ code: 'MIX_FAILED' });
     },
   );
+
+  test('is given up when its caller aborts, and leaves neither a process nor a file behind', async () => {
+    await record('ann', { kind: 'video', offsetMs: 0 }, plain('red', 20));
+    await writeReport();
+    const output = join(folder, 'out.mp4');
+    const ending = new AbortController();
+    const processes = new Processes({ log: silentLog });
+    const onProgress = (share: number): void => {
+      if (share > 0) ending.abort();
+    };
+    await expect(
+      mixRecording({ directory, output, entry, onProgress, processes, signal: ending.signal }),
+    ).rejects.toMatchObject({ code: 'MIX_FAILED', message: expect.stringContaining('it was cancelled') });
+    expect(processes.counts).toMatchObject({ running: 0, waiting: 0 });
+    expect((await readdir(folder)).filter((name) => name.startsWith('out'))).toEqual([]);
+    await expect(
+      mixRecording({ directory, output, entry, processes, signal: AbortSignal.abort() }),
+    ).rejects.toMatchObject({ code: 'MIX_FAILED' });
+  });
 
   test('plays sound within 40 ms of the picture', async () => {
     // A flash and a beep each second; the sound was recorded 700 ms after the picture started.

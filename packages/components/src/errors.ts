@@ -17,6 +17,8 @@ export type ComponentErrorCode =
   | 'MIX_FAILED'
   /** An upload failed. */
   | 'UPLOAD_FAILED'
+  /** An object was not fetched from its bucket. */
+  | 'DOWNLOAD_FAILED'
   /** The files of a stream are not written as fast as they arrive. */
   | 'TOO_SLOW';
 

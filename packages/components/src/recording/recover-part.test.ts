@@ -35,6 +35,7 @@ afterEach(async () => {
 
 const store: ObjectStore = {
   put: async (key, path) => void arrived.set(key, await readFile(path)),
+  get: () => Promise.reject(new Error('uploads fetch nothing')),
   sizeOf: async (key) => arrived.get(key)?.length,
   remove: async () => undefined,
   close: () => undefined,

@@ -36,6 +36,7 @@ beforeEach(async () => {
       stored.push(key);
       sizes.set(key, (await stat(path)).size);
     },
+    get: () => Promise.reject(new Error('uploads fetch nothing')),
     sizeOf: async (key) => sizes.get(key),
     remove: async (key) => void removed.push(key),
     close: () => undefined,

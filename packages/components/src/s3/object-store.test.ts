@@ -71,6 +71,32 @@ describe('a bucket', () => {
     await expect(stored('b/a.ogg')).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
+  test('gives an object back, and nothing of one that is missing, too large or no longer wanted', async () => {
+    const large = Buffer.alloc(3 * 1024 * 1024, 'frame');
+    await writeFile(join(local, 'large.mp4'), large);
+    await store.put('i/large.mp4', join(local, 'large.mp4'));
+    const path = join(local, 'back.mp4');
+    expect(await store.get('i/large.mp4', path, { maxBytes: large.length })).toBe(large.length);
+    expect((await readFile(path)).equals(large)).toBe(true);
+
+    const refused = async (
+      key: string,
+      limits: Parameters<ObjectStore['get']>[2],
+      to = 'other.mp4',
+    ): Promise<string> => {
+      const error = await store.get(key, join(local, to), limits).catch((cause: unknown) => cause);
+      expect(error).toMatchObject({ code: 'DOWNLOAD_FAILED' });
+      return String(error);
+    };
+    expect(await refused('i/none.mp4', { maxBytes: 10 })).toContain('NoSuchKey');
+    expect(await refused('i/large.mp4', { maxBytes: large.length - 1 })).toContain('more than 3145727 bytes');
+    expect(await refused('i/large.mp4', { maxBytes: large.length, signal: AbortSignal.abort() })).toContain('Abort');
+    expect(await readdir(local)).toEqual(['back.mp4', 'large.mp4']);
+    // An existing file is left alone.
+    expect(await refused('i/large.mp4', { maxBytes: large.length }, 'back.mp4')).toContain('EEXIST');
+    expect((await readFile(path)).equals(large)).toBe(true);
+  });
+
   test('receives nothing for a file that does not exist', async () => {
     await expect(store.put('d/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
     expect(await store.sizeOf('d/a.ogg')).toBeUndefined();
@@ -143,6 +169,9 @@ describe('a bucket', () => {
       message: expect.stringContaining('more than 1048576 bytes'),
     });
     await expect(other.remove('g/a.ogg')).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
+    await expect(other.get('g/a.ogg', join(local, 'b.ogg'), { maxBytes: 1_000 })).rejects.toMatchObject({
+      message: expect.stringContaining('more than 1000 bytes'),
+    });
     // Plus what the operating system buffers, once per attempt.
     expect(sent).toBeLessThan(64 * 1024 * 1024);
     other.close();
@@ -155,7 +184,11 @@ describe('a bucket', () => {
       response.once('close', () => clearInterval(timer));
     });
     await writeFile(join(local, 'a.ogg'), 'sound');
-    const other = await openStore({ ...target, endpoint: drip.url }, { responseMs: 300 });
+    const other = await openStore({ ...target, endpoint: drip.url }, { responseMs: 300, getMs: 200 });
+    await expect(other.get('h/a.ogg', join(local, 'b.ogg'), { maxBytes: 1_000_000 })).rejects.toMatchObject({
+      message: expect.stringContaining('took more than 200 ms'),
+    });
+    expect(await readdir(local)).toEqual(['a.ogg']);
     await expect(other.put('h/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
       message: expect.stringContaining('took more than 300 ms'),
     });

@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs';
+import { open as openFile, rm } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
+import { pipeline as pipelineEnded } from 'node:stream/promises';
 import { openAgents } from '@bloom/discovery';
 import { ComponentError } from '../errors.js';
 import { RESPONSE_MS, ResponseLimit, MAX_RESPONSE_BYTES } from './response-limit.js';
@@ -16,12 +18,23 @@ export interface S3Target extends S3Credentials {
   endpoint: string | null;
 }
 
+export interface GetLimits {
+  maxBytes: number;
+  /** Ends the download when aborted. */
+  signal?: AbortSignal;
+}
+
 /** One bucket. */
 export interface ObjectStore {
   /**
    * Uploads a file, in parts if it is large, and replaces an existing object. @throws ComponentError `UPLOAD_FAILED`
    */
   put(key: string, path: string): Promise<void>;
+  /**
+   * Downloads an object into a new file, which is removed if that fails. Returns its size in bytes.
+   * @throws ComponentError `DOWNLOAD_FAILED`, also for an object of more than `maxBytes`
+   */
+  get(key: string, path: string, limits: GetLimits): Promise<number>;
   /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not report it. */
   sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
@@ -39,6 +52,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_SOCKETS = 50;
 const IDLE_TIMEOUT_MS = 60_000;
+/** Time limit for an object to arrive. */
+const GET_MS = 3_600_000;
 
 export interface StoreOptions {
   /** Time limit per object. */
@@ -47,6 +62,8 @@ export interface StoreOptions {
   idleTimeoutMs?: number;
   /** Time limit for a response that has started; default 60 s. */
   responseMs?: number;
+  /** Time limit for an object whose response has started; default one hour. */
+  getMs?: number;
 }
 
 /**
@@ -55,13 +72,13 @@ export interface StoreOptions {
  */
 export async function openStore(
   target: S3Target,
-  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS, responseMs = RESPONSE_MS }: StoreOptions = {},
+  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS, responseMs = RESPONSE_MS, getMs = GET_MS }: StoreOptions = {},
 ): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
   const library = await import('./client-library.js').catch((cause: unknown) => {
     throw new ComponentError('UPLOAD_FAILED', 'the S3 client library is not installed', { cause });
   });
-  const { S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound, Upload } = library;
+  const { S3Client, GetObjectCommand, HeadObjectCommand, DeleteObjectCommand, NotFound, Upload } = library;
   const agents = openAgents({ keepAlive: true, maxSockets: MAX_SOCKETS });
   const client = new S3Client({
     region,
@@ -80,23 +97,30 @@ export async function openStore(
     ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
   });
   client.middlewareStack.add(
-    (next) => async (args) => {
-      const result = await next(args);
-      const response = result.response as { body?: unknown };
-      if (response.body instanceof Readable) {
-        const limit = new ResponseLimit({ bytes: MAX_RESPONSE_BYTES, ms: responseMs });
-        // The library reading the response receives the error; without a callback it would be thrown.
-        response.body = pipeline(response.body, limit, () => undefined);
-      }
+    (next, { commandName }) =>
+      async (args) => {
+        const result = await next(args);
+        const response = result.response as { body?: unknown; statusCode?: number };
+        const isObject = commandName === 'GetObjectCommand' && Math.trunc((response.statusCode ?? 0) / 100) === 2;
+        // `get` limits objects by itself.
+        if (response.body instanceof Readable && !isObject) {
+          const limit = new ResponseLimit({ bytes: MAX_RESPONSE_BYTES, ms: responseMs });
+          // The library reading the response receives the error; without a callback it would be thrown.
+          response.body = pipeline(response.body, limit, () => undefined);
+        }
 
-      return result;
-    },
+        return result;
+      },
     // Closest to the connection, before anything is read.
     { step: 'deserialize', priority: 'low', name: 'responseLimit' },
   );
-  const failed = (what: string, key: string) => (cause: unknown) => {
+  const failure = (code: 'UPLOAD_FAILED' | 'DOWNLOAD_FAILED', what: string, cause: unknown): ComponentError => {
     const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
-    throw new ComponentError('UPLOAD_FAILED', `cannot ${what} ${key} in bucket ${Bucket}: ${reason}`, { cause });
+
+    return new ComponentError(code, `cannot ${what} in bucket ${Bucket}: ${reason}`, { cause });
+  };
+  const failed = (what: string, key: string) => (cause: unknown) => {
+    throw failure('UPLOAD_FAILED', `${what} ${key}`, cause);
   };
 
   return {
@@ -112,6 +136,26 @@ export async function openStore(
           clearTimeout(overdue);
           Body.destroy();
         });
+    },
+    get: async (Key, path, { maxBytes, signal }) => {
+      const refused = (cause: unknown): ComponentError => failure('DOWNLOAD_FAILED', `get ${Key}`, cause);
+      const handle = await openFile(path, 'wx').catch((cause: unknown) => {
+        throw refused(cause);
+      });
+      try {
+        const ending = signal === undefined ? {} : { abortSignal: signal };
+        const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }), ending);
+        if (!(Body instanceof Readable)) throw new Error('the response has no body');
+        const limit = new ResponseLimit({ bytes: maxBytes, ms: getMs });
+        const file = handle.createWriteStream();
+        await pipelineEnded(Body, limit, file, signal === undefined ? {} : { signal });
+
+        return file.bytesWritten;
+      } catch (cause) {
+        await handle.close().catch(() => undefined);
+        await rm(path, { force: true });
+        throw refused(cause);
+      }
     },
     sizeOf: async (Key) => {
       try {

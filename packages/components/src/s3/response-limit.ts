@@ -1,6 +1,6 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** Responses of a store are acknowledgements or errors, at most a page of XML. */
+/** Responses of a store, apart from objects, are acknowledgements or errors, at most a page of XML. */
 export const MAX_RESPONSE_BYTES = 1024 * 1024;
 /** Time limit from the first to the last byte of a response. */
 export const RESPONSE_MS = 60_000;

@@ -1,6 +1,6 @@
 // Calls of two people, one of whom publishes, and the rule for their media.
 import { setTimeout as delay } from 'node:timers/promises';
-import { createConnection, FastMedia, FastSource, signal } from '@bloom/participant';
+import { openConnection, FastMedia, FastSource, signal } from '@bloom/participant';
 import { WebSocket } from 'ws';
 import type { Random } from '../hostile/harness/random.js';
 import type { Clients } from './clients.js';
@@ -15,7 +15,7 @@ const TICK_MS = 20;
 const PAYLOAD_TYPE = 96;
 
 class Person {
-  readonly #pc = createConnection();
+  readonly #pc = openConnection();
   readonly #socket: WebSocket;
   readonly #source: FastSource | undefined;
   #media: FastMedia | undefined;

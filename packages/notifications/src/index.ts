@@ -5,4 +5,5 @@ export { MetricsReporter, type MetricsReporterOptions } from './metrics-reporter
 export type { ReportNode } from './rates.js';
 export { OperatorWebhooks } from './operator-webhooks.js';
 export { ServerSocket, type ServerSocketOptions } from './server-socket.js';
+export { WebhookError, type WebhookPoster } from './webhook-post.js';
 export { Webhooks, type WebhooksOptions } from './webhooks.js';

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { awakeClock, type Clock } from '@bloom/time';
-import { openWebhookPoster, type PostWebhook } from './webhook-post.js';
+import { openWebhookPoster, type WebhookPoster } from './webhook-post.js';
 import { WebhookQueue } from './webhook-queue.js';
 
 const TIMEOUT_MS = 5_000;
@@ -29,17 +29,14 @@ export class OperatorWebhooks {
   /** By room id. A room that takes the id of an earlier one continues its queues, so their events stay in order. */
   readonly #queues = new Map<string, readonly WebhookQueue[]>();
   readonly #abort = new AbortController();
-  readonly #post: PostWebhook;
-  readonly #closePoster: () => void;
+  readonly #poster: WebhookPoster;
   #closed = false;
 
   constructor(options: OperatorWebhooksOptions) {
     this.#options = options;
     const { headers, clock = awakeClock } = options;
     this.#clock = clock;
-    const poster = openWebhookPoster({ timeoutMs: TIMEOUT_MS, headers, clock });
-    this.#post = poster.post;
-    this.#closePoster = poster.close;
+    this.#poster = openWebhookPoster({ timeoutMs: TIMEOUT_MS, headers, clock });
   }
 
   /** Sends an event of a room, after its earlier ones. Ignored after `close`. */
@@ -71,7 +68,7 @@ export class OperatorWebhooks {
     this.#clock.clearTimeout(overdue);
     this.#abort.abort();
     this.#queues.clear();
-    this.#closePoster();
+    this.#poster.close();
   }
 
   async #idle(queues: readonly WebhookQueue[]): Promise<void> {
@@ -84,7 +81,8 @@ export class OperatorWebhooks {
       (url) =>
         new WebhookQueue({
           url,
-          post: this.#post,
+          post: this.#poster.post,
+          clock: this.#clock,
           retries: RETRIES,
           log: log.child({ roomId, url: printableUrl(url) }),
           signal: this.#abort.signal,

@@ -19,6 +19,11 @@ export class WebhookError extends Error {
  */
 export type PostWebhook = (url: string, body: Uint8Array, signal: AbortSignal) => Promise<void>;
 
+export interface WebhookPoster {
+  readonly post: PostWebhook;
+  close(): void;
+}
+
 export interface WebhookPosterOptions {
   /** Milliseconds from sending the request to receiving the status. */
   timeoutMs: number;
@@ -32,10 +37,7 @@ export interface WebhookPosterOptions {
 /**
  * Returns a function that posts over keep-alive connections, without following redirects or reading response bodies.
  */
-export function openWebhookPoster({ timeoutMs, headers, clock, resolver }: WebhookPosterOptions): {
-  post: PostWebhook;
-  close: () => void;
-} {
+export function openWebhookPoster({ timeoutMs, headers, clock, resolver }: WebhookPosterOptions): WebhookPoster {
   const agents = openAgents({ keepAlive: true }, resolver);
   const fresh = openAgents({ keepAlive: false }, resolver);
 

@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { isPowerOfTwo, sleep } from '@bloom/time';
+import { type Clock, isPowerOfTwo, sleep } from '@bloom/time';
 import { WebhookError, type PostWebhook } from './webhook-post.js';
 
 /** Events, and their bytes, that may wait for one receiver. */
@@ -24,6 +24,7 @@ export function backOffMs(n: number): number {
 export interface WebhookQueueOptions {
   url: string;
   post: PostWebhook;
+  clock: Clock;
   retries: number;
   /** Bound to the room and the printable form of the URL. */
   log: Log;
@@ -100,8 +101,8 @@ export class WebhookQueue {
   }
 
   async #sendOne(bytes: Uint8Array): Promise<void> {
-    const { url, post, retries, log, metrics, signal } = this.#options;
-    const delay = this.#options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, { signal: aborted }));
+    const { url, post, clock, retries, log, metrics, signal } = this.#options;
+    const delay = this.#options.delay ?? ((ms: number) => sleep(ms, { clock, signal }));
 
     for (let attempt = 0; ; attempt += 1) {
       try {

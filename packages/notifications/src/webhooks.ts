@@ -5,7 +5,7 @@ import type { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
 import { awakeClock, type Clock } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
-import { openWebhookPoster, type PostWebhook } from './webhook-post.js';
+import { openWebhookPoster, type WebhookPoster } from './webhook-post.js';
 import { WebhookQueue } from './webhook-queue.js';
 
 export interface WebhooksOptions {
@@ -20,6 +20,8 @@ export interface WebhooksOptions {
   timeoutMs?: number;
   /** Dates the signatures and limits the waiting; tests replace it. Default `awakeClock`. */
   clock?: Clock;
+  /** Sends the requests; a simulation replaces it. Default: HTTP. */
+  poster?: WebhookPoster;
   /** Delays between attempts; tests replace it. */
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -52,8 +54,7 @@ export class Webhooks {
   readonly #leaving = new Map<Registration, string>();
   readonly #abort = new AbortController();
   readonly #clock: Clock;
-  readonly #post: PostWebhook;
-  readonly #closePoster: () => void;
+  readonly #poster: WebhookPoster;
   readonly #unsubscribe: () => void;
 
   constructor(options: WebhooksOptions) {
@@ -64,9 +65,7 @@ export class Webhooks {
       'content-type': 'application/x-protobuf',
       ...(secret === null ? {} : signatures(secret, body, clock.wall())),
     });
-    const poster = openWebhookPoster({ timeoutMs, headers, clock });
-    this.#post = poster.post;
-    this.#closePoster = poster.close;
+    this.#poster = options.poster ?? openWebhookPoster({ timeoutMs, headers, clock });
     this.#unsubscribe = options.bus.subscribe((envelope) => {
       if (envelope.kind !== 'metrics' && envelope.source === 'local') {
         this.#route(envelope.notification, () => envelope.bytes);
@@ -91,7 +90,8 @@ export class Webhooks {
 
     return new WebhookQueue({
       url,
-      post: this.#post,
+      post: this.#poster.post,
+      clock: this.#clock,
       retries: retries ?? 0,
       log: log.child({ roomId, url: printableUrl(url) }),
       signal: this.#abort.signal,
@@ -131,7 +131,7 @@ export class Webhooks {
     this.#abort.abort();
     this.#current.clear();
     this.#leaving.clear();
-    this.#closePoster();
+    this.#poster.close();
   }
 
   #queues(): Set<WebhookQueue> {

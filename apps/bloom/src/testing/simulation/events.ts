@@ -44,7 +44,9 @@ export class Events {
   end(generatedIds: ReadonlySet<string>): void {
     for (const [roomId, story] of this.#stories) {
       if (!generatedIds.has(roomId)) continue;
-      this.#checkOrder(roomId, story);
+      const published = story.events.map((text) => JSON.parse(text) as Notification);
+      this.#checkOrder(roomId, story.owner, published);
+      this.#cluster.receivers.check(roomId, story.owner, published);
       for (const heard of story.others.values()) this.#checkDelivery(roomId, story, heard);
     }
   }
@@ -60,9 +62,8 @@ export class Events {
     return story;
   }
 
-  #checkOrder(roomId: string, { owner, events }: Story): void {
+  #checkOrder(roomId: string, owner: VirtualNode, types: readonly Notification[]): void {
     const connected = new Map<string, boolean>();
-    const types = events.map((text) => JSON.parse(text) as Notification);
     const end = types.findIndex(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
     if (types[0]?.type !== 'roomCreated' || (end !== -1 && end !== types.length - 1))
       this.#cluster.broken(`${owner.name} published events of room ${roomId} before its start or after its end`);

@@ -1,5 +1,5 @@
 /** Faults that are planted in every node of a cluster, to prove that the rules of a history notice them. */
-import type { NotificationBus } from '@bloom/notifications';
+import type { NotificationBus, WebhookPoster } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
 import type { createClusterPort, RoomRouter } from '@bloom/rooms';
 
@@ -10,6 +10,7 @@ export interface PlantedFault {
   port?(port: ClusterPort): ClusterPort;
   /** Called before anybody subscribes. */
   bus?(bus: NotificationBus): void;
+  post?(post: WebhookPoster['post']): WebhookPoster['post'];
   rooms?(rooms: RoomRouter): void;
   /** Names of the nodes that it is configured to join. */
   seeds?(names: readonly string[]): readonly string[];
@@ -76,6 +77,18 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   'does not publish that a peer left': publishing((publish) => (notification, source) => {
     if (source === 'remote' || notification.type !== 'peerDisconnected') publish(notification, source);
   }),
+  'posts webhooks twice': {
+    post: (post) => async (url, body, signal) => {
+      await post(url, body, signal);
+      await post(url, body, signal);
+    },
+  },
+  'loses webhooks': {
+    post: (post) => async (url, body, signal) => (body.length % 3 === 0 ? undefined : post(url, body, signal)),
+  },
+  'posts webhooks without waiting for the last': {
+    post: (post) => async (url, body, signal) => void post(url, body, signal).catch(() => undefined),
+  },
   'says that a room is deleted and keeps it': {
     rooms: (rooms) => Object.assign(rooms, { deleteRoom: async () => undefined }),
   },

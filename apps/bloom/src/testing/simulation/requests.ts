@@ -1,6 +1,7 @@
 /** The clients of a history, and the rules for each of their answers. */
 import { defaultRoomConfig } from '@bloom/rooms';
 import type { Dice } from './dice.js';
+import { RECEIVER } from './receivers.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
@@ -114,7 +115,7 @@ export class Requests {
     const label = `${node.machine.host} create ${roomId ?? 'any'}`;
     const { membership, nodes } = this.#cluster;
     try {
-      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, roomId });
+      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, roomId, webhookUrl: RECEIVER });
       this.#cluster.note(`${label} -> ${room.id} on ${address}`);
       const owner = this.#cluster.node(address);
       const key = owner?.roomKey(room.id);

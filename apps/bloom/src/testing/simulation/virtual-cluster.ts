@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { type RoomConflict, RoomError } from '@bloom/rooms';
 import { Events } from './events.js';
 import type { PlantedFault } from './planted-faults.js';
+import { Receivers } from './receivers.js';
 import { nameOf, VirtualNode } from './virtual-node.js';
 import { VirtualNetwork } from './virtual-network.js';
 import { Machine, VirtualWorld } from './virtual-world.js';
@@ -23,6 +24,7 @@ export class VirtualCluster {
   readonly conflicts = new Map<string, boolean>();
   readonly violations: string[] = [];
   readonly events = new Events(this);
+  readonly receivers = new Receivers(this);
   /** True once a fault has happened. */
   wasDisturbed = false;
   /** True once living nodes could not hear each other: from then on an id may have two rooms. */
@@ -103,7 +105,8 @@ export class VirtualCluster {
     };
     world.schedule(machine, 0, () => {
       this.note(`${host} boot`);
-      const options = { world, network, host, seeds, events: this.events, fault: this.#fault, onConflict, onMember };
+      const { events, receivers } = this;
+      const options = { world, network, host, seeds, events, receivers, fault: this.#fault, onConflict, onMember };
       this.#nodes.set(host, new VirtualNode(options, machine));
     });
   }

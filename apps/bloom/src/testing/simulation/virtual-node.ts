@@ -2,17 +2,20 @@
 import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { AwakeClock } from '@bloom/time';
-import { NotificationBus } from '@bloom/notifications';
+import { NotificationBus, Webhooks } from '@bloom/notifications';
 import { createClusterPort, followMembers, type RoomConflict, RoomHost, RoomRegistry, RoomRouter } from '@bloom/rooms';
 import { scriptedSession, TestMedia } from '@bloom/rooms/testing';
 import { EventRelay } from '../../event-relay.js';
 import type { Events } from './events.js';
 import type { PlantedFault } from './planted-faults.js';
+import { type Receivers, RETRIES } from './receivers.js';
 import type { VirtualNetwork } from './virtual-network.js';
 import type { Machine, VirtualWorld } from './virtual-world.js';
 
 /** The shortest time in common use: dead links are detected within 10 s. */
 const TICK_TIME_MS = 8_000;
+/** Time that a stopping node spends on pending webhooks. */
+const WEBHOOK_GRACE_MS = 2_000;
 const SECRET = 'a secret of the simulation';
 
 export interface VirtualNodeOptions {
@@ -22,6 +25,7 @@ export interface VirtualNodeOptions {
   /** Names of the nodes that it is configured to join. */
   seeds: readonly string[];
   events: Events;
+  receivers: Receivers;
   fault?: PlantedFault | undefined;
   onConflict: (conflict: RoomConflict) => void;
   /** `lost`: a member whose link is down although it has not left. */
@@ -41,6 +45,7 @@ export class VirtualNode {
   readonly #system: ActorSystem;
   readonly #remote: RemoteActors;
   readonly #relay: EventRelay;
+  readonly #webhooks: Webhooks;
   readonly #downs = new Map<string, number>();
 
   /** Must be called in a task of `machine`. */
@@ -60,12 +65,23 @@ export class VirtualNode {
     bus.subscribe((envelope) => {
       if (envelope.kind === 'notification') options.events.heard(this, envelope.source, envelope.notification);
     });
+    const poster = options.receivers.posterOf(machine);
+    const webhooks = new Webhooks({
+      bus,
+      log: silentLog,
+      clock,
+      retries: RETRIES,
+      poster: { ...poster, post: fault.post?.(poster.post) ?? poster.post },
+    });
+    this.#webhooks = webhooks;
     this.host = new RoomHost({
       ...common,
       system,
       engine: new TestMedia(),
       createSession: scriptedSession,
-      events: (notification, { requestId }) => {
+      events: (notification, { webhookUrl, requestId }) => {
+        const { type, roomId } = notification;
+        if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);
         this.registry.observe(notification, requestId);
         bus.publish(notification);
       },
@@ -107,6 +123,7 @@ export class VirtualNode {
     this.host.drain('closing');
     await this.host.deleteAll();
     this.#relay.close();
+    await this.#webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS });
     await this.#remote.close();
   }
 

@@ -36,6 +36,8 @@ ENV NODE_ENV=production \
     JF_GIT_COMMIT=$JF_GIT_COMMIT
 LABEL org.opencontainers.image.title="Bloom" \
       org.opencontainers.image.description="Self-hosted real-time media server: rooms, WebRTC, clusters without a database" \
+      org.opencontainers.image.source="https://github.com/bloom-media/bloom" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.revision=$JF_GIT_COMMIT \
       org.opencontainers.image.licenses="Apache-2.0"
 WORKDIR /app

@@ -7,6 +7,7 @@ import { root } from './setup.mjs';
 
 /** Files that contain the version in their text, and no other version. */
 const TEXTS = [
+  'Dockerfile',
   'apps/bloomctl/src/program.ts',
   'deploy/helm/bloom/Chart.yaml',
   'deploy/helm/bloom/values.yaml',

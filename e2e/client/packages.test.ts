@@ -1,5 +1,5 @@
 // Tests the published packages through their tarballs.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,16 +78,34 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, others, limit }) => {
     }
   });
 
-  test('can be published: public, with provenance, and dependent on published packages only', () => {
-    const { publishConfig, license, version, dependencies = {} } = manifest();
-    expect({ publishConfig, license }).toEqual({
-      publishConfig: { access: 'public', provenance: true },
-      license: 'Apache-2.0',
-    });
+  test('is public, with provenance, and depends on published packages only', () => {
+    const { publishConfig, version, dependencies = {} } = manifest();
+    expect(publishConfig).toEqual({ access: 'public', provenance: true });
     for (const [dependency, range] of Object.entries(dependencies).filter(([one]) => one.startsWith('@bloom/'))) {
       expect(PACKAGES.map((one) => `@bloom/${one.name}`)).toContain(dependency);
       expect(range).toBe(version);
     }
+  });
+
+  test('names the repository and its folder there, which npm compares with the provenance', () => {
+    const { repository: whole } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'));
+    expect(manifest().repository).toEqual({ ...whole, directory: `packages/${name}` });
+  });
+
+  test('carries the licence that it names', () => {
+    expect(manifest().license).toBe('Apache-2.0');
+    expect(readFileSync(installed(name, 'LICENSE'), 'utf8')).toBe(readFileSync(join(repository, 'LICENSE'), 'utf8'));
+  });
+
+  test('would be published without a complaint', () => {
+    const args = ['publish', '--dry-run', '--offline', '--loglevel=warn', packed.get(name)!.tarball];
+    const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' });
+    // A rehearsal needs no account.
+    const complaints = stderr
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes('requires you to be logged in'));
+    expect(complaints).toEqual([]);
+    expect(status).toBe(0);
   });
 
   test(`stays small: below ${limit / 1000} kB, minified and gzipped`, () => {

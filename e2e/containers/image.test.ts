@@ -1,5 +1,5 @@
 // Tests the image: its content, and that it starts as any user, with any mounts.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
@@ -7,6 +7,7 @@ import { IMAGES, podman } from '../../scripts/deploy/container-image.mjs';
 import { until } from '../cluster/until.js';
 import { apiToken } from '../harness/bloom-node.js';
 import { describeWith } from '../harness/needs.js';
+import { repository } from '../harness/processes.js';
 import { Container, type ContainerOptions, useContainers } from './containers.js';
 
 useContainers();
@@ -63,7 +64,8 @@ describeWith(['containers'], 'the image', () => {
     expect(container.log()).toMatch(/packages\/\w[\w-]*\/src\/[\w/-]+\.ts:\d+/);
   });
 
-  test('states its name and license', () => {
+  test('states its name, version, source and license', () => {
+    const { version, repository: source } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'));
     type Inspected = [{ Config: { Labels: Record<string, string>; StopSignal: string } }];
     for (const [name, licenses] of [
       ['plain', 'Apache-2.0'],
@@ -73,6 +75,8 @@ describeWith(['containers'], 'the image', () => {
       expect(Config.StopSignal).toBe('SIGTERM');
       expect(Config.Labels).toMatchObject({
         'org.opencontainers.image.title': 'Bloom',
+        'org.opencontainers.image.version': version,
+        'org.opencontainers.image.source': source.url.replace(/^git\+|\.git$/g, ''),
         'org.opencontainers.image.licenses': licenses,
       });
     }

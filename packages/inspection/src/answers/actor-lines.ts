@@ -123,6 +123,13 @@ export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] 
     .map(({ line }) => line);
 }
 
+export function longestQueue(lines: readonly ActorLine[]): ActorLine | undefined {
+  let worst: ActorLine | undefined;
+  for (const line of lines) if (worst === undefined || line.queue > worst.queue) worst = line;
+
+  return worst;
+}
+
 /** Makes the slash sort before every other character, so that children follow their parent. */
 function treeOrder(path: string): string {
   return path.replaceAll('/', '\u0000');

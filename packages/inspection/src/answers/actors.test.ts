@@ -6,7 +6,7 @@ import type { Asker } from '../inspector/inspector.js';
 import { Redactor } from '../inspector/redact.js';
 import { loadSchemas } from '../index.js';
 import { ActorSampler } from './actor-lines.js';
-import { actorAnswers, type ActorAnswersOptions } from './actors.js';
+import { actorAnswers, type ActorAnswerContext } from './actors.js';
 
 type Clumsy = { fail: (message: object) => void };
 
@@ -33,7 +33,7 @@ describe('answers about actors', () => {
 
   const answers = () => {
     const redactor = new Redactor((text) => text);
-    return actorAnswers({ self: 'a@x', system, redactor, log: silentLog, clock } as unknown as ActorAnswersOptions);
+    return actorAnswers({ self: 'a@x', system, redactor, log: silentLog, clock } as unknown as ActorAnswerContext);
   };
 
   test("counts the restarts within the window, which alone decide the actor's end", async () => {

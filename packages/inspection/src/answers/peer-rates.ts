@@ -1,17 +1,14 @@
 import type { RoomView } from '@bloom/rooms';
 import type { InboundTrackStats, OutboundTrackStats, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
 import type { AnswerOf } from '../protocol/types.js';
+import type { Samples } from './media-samples.js';
 
 type Inbound = AnswerOf<'peer'>['inbound'][number];
 type Outbound = AnswerOf<'peer'>['outbound'][number];
 
-export interface PeerRatesOptions {
+export interface PeerRatesOptions extends Samples {
   view: RoomView;
   peer: string;
-  /** Two samples of the room's media, `ms` apart; undefined without an answer. */
-  before: RoomMediaStats | undefined;
-  after: RoomMediaStats | undefined;
-  ms: number;
 }
 
 export interface PeerRates {
@@ -22,67 +19,102 @@ export interface PeerRates {
 }
 
 /** Returns what a peer sends and receives per second, computed from two samples. */
-export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): PeerRates {
+export function peerRates({ view, peer, ...samples }: PeerRatesOptions): PeerRates {
+  const { before, after, ms } = samples;
   const now = transportOf(after, peer);
   const then = transportOf(before, peer);
-  const perS = (later: number, earlier: number | undefined): number =>
-    Math.max(0, Math.round(((later - (earlier ?? 0)) * 1_000_000) / ms) / 1_000);
-  const rates = (stream: StreamStats, earlier: StreamStats | undefined) => ({
-    bps: Math.round(8 * perS(stream.bytes, earlier?.bytes)),
-    packetsPerS: perS(stream.packets, earlier?.packets),
-    loss: lossOf(stream, earlier),
-    nackPerS: perS(stream.nacks, earlier?.nacks),
-    pliPerS: perS(stream.plis, earlier?.plis),
-  });
-  const kinds = new Map<string, 'audio' | 'video'>();
-  const owners = new Map<string, string>();
-  for (const { id, tracks } of [...view.peers, ...view.components]) {
-    for (const track of tracks) {
-      kinds.set(track.id, track.type);
-      owners.set(track.id, id);
-    }
-  }
-
-  const inbound = (now?.inbound ?? []).map((stream): Inbound => {
-    const earlier = then?.inbound.find((other) => other.ssrc === stream.ssrc && other.trackId === stream.trackId);
-
-    return {
-      track: stream.trackId,
-      kind: stream.kind,
-      codec: stream.codec,
-      variant: stream.variant,
-      active: stream.active,
-      ...rates(stream, earlier),
-      jitterMs: Math.round(stream.jitterMs * 1_000) / 1_000,
-    };
-  });
-  const outbound = (now?.outbound ?? []).map((stream): Outbound => {
-    const earlier = then?.outbound.find((other) => other.ssrc === stream.ssrc && other.trackId === stream.trackId);
-    const published = sourceOf(after, stream);
-    const wanted = published.find(({ variant }) => variant === stream.target);
-    const wantedBefore = sourceOf(before, stream).find(({ ssrc }) => ssrc === wanted?.ssrc);
-
-    return {
-      track: stream.trackId,
-      from: owners.get(stream.trackId) ?? null,
-      kind: kinds.get(stream.trackId) ?? null,
-      codec: published[0]?.codec ?? null,
-      variant: stream.variant ?? null,
-      target: stream.target ?? null,
-      reason: stream.paused === true ? 'paused' : stream.reason,
-      ...rates(stream, earlier),
-      retransmittedPerS: perS(stream.retransmitted, earlier?.retransmitted),
-      roundTripMs: stream.roundTripMs ?? null,
-      targetBps: wanted?.active === true ? Math.round(8 * perS(wanted.bytes, wantedBefore?.bytes)) : null,
-    };
-  });
+  const tracks = tracksById(view);
 
   return {
     sampledMs: Math.round(ms),
-    usedBps: now === undefined ? 0 : Math.round(8 * perS(now.bytesSent, then?.bytesSent)),
-    inbound,
-    outbound,
+    usedBps: now === undefined ? 0 : bitsPerSecond(now.bytesSent, then?.bytesSent, ms),
+    inbound: (now?.inbound ?? []).map((stream) => inboundLine(stream, sameStream(then?.inbound, stream), ms)),
+    outbound: (now?.outbound ?? []).map((stream) => ({
+      ...trackOf(tracks, stream),
+      ...outboundLine(stream, sameStream(then?.outbound, stream), samples),
+    })),
   };
+}
+
+interface PublishedTrack {
+  kind: 'audio' | 'video';
+  owner: string;
+}
+
+function tracksById({ peers, components }: RoomView): ReadonlyMap<string, PublishedTrack> {
+  return new Map(
+    [...peers, ...components].flatMap(({ id: owner, tracks }) =>
+      tracks.map(({ id, type: kind }) => [id, { kind, owner }] as const),
+    ),
+  );
+}
+
+function trackOf(
+  tracks: ReadonlyMap<string, PublishedTrack>,
+  { trackId }: OutboundTrackStats,
+): Pick<Outbound, 'track' | 'from' | 'kind'> {
+  const track = tracks.get(trackId);
+
+  return { track: trackId, from: track?.owner ?? null, kind: track?.kind ?? null };
+}
+
+function inboundLine(stream: InboundTrackStats, earlier: InboundTrackStats | undefined, ms: number): Inbound {
+  return {
+    track: stream.trackId,
+    kind: stream.kind,
+    codec: stream.codec,
+    variant: stream.variant,
+    active: stream.active,
+    ...streamRates(stream, earlier, ms),
+    jitterMs: Math.round(stream.jitterMs * 1_000) / 1_000,
+  };
+}
+
+function outboundLine(
+  stream: OutboundTrackStats,
+  earlier: OutboundTrackStats | undefined,
+  { before, after, ms }: Samples,
+): Omit<Outbound, 'track' | 'from' | 'kind'> {
+  const published = sourceOf(after, stream);
+  const wanted = published.find(({ variant }) => variant === stream.target);
+  const wantedBefore = sourceOf(before, stream).find(({ ssrc }) => ssrc === wanted?.ssrc);
+
+  return {
+    codec: published[0]?.codec ?? null,
+    variant: stream.variant ?? null,
+    target: stream.target ?? null,
+    reason: stream.paused === true ? 'paused' : stream.reason,
+    ...streamRates(stream, earlier, ms),
+    retransmittedPerS: perSecond(stream.retransmitted, earlier?.retransmitted, ms),
+    roundTripMs: stream.roundTripMs ?? null,
+    targetBps: wanted?.active === true ? bitsPerSecond(wanted.bytes, wantedBefore?.bytes, ms) : null,
+  };
+}
+
+function streamRates(stream: StreamStats, earlier: StreamStats | undefined, ms: number) {
+  return {
+    bps: bitsPerSecond(stream.bytes, earlier?.bytes, ms),
+    packetsPerS: perSecond(stream.packets, earlier?.packets, ms),
+    loss: lossOf(stream, earlier),
+    nackPerS: perSecond(stream.nacks, earlier?.nacks, ms),
+    pliPerS: perSecond(stream.plis, earlier?.plis, ms),
+  };
+}
+
+/** Returns the rate between two readings of a counter, with three decimals. */
+function perSecond(later: number, earlier: number | undefined, ms: number): number {
+  return Math.max(0, Math.round(((later - (earlier ?? 0)) * 1_000_000) / ms) / 1_000);
+}
+
+function bitsPerSecond(laterBytes: number, earlierBytes: number | undefined, ms: number): number {
+  return Math.round(8 * perSecond(laterBytes, earlierBytes, ms));
+}
+
+function sameStream<T extends { ssrc: number; trackId: string }>(
+  streams: readonly T[] | undefined,
+  { ssrc, trackId }: T,
+): T | undefined {
+  return streams?.find((stream) => stream.ssrc === ssrc && stream.trackId === trackId);
 }
 
 /** Returns the share of packets lost between two samples. */

@@ -354,10 +354,10 @@ describe('attackers', () => {
     },
   );
 
-  test('disconnects attackers who send a frame of more than 320 KiB', async () => {
+  test('disconnects attackers who send a frame of more than 2 MiB', async () => {
     const client = open(await tokenFor({ video: { room: newRoom() } }));
     await client.heard('join');
-    client.socket.send(Buffer.alloc(320 * 1024 + 1));
+    client.socket.send(Buffer.alloc(2 * 1024 * 1024 + 1));
     expect(await client.ended).toBe('1009');
   });
 

@@ -144,9 +144,11 @@ export class Publishing {
     return { trackId: track.trackId, metadata: track.metadata, isPublished: publication !== undefined };
   }
 
-  /** True for a track that is requested or published. */
-  has(sid: string): boolean {
-    return this.#tracks.some((track) => track.sid === sid);
+  /** True if each of these tracks is requested or published. */
+  hasAll(sids: readonly string[]): boolean {
+    const own = new Set(this.#tracks.map(({ sid }) => sid));
+
+    return sids.every((sid) => own.has(sid));
   }
 
   /** Returns the ids of those of the client's tracks that have one of these sids. */

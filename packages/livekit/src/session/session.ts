@@ -346,8 +346,9 @@ class Session implements PeerSession {
 
   /** Applies the state that the client of a resumed session reports. */
   #sync({ subscription, trackSidsDisabled, publishTracks }: SyncState): void {
-    const lost = publishTracks.some(({ track }) => track !== undefined && !this.#publishing.has(track.sid));
-    if (lost) return this.#leave(DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
+    const sids = publishTracks.flatMap(({ track }) => (track === undefined ? [] : [track.sid]));
+    if (!this.#publishing.hasAll(sids))
+      return this.#leave(DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
     if (subscription !== undefined) this.#subscribe(subscription);
     for (const track of this.#others.tracksWith(trackSidsDisabled))
       for (const each of this.#settings.disable(track)) this.#media(each);

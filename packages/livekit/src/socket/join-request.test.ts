@@ -1,6 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { JoinRequest, SessionDescription, WrappedJoinRequest, WrappedJoinRequest_Compression } from '@livekit/protocol';
+import {
+  JoinRequest,
+  SessionDescription,
+  SyncState,
+  WrappedJoinRequest,
+  WrappedJoinRequest_Compression,
+} from '@livekit/protocol';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { readRequest } from '../session/session-message.js';
@@ -39,9 +45,17 @@ describe('the parameter join_request', () => {
     expect(await refusal(text)).toBe(reason);
   });
 
-  test('refuses a join_request once it has inflated to 128 KiB, whatever its full size', async () => {
+  test('refuses a join_request once it has inflated to 1 MiB, whatever its full size', async () => {
     const bomb = gzipSync(Buffer.alloc(30 * 1024 * 1024));
-    expect(await refusal(parameter(bomb, GZIP))).toBe('the parameter join_request exceeds 131072 bytes');
+    expect(await refusal(parameter(bomb, GZIP))).toBe('the parameter join_request exceeds 1048576 bytes');
+  });
+
+  test('reads the descriptions of a large call to which somebody comes back', async () => {
+    const sdp = 'a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n'.repeat(5_000);
+    const syncState = new SyncState({ offer: { type: 'offer', sdp }, answer: { type: 'answer', sdp } });
+    const join = new JoinRequest({ reconnect: true, syncState }).toBinary();
+    expect(join.length).toBeGreaterThan(400 * 1024);
+    expect(await refusal(parameter(gzipSync(join), GZIP))).toBe('accepted');
   });
 
   test('reads any join_request or refuses it with a reason', async () => {

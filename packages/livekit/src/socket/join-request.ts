@@ -4,9 +4,9 @@ import { JoinRequest, SignalRequest, WrappedJoinRequest, WrappedJoinRequest_Comp
 import { decode } from '../decode.js';
 import { LivekitError } from '../errors.js';
 
-/** Size of the parameter, and of its decompressed content. */
+/** Size of the parameter, and of its decompressed content, which has two SDPs of a call that is resumed. */
 const MAX_ENCODED_BYTES = 64 * 1024;
-const MAX_INFLATED_BYTES = 128 * 1024;
+const MAX_INFLATED_BYTES = 1024 * 1024;
 /** Requests that a client may send along with its join. */
 const MAX_REQUESTS = 20;
 

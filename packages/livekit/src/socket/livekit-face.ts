@@ -23,8 +23,8 @@ export const SIGNAL_PATH = '/rtc/v1';
 const VALIDATE_PATH = '/rtc/v1/validate';
 /** Paths of version 0, which opens two connections. */
 const OLD_PATHS: ReadonlySet<string> = new Set(['/rtc', '/rtc/validate']);
-/** The largest frame is an offer: 256 KiB of SDP, whose ends of lines text escapes. */
-const MAX_FRAME_BYTES = 320 * 1024;
+/** The largest frame is the state of a resumed session: two SDPs of 256 KiB, whose ends of lines text escapes. */
+const MAX_FRAME_BYTES = 2 * 1024 * 1024;
 /** Joins of one identity in one room, those that resume and requests to `VALIDATE_PATH` included. */
 const JOINS = { burst: 5, perSecond: 5 };
 /** How long a client has to close a refused connection. */

@@ -1,8 +1,9 @@
-import { Pong, SignalResponse } from '@livekit/protocol';
+import { Pong, RequestResponse_Reason, type SignalRequest, SignalResponse } from '@livekit/protocol';
 import type { Log } from '@bloom/log';
-import { Allowance, type Clock, isPowerOfTwo, Timer } from '@bloom/time';
+import { Allowance, type Clock, isPowerOfTwo, type Rate, Timer } from '@bloom/time';
 import type { RawData, WebSocket } from 'ws';
 import { binaryOf } from '../decode.js';
+import { respond } from '../session/responses.js';
 import { readRequest } from '../session/session-message.js';
 import type { ClientSocket, Participation } from './participation.js';
 
@@ -12,8 +13,17 @@ const SILENCE_MS = 30_000;
 const RATE = { burst: 1_000, perSecond: 200 };
 /** Bytes that count as one frame, so a large frame counts as several. */
 const BYTES_PER_FRAME = 4 * 1024;
-/** Total frames over the rate after which the websocket is closed: 10 s at the rate. */
-const MAX_DROPPED = 2_000;
+/**
+ * Requests of one kind that cost more than their frame. An offer is negotiated with the media plane, and a change of
+ * metadata is sent to the whole room.
+ */
+const KINDS: Readonly<Partial<Record<NonNullable<SignalRequest['message']['case']>, Rate>>> = {
+  offer: { burst: 20, perSecond: 10 },
+  updateMetadata: { burst: 20, perSecond: 5 },
+  simulate: { burst: 1, perSecond: 1 },
+};
+/** Frames over the rate, in all, after which the websocket is closed: 10 s at the rate. */
+const MAX_EXCESS = 2_000;
 /** Bytes that may wait for a slow client before it is disconnected. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 /** How long a client has to close a websocket that the server has closed. */
@@ -34,7 +44,9 @@ export class SignalSocket implements ClientSocket {
   readonly #clock: Clock;
   readonly #silence: Timer;
   readonly #rate = new Allowance(RATE);
+  readonly #kinds = new Map<string, Allowance>();
   #dropped = 0;
+  #excess = 0;
   #ignored = 0;
   #isText = false;
   #closed = false;
@@ -98,18 +110,38 @@ export class SignalSocket implements ClientSocket {
     }
     // Not needed: the server is ICE-lite.
     if (message.case === 'trickle') return undefined;
+    if (!this.#allows(message)) return undefined;
 
     return this.#participation.receive(this, bytes);
+  }
+
+  /** Counts a request of a kind that is limited by itself. */
+  #allows(message: SignalRequest['message']): boolean {
+    const rate = message.case === undefined ? undefined : KINDS[message.case];
+    if (message.case === undefined || rate === undefined) return true;
+    const allowance = this.#kinds.get(message.case) ?? new Allowance(rate);
+    this.#kinds.set(message.case, allowance);
+    if (allowance.take(this.#clock.now())) return true;
+    if (message.case === 'updateMetadata') {
+      const { value } = message;
+      const request = { requestId: value.requestId, request: { case: 'updateMetadata', value } } as const;
+      this.#respond(respond(RequestResponse_Reason.LIMIT_EXCEEDED, 'too many changes', request));
+    }
+    this.#drop(RATE.perSecond / rate.perSecond);
+
+    return false;
   }
 
   #respond(message: SignalResponse['message']): void {
     this.send(new SignalResponse({ message }).toBinary());
   }
 
-  #drop(): void {
+  /** Counts a frame that is over its rate. `cost`: frames that may be sent in the same time. */
+  #drop(cost = 1): void {
     this.#dropped += 1;
+    this.#excess += cost;
     if (isPowerOfTwo(this.#dropped)) this.#log.warn('livekit.frames_dropped', { dropped: this.#dropped });
-    if (this.#dropped < MAX_DROPPED) return;
+    if (this.#excess < MAX_EXCESS) return;
     this.close(POLICY_VIOLATION);
     this.#participation.lost(this);
   }

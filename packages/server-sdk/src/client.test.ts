@@ -30,6 +30,21 @@ const json = (status: number, value: unknown) => (response: ServerResponse) => {
 };
 
 describe('an API call', () => {
+  test('is sent by the function that the caller passed in', async () => {
+    const sent: string[] = [];
+    const client = new BloomClient({
+      url: 'http://127.0.0.1:9/media',
+      token: 't',
+      fetch: (input, init) => {
+        sent.push(`${init?.method} ${String(input)}`);
+        return Promise.resolve(new Response('{"data":["hall"]}'));
+      },
+    });
+    server = await serve(() => undefined);
+    expect(await client.listRecordings()).toEqual(['hall']);
+    expect(sent).toEqual(['GET http://127.0.0.1:9/media/recording']);
+  });
+
   test("carries the token and its options, and returns the answer's data", async () => {
     const room = { id: 'a', config: {}, components: [], peers: [] };
     const client = await clientOf(json(201, { data: { room, service_address: 'h:1' } }));

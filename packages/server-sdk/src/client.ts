@@ -58,6 +58,8 @@ export interface BloomClientOptions {
    * may not have been made, and ending a long recording takes a while.
    */
   changeTimeoutMs?: number;
+  /** Sends the calls instead of the global `fetch`, such as through a proxy. Streams of notifications do not use it. */
+  fetch?: typeof globalThis.fetch;
 }
 
 /**
@@ -73,6 +75,7 @@ export class BloomClient {
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
   readonly #changeTimeoutMs: number;
+  readonly #fetch: typeof globalThis.fetch;
   readonly #unknownFields = new UnknownFields();
 
   /** @throws TypeError for an invalid URL, or when there is none */
@@ -83,6 +86,7 @@ export class BloomClient {
     this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(this.#token));
     this.#timeoutMs = options.timeoutMs ?? 5000;
     this.#changeTimeoutMs = options.changeTimeoutMs ?? this.#timeoutMs;
+    this.#fetch = (input, init) => (options.fetch ?? fetch)(input, init);
   }
 
   /** Creates a room on the least loaded node of the cluster. 400 if the id is taken, 503 if no node accepts rooms. */
@@ -396,7 +400,7 @@ export class BloomClient {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(url, {
+      response = await this.#fetch(url, {
         method,
         headers: {
           authorization: this.authorization,

@@ -86,7 +86,7 @@ export function withCommit(env, folder = root) {
 function build() {
   if (!existsSync(join(root, 'apps', 'bloom', 'dist'))) console.log('Compiling (once, about a minute) ...');
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects(root)]);
-  for (const bundle of ['bundle-bloomctl.mjs', 'bundle-sdks.mjs', 'bundle-docs-page.mjs', 'bundle-node.mjs'])
+  for (const bundle of ['bundle-sdks.mjs', 'bundle-bloomctl.mjs', 'bundle-docs-page.mjs', 'bundle-node.mjs'])
     run(process.execPath, [join(root, 'scripts', 'build', bundle)]);
   const page = join(root, 'apps', 'dashboard');
   if (!existsSync(join(page, 'index.html'))) return;

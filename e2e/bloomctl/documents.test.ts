@@ -1,5 +1,5 @@
 // Checks the document of every command strictly against the published schema.
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
@@ -18,6 +18,7 @@ const seen = new Set<string>();
 
 beforeAll(async () => {
   trio = await Trio.start();
+  writeFileSync(join(trio.folder, 'token'), apiToken, { mode: 0o600 });
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   const { schemas: documents } = await trio.document('schema');
   schemas = new Map(Object.entries(documents as object).map(([kind, schema]) => [kind, ajv.compile(schema as object)]));
@@ -135,6 +136,19 @@ describe('documents', () => {
     expect(check(JSON.parse(unknown.out), 'error').exit).toBe(65);
   });
 
+  test('describe rooms and people over HTTP by the schema', async () => {
+    await documentOf('context', 'context', 'add', 'b', trio.nodes.b.url, '--token-file', 'token');
+    await documentOf('contexts', 'context', 'list');
+    await documentOf('room-created', 'rooms', 'create', 'study', '--max-peers', '2');
+    const { peer } = await documentOf('peer-added', 'peers', 'add', 'study', '--name', 'Ann');
+    expect((await documentOf('peer-list', 'peers', 'list', 'study')).peers[0].name).toBe('Ann');
+    await documentOf('peer-permissions', 'peers', 'permissions', 'study', peer, '--publish', 'audio');
+    const { rooms } = await documentOf('room-list', 'rooms', 'list');
+    expect(rooms.map(({ id }: { id: string }) => id)).toContain('study');
+    await documentOf('peer-kicked', 'peers', 'kick', 'study', peer, '--yes');
+    await documentOf('room-deleted', 'rooms', 'delete', 'study', '--yes');
+  });
+
   test('describe calls and loads from outside by the schema', async () => {
     const { url } = trio.nodes.a;
     const options = { env: { BLOOM_TOKEN: apiToken } };
@@ -182,6 +196,32 @@ describeWith(['chromium'], 'with media', () => {
       const sender = await documentOf('peer', 'peer', room, ann.id);
       expect(sender.inbound.length).toBeGreaterThan(0);
       await documentOf('room', 'room', room);
+      const muted = await documentOf(
+        'peer-muted',
+        'peers',
+        'mute',
+        room,
+        ann.id,
+        '--kind',
+        'video',
+        '--url',
+        trio.nodes.a.url,
+        '--token-file',
+        'token',
+      );
+      expect(muted.tracks).toMatchObject([{ type: 'video', muted: true }]);
+      await documentOf(
+        'peer-muted',
+        'peers',
+        'mute',
+        room,
+        ann.id,
+        '--off',
+        '--url',
+        trio.nodes.a.url,
+        '--token-file',
+        'token',
+      );
       const where = await documentOf('media', 'media', room);
       expect(where.peerList.map(({ id, worker, why }: Record<string, unknown>) => [id, worker, why])).toEqual([
         [ann.id, 1, 'is the only one'],
@@ -202,7 +242,7 @@ test('covers every kind of document', () => {
   const unseen = [...schemas.keys()].filter(
     (kind) => !seen.has(kind) && !['trace', 'log-stream', 'schemas'].includes(kind),
   );
-  expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['media', 'peer', 'pcap']);
+  expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['media', 'peer', 'peer-muted', 'pcap']);
 });
 
 test('shows no cookie, key, password or token in any view', async () => {

@@ -25,7 +25,7 @@ const FLOORS = {
     ['http', 'load'],
     ['client', 'data', 'hls', 'joins', 'soak'],
   ],
-  'apps/bloomctl': [['dump', 'text'], ['reach'], ['outside'], ['loadtest'], ['views'], ['top'], ['commands']],
+  'apps/bloomctl': [['dump', 'text'], ['reach'], ['outside'], ['loadtest', 'people'], ['views'], ['top'], ['commands']],
   'apps/dashboard': [
     ['live', 'media', 'ui'],
     ['call', 'check', 'watch'],

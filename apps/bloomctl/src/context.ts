@@ -25,6 +25,10 @@ export interface GlobalOptions {
   readonly width?: number;
   readonly dump?: string;
   readonly mapperPort?: number;
+  /** Server to ask over HTTP. */
+  readonly url?: string;
+  readonly context?: string;
+  readonly tokenFile?: string;
 }
 
 export type Unreachable = readonly { readonly name: string; readonly reason: string }[];

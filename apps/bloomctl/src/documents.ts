@@ -2,6 +2,7 @@
 import { loadSchemas, type RequestKind } from '@bloom/inspection';
 import { z } from 'zod';
 import { DOCUMENT_VERSION } from './output.js';
+import { PEOPLE_DOCUMENTS } from './people/documents.js';
 
 const unreachable = z.array(z.object({ name: z.string(), reason: z.string() }));
 const asked = z.string();
@@ -197,6 +198,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
       answers: z.number().int(),
       failures: z.array(z.object({ kind: z.string(), fields: z.record(z.string(), z.unknown()), reason: z.string() })),
     },
+    ...PEOPLE_DOCUMENTS,
     error: { exit, message: z.string() },
     schemas: { schemas: z.record(z.string(), z.record(z.string(), z.unknown())) },
   };

@@ -1,13 +1,16 @@
 import { Command, CommanderError, Option } from 'commander';
 import { actorCommands } from './commands/actors.js';
 import { clusterCommands } from './commands/cluster.js';
+import { contextCommands } from './commands/contexts.js';
 import { commandsOf, timeOption } from './commands/define.js';
 import { logCommands } from './commands/logs.js';
 import { mediaCommands } from './commands/media.js';
 import { outsideCommands } from './commands/outside.js';
+import { peerCommands } from './commands/peers.js';
 import { placementCommands } from './commands/placement.js';
 import { processCommands } from './commands/process.js';
 import { reachCommands } from './commands/reach.js';
+import { roomCommands } from './commands/rooms.js';
 import { schemaCommand } from './commands/schema.js';
 import { scriptCommands } from './commands/scripts.js';
 import { EXIT, type ExitCode, Failure } from './exit.js';
@@ -37,9 +40,20 @@ function withCommonOptions(program: Command): Command {
     .addOption(timeOption('--timeout <time>', 'for each answer, at most 1m', '5s').argParser(timeout))
     .option('--dump <file>', 'ask a dump instead of a cluster')
     .option('--mapper-port <port>', 'port of the port mapper (ERL_EPMD_PORT); default 4369', whole(1, 65_535))
+    .option('--url <url>', 'server whose HTTP API to ask; default: --context, BLOOM_URL, BLOOM_CONTEXT, the one in use')
+    .option('--context <name>', 'server whose HTTP API to ask, by its name: see bloomctl context')
+    .option('--token-file <file>', 'its API token; default: that of the context, or BLOOM_TOKEN')
+    .addOption(new Option('--token <token>').hideHelp().argParser(refuseToken))
     .option('--width <columns>', 'of the text; default: those of the terminal', whole(20, 10_000))
     .addOption(new Option('--color', 'colour also without a terminal'))
     .addOption(new Option('--no-color', 'no colour (NO_COLOR)'));
+}
+
+/** @throws Failure always, without the value: the shell's history and every user of the machine have seen it already */
+function refuseToken(): never {
+  throw new Failure(EXIT.usage, 'a token on the command line can be read by every user of this machine', {
+    advice: 'put it into a file that only you can read (chmod 600) and name that: --token-file <file>',
+  });
 }
 
 /** Runs one command to completion. Never throws. */
@@ -67,6 +81,9 @@ export async function runProgram(args: readonly string[], machine: Machine): Pro
     ['Media', mediaCommands],
     ['Placement', placementCommands],
     ['Logs', logCommands],
+    ['People, over HTTP', contextCommands],
+    ['People, over HTTP', roomCommands],
+    ['People, over HTTP', peerCommands],
     ['Scripts', scriptCommands],
     ['Scripts', schemaCommand],
   ];

@@ -38,3 +38,14 @@ export function decimal(least: number, most: number): (text: string) => number {
     return value;
   };
 }
+
+/** Parses a duration into whole seconds, the unit of the HTTP API. */
+export function seconds(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Math.round(duration(text) / 1_000);
+    if (value < least || value > most) {
+      throw new InvalidArgumentError(`${JSON.stringify(text)} is not from ${least} to ${most} seconds.`);
+    }
+    return value;
+  };
+}

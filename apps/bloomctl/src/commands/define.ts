@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from '../context.js';
 import { EXIT, type ExitCode } from '../exit.js';
+import type { Connection } from '../people/connection.js';
 import { duration, whole } from '../values.js';
 import type { Machine } from '../machine.js';
 
@@ -31,6 +32,14 @@ export function commandsOf(program: Command, machine: Machine, ended: (exit: Exi
   };
 }
 
+/** Opens the connection to the server that the options, the environment or a context name. @throws Failure */
+export async function connect(context: Context): Promise<Connection> {
+  // Load on demand: other commands start faster without the client of the HTTP API.
+  const { Connection } = await import('../people/connection.js');
+
+  return await Connection.open(context);
+}
+
 const LIMIT = 50;
 
 /** Options shared by several commands. */
@@ -56,6 +65,11 @@ export const shared = {
 /** Defines an option for a duration, whose default is shown as written. */
 export function timeOption(flags: string, description: string, fallback: string): Option {
   return new Option(flags, description).argParser(duration).default(duration(fallback), fallback);
+}
+
+/** Returns the command that other commands are below; creates it if it has no meaning of its own. */
+export function groupOf({ program }: Commands, name: string, description: string): Command {
+  return program.commands.find((command) => command.name() === name) ?? program.command(name).description(description);
 }
 
 /** Parses an option with a fixed set of values. */

@@ -2,3 +2,4 @@
 export * from './answers-actors.js';
 export * from './answers-cluster.js';
 export * from './answers-media.js';
+export * from './answers-people.js';

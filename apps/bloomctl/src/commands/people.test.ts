@@ -1,0 +1,160 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { runProgram } from '../program.js';
+import { closeServers, serveAnswers } from '../testing/http.js';
+import { testMachine } from '../testing/machine.js';
+
+afterEach(closeServers);
+
+const TOKEN = 'token-of-the-operator-77';
+/** Clears the screen, in the two forms that terminals know. */
+const CLEAR = '\u001b[2J\u009b2J';
+
+const track = (id: string, type: string, muted?: boolean) => ({ id, type, metadata: null, muted });
+const bob = {
+  id: 'b0b',
+  type: 'webrtc',
+  status: 'connected',
+  metadata: { peer: { name: `Bob${CLEAR}` } },
+  tracks: [track('v', 'video', true), track('a', 'audio')],
+  permissions: { publish: ['audio'], subscribe: true, metadata: false },
+};
+const config = { roomId: 'hall', maxPeers: 4, videoCodec: null };
+const hall = { id: 'hall', config, components: [{ id: 'c', type: 'recording' }], peers: [bob] };
+
+const ANSWERS = {
+  'GET /room?scope=cluster': { data: [hall, { ...hall, id: `evil${CLEAR}`, peers: [] }], unreachable: ['b@host'] },
+  'GET /room/hall': { data: hall },
+  'POST /room': { data: { room: hall, service_address: 'a.example' } },
+  'DELETE /room/hall': null,
+  'POST /room/hall/peer': {
+    data: { peer: bob, token: 't.t', peer_websocket_url: 'h/ws', whip_url: 'http://h/whip', whep_url: 'http://h/whep' },
+  },
+  'PATCH /room/hall/peer/b0b': { data: bob },
+  'DELETE /room/hall/peer/b0b': null,
+  'PATCH /room/hall/peer/b0b/track/v': { data: track('v', 'video', true) },
+  'PATCH /room/hall/peer/b0b/track/a': { data: track('a', 'audio', true) },
+};
+
+async function run(line: string | string[], fields: Parameters<typeof testMachine>[0] = {}) {
+  const { url, asked } = await serveAnswers(ANSWERS);
+  const machine = testMachine({ env: { BLOOM_URL: url, BLOOM_TOKEN: TOKEN }, ...fields });
+  const exit = await runProgram(typeof line === 'string' ? line.split(' ') : line, machine);
+  const { out, err } = machine.printed;
+  expect(out + err).not.toContain(TOKEN);
+  // oxlint-disable-next-line no-control-regex
+  expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+  return { exit, out, err, asked };
+}
+
+describe('rooms and people over HTTP', () => {
+  test('are listed, whatever they call themselves', async () => {
+    const rooms = await run('rooms list');
+    expect(rooms.out).toMatch(/^hall +1 of 4 +1 +2 +recording$/m);
+    expect(rooms.out).toContain('evil\\u001b[2J\\u009b2J');
+    expect(rooms.out).toContain('b@host does not answer: its rooms are missing');
+    expect(rooms.asked[0]?.authorization).toBe(`Bearer ${TOKEN}`);
+    const peers = await run('peers list hall');
+    expect(peers.out).toMatch(
+      /^b0b +Bob\\u001b\[2J\\u009b2J +connected +video \(muted\), audio +publish audio, subscribe$/m,
+    );
+    for (const line of ['rooms list --json', 'peers list hall --json']) expect((await run(line)).exit).toBe(0);
+  });
+
+  test('are listed up to a limit, and by a pattern', async () => {
+    const { rooms, total } = JSON.parse((await run('rooms list --limit 1 --json')).out);
+    expect([rooms.length, total]).toEqual([1, 2]);
+    const found = JSON.parse((await run('rooms list --match ha* --json')).out);
+    expect(found.rooms.map(({ id }: { id: string }) => id)).toEqual(['hall']);
+  });
+
+  test('are created with what the options say, in the units of the API', async () => {
+    const line = 'rooms create hall --max-peers 4 --video-codec vp8 --empty-for 5m --away-for 30s --webhook https://h/';
+    const { asked, out } = await run(line);
+    expect(asked).toMatchObject([
+      {
+        line: 'POST /room',
+        body: {
+          roomId: 'hall',
+          maxPeers: 4,
+          videoCodec: 'vp8',
+          webhookUrl: 'https://h/',
+          peerlessPurgeTimeout: 300,
+          peerDisconnectedTimeout: 30,
+        },
+      },
+    ]);
+    expect(out).toBe('hall\n');
+    expect((await run('rooms create')).asked[0]?.body).toEqual({});
+    const added = await run(['peers', 'add', 'hall', '--name', 'Bob B.', '--ttl', '1h', '--publish', 'audio,data']);
+    expect(added.asked[0]?.body).toEqual({
+      type: 'webrtc',
+      options: { metadata: { name: 'Bob B.' }, ttl: 3_600, permissions: { publish: ['audio', 'data'] } },
+    });
+    expect(added.out).toMatch(/^token +t\.t$/m);
+  });
+
+  test('change only what is named', async () => {
+    const shown = await run('peers permissions hall b0b');
+    expect(shown.asked.map(({ line }) => line)).toEqual(['GET /room/hall']);
+    expect(shown.out).toBe('publish    audio\nsubscribe  yes\nmetadata   no\n');
+    const changed = await run('peers permissions hall b0b --publish none --metadata yes');
+    expect(changed.asked).toMatchObject([{ body: { permissions: { publish: false, metadata: true } } }]);
+  });
+
+  test('are muted track by track, by kind, or as a whole', async () => {
+    const lines = ({ asked }: Awaited<ReturnType<typeof run>>) => asked.map(({ line, body }) => [line, body]);
+    const muted = { muted: true };
+    expect(lines(await run('peers mute hall b0b v'))).toEqual([['PATCH /room/hall/peer/b0b/track/v', muted]]);
+    expect(lines(await run('peers mute hall b0b'))).toEqual([
+      ['GET /room/hall', undefined],
+      ['PATCH /room/hall/peer/b0b/track/v', muted],
+      ['PATCH /room/hall/peer/b0b/track/a', muted],
+    ]);
+    expect(lines(await run('peers mute hall b0b --kind audio --off'))[1]).toEqual([
+      'PATCH /room/hall/peer/b0b/track/a',
+      { muted: false },
+    ]);
+    expect((await run('peers mute hall nobody')).exit).toBe(65);
+  });
+
+  test('are removed only after a confirmation', async () => {
+    for (const line of ['rooms delete hall', 'peers kick hall b0b']) {
+      const refused = await run(line);
+      expect([refused.exit, refused.asked]).toEqual([64, []]);
+    }
+    const kicked = await run(['peers', 'kick', 'hall', 'b0b', '--yes', '--reason', 'too loud']);
+    expect(kicked).toMatchObject({
+      exit: 0,
+      asked: [{ line: 'DELETE /room/hall/peer/b0b', body: { reason: 'too loud' } }],
+    });
+    expect((await run('rooms delete hall --yes')).asked).toMatchObject([{ line: 'DELETE /room/hall' }]);
+  });
+
+  test('that do not exist end with 65', async () => {
+    expect(await run('peers list none')).toMatchObject({ exit: 65, err: 'bloomctl: Room none does not exist\n' });
+  });
+
+  test.each([
+    'rooms create hall --max-peers -1',
+    'rooms create hall --empty-for 0s',
+    'rooms create hall --video-codec divx',
+    'peers add hall --publish audio,smell',
+    'peers permissions hall b0b --subscribe maybe',
+    `peers kick hall b0b --yes --reason ${'x'.repeat(101)}`,
+    'peers list',
+    'rooms list --dump file',
+  ])('ask nothing if the command line is wrong: %s', async (line) => {
+    expect(await run(line)).toMatchObject({ exit: 64, asked: [] });
+  });
+});
+
+test.each([
+  ['rooms', 'list', '--token', 'hunter2'],
+  ['--token=hunter2', 'peers', 'list', 'hall'],
+  ['nodes', '--token', 'hunter2'],
+])('refuses a token on the command line, says where it belongs and does not repeat it: %j', async (...args) => {
+  const { exit, out, err } = await run(args);
+  expect([exit, out]).toEqual([64, '']);
+  expect(err).toContain('--token-file <file>');
+  expect(err).not.toContain('hunter2');
+});

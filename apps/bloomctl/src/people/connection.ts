@@ -1,0 +1,156 @@
+// One server over its HTTP API. Whatever listens there may answer without end, or with anything: answers are bounded,
+// take only so long, and are read by their shape before they are shown.
+import { FAILED, Reading, type Shape } from '@bloom/actors';
+import { type BloomApiError, BloomClient } from '@bloom/server-sdk';
+import type { Context } from '../context.js';
+import { EXIT, type ExitCode, Failure } from '../exit.js';
+import { textOf, unanswered } from '../outside/server.js';
+import type { Token } from '../outside/token.js';
+import { toFailure } from '../reach/failures.js';
+import { cutTo, printable } from '../text/style.js';
+import { size } from '../text/units.js';
+import { findTarget, type Target } from './target.js';
+
+/** More than the list of 10,000 rooms of ten people. */
+const MAX_ANSWER_BYTES = 32_000_000;
+const MAX_SENTENCE = 400;
+
+interface ConnectionOptions extends Target {
+  readonly timeoutMs: number;
+  readonly maxAnswerBytes?: number;
+}
+
+export class Connection {
+  readonly url: URL;
+  readonly #client: BloomClient;
+  readonly #token: Token;
+  readonly #timeoutMs: number;
+  readonly #isGuess: boolean;
+
+  constructor({ url, token, isGuess = false, timeoutMs, maxAnswerBytes = MAX_ANSWER_BYTES }: ConnectionOptions) {
+    this.url = url;
+    this.#token = token;
+    this.#timeoutMs = timeoutMs;
+    this.#isGuess = isGuess;
+    this.#client = new BloomClient({
+      url: url.href,
+      token: token.value,
+      timeoutMs,
+      fetch: (input, init) => boundedFetch(input, init, maxAnswerBytes),
+    });
+  }
+
+  /** @throws Failure */
+  static async open({ options, machine }: Context): Promise<Connection> {
+    if (options.dump !== undefined) {
+      throw new Failure(EXIT.usage, 'a dump answers no questions to the HTTP API', { advice: 'leave out --dump' });
+    }
+    return new Connection({ ...(await findTarget(options, machine)), timeoutMs: options.timeout });
+  }
+
+  /** Makes a call and returns the part of its answer that the shape knows. @throws Failure */
+  async ask<T>(shape: Shape<T>, call: (client: BloomClient) => Promise<unknown>): Promise<T> {
+    let answer: unknown;
+    try {
+      answer = await call(this.#client);
+    } catch (error) {
+      throw this.#failureOf(error);
+    }
+    const reading = new Reading('the server', () => undefined);
+    const read = shape(answer, reading);
+    if (read === FAILED) throw this.#notBloom(reading.fault.replace('the message', 'the answer'));
+
+    return read;
+  }
+
+  /** Makes a call whose answer is of no interest. @throws Failure */
+  async tell(call: (client: BloomClient) => Promise<unknown>): Promise<void> {
+    await this.ask<void>(() => undefined, call);
+  }
+
+  /** Compares names: under test runners that isolate modules, errors belong to another realm. */
+  #failureOf(thrown: unknown): Failure {
+    const { name, message, cause } = thrown as Error;
+    switch (name) {
+      case 'BloomApiError':
+        return this.#refusal(thrown as BloomApiError);
+      case 'BloomConnectionError':
+        return cause instanceof Failure ? cause : this.#unreachable(cause);
+      case 'TypeError':
+        // The client refuses ids that would change the path, and stumbles over answers without the fields it needs.
+        return message.endsWith('is not a valid id')
+          ? new Failure(EXIT.usage, message)
+          : this.#notBloom('it lacks what every answer has');
+      default:
+        return toFailure(thrown);
+    }
+  }
+
+  #unreachable(cause: unknown): Failure {
+    const failure = toFailure(unanswered(cause, this.url, this.#timeoutMs));
+    if (!this.#isGuess) return failure;
+
+    return new Failure(failure.exit, `${failure.message}, and no server was named`, {
+      advice: 'name one: --url <url>, BLOOM_URL, or bloomctl context add <name> <url>',
+    });
+  }
+
+  #refusal({ status, message }: BloomApiError): Failure {
+    const sentence = cutTo(printable(message), MAX_SENTENCE);
+    // The client says so when the answer has no sentence of its own.
+    const isBloom = !message.startsWith('the server answered ');
+    if (status === 401 || status === 403) {
+      return new Failure(EXIT.rights, `${this.url.host} refuses the token (${status}): ${sentence}`, {
+        advice: `it came from ${this.#token.source}; it has to be JF_SERVER_API_TOKEN of that server`,
+      });
+    }
+    if (!isBloom && status < 500) return this.#notBloom(sentence);
+    const advice = ADVICE[status];
+
+    return new Failure(
+      EXITS[status] ?? (status >= 500 ? EXIT.fault : EXIT.usage),
+      sentence,
+      advice === undefined ? {} : { advice },
+    );
+  }
+
+  #notBloom(why: string): Failure {
+    return new Failure(EXIT.unreachable, `${this.url.href} does not answer as this API does: ${why}`, {
+      advice: 'check the address and its path; the server may also be of an older release',
+    });
+  }
+}
+
+const EXITS: Readonly<Record<number, ExitCode>> = {
+  404: EXIT.unknown,
+  410: EXIT.unknown,
+  429: EXIT.timeout,
+  502: EXIT.unreachable,
+  503: EXIT.timeout,
+  504: EXIT.timeout,
+};
+const ADVICE: Readonly<Record<number, string>> = {
+  429: 'wait a minute',
+  502: 'the proxy in front of the node does not reach it',
+  503: 'try again, or change what the sentence names',
+};
+
+/** Sends a request and keeps the printable part of its answer. Follows no redirect: the token stays with its server. */
+async function boundedFetch(input: string | URL | Request, init: RequestInit | undefined, maxBytes: number) {
+  const response = await fetch(input, { ...init, redirect: 'error' });
+  const text = await textOf(response, maxBytes);
+  if (Buffer.byteLength(text) > maxBytes) {
+    throw new Failure(EXIT.fault, `the answer of ${new URL(String(input)).host} is longer than ${size(maxBytes)}`, {
+      advice: 'ask for less at a time, if the command has --limit',
+    });
+  }
+  const headers = new Headers();
+  for (const name of ['x-request-id', 'x-bloom-unknown-fields']) {
+    const value = response.headers.get(name);
+    // Printed as it is, so without what a terminal would interpret.
+    if (value !== null && /^[\u0020-\u007e]{1,1000}$/.test(value)) headers.set(name, value);
+  }
+  const hasBody = text !== '' && ![204, 205, 304].includes(response.status);
+
+  return new Response(hasBody ? text : null, { status: response.status, statusText: response.statusText, headers });
+}

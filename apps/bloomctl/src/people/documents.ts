@@ -1,0 +1,60 @@
+/** Schemas of the documents about the HTTP API, by `kind`. Loaded only with documents.ts. */
+import { z } from 'zod';
+
+/** The server that was asked. */
+const url = z.string();
+const room = z.string();
+const peer = z.string();
+
+const permissions = z.object({
+  publish: z.union([z.boolean(), z.array(z.string())]),
+  subscribe: z.boolean(),
+  metadata: z.boolean(),
+});
+const track = z.object({ id: z.string(), type: z.string(), muted: z.boolean().optional() });
+const listedPeer = z.object({
+  id: z.string(),
+  status: z.string(),
+  metadata: z.unknown(),
+  tracks: z.array(track),
+  permissions: permissions.optional(),
+});
+const listedRoom = z.object({
+  id: z.string(),
+  config: z.object({ maxPeers: z.number().int().nullable().optional() }),
+  peers: z.array(listedPeer),
+  components: z.array(z.object({ id: z.string(), type: z.string() })),
+});
+const context = {
+  name: z.string(),
+  url,
+  isCurrent: z.boolean(),
+  tokenFrom: z.enum(['file', 'command', 'environment']),
+  tokenFile: z.string().nullable(),
+};
+
+export const PEOPLE_DOCUMENTS: Readonly<Record<string, z.ZodRawShape>> = {
+  context: { change: z.enum(['added', 'used', 'removed']), ...context },
+  contexts: { contexts: z.array(z.object(context)) },
+  'room-list': { url, total: z.number().int(), unreachable: z.array(z.string()), rooms: z.array(listedRoom) },
+  'room-created': { url, room, address: z.string() },
+  'room-deleted': { url, room },
+  'peer-list': {
+    url,
+    room,
+    maxPeers: z.number().int().nullable(),
+    peers: z.array(listedPeer.extend({ name: z.string().nullable() })),
+  },
+  'peer-added': {
+    url,
+    room,
+    peer,
+    token: z.string(),
+    websocketUrl: z.string(),
+    whipUrl: z.string(),
+    whepUrl: z.string(),
+  },
+  'peer-kicked': { url, room, peer },
+  'peer-muted': { url, room, peer, muted: z.boolean(), tracks: z.array(track) },
+  'peer-permissions': { url, room, peer, permissions },
+};

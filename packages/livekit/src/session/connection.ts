@@ -94,6 +94,7 @@ export class Connection {
     const offer = this.#parse(sdp);
     if (offer === undefined) return undefined;
     this.needsOffer = false;
+    for (const track of this.#subscriptions.keepOnly(offer.media)) this.#connected.delete(track);
     const planned = this.#subscriptions.plan(offer.media, tracks);
     const outcome = this.#publishing.offer(offer.media, (mid) => this.#subscriptions.has(mid));
     this.#generation += 1;

@@ -10,7 +10,7 @@ import {
 } from '@bloom/webrtc';
 import type { RemoteTrack } from './participants.js';
 
-/** A section in which the client receives. It is never removed, only reused. */
+/** A section in which the client receives. It stays while the client's offers have its m-line, and is reused. */
 interface Section {
   readonly mid: string;
   readonly kind: TrackKind;
@@ -48,6 +48,15 @@ export class Subscriptions {
   carries(track: RemoteTrack): boolean {
     for (const section of this.#sections.values()) if (section.track === track) return true;
     return false;
+  }
+
+  /** Forgets the sections without an m-line in an offer. Returns the tracks that they carried. */
+  keepOnly(media: readonly OfferedMedia[]): RemoteTrack[] {
+    const offered = new Set(media.map(({ mid }) => mid));
+    const gone = [...this.#sections.values()].filter(({ mid }) => !offered.has(mid));
+    for (const { mid } of gone) this.#sections.delete(mid);
+
+    return gone.flatMap(({ track }) => track ?? []);
   }
 
   /** Returns the plan for the m-lines in which the client wants to receive, by mid. */

@@ -11,6 +11,8 @@ export type CaseOf<C> = Extract<Sent, { case: C }>;
 export interface Line {
   kind: 'audio' | 'video';
   direction: 'sendonly' | 'recvonly' | 'inactive';
+  /** Default: its position in the offer. */
+  mid?: string;
   /** Second part of `a=msid`. */
   cid?: string;
   rids?: readonly string[];
@@ -20,7 +22,7 @@ export interface Line {
 const CODECS = { audio: ['opus/48000/2'], video: ['VP8/90000'] } as const;
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 
-function section({ kind, direction, cid, rids = [], codecs = CODECS[kind] }: Line, mid: number): string[] {
+function section({ kind, direction, mid, cid, rids = [], codecs = CODECS[kind] }: Line, at: number): string[] {
   return [
     `m=${kind} 9 UDP/TLS/RTP/SAVPF ${codecs.map((_, i) => 96 + i).join(' ')}`,
     'c=IN IP4 0.0.0.0',
@@ -28,7 +30,7 @@ function section({ kind, direction, cid, rids = [], codecs = CODECS[kind] }: Lin
     'a=ice-pwd:0123456789012345678901',
     `a=fingerprint:sha-256 ${FINGERPRINT}`,
     'a=setup:actpass',
-    `a=mid:${mid}`,
+    `a=mid:${mid ?? at}`,
     'a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid',
     'a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id',
     `a=${direction}`,
@@ -40,7 +42,7 @@ function section({ kind, direction, cid, rids = [], codecs = CODECS[kind] }: Lin
 }
 
 function offerOf(lines: readonly Line[]): string {
-  const mids = lines.map((_, mid) => mid).join(' ');
+  const mids = lines.map(({ mid }, at) => mid ?? at).join(' ');
   const head = ['v=0', 'o=- 1 1 IN IP4 127.0.0.1', 's=-', 't=0 0', `a=group:BUNDLE ${mids}`];
 
   return `${[...head, ...lines.flatMap(section)].join('\r\n')}\r\n`;

@@ -1,0 +1,25 @@
+import { expect, test } from '@jest/globals';
+import { sidOf } from '../names.js';
+import { native, ScriptedClient, track } from '../testing/scripted-client.js';
+
+const VIDEO = { kind: 'video', direction: 'recvonly' } as const;
+const BOB = native('bob', [track('v', 'video', { encodings: ['l', 'm', 'h'] })]);
+
+test('counts no section whose m-line the client no longer offers', () => {
+  const client = new ScriptedClient().join().offer([{ ...VIDEO, mid: 'a' }]);
+  client.offer([{ ...VIDEO, mid: 'b' }]);
+  client.heard('answer');
+  client.input({ type: 'endpointAdded', endpoint: native('bob', [track('v'), track('w')]) });
+  expect(client.heard('mediaSectionsRequirement')).toMatchObject([{ numVideos: 1 }]);
+});
+
+test('moves a track whose m-line is gone to another one, and sets its layer again', () => {
+  const client = new ScriptedClient().join([BOB]).offer([{ ...VIDEO, mid: 'a' }]);
+  client.heard('answer');
+  client.took('media');
+  client.offer([{ ...VIDEO, mid: 'b' }]);
+  expect(client.heard('answer')).toMatchObject([{ midToTrackId: { b: sidOf('TR', 'v') } }]);
+  expect(client.took('media').map(({ command }) => command)).toMatchObject([
+    { type: 'setTargetVariant', variant: 'h' },
+  ]);
+});

@@ -114,7 +114,6 @@ const batches = (size: number, payloads: readonly Buffer[], step: number) => ():
 
 const camera = (title: string, given: Camera): Attack => ({
   title: `a camera ${title}`,
-  forks: true,
   run: (ground) => pointAt(ground, given),
 });
 

@@ -1,9 +1,7 @@
 // One node, a room with intruders, a room without, and a call in Chromium in each. The attacks must not disturb the
 // calls.
-import { type ChildProcess, fork } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -17,6 +15,7 @@ import type { Attack, Ground } from './attack.js';
 import { subscribe } from './backend.js';
 import { Intruder } from './intruder.js';
 import { Random } from './random.js';
+import { SampledCall } from './sampler.js';
 import { slowReader } from './slow-reader.js';
 
 /** Longest allowed pause of a picture at ten frames a second, with browsers, node and attacker on two cores. */
@@ -28,9 +27,8 @@ const MAX_GROWTH_MB = 120;
 const MAX_TREE_GROWTH_MB = 256;
 const MAX_LASTING_MB = 64;
 const FREED_MS = 30_000;
-/** What the listener of a call in another room may miss while a program that the node has forked is attacked. */
-const MAX_SAMPLED_GAP_MS = 200;
-const MAX_SAMPLED_LOSS = 0.01;
+/** Time for V8 to collect its garbage by itself. */
+const COLLECTED_MS = 5_000;
 /** Time after an attack for its consequences to show. */
 const SETTLE_MS = 500;
 /** Descriptors that an attack may leave open in the node, such as sockets of clients that have not timed out. */
@@ -41,6 +39,8 @@ const CLOSED_MS = 10_000;
 const ALARMS =
   /media\.worker_|room\.crashed|RoomCrashed|node\.killed|\[error\]|MaxListenersExceeded|heap out of memory/;
 
+const collector = new URL('./collect-garbage.mjs', import.meta.url);
+
 interface Watch {
   readonly healthMs: readonly number[];
   readonly failures: readonly string[];
@@ -49,15 +49,6 @@ interface Watch {
   readonly treeBeforeMb: number;
   readonly treePeakMb: number;
   readonly treeMb: number;
-}
-
-/** What `sampled-call.mjs` reports. */
-interface Sampled {
-  readonly received: number;
-  readonly expected: number;
-  readonly maxGapMs: number;
-  /** Since the last packet. */
-  readonly silentMs: number;
 }
 
 interface Call {
@@ -82,7 +73,7 @@ export class Arena {
   #metricsPort = 0;
   #monitor: Worker | undefined;
   #backend: WebSocket | undefined;
-  #sampled: ChildProcess | undefined;
+  #sampled: SampledCall | undefined;
   #calls: Call[] = [];
   #isWarm = false;
   /** Figures of all attacks together. */
@@ -97,6 +88,7 @@ export class Arena {
     this.#relayTcpPort = await freeTcpPort();
     this.#metricsPort = await freeTcpPort();
     return startNode({
+      nodeFlags: ['--expose-gc', `--import=${collector.href}`],
       env: {
         // One media worker for both rooms, so that a stall affects both calls.
         JF_MEDIA_WORKERS: '1',
@@ -128,45 +120,11 @@ export class Arena {
       await Promise.all([sender.call('reportLossesOnly'), viewer.call('reportLossesOnly')]);
       this.#calls.push({ room: call.room, sender, viewer, track });
     }
-  }
-
-  /** Starts a call in a room without intruders, which is counted packet by packet. */
-  async #startSampled(): Promise<void> {
-    const { node, api } = this.#stage;
-    const room = await this.#stage.room();
-    const tokens = [(await api.addPeer(room)).token, (await api.addPeer(room)).token];
-    const program = fileURLToPath(new URL('./sampled-call.mjs', import.meta.url));
-    this.#sampled = fork(program, [node.url, String(node.pid), ...tokens], { execArgv: [] });
-    for (let waited = 0; (await this.#sample('report')).received === 0; waited += 1) {
-      if (waited === 100) throw new Error('no packet of the sampled call has arrived');
-      await delay(100);
-    }
-  }
-
-  async #sample(request: 'restart' | 'report'): Promise<Sampled> {
-    const program = this.#sampled as ChildProcess;
-    const answered = once(program, 'message') as Promise<[Sampled]>;
-    program.send(request);
-    return (await answered)[0];
-  }
-
-  /** Returns what the sampled call missed since the attack began, one sentence each. */
-  async #missed(): Promise<string[]> {
-    if (this.#sampled === undefined) return [];
-    const { received, expected, maxGapMs, silentMs } = await this.#sample('report');
-    const lost = Math.max(0, expected - received);
-    const gapMs = Math.max(maxGapMs, silentMs);
-    process.stderr.write(`  another room: ${lost} of ${expected} packets lost, gap of ${gapMs.toFixed(0)} ms\n`);
-    return [
-      ...(expected === 0 || lost > expected * MAX_SAMPLED_LOSS
-        ? [`another room lost ${lost} of ${expected} packets`]
-        : []),
-      ...(gapMs > MAX_SAMPLED_GAP_MS ? [`another room heard nothing for ${gapMs.toFixed(0)} ms`] : []),
-    ];
+    this.#sampled = await SampledCall.start(this.#stage.node, this.#stage.api);
   }
 
   async close(): Promise<void> {
-    this.#sampled?.kill();
+    this.#sampled?.stop();
     this.#sampled = undefined;
     await this.#monitor?.terminate();
     this.#backend?.terminate();
@@ -196,10 +154,7 @@ export class Arena {
     };
     await Promise.all(this.#calls.map(({ viewer, track }) => viewer.call('resetGap', track)));
     await this.#watched('restart');
-    if (attack.forks) {
-      if (this.#sampled === undefined) await this.#startSampled();
-      await this.#sample('restart');
-    }
+    await this.#sampled?.restart();
     try {
       await attack.run(this.#ground(random, releases, bystanders));
       await delay(SETTLE_MS);
@@ -207,7 +162,7 @@ export class Arena {
       hurt(error);
     }
     try {
-      if (attack.forks) harm.push(...(await this.#missed()));
+      harm.push(...((await this.#sampled?.missed()) ?? []));
       harm.push(...(await this.#harm(attack)));
     } catch (error) {
       hurt(error);
@@ -218,7 +173,7 @@ export class Arena {
     for (const until = performance.now() + CLOSED_MS; this.#descriptors() > allowed && performance.now() < until; )
       await delay(100);
     if (this.#descriptors() > allowed) harm.push(`${this.#descriptors() - allowed} descriptors too many stay open`);
-    if (attack.forks) harm.push(...(await this.#keptMemory()));
+    harm.push(...(await this.#keptMemory()));
     const lines = this.#stage.node.log().slice(from).split('\n');
     harm.push(...lines.filter((line) => ALARMS.test(line)).map((line) => `the node logged: ${line.slice(0, 300)}`));
     return harm;
@@ -232,15 +187,21 @@ export class Arena {
     const isFirst = !this.#isWarm;
     this.#isWarm = true;
     if (isFirst) return [];
-    for (const until = performance.now() + FREED_MS; ; await delay(500)) {
+    const from = performance.now();
+    for (let isCollected = false; ; await delay(500)) {
       const { treeMb, treeBeforeMb } = await this.#watched('report');
       const keptMb = treeMb - treeBeforeMb;
       if (keptMb <= MAX_LASTING_MB) return [];
-      if (performance.now() > until) return [`${keptMb.toFixed(0)} MiB are still in use ${FREED_MS} ms later`];
+      const waitedMs = performance.now() - from;
+      if (!isCollected && waitedMs > COLLECTED_MS) {
+        isCollected = true;
+        process.kill(this.#stage.node.pid, 'SIGUSR2');
+      }
+      if (waitedMs > FREED_MS) return [`${keptMb.toFixed(0)} MiB are still in use ${FREED_MS} ms later`];
     }
   }
 
-  async #harm({ maxGapMs = MAX_GAP_MS, maxGrowthMb = MAX_GROWTH_MB, forks }: Attack): Promise<string[]> {
+  async #harm({ maxGapMs = MAX_GAP_MS, maxGrowthMb = MAX_GROWTH_MB }: Attack): Promise<string[]> {
     const { figures } = this;
     const harm: string[] = [];
     for (const { sender, viewer, track, room } of this.#calls) {
@@ -276,7 +237,7 @@ export class Arena {
       harm.push(`the node grew by ${growthMb.toFixed(0)} MiB, from ${rssBeforeMb.toFixed(0)}`);
     const treeGrowthMb = tree.treePeakMb - tree.treeBeforeMb;
     figures.treeGrowthMb = Math.max(figures.treeGrowthMb, treeGrowthMb);
-    if (forks && treeGrowthMb > MAX_TREE_GROWTH_MB)
+    if (treeGrowthMb > MAX_TREE_GROWTH_MB)
       harm.push(`the node and its processes grew by ${treeGrowthMb.toFixed(0)} MiB`);
     if (process.env['BLOOM_E2E_KEEP'])
       process.stderr.write(`  /health up to ${slowest.toFixed(0)} ms, memory +${growthMb.toFixed(0)} MiB\n`);

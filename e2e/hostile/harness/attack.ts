@@ -34,7 +34,5 @@ export interface Attack {
   readonly maxGapMs?: number;
   /** Memory that the node may add during the attack, in MiB. */
   readonly maxGrowthMb?: number;
-  /** The node forks processes for it, whose memory counts too: at most 256 MiB more in all, and 64 MiB after 30 s. */
-  readonly forks?: boolean;
   run(ground: Ground): Promise<void>;
 }

@@ -412,6 +412,7 @@ describe('the backlog of one receiver', () => {
         sent.push(bytes);
         return new Promise((resolve) => (answer = resolve));
       },
+      clock: systemClock,
       retries: 0,
       log: silentLog,
       signal: new AbortController().signal,

@@ -61,6 +61,8 @@ export interface PublicationRules {
    * is. Other clients' rids are `l`, `m` and `h`.
    */
   takesAnyRids?: boolean;
+  /** True for clients that publish in no codec that has to be asked for (`PayloadFormat.onRequest`). */
+  commonCodecsOnly?: boolean;
   /** True for clients that take an inactive m-line as the refusal of one track. For others, it ends the call. */
   refusesTracks?: () => boolean;
 }
@@ -287,7 +289,8 @@ export class Publications {
     if (layers === 'refused') return layers;
     const { rids, wireRids } = layers;
 
-    const codec = choosePublishedCodec(line, this.#rules.videoCodec);
+    const { videoCodec, commonCodecsOnly } = this.#rules;
+    const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true });
     if (codec === null) return this.#refuse('No supported payload types in SDP offer!');
 
     const source = rids.length > 0 ? undefined : line.sources[0];

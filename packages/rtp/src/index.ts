@@ -36,6 +36,7 @@ export {
   acceptedCodecs,
   CODEC_NAMES,
   type CodecName,
+  commonCodecs,
   isCodecName,
   payloadFormat,
 } from './payload-formats/payload-formats.js';

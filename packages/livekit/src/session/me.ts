@@ -13,7 +13,7 @@ import {
   TrackSource,
 } from '@livekit/protocol';
 import type { PeerPermissions, PeerSessionOptions } from '@bloom/rooms';
-import { acceptedCodecs, payloadFormat } from '@bloom/rtp';
+import { commonCodecs, payloadFormat } from '@bloom/rtp';
 import type { MediaEndpoint, RelayCredentials, TrackKind } from '@bloom/sfu';
 import type { Grants, SourceName } from '../grants.js';
 import { uint32Of } from '../json-text.js';
@@ -199,7 +199,7 @@ export class Me {
 
 /** Codecs in which the client may publish, video first: clients replace an unsupported one by the first. */
 function codecs(videoCodec: PeerSessionOptions['videoCodec']): Codec[] {
-  const names = ['video', 'audio'].flatMap((kind) => acceptedCodecs(kind, videoCodec));
+  const names = ['video', 'audio'].flatMap((kind) => commonCodecs(kind, videoCodec));
 
   return names.map((name) => new Codec({ mime: payloadFormat(name).mimeType }));
 }

@@ -1,7 +1,7 @@
 import { type AddTrackRequest, SimulcastCodecInfo, type TrackInfo, TrackType } from '@livekit/protocol';
 import { describePublication, type Identifiers, Publications, type PublishedMedia } from '@bloom/negotiation';
 import type { EndpointTrack, PeerSessionOptions } from '@bloom/rooms';
-import { acceptedCodecs } from '@bloom/rtp';
+import { commonCodecs } from '@bloom/rtp';
 import type { InboundTrack, TrackKind } from '@bloom/sfu';
 import type { OfferedMedia } from '@bloom/webrtc';
 import type { Grants } from '../grants.js';
@@ -69,6 +69,7 @@ export class Publishing {
       mayPublish: rules.mayPublish,
       identifiers: rules.identifiers,
       takesAnyRids: true,
+      commonCodecsOnly: true,
       refusesTracks: () => true,
     });
   }
@@ -256,7 +257,7 @@ export class Publishing {
 
   /** Describes a track that no offer contains yet. */
   #requestedInfo({ trackId, kind, request, metadata, cid }: OwnTrack): TrackInfo {
-    const known = acceptedCodecs(kind, null);
+    const known = commonCodecs(kind, null);
     const codec = known.find((name) => name === request.simulcastCodecs[0]?.codec) ?? known[0]!;
     const info = trackInfo({ trackId, kind, codec, metadata, encodings: [], disabledEncodings: [] }, 0);
     info.codecs = [new SimulcastCodecInfo({ mimeType: info.mimeType, cid, layers: info.layers })];

@@ -347,6 +347,7 @@ export const H264: PayloadFormat = {
   mimeType: 'video/H264',
   label: 'constrained baseline H.264',
   clockRate: 90_000,
+  onRequest: false,
   reordersPictures: true,
   obstacle,
   rank,

@@ -67,6 +67,7 @@ export const OPUS: PayloadFormat = {
   mimeType: 'audio/opus',
   label: 'Opus',
   clockRate: 48_000,
+  onRequest: false,
   reordersPictures: false,
   obstacle: () => undefined,
   rank: () => 0,

@@ -82,6 +82,11 @@ export interface PayloadFormat {
   /** Name in messages, with the profile that publishers must use. */
   readonly label: string;
   readonly clockRate: number;
+  /**
+   * True if a publisher's client gets this codec only when it offers no other one that the room accepts. Browsers list
+   * every codec that they have, and viewers may lack this one.
+   */
+  readonly onRequest: boolean;
   /** True if pictures may be sent in a different order than they are shown (B-frames). */
   readonly reordersPictures: boolean;
   /**

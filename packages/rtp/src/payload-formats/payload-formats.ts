@@ -2,9 +2,10 @@ import { H264 } from './h264.js';
 import { OPUS } from './opus.js';
 import type { PayloadFormat } from './payload-format.js';
 import { VP8 } from './vp8.js';
+import { VP9 } from './vp9.js';
 
 /** Every codec that rooms accept, by its lower-case SDP name. */
-const FORMATS = { opus: OPUS, vp8: VP8, h264: H264 } as const satisfies Record<string, PayloadFormat>;
+const FORMATS = { opus: OPUS, vp8: VP8, h264: H264, vp9: VP9 } as const satisfies Record<string, PayloadFormat>;
 
 /** SDP name in lower case. */
 export type CodecName = keyof typeof FORMATS;
@@ -21,6 +22,11 @@ export function acceptedCodecs(kind: string, required: CodecName | null): CodecN
     if (FORMATS[name].kind !== kind) return false;
     return kind === 'audio' || required === null || name === required;
   });
+}
+
+/** Returns those of `acceptedCodecs` that clients send without having asked for them. */
+export function commonCodecs(kind: string, required: CodecName | null): CodecName[] {
+  return acceptedCodecs(kind, required).filter((name) => !FORMATS[name].onRequest);
 }
 
 /** Returns the payload format of a codec. */

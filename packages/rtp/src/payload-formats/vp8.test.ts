@@ -3,7 +3,8 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Vp8RtpPayload } from 'werift';
 import { type AssembledFrame, EntryPoint } from './payload-format.js';
-import { VP8, Vp8Numbering, Vp8Reader } from './vp8.js';
+import { PictureNumbering } from './picture-numbering.js';
+import { VP8, Vp8Reader } from './vp8.js';
 
 /** Maximum length of a written descriptor, bytes. */
 const DESCRIPTOR_MAX = 6;
@@ -95,9 +96,9 @@ function written(reader: Vp8Reader, numbers: number): number[] {
 }
 
 describe('mapped VP8 numbers', () => {
-  let numbering: Vp8Numbering;
+  let numbering: PictureNumbering;
   beforeEach(() => {
-    numbering = new Vp8Numbering();
+    numbering = new PictureNumbering();
   });
   const send = (reader: Vp8Reader): number[] => written(reader, numbering.map(reader));
 
@@ -160,7 +161,7 @@ describe('mapped VP8 numbers', () => {
     fc.assert(
       fc.property(fc.nat(0x7fff), fc.nat(255), fc.nat(31), (pictureId, tl0, keyIdx) => {
         const reader = full(pictureId, tl0, keyIdx);
-        const [kept] = new Int32Array([new Vp8Numbering().map(reader)]);
+        const [kept] = new Int32Array([new PictureNumbering().map(reader)]);
         expect(written(reader, kept!)).toEqual([pictureId, tl0, keyIdx]);
       }),
       { numRuns: fuzzRuns(2_000) },

@@ -103,6 +103,11 @@ export const serverEvent = {
     return custom('trackStalled', { trackId, stalled });
   },
 
+  /** The client gets nothing of the track; for clients that support the feature of this name. */
+  trackUnavailable(trackId: string, reason: 'NO_CODEC'): string {
+    return custom('trackUnavailable', { trackId, reason });
+  },
+
   dataChannelClosed(label: string, reason: DataCloseReason): string {
     return custom('dataChannelClosed', { label, reason });
   },

@@ -328,7 +328,7 @@ describe('slots', () => {
 
   test('answers a slot inactive while the client does not offer its codec', async () => {
     const client = joined('a:v');
-    client.editOffer = (sdp) => sdp.replaceAll('VP8', 'VP9');
+    client.editOffer = (sdp) => sdp.replaceAll('VP8', 'VP6');
     client.heard();
     await client.cycle();
     expect(client.directions()).toEqual(['inactive']);

@@ -26,7 +26,7 @@ export const createPeerSession: CreatePeerSession = (options) => new Session(opt
 /**
  * Additions to the Jellyfish protocol. `connect` names those the client supports; `connected` names those it may use.
  */
-const FEATURES: readonly string[] = ['pause', 'data', 'trackState', 'trackRefused', 'permissions'];
+const FEATURES: readonly string[] = ['pause', 'data', 'trackState', 'trackRefused', 'permissions', 'trackUnavailable'];
 
 /**
  * Time that the client has to apply an answer with new tracks, unless its next offer shows that it has. Nothing else
@@ -171,7 +171,9 @@ class Session implements PeerSession {
     if (event.type === 'connect') {
       if (this.#phase !== 'new') return this.#ignore('a second connect');
       this.#membership = this.#createMembership(event.metadata, this.#membership.cycles.generation);
-      this.#membership.features = FEATURES.filter((feature) => event.features.includes(feature));
+      // A room that enforces a codec refuses a client that asks for another one.
+      const all = this.#options.videoCodec === null ? [...FEATURES, 'codecs'] : FEATURES;
+      this.#membership.features = all.filter((feature) => event.features.includes(feature));
       this.#phase = 'joining';
       this.#pendingJoins += 1;
       return this.#act({ type: 'join', metadata: event.metadata });
@@ -374,7 +376,7 @@ class Session implements PeerSession {
   /** Updates the slots after the answer was sent: the client knows the tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
     const applying: RemoteTrack[] = [];
-    for (const { slot } of plan.media) {
+    for (const { slot, codec } of plan.media) {
       if (slot === undefined) continue;
       const { track } = slot;
       if (track === undefined) {
@@ -383,6 +385,7 @@ class Session implements PeerSession {
       }
       const isNew = track.stage !== 'answered';
       track.stage = 'answered';
+      if (!track.gone) this.#checkCodec(track, codec !== null);
       if (track.gone) {
         track.applied = true;
         slot.track = undefined;
@@ -396,6 +399,16 @@ class Session implements PeerSession {
     }
     this.#membership.applying = applying;
     if (applying.length > 0) this.#act({ type: 'setTimer', name: 'apply', ms: APPLY_MS });
+  }
+
+  /** Reports once that the client does not offer the codec of a track, of which it gets nothing. */
+  #checkCodec(track: RemoteTrack, isOffered: boolean): void {
+    const { trackId, info, lacksCodec } = track;
+    track.lacksCodec = !isOffered;
+    if (isOffered || lacksCodec) return;
+    this.#warn('peer.no_codec', `track ${trackId} is sent in ${info.codec}, which the client does not offer`);
+    const { features } = this.#membership;
+    if (features.includes('trackUnavailable')) this.#send(serverEvent.trackUnavailable(trackId, 'NO_CODEC'));
   }
 
   #answerApplied(): void {

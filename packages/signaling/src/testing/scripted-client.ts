@@ -261,6 +261,8 @@ function inShort({ type, data }: Json): string {
       return `trackMuted ${data.trackId} ${data.muted} by ${data.by}`;
     case 'trackStalled':
       return `trackStalled ${data.trackId} ${data.stalled}`;
+    case 'trackUnavailable':
+      return `trackUnavailable ${data.trackId} ${data.reason}`;
     case 'permissions':
       return ['permissions', data.publish.join(','), ...['subscribe', 'metadata'].filter((name) => data[name])].join(
         ' ',

@@ -66,8 +66,15 @@ describe('the codec of a publication', () => {
     expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'H264 4d801f 1'), 'h264')?.payloadType).toBe(101);
   });
 
+  test('chooses VP9 only when the offer has neither VP8 nor H264, and never for clients that may not ask for it', () => {
+    expect(choosePublishedCodec(mediaWith('VP9'), null)?.name).toBe('vp9');
+    expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'VP9'), null)?.name).toBe('vp9');
+    expect(choosePublishedCodec(mediaWith('VP9'), null, { commonOnly: true })).toBeNull();
+  });
+
   test('chooses none when the offer has no accepted codec', () => {
-    expect(choosePublishedCodec(mediaWith('VP9', 'AV1'), null)).toBeNull();
+    expect(choosePublishedCodec(mediaWith('VP6', 'H263'), null)).toBeNull();
+    expect(choosePublishedCodec(mediaWith('VP9'), 'vp8')).toBeNull();
     expect(choosePublishedCodec(mediaWith('VP8'), 'h264')).toBeNull();
     const codecs = audio.codecs.filter(({ name }) => ['red', 'telephone-event'].includes(name));
     expect(choosePublishedCodec({ ...audio, codecs }, null)).toBeNull();

@@ -1,6 +1,7 @@
 import {
   acceptedCodecs,
   type CodecName,
+  commonCodecs,
   formatParameters,
   isCodecName,
   type PayloadFormat,
@@ -27,15 +28,22 @@ const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
  * Returns the codec in which a client must publish on this m-line; null if it offers no accepted codec. `required` is
- * the video codec enforced in the room. Otherwise the first accepted codec in offer order is chosen.
+ * the video codec enforced in the room. Otherwise the first accepted codec in offer order is chosen; one that has to be
+ * asked for only if the offer has no other, and with `commonOnly` never.
  */
-export function choosePublishedCodec(media: OfferedMedia, required: CodecName | null): ChosenCodec | null {
-  const names: readonly string[] = acceptedCodecs(media.kind, required);
-  const accepted = media.codecs.find((codec) => {
-    const format = formatOf(codec);
-    return format !== undefined && names.includes(codec.name) && format.obstacle(codec.parameters) === undefined;
-  });
-  return accepted === undefined ? null : choose(media, accepted);
+export function choosePublishedCodec(
+  media: OfferedMedia,
+  required: CodecName | null,
+  { commonOnly = false } = {},
+): ChosenCodec | null {
+  const first = (allowed: readonly string[]): OfferedCodec | undefined =>
+    media.codecs.find((codec) => {
+      const format = formatOf(codec);
+      return format !== undefined && allowed.includes(codec.name) && format.obstacle(codec.parameters) === undefined;
+    });
+  const common = first(commonCodecs(media.kind, required));
+  const chosen = common ?? (commonOnly ? undefined : first(acceptedCodecs(media.kind, required)));
+  return chosen === undefined ? null : choose(media, chosen);
 }
 
 /** Returns the codec in which a client receives a track published as `name`; null if it offers none. */

@@ -132,6 +132,25 @@ const application = {
     for (const { watcher } of watchers.values()) watcher.resetGap();
   },
 
+  /** Shows only these codecs, like a browser that has no others. */
+  decodeOnly(...codecs: string[]): void {
+    const proto = RTCPeerConnection.prototype;
+    const add = proto.addTransceiver;
+    proto.addTransceiver = function addTransceiver(this: RTCPeerConnection, kind, init) {
+      const transceiver = add.call(this, kind, init);
+      const { codecs: all = [] } = RTCRtpReceiver.getCapabilities('video') ?? {};
+      const known = all.filter(({ mimeType }) => codecs.includes(mimeType));
+      if (kind === 'video' && init?.direction === 'recvonly') transceiver.setCodecPreferences(known);
+      return transceiver;
+    };
+  },
+  /** Returns the codec of each track that is sent or received, and why others are not. */
+  async codecs(): Promise<(string | null)[]> {
+    const { tracks } = await client.stats();
+    const unavailable = client.peers.flatMap((peer) => peer.tracks.map((track) => track.unavailable));
+    return [...tracks.map(({ codec }) => codec), ...unavailable.filter((reason) => reason !== null)];
+  },
+
   /** Returns how long bytes of the first video keep coming, in ms, until none come for half a second. */
   async silentAfter(): Promise<number> {
     const begun = now();

@@ -251,7 +251,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         lost: () => this.#probe(),
         mediaChanged: (state) => this.#setMedia(state),
       },
-      () => this.#selfId,
+      () => ({ selfId: this.#selfId, takesCodecs: this.#features.includes('codecs') }),
     );
   }
 

@@ -46,7 +46,7 @@ test('does not publish a track that is unpublished while another is being added'
     channelOpened() {},
     lost() {},
   };
-  const media = new MediaConnection(hooks as never, () => 'ann');
+  const media = new MediaConnection(hooks as never, () => ({ selfId: 'ann', takesCodecs: false }));
   let bound = (): void => undefined;
   const track = (kind: string, bind: () => Promise<void>): LocalTrack =>
     ({ kind, media: null, init: {}, metadata: kind, bitratesBps: 1, bind, unbind() {} }) as unknown as LocalTrack;

@@ -17,6 +17,13 @@ export interface ConnectionHooks {
   mediaChanged(state: MediaState): void;
 }
 
+/** What the server has said in `connected`. */
+interface Session {
+  selfId: string;
+  /** True if the server takes codecs that a client asks for. */
+  takesCodecs: boolean;
+}
+
 interface Publication {
   readonly track: LocalTrack;
   readonly id: string;
@@ -40,7 +47,7 @@ const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
  */
 export class MediaConnection {
   readonly #hooks: ConnectionHooks;
-  readonly #selfId: () => string;
+  readonly #session: () => Session;
   readonly #connection = new RTCPeerConnection(CONFIGURATION);
   readonly #publications = new Map<LocalTrack, Publication>();
   #waiting: Deferred[] = [];
@@ -58,9 +65,9 @@ export class MediaConnection {
     explain: (state) => this.#explain(state),
   });
 
-  constructor(hooks: ConnectionHooks, selfId: () => string) {
+  constructor(hooks: ConnectionHooks, session: () => Session) {
     this.#hooks = hooks;
-    this.#selfId = selfId;
+    this.#session = session;
     this.#connection.addEventListener('track', ({ transceiver, track }) => {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
       if (trackId !== undefined) this.#hooks.received(trackId, track);
@@ -207,8 +214,10 @@ export class MediaConnection {
     // Add them one by one: the later ones may be unpublished in the meantime.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       const { track, resolve, reject } = next;
-      const id = `${this.#selfId()}:${uniqueName()}`;
+      const { selfId, takesCodecs } = this.#session();
+      const id = `${selfId}:${uniqueName()}`;
       const transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
+      if (takesCodecs) track.requestCodec(transceiver);
       this.#publications.set(track, { track, id, transceiver, resolve, reject, accepted: false });
       await track.bind(id, transceiver.sender);
     }

@@ -14,7 +14,7 @@ export {
 } from './devices.js';
 export { RoomClientError, type RoomClientErrorCode } from './errors.js';
 export type { Bytes } from './frame.js';
-export type { LocalTrack, PublishOptions } from './local-track.js';
+export type { LocalTrack, PublishOptions, VideoCodec } from './local-track.js';
 export type { MediaPath, MediaProblem, MediaState } from './media-state.js';
 export { watchPeople, type MeasuredClient, type PersonStatus, type Quality } from './people-status.js';
 export type { RemotePeer, RemoteTrack } from './remote.js';

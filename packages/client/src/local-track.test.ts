@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { LocalTrack, type PublishOptions } from './local-track.js';
 
 const host = {
@@ -6,12 +6,14 @@ const host = {
   removeTrack: async () => undefined,
   localTrackChanged: () => undefined,
 };
-function encodings(kind: 'audio' | 'video', options: PublishOptions): unknown {
+function trackOf(kind: 'audio' | 'video', options: PublishOptions): LocalTrack {
   const media = { kind, contentHint: '', addEventListener: () => undefined } as unknown as NonNullable<
     LocalTrack['media']
   >;
-  return new LocalTrack(media, options, host).init.sendEncodings;
+  return new LocalTrack(media, options, host);
 }
+const encodings = (kind: 'audio' | 'video', options: PublishOptions): unknown =>
+  trackOf(kind, options).init.sendEncodings;
 
 test("applies an application's limit to audio as well as video", () => {
   expect(encodings('audio', { maxBitrateBps: 24_000 })).toEqual([{ maxBitrate: 24_000 }]);
@@ -20,4 +22,41 @@ test("applies an application's limit to audio as well as video", () => {
 
 test('leaves audio without a limit to the browser', () => {
   expect(encodings('audio', {})).toEqual([{}]);
+});
+
+describe('a requested codec', () => {
+  const all = ['video/VP8', 'video/rtx', 'video/H264', 'video/VP9', 'video/VP9'].map((mimeType) => ({ mimeType }));
+  beforeEach(() => {
+    Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs: all }) } });
+  });
+  afterEach(() => {
+    Reflect.deleteProperty(globalThis, 'RTCRtpSender');
+  });
+
+  /** Returns the codecs that the transceiver of a track offers; undefined if it offers all. */
+  function offered(kind: 'audio' | 'video', options: PublishOptions): string[] | undefined {
+    let preferred: string[] | undefined;
+    const transceiver = {
+      setCodecPreferences: (codecs: RTCRtpCodec[]) => (preferred = codecs.map(({ mimeType }) => mimeType)),
+    } as unknown as RTCRtpTransceiver;
+    trackOf(kind, options).requestCodec(transceiver);
+    return preferred;
+  }
+
+  test('is offered alone, with its retransmissions', () => {
+    expect(offered('video', { codec: 'vp9' })).toEqual(['video/VP9', 'video/VP9', 'video/rtx']);
+  });
+
+  test('changes nothing where the browser lacks it, for audio, and without the option', () => {
+    expect(offered('video', { codec: 'av1' as 'vp9' })).toBeUndefined();
+    expect(offered('audio', { codec: 'vp9' })).toBeUndefined();
+    expect(offered('video', {})).toBeUndefined();
+  });
+
+  test('sends each size of VP9 as a stream of its own', () => {
+    expect(encodings('video', { codec: 'vp9' })).toMatchObject(
+      ['l', 'm', 'h'].map((rid) => ({ rid, scalabilityMode: 'L1T1' })),
+    );
+    expect(JSON.stringify(encodings('video', { codec: 'vp8' }))).not.toContain('scalabilityMode');
+  });
 });

@@ -1,6 +1,8 @@
 import { mustBeSendable } from './errors.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
+export type VideoCodec = 'vp8' | 'h264' | 'vp9';
+
 /** Options of `publish`. */
 export interface PublishOptions {
   /** Any JSON, shown to the other participants. */
@@ -10,6 +12,12 @@ export interface PublishOptions {
    * hint is `detail`, as it is for `openScreen`.
    */
   readonly simulcast?: boolean;
+  /**
+   * Codec of the video. Where the browser cannot send it, or the server is older than 0.3, the codec is chosen as
+   * without this option: the first of VP8 and H.264 that the browser offers. A participant whose browser cannot show
+   * the codec sees nothing of the track (docs/guide/which-codec.md).
+   */
+  readonly codec?: VideoCodec;
   /** Upper limit in bits per second, of the track or of each variant. */
   readonly maxBitrateBps?: number | Partial<Record<Variant, number>>;
   /**
@@ -158,8 +166,27 @@ export class LocalTrack {
     const encodings: RTCRtpEncodingParameters[] =
       typeof limits === 'number'
         ? [isLimited ? { maxBitrate: limits } : {}]
-        : VARIANTS.map((rid) => ({ rid, maxBitrate: limits[rid], scaleResolutionDownBy: SCALE_DOWN[rid] }));
+        : VARIANTS.map((rid) => ({
+            rid,
+            maxBitrate: limits[rid],
+            scaleResolutionDownBy: SCALE_DOWN[rid],
+            // Without a mode, Chromium sends the sizes of VP9 in one stream that no viewer can get a part of.
+            ...(this.#options.codec === 'vp9' ? { scalabilityMode: 'L1T1' } : {}),
+          }));
     return { direction: 'sendonly', sendEncodings: encodings };
+  }
+
+  /**
+   * @internal Offers the requested codec alone, which the server takes for a request: browsers always list all that
+   * they have.
+   */
+  requestCodec(transceiver: RTCRtpTransceiver): void {
+    const { codec } = this.#options;
+    if (codec === undefined || this.kind === 'audio') return;
+    const { codecs = [] } = RTCRtpSender.getCapabilities('video') ?? {};
+    const is = (name: string) => (one: RTCRtpCodec) => one.mimeType.toLowerCase() === `video/${name}`;
+    const wanted = codecs.filter(is(codec));
+    if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
   }
 
   /** @internal Bits per second of the track, or of each of its variants. */

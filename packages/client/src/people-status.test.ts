@@ -8,6 +8,7 @@ const COUNTERS: TrackStats = {
   trackId: '',
   direction: 'received',
   kind: 'audio',
+  codec: null,
   bytes: 0,
   packets: 0,
   packetsLost: 0,

@@ -121,6 +121,17 @@ test('reports that a track stalls and resumes', () => {
   expect([true, true, false].flatMap((is) => words(others.apply(stall(is))))).toEqual(['stalled a1', 'resumed a1']);
 });
 
+test('says why nothing arrives of a track, until its media does', () => {
+  const others = new RemotePeers();
+  others.apply(connected(endpoint('ann', 1, ['a1'])));
+  expect(others.find('a1')?.unavailable).toBeNull();
+  const event = { type: 'trackUnavailable', data: { trackId: 'a1', reason: 'NO_CODEC' } } as const;
+  expect(words(others.apply(event))).toEqual(['trackUpdated a1']);
+  expect(others.find('a1')?.unavailable).toBe('NO_CODEC');
+  others.setMedia('a1', { kind: 'video' } as MediaStreamTrack);
+  expect(others.find('a1')?.unavailable).toBeNull();
+});
+
 test('knows the kind of a track before its media', () => {
   const others = new RemotePeers();
   const tracks = { v: { ...wireTrack(), kind: 'video' as const }, old: wireTrack() };

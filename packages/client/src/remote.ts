@@ -10,6 +10,8 @@ export interface RemoteTrack<Metadata = unknown> {
   readonly muted: boolean;
   /** True while an expected picture has been missing for 3 s. */
   readonly stalled: boolean;
+  /** Why nothing arrives of the track: `NO_CODEC` if this browser cannot decode it; null if nothing prevents it. */
+  readonly unavailable: 'NO_CODEC' | null;
   /** Metadata from its publisher. Nothing checks that it has the type given by the page. */
   readonly metadata: Metadata;
   /** Available simulcast variants, from low to high; empty for a track with only one. */
@@ -95,6 +97,8 @@ export class RemotePeers {
         return this.#updateTrack(event.data.trackId, { variant: event.data.encoding });
       case 'vadNotification':
         return this.#updateTrack(event.data.trackId, { speaking: event.data.status === 'speech' });
+      case 'trackUnavailable':
+        return this.#updateTrack(event.data.trackId, { unavailable: event.data.reason });
       case 'trackMuted':
         return this.#mute(event.data);
       case 'trackStalled': {
@@ -121,7 +125,7 @@ export class RemotePeers {
   /** Sets the negotiated media of a track. */
   setMedia(trackId: string, media: MediaStreamTrack): RemoteChange[] {
     const kind = media.kind === 'video' ? 'video' : 'audio';
-    return this.#updateTrack(trackId, { media, kind }, 'trackReady');
+    return this.#updateTrack(trackId, { media, kind, unavailable: null }, 'trackReady');
   }
 
   clear(): RemoteChange[] {
@@ -177,6 +181,7 @@ export class RemotePeers {
         kind,
         muted: false,
         stalled: false,
+        unavailable: null,
         metadata,
         variants,
         variant: null,

@@ -6,7 +6,7 @@ export type Variant = 'l' | 'm' | 'h';
 export const VARIANTS: readonly Variant[] = ['l', 'm', 'h'];
 
 /** Protocol additions that this client uses if the server supports them (docs/reference/peer-signaling.md). */
-export const FEATURES = ['pause', 'data', 'trackState', 'trackRefused', 'permissions'];
+export const FEATURES = ['pause', 'data', 'trackState', 'trackRefused', 'permissions', 'trackUnavailable', 'codecs'];
 
 /** What a participant may do. */
 export interface Permissions {
@@ -67,6 +67,7 @@ export type ServerEvent =
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
   | Event<'trackMuted', OfTrack & { muted: boolean; by: 'publisher' | 'server' }>
   | Event<'trackStalled', OfTrack & { stalled: boolean }>
+  | Event<'trackUnavailable', OfTrack & { reason: 'NO_CODEC' }>
   | Event<'permissions', Permissions>
   | Event<'roomMessage', { topic: string; data: unknown }>
   | Event<'dataChannelClosed', { label: string; reason: string }>

@@ -9,6 +9,7 @@ const track = {
 test('sums the variants of one sent track, including what the server reports about them', () => {
   const report = new Map<string, object>([
     ['s', { type: 'media-source', trackIdentifier: 'camera' }],
+    ['c', { type: 'codec', mimeType: 'video/VP9' }],
     ['r1', { type: 'remote-inbound-rtp', packetsLost: 2, jitter: 0.01 }],
     [
       'o1',
@@ -16,7 +17,15 @@ test('sums the variants of one sent track, including what the server reports abo
     ],
     [
       'o2',
-      { type: 'outbound-rtp', kind: 'video', mediaSourceId: 's', bytesSent: 50, packetsSent: 5, frameHeight: 720 },
+      {
+        type: 'outbound-rtp',
+        kind: 'video',
+        mediaSourceId: 's',
+        codecId: 'c',
+        bytesSent: 50,
+        packetsSent: 5,
+        frameHeight: 720,
+      },
     ],
   ]);
   for (const [id, entry] of report) Object.assign(entry, { id });
@@ -24,6 +33,7 @@ test('sums the variants of one sent track, including what the server reports abo
     expect.objectContaining({
       trackId: 'mine of camera',
       direction: 'sent',
+      codec: 'video/VP9',
       bytes: 150,
       packets: 15,
       packetsLost: 2,

@@ -4,6 +4,8 @@ export interface TrackStats {
   readonly trackId: string;
   readonly direction: 'sent' | 'received';
   readonly kind: 'audio' | 'video';
+  /** Media type, such as `video/VP8`; null until the browser reports it. */
+  readonly codec: string | null;
   readonly bytes: number;
   readonly packets: number;
   readonly packetsLost: number;
@@ -53,6 +55,7 @@ export function readStats(
       trackId: id,
       direction: received ? 'received' : 'sent',
       kind: entry['kind'] === 'video' ? 'video' : 'audio',
+      codec: (byId.get(entry['codecId'])?.['mimeType'] as string | undefined) ?? before?.codec ?? null,
       bytes: number(before?.bytes) + number(received ? entry['bytesReceived'] : entry['bytesSent']),
       packets: number(before?.packets) + number(received ? entry['packetsReceived'] : entry['packetsSent']),
       packetsLost: number(before?.packetsLost) + number((received ? entry : remote)?.['packetsLost']),

@@ -392,7 +392,8 @@ test('starts another conversation without the messages of the previous one', asy
   expect(texts()).toEqual(['welcome']);
 });
 
-const TRACK = { metadata: null, variants: [], variant: null, speaking: false, muted: false, stalled: false };
+const STATE = { variant: null, speaking: false, muted: false, stalled: false, unavailable: null };
+const TRACK = { metadata: null, variants: [], ...STATE };
 
 test('plays all sounds that the browser has blocked after one touch', async () => {
   const tracks = ['ann', 'bob'].map((peerId) => {

@@ -29,7 +29,15 @@ test('renders a call on a server without a browser or connection', () => {
 });
 
 function Tile({ change }: { readonly change: { muted?: boolean; stalled?: boolean } }) {
-  const state = { metadata: null, variants: [], variant: null, speaking: false, muted: false, stalled: false };
+  const state = {
+    metadata: null,
+    variants: [],
+    variant: null,
+    speaking: false,
+    muted: false,
+    stalled: false,
+    unavailable: null,
+  };
   const track = { id: 't', peerId: 'ann', kind: 'video' as const, media: null, ...state, ...change };
   return (
     <RoomProvider room={useRoom(null)}>

@@ -180,6 +180,7 @@ export function person(name: string, { camera, microphone, screen }: PersonOptio
             media: { kind } as MediaStreamTrack,
             muted: false,
             stalled: false,
+            unavailable: null,
             speaking: false,
             ...change,
           },

@@ -91,6 +91,18 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     network.delay(host, other, strike.dice.between(20, 100));
     later(strike, [1_000, 20_000], () => network.delay(host, other, 0));
   },
+  mapper: (strike) => {
+    const { network } = strike.cluster;
+    const { host } = strike.node.machine;
+    network.map(host, false);
+    later(strike, [500, 20_000], () => network.map(host, true));
+  },
+  dns: (strike) => {
+    const { network } = strike.cluster;
+    const { host } = strike.node.machine;
+    network.misname(host, otherHost(strike));
+    later(strike, [500, 20_000], () => network.misname(host, undefined));
+  },
   clock: ({ node: { machine }, dice }) => {
     machine.wallOffsetMs += dice.pick([-3_600_000, -1_500, -20, 20, 1_500, 3_600_000]);
   },

@@ -32,6 +32,10 @@ export class VirtualNetwork {
   readonly #blocked = new Set<string>();
   /** Additional latency by direction. */
   readonly #delays = new Map<string, number>();
+  /** Hosts without a port mapper. */
+  readonly #unmapped = new Set<string>();
+  /** Hosts whose names lead to another one. */
+  readonly #misnamed = new Map<string, string>();
   #creations = 3;
 
   constructor(world: VirtualWorld) {
@@ -63,6 +67,18 @@ export class VirtualNetwork {
 
   delay(from: string, to: string, ms: number): void {
     this.#delays.set(`${from}>${to}`, ms);
+  }
+
+  /** Ends or restarts the port mapper of a host: without it, nobody can connect to the host's node. */
+  map(host: string, isRunning: boolean): void {
+    if (isRunning) this.#unmapped.delete(host);
+    else this.#unmapped.add(host);
+  }
+
+  /** Lets the name of a host lead to another one, as a stale DNS record does, or to itself again. */
+  misname(host: string, other: string | undefined): void {
+    if (other === undefined) this.#misnamed.delete(host);
+    else this.#misnamed.set(host, other);
   }
 
   /** Resets the connections between two hosts, as a middlebox does after losing its state. */
@@ -116,7 +132,7 @@ export class VirtualNetwork {
   }
 
   #connect(machine: Machine, target: NodeName, signal: AbortSignal): Promise<Socket> {
-    const [from, to] = [machine.host, target.alive];
+    const [from, to] = [machine.host, this.#misnamed.get(target.alive) ?? target.alive];
     const clock = this.#world.clockOf(machine);
     return new Promise((resolve, reject) => {
       let isOver = false;
@@ -133,7 +149,7 @@ export class VirtualNetwork {
       const there = this.latency(from, to);
       this.#world.schedule(this.#world.outside, there, () => {
         if (this.isBlocked(from, to) || this.isBlocked(to, from)) return;
-        const listening = this.#listening.get(to);
+        const listening = this.#unmapped.has(to) ? undefined : this.#listening.get(to);
         const back = this.latency(to, from);
         if (listening === undefined) {
           this.#world.schedule(machine, back, () => fail('refused'));

@@ -12,7 +12,10 @@ const join = async (stage: Stage, room: string, name: string): Promise<Person> =
 const codecs = ({ page }: Person): Promise<(string | null)[]> => page.evaluate(() => window.application.codecs());
 
 browserSuite('A codec that the publisher asks for', {}, (stage) => {
-  describe.each([['vp9', 'video/VP9']] as const)('%s', (codec, mimeType) => {
+  describe.each([
+    ['vp9', 'video/VP9'],
+    ['av1', 'video/AV1'],
+  ] as const)('%s', (codec, mimeType) => {
     test('is seen by viewers of all clients, by one who joins late within 1 s', async () => {
       const room = await stage.room();
       const [ann, bob] = [await join(stage, room, 'ann'), await join(stage, room, 'bob')];

@@ -1,7 +1,7 @@
 import { mustBeSendable } from './errors.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
-export type VideoCodec = 'vp8' | 'h264' | 'vp9';
+export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1';
 
 /** Options of `publish`. */
 export interface PublishOptions {
@@ -171,7 +171,7 @@ export class LocalTrack {
             maxBitrate: limits[rid],
             scaleResolutionDownBy: SCALE_DOWN[rid],
             // Without a mode, Chromium sends the sizes of VP9 in one stream that no viewer can get a part of.
-            ...(this.#options.codec === 'vp9' ? { scalabilityMode: 'L1T1' } : {}),
+            ...(this.#options.codec === 'vp9' || this.#options.codec === 'av1' ? { scalabilityMode: 'L1T1' } : {}),
           }));
     return { direction: 'sendonly', sendEncodings: encodings };
   }

@@ -142,7 +142,7 @@ describe.each([
     ['too long a body', { body: 'x'.repeat(64 * 1024 + 1) }, { status: 413, sentence: /65536 bytes/ }],
     [
       'no known codec',
-      { body: offer.replace('VP8', 'AV1').replace('opus', 'G722') },
+      { body: offer.replace('VP8', 'VP6').replace('opus', 'G722') },
       { status: 406, sentence: /The room allows .* has:/ },
     ],
   ] as const)('refuses %s', async (_what, given, { status, sentence }) => {

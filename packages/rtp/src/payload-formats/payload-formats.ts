@@ -1,3 +1,4 @@
+import { AV1 } from './av1.js';
 import { H264 } from './h264.js';
 import { OPUS } from './opus.js';
 import type { PayloadFormat } from './payload-format.js';
@@ -5,7 +6,13 @@ import { VP8 } from './vp8.js';
 import { VP9 } from './vp9.js';
 
 /** Every codec that rooms accept, by its lower-case SDP name. */
-const FORMATS = { opus: OPUS, vp8: VP8, h264: H264, vp9: VP9 } as const satisfies Record<string, PayloadFormat>;
+const FORMATS = {
+  opus: OPUS,
+  vp8: VP8,
+  h264: H264,
+  vp9: VP9,
+  av1: AV1,
+} as const satisfies Record<string, PayloadFormat>;
 
 /** SDP name in lower case. */
 export type CodecName = keyof typeof FORMATS;

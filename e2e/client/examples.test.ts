@@ -70,6 +70,14 @@ async function plays(page: Page, selector = 'video'): Promise<void> {
 
 const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
 
+/** Returns the names of the outermost boxes of an MP4 file, without padding. */
+function boxesOf(file: Buffer): string[] {
+  const names: string[] = [];
+  for (let at = 0; at < file.length; at += file.readUInt32BE(at)) names.push(file.toString('latin1', at + 4, at + 8));
+
+  return names.filter((name) => name !== 'free');
+}
+
 const browserFlags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
 browserSuite(
@@ -229,6 +237,14 @@ browserSuite(
       for await (const { type } of events) if (type === 'hlsPlayable') break;
       await press(page, 'End the call');
       await page.waitForFunction(() => (document.querySelector('video')?.duration ?? 0) > 1);
+      const seekable = await page.evaluate(() => document.querySelector('video')!.seekable.end(0));
+      expect(seekable).toBeGreaterThan(1);
+      // The end of the file, without what is before it.
+      const tail = await fetch(`${url}/movie.mp4`, { headers: { range: 'bytes=-8' } });
+      expect(tail.status).toBe(206);
+      // An index at the start, so that a downloaded file seeks in any player.
+      const movie = Buffer.from(await (await fetch(`${url}/movie.mp4`)).arrayBuffer());
+      expect(boxesOf(movie)).toEqual(['ftyp', 'moov', 'mdat']);
     });
 
     testWith(['node-av'], 'stream-to-page: plays by WHEP and by HLS', async () => {

@@ -12,6 +12,7 @@ const PROGRAMS = {
     // For tests that start a node in a separate process.
     node: 'apps/bloom/dist/modules/node.js',
     'worker-main': 'packages/sfu/dist/engine/worker-main.js',
+    'mix-main': 'packages/components/dist/mix/mix-main.js',
     'engine/engine-main': 'packages/components/dist/hls/engine/engine-main.js',
     'engine/phone-main': 'packages/components/dist/sip/engine/phone-main.js',
     'engine/puller-main': 'packages/components/dist/rtsp/engine/puller-main.js',

@@ -7,16 +7,18 @@ import type { Processes } from '@bloom/processes';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
-/** Opens the service that writes recordings and uploads them. */
+/** Opens the service that writes recordings, uploads and mixes them. */
 export function openRecordings(
   { resourcesPath, recording }: Settings,
-  parts: { log: Log; metrics: Metrics; bus: NotificationBus; webhooks: Webhooks },
+  parts: { log: Log; metrics: Metrics; bus: NotificationBus; webhooks: Webhooks; processes: Processes },
 ): RecordingService {
-  const { log, metrics, bus, webhooks } = parts;
+  const { log, metrics, bus, webhooks, processes } = parts;
 
   return new RecordingService({
     directory: join(resourcesPath, 'raw_recordings'),
     notesDirectory: join(resourcesPath, 'uploaded_recordings'),
+    mixesDirectory: join(resourcesPath, 'mixed_recordings'),
+    processes,
     s3: recording.s3,
     pathPrefix: recording.s3PathPrefix,
     endpoint: recording.s3Endpoint,

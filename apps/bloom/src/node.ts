@@ -300,7 +300,7 @@ function openRooms(parts: RoomParts): {
   });
   closing.onClose('streams', () => hls.settled());
   closing.onClose('tidying of streams', hls.tidy());
-  const recordings = openRecordings(settings, { log, metrics, bus, webhooks });
+  const recordings = openRecordings(settings, { log, metrics, bus, webhooks, processes });
   closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
   const phones = openPhones(settings, processes);
   closing.onClose('phones', () => phones?.settled());

@@ -15,6 +15,10 @@ export type ComponentErrorCode =
   | 'CALL_FAILED'
   /** Mixing a recording failed. */
   | 'MIX_FAILED'
+  /** A recording is not complete yet, or is already being mixed. */
+  | 'IN_PROGRESS'
+  /** Too many recordings wait to be mixed, or the node is being stopped. */
+  | 'TOO_MANY_MIXES'
   /** An upload failed. */
   | 'UPLOAD_FAILED'
   /** An object was not fetched from its bucket. */

@@ -63,7 +63,8 @@ export async function mixRecording(options: MixRecordingOptions): Promise<MixedR
   }
 }
 
-function pictureOf({ layout = 'grid', width = 1_280, height = 720 }: Partial<MixPicture>): MixPicture {
+/** Completes a picture. @throws ComponentError `MIX_FAILED` for an impossible one */
+export function pictureOf({ layout = 'grid', width = 1_280, height = 720 }: Partial<MixPicture>): MixPicture {
   const isLayout = layout === 'grid' || layout === 'speaker';
   if (!isLayout) throw new ComponentError('MIX_FAILED', `the layout is grid or speaker, not ${String(layout)}`);
   const fits = (side: number, most: number): boolean =>

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { MARK_FILE, ORPHAN_MS, writeMark } from './part-mark.js';
-import { MAX_NOTES, NOTE_MS, UploadNotes, writeFailure } from './part-outcome.js';
+import { MAX_NOTES, NOTE_MS } from './part-notes.js';
+import { UploadNotes, writeFailure } from './part-outcome.js';
 import { isGone, THIS_WRITER } from './part-writer.js';
 import { Parts } from './parts.js';
 import { REPORT_FILE } from './report.js';
@@ -32,6 +33,7 @@ beforeEach(async () => {
   parts = new Parts({
     directory: raw,
     notes,
+    mixes: { find: async () => undefined, remove: async () => false },
     clock,
     ownBucket: 'calls',
     here: (directory) => here.get(directory),

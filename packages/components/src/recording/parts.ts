@@ -1,20 +1,20 @@
-import { lstat, open, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { lstat, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pLimit from 'p-limit';
 import { type Clock } from '@bloom/time';
 import { directories } from './garbage.js';
 import { ORPHAN_MS, readMark, touchedAt } from './part-mark.js';
-import { type PartName, readFailure, type UploadNotes } from './part-outcome.js';
+import { type ListedMix, MIX_FILE, type PartMixes } from './part-mix.js';
+import type { PartName } from './part-notes.js';
+import { readFailure, type UploadNotes } from './part-outcome.js';
 import { extentOf, judgePart, type PartState } from './part-state.js';
 import { isGone } from './part-writer.js';
-import { REPORT_FILE, type RecordingReport } from './report.js';
+import { readReport, REPORT_FILE } from './report.js';
 
 /** Names of parts; times in them sort as text. */
 export const PART_NAME = /^part_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 /** Maximum number of parts whose files are read at the same time. */
 const READS = 8;
-/** A report of 10,000 tracks has 6 MB; larger ones are not read. */
-const MAX_REPORT_BYTES = 16 * 1024 * 1024;
 
 /** One recording of a room. */
 export interface ListedPart {
@@ -33,7 +33,9 @@ export interface ListedPart {
   startedAt: number;
   /** Unix milliseconds; null until the upload is complete. */
   uploadedAt: number | null;
-  /** This node is recording or uploading it, so it knows better than others. */
+  /** Present once somebody has asked for it. */
+  mix?: ListedMix;
+  /** This node is recording, uploading or mixing it, so it knows better than others. */
   isHere: boolean;
 }
 
@@ -57,6 +59,7 @@ export interface PartsOptions {
   here(directory: string): 'recording' | 'uploading' | undefined;
   /** Share of the part's files that have been uploaded. */
   progress(directory: string): number | undefined;
+  mixes: PartMixes;
   /** Ends the upload of a part, and removes what has been uploaded. */
   cancel(directory: string): void;
 }
@@ -86,11 +89,16 @@ export class Parts {
     while (parts.length < limit && at < wanted.length) {
       const next = wanted.slice(at, at + limit - parts.length);
       at += next.length;
-      const read = await Promise.all(next.map((part) => reads(() => this.#read(part))));
+      const read = await Promise.all(next.map((part) => reads(() => this.#readWithMix(part))));
       for (const part of read) if (part !== undefined) parts.push(part);
     }
 
     return { parts, isWhole: at >= wanted.length };
+  }
+
+  /** Returns the state of a recording; undefined if there is none. */
+  async stateOf(part: PartName): Promise<PartState | undefined> {
+    return (await this.#read(part))?.state;
   }
 
   /** Returns the directory of a recording whose files are complete; undefined if there is none. */
@@ -104,14 +112,17 @@ export class Parts {
 
   /** Removes a recording, but not its objects in a bucket. Returns false if there is none, or it is in progress. */
   async remove(part: PartName): Promise<boolean> {
+    const { mixes } = this.#options;
     const directory = await this.directoryOf(part);
     if (directory === undefined) {
       if ((await this.#existing(part)) !== undefined) return false;
       // A node that shares the directory may have removed the files that this one is uploading.
       this.#options.cancel(join(this.#options.directory, part.roomId, part.name));
+      await mixes.remove(part);
       return this.#options.notes.remove(part);
     }
     this.#options.cancel(directory);
+    await mixes.remove(part);
     await rm(directory, { recursive: true, force: true });
     // Fails unless this was the room's last recording.
     await rmdir(dirname(directory)).catch(() => undefined);
@@ -147,14 +158,27 @@ export class Parts {
     return directory;
   }
 
+  async #readWithMix(part: PartName): Promise<ListedPart | undefined> {
+    const listed = await this.#read(part);
+    const found = listed === undefined ? undefined : await this.#options.mixes.find(part);
+    if (listed === undefined || found === undefined) return listed;
+
+    return { ...listed, mix: found.mix, isHere: listed.isHere || found.isHere };
+  }
+
   async #read(part: PartName): Promise<ListedPart | undefined> {
     const { notes, here, progress, clock, ownBucket } = this.#options;
     const directory = await this.#existing(part);
     const note = await notes.read(part);
     const place = { roomId: part.roomId, part: part.name };
-    if (note !== undefined) return { ...place, state: 'uploaded', ...note, isHere: false };
+    if (note !== undefined) {
+      const { stored: _stored, ...extent } = note;
+      return { ...place, state: 'uploaded', ...extent, isHere: false };
+    }
     if (directory === undefined) return undefined;
-    const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
+    const names = (await readdir(directory).catch(() => [])).filter(
+      (name) => !name.startsWith('.') && name !== MIX_FILE,
+    );
     const doing = here(directory);
     if (names.length === 0 && doing === undefined) return undefined;
     const mark = await readMark(directory);
@@ -209,21 +233,4 @@ export async function bytesIn(directory: string, names: readonly string[]): Prom
   }
 
   return bytes;
-}
-
-/** Returns undefined if the report cannot be read, is too large, or is not one. */
-export async function readReport(directory: string): Promise<RecordingReport | undefined> {
-  const file = await open(join(directory, REPORT_FILE)).catch(() => undefined);
-  if (file === undefined) return undefined;
-  try {
-    if ((await file.stat()).size > MAX_REPORT_BYTES) return undefined;
-    const report = JSON.parse(await file.readFile('utf8')) as Partial<RecordingReport> | null;
-    const tracks = report?.tracks;
-
-    return typeof tracks === 'object' && tracks !== null ? (report as RecordingReport) : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    await file.close();
-  }
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { Processes } from '@bloom/processes';
 import type { Component } from '@bloom/rooms';
 import type { MediaRoom } from '@bloom/sfu';
 import { ManualClock, until } from '@bloom/time/testing';
@@ -40,6 +41,8 @@ async function start(clock: ManualClock, endTap: () => Promise<void> = async () 
   const service = new RecordingService({
     directory: base,
     notesDirectory: join(base, '..', 'notes'),
+    mixesDirectory: join(base, '..', 'mixes'),
+    processes: new Processes({ log: silentLog }),
     s3: null,
     pathPrefix: null,
     endpoint: null,

@@ -1,22 +1,32 @@
 import type { Log } from '@bloom/log';
+import type { Processes } from '@bloom/processes';
 import type { ComponentKind } from '@bloom/rooms';
 import { type Clock, epochNow, sleep, systemClock } from '@bloom/time';
 import { startGarbageCollection } from './garbage.js';
 import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
 import type { S3Credentials } from '../s3/object-store.js';
 import { Recorder, type RecordedPart } from './recorder.js';
-import { bytesIn, Parts, readReport, startOf } from './parts.js';
+import { bytesIn, Parts, startOf } from './parts.js';
+import { readReport } from './report.js';
+import { Mixes } from './mixes.js';
+import { MixNotes } from './part-mix.js';
 import { newsOf, type RecordingNews } from './recording-news.js';
-import { UploadNotes } from './part-outcome.js';
+import { type StoredPlace, UploadNotes } from './part-outcome.js';
 import { extentOf } from './part-state.js';
 import { recordingKind } from './recording-kind.js';
 import { Uploads } from './uploads.js';
+
+/** The key of an object has at most 1,024 bytes in S3; a note has room for as many characters. */
+const MAX_PREFIX = 1_024;
 
 export interface RecordingServiceOptions {
   /** `raw_recordings` */
   directory: string;
   /** Directory of the notes about uploaded recordings. */
   notesDirectory: string;
+  /** Directory of the notes about mixes. */
+  mixesDirectory: string;
+  processes: Processes;
   /** From the environment. */
   s3: S3Credentials | null;
   pathPrefix: string | null;
@@ -29,14 +39,18 @@ export interface RecordingServiceOptions {
   hold?(roomId: string): () => void;
   /** Called when an upload is given up on. */
   onGivenUp?(part: RecordedPart): void;
+  /** Built entry of the mixing process; defaults to the one beside its module. */
+  mixerEntry?: URL;
 }
 
-/** This node's recording components, their uploads, and garbage collection. */
+/** This node's recording components, their uploads and mixes, and garbage collection. */
 export class RecordingService {
   readonly #options: RecordingServiceOptions;
   readonly kind: ComponentKind;
   /** The recordings on disk. */
   readonly parts: Parts;
+  readonly mixes: Mixes;
+  readonly #mixNotes: MixNotes;
   readonly #notes: UploadNotes;
   readonly #uploads: Uploads;
   readonly #recorders = new Set<Recorder>();
@@ -52,19 +66,27 @@ export class RecordingService {
     const { onNews, hold } = options;
     this.#clock = clock;
     this.#notes = new UploadNotes(notesDirectory);
-    const onUploaded = (part: RecordedPart): Promise<void> => this.#note(part);
     this.#uploads = new Uploads({
       log,
       clock,
-      onUploaded,
+      onUploaded: (part, stored) => this.#note(part, stored),
       onCancelled: async (part) => void (await this.#notes.remove(part)),
       isUploaded: async (part) => (await this.#notes.read(part)) !== undefined,
       ...(onNews === undefined ? {} : { onNews }),
       ...(onGivenUp === undefined ? {} : { onGivenUp }),
     });
+    this.#mixNotes = new MixNotes(options.mixesDirectory);
+    this.mixes = new Mixes({
+      ...options,
+      clock,
+      notes: this.#mixNotes,
+      uploaded: this.#notes,
+      stateOf: (part) => this.parts.stateOf(part),
+    });
     this.parts = new Parts({
       directory,
       notes: this.#notes,
+      mixes: this.mixes,
       clock,
       ownBucket: s3?.bucket,
       here: (path) => this.#doing(path),
@@ -116,8 +138,10 @@ export class RecordingService {
       log,
       clock: this.#clock,
       // Any part, however old, may be the next one to resume.
-      tidy: () => this.#notes.tidy(this.#clock.wall()),
-      isPending: (part) => this.#resuming || this.#uploads.isPending(part),
+      tidy: async () => {
+        for (const notes of [this.#notes, this.#mixNotes]) await notes.tidy(this.#clock.wall());
+      },
+      isPending: (part) => this.#resuming || this.#uploads.isPending(part) || this.mixes.isUsing(part),
     });
     void this.#keep(this.#ending.signal);
   }
@@ -129,13 +153,14 @@ export class RecordingService {
   }
 
   /** Never rejects: without a note the recording is no longer listed. */
-  async #note({ directory, roomId, name, files }: RecordedPart): Promise<void> {
+  async #note({ directory, roomId, name, files }: RecordedPart, stored: StoredPlace): Promise<void> {
     const report = await readReport(directory);
     const note = {
       ...(report === undefined ? { tracks: 0, seconds: 0 } : extentOf(report)),
       bytes: await bytesIn(directory, files),
       startedAt: startOf(name),
       uploadedAt: this.#clock.wall(),
+      ...(stored.prefix.length > MAX_PREFIX ? {} : { stored }),
     };
     await this.#notes.write({ roomId, name }, note).catch((error: unknown) => {
       this.#options.log.warn('recording.upload_not_noted', { roomId, part: name, error });
@@ -148,6 +173,7 @@ export class RecordingService {
     while (!signal.aborted) {
       await Promise.all([...this.#recorders].map((recorder) => recorder.saveDraft()));
       await this.#uploads.beat();
+      await this.mixes.beat();
       if (!this.#resuming && this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
         lookedAtMs = this.#clock.now();
         this.#resuming = true;
@@ -164,11 +190,12 @@ export class RecordingService {
   }
 
   /**
-   * Ends all recordings and waits for uploads in progress within the given time. Files not uploaded by then stay on
-   * disk. Idempotent.
+   * Ends all recordings and mixes, and waits for uploads in progress within the given time. Files not uploaded by then
+   * stay on disk. Idempotent.
    */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const endMs = this.#clock.now() + timeoutMs;
+    const mixed = this.mixes.close({ timeoutMs });
     this.#stopCollecting?.();
     this.#ending.abort();
     const done = new AbortController();
@@ -178,5 +205,6 @@ export class RecordingService {
     // A hanging disk must not keep the node from exiting.
     await Promise.race([closed, sleep(timeoutMs, { clock: this.#clock, signal: done.signal })]);
     await this.#uploads.close({ timeoutMs: Math.max(0, endMs - this.#clock.now()) });
+    await mixed;
   }
 }

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -124,6 +124,14 @@ describe('a recording interrupted by the end of its process', () => {
     const packets = new OpusPackets().push(arrived.get(`${prefix}/${audio}`)!);
     expect(packets).toHaveLength(100);
     expect(new FragmentReader().push(arrived.get(`${prefix}/${video}`)!)).toHaveLength(60);
+  });
+
+  test('arrives without its mix, which has an upload of its own', async () => {
+    const directory = await record(received('mic', 'audio'), received('cam', 'video'));
+    await writeFile(join(directory, 'mix.mp4'), 'movie');
+    await startAgain(directory);
+    expect(arrived.size).toBe(3);
+    expect(await readdir(directory)).toEqual(['mix.mp4']);
   });
 
   test('keeps its pictures up to the first damage after a power cut', async () => {

@@ -5,6 +5,7 @@ import { ComponentError } from '../errors.js';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { removeMark, writeReport, type PartMark } from './part-mark.js';
+import { MIX_FILE } from './part-mix.js';
 import { REPORT_FILE } from './report.js';
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -15,7 +16,7 @@ const CHUNK_BYTES = 1024 * 1024;
  * returns no files for it.
  */
 export async function recoverPart(directory: string, { draft }: PartMark): Promise<string[]> {
-  const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));
+  const names = (await readdir(directory)).filter((name) => !name.startsWith('.') && name !== MIX_FILE);
   if (draft === null || names.includes(REPORT_FILE)) return names;
   const tracks: typeof draft.tracks = {};
   const files: string[] = [];

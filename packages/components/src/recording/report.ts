@@ -1,8 +1,13 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { OriginDescription } from './origin-description.js';
 import type { ReportedPause } from './pauses.js';
 
 /** `report.json` describes a recording's files and their places in time. */
 export const REPORT_FILE = 'report.json';
+
+/** A report of 10,000 tracks has 6 MB; larger ones are not read. */
+export const MAX_REPORT_BYTES = 16 * 1024 * 1024;
 
 export interface RecordingReport {
   /** Id of the room. */
@@ -33,4 +38,21 @@ export interface TrackReport extends OriginDescription {
 
 export function reportText(report: RecordingReport): string {
   return `${JSON.stringify(report, undefined, 2)}\n`;
+}
+
+/** Returns undefined if the report cannot be read, is too large, or is not one. */
+export async function readReport(directory: string): Promise<RecordingReport | undefined> {
+  const file = await open(join(directory, REPORT_FILE)).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    if ((await file.stat()).size > MAX_REPORT_BYTES) return undefined;
+    const report = JSON.parse(await file.readFile('utf8')) as Partial<RecordingReport> | null;
+    const tracks = report?.tracks;
+
+    return typeof tracks === 'object' && tracks !== null ? (report as RecordingReport) : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    await file.close();
+  }
 }

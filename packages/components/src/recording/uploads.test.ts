@@ -103,6 +103,16 @@ describe('credentials of a request', () => {
   });
 });
 
+test('a complete upload leaves the mix of the recording, which it did not upload', async () => {
+  const recording = await part();
+  await writeFile(join(recording.directory, 'mix.mp4'), 'movie');
+  const uploads = uploadsTo(store);
+  uploads.add(recording, { target, prefix: '' });
+  await settled(uploads, recording);
+  expect(stored.filter((key) => key.endsWith('mix.mp4'))).toEqual([]);
+  expect(await readdir(recording.directory)).toEqual(['mix.mp4']);
+});
+
 describe('a cancelled upload', () => {
   test('ends, and removes the objects that have arrived', async () => {
     const recording = await part();

@@ -1,9 +1,8 @@
-import { rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
-import { ComponentError } from '../errors.js';
-import type { S3Target } from '../s3/object-store.js';
+import { type S3Target, withoutAddress } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
 import { directories } from './garbage.js';
 import {
@@ -16,7 +15,8 @@ import {
   touchMark,
   writeMark,
 } from './part-mark.js';
-import { writeFailure } from './part-outcome.js';
+import { MIX_FILE } from './part-mix.js';
+import { type StoredPlace, writeFailure } from './part-outcome.js';
 import type { RecordedPart } from './recorder.js';
 import { newsOf, type RecordingNews } from './recording-news.js';
 import { recoverPart } from './recover-part.js';
@@ -51,7 +51,7 @@ export interface UploadsOptions {
   /** Called when a part is given up on. */
   onGivenUp?(part: RecordedPart): void;
   /** Called when every object has arrived, before the local files are removed. Must not reject. */
-  onUploaded?(part: RecordedPart): Promise<void>;
+  onUploaded?(part: RecordedPart, stored: StoredPlace): Promise<void>;
   /** Called when an upload is cancelled, after `onUploaded` if that was running. Must not reject. */
   onCancelled?(part: RecordedPart): Promise<void>;
   /** Returns true if a part was uploaded completely, by a process that did not come to remove its files. */
@@ -250,7 +250,7 @@ export class Uploads {
           bringing.progress = arrived / files.length;
         });
         if (cancelled.aborted) return await end();
-        await onUploaded?.(part);
+        await onUploaded?.(part, { bucket: target.bucket, prefix });
         // Deleted meanwhile: the note may be newer than its removal.
         if (cancelled.aborted) return await end();
         tell();
@@ -301,10 +301,14 @@ export class Uploads {
     this.#options.onGivenUp?.(part);
   }
 
+  /** Removes the files, except a mix: it is not among the uploaded ones. */
   async #removeLocal({ directory }: RecordedPart): Promise<void> {
     try {
-      await rm(directory, { recursive: true, force: true });
-      // Fails unless this was the room's last recording.
+      for (const name of await readdir(directory)) {
+        if (name !== MIX_FILE) await rm(join(directory, name), { recursive: true, force: true });
+      }
+      // Fail unless nothing is left, and this was the room's last recording.
+      await rmdir(directory).catch(() => undefined);
       await rmdir(dirname(directory)).catch(() => undefined);
     } catch (error) {
       this.#options.log.warn('recording.local_files_stay', { error });
@@ -331,13 +335,4 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Returns an error that says what failed but not where: the endpoint came with the request. */
-function withoutAddress(error: unknown): unknown {
-  const cause = error instanceof Error ? error.cause : undefined;
-  if (!(cause instanceof Error)) return error;
-  const { code = cause.name } = cause as NodeJS.ErrnoException;
-
-  return new ComponentError('UPLOAD_FAILED', `the store does not take the recording: ${code}`);
 }

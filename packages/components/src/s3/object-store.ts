@@ -174,3 +174,16 @@ export async function openStore(
     },
   };
 }
+
+/** Returns an error that says what failed but not where: the endpoint came with the request. */
+export function withoutAddress(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(error instanceof ComponentError) || !(cause instanceof Error)) return error;
+  const { code = cause.name } = cause as NodeJS.ErrnoException;
+  if (error.code === 'UPLOAD_FAILED') {
+    return new ComponentError('UPLOAD_FAILED', `the store does not take the recording: ${code}`);
+  }
+  if (error.code !== 'DOWNLOAD_FAILED') return error;
+
+  return new ComponentError('DOWNLOAD_FAILED', `the store does not return the recording: ${code}`);
+}

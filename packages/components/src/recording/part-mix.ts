@@ -1,0 +1,141 @@
+/** What is known about the mix of a part: a note of its own, which is true after a crash at any moment. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { MixPicture } from '../mix/mix-protocol.js';
+import { ORPHAN_MS } from './part-mark.js';
+import { isCount, type PartName, PartNotes } from './part-notes.js';
+import { isGone, type PartWriter, THIS_WRITER, writerIn } from './part-writer.js';
+
+/** The result lies beside the tracks, on the disk or in the bucket. */
+export const MIX_FILE = 'mix.mp4';
+
+const ACTIVE = ['queued', 'fetching', 'mixing', 'uploading'] as const;
+const ENDED = ['finished', 'uploaded', 'failed'] as const;
+
+/**
+ * `queued`: other mixes of this node come first. `fetching`: the tracks come from their bucket. `finished`: the movie
+ * is on the disk alone. `uploaded`: it is in the bucket, and for a while on the disk.
+ */
+export type MixState = (typeof ACTIVE)[number] | (typeof ENDED)[number];
+
+export interface MixNote extends MixPicture {
+  state: MixState;
+  /** Why it failed. */
+  reason?: string;
+  /** Length of the movie, once there is one. */
+  seconds?: number;
+  bytes?: number;
+  /** Unix milliseconds. */
+  requestedAt: number;
+  /** Unix milliseconds; null before the end. */
+  endedAt: number | null;
+}
+
+/** A note on the disk. */
+interface WrittenNote extends MixNote {
+  /** Process that works on it. */
+  writer: PartWriter;
+}
+
+/** The mix of a part in the list of recordings. */
+export interface ListedMix extends MixNote {
+  /** Done of the present state, 0 to 1; only while this node fetches or mixes. */
+  progress?: number;
+  /** Present while the movie is on the disk. */
+  file?: typeof MIX_FILE;
+}
+
+/** The mixes of parts, for their list. */
+export interface PartMixes {
+  /** Returns the mix of a recording; undefined if none was asked for. */
+  find(part: PartName): Promise<FoundMix | undefined>;
+  /** Ends the mix of a recording and removes its result, but not from a bucket. Returns false if there is none. */
+  remove(part: PartName): Promise<boolean>;
+}
+
+export interface FoundMix {
+  mix: ListedMix;
+  /** This node works on it. */
+  isHere: boolean;
+}
+
+export function isActive({ state }: Pick<MixNote, 'state'>): boolean {
+  return (ACTIVE as readonly string[]).includes(state);
+}
+
+/** Notes about mixes. */
+export class MixNotes {
+  readonly #notes: PartNotes<WrittenNote>;
+
+  constructor(directory: string) {
+    this.#notes = new PartNotes(directory, noteIn);
+  }
+
+  /** Replaces the note atomically. @throws NodeJS.ErrnoException when the system refuses */
+  write(part: PartName, note: MixNote): Promise<void> {
+    return this.#notes.write(part, { ...note, writer: THIS_WRITER });
+  }
+
+  /**
+   * Returns the note of a part. One whose process is gone, or has not touched it for a minute by `nowMs`, has failed.
+   */
+  async read(part: PartName, nowMs: number): Promise<MixNote | undefined> {
+    const found = await this.#notes.read(part);
+    if (found === undefined) return undefined;
+    const { writer, ...note } = found;
+    if (!isActive(note)) return note;
+    // This process knows its own jobs without their notes.
+    const isOwn = writer.run === THIS_WRITER.run;
+    const touchedMs = (await this.#notes.touchedAt(part)) ?? 0;
+    if (!isOwn && !isGone(writer) && Math.abs(nowMs - touchedMs) <= ORPHAN_MS) return note;
+
+    return { ...note, state: 'failed', reason: 'the process that mixed it has ended', endedAt: touchedMs };
+  }
+
+  /** Returns whether this process wrote the present note. */
+  async isOwn(part: PartName): Promise<boolean> {
+    return (await this.#notes.read(part))?.writer.run === THIS_WRITER.run;
+  }
+
+  /** Shows other nodes that this one works on the mix. */
+  touch(part: PartName, nowMs: number): Promise<void> {
+    return this.#notes.touch(part, nowMs);
+  }
+
+  /** Returns whether there was one. */
+  remove(part: PartName): Promise<boolean> {
+    return this.#notes.remove(part);
+  }
+
+  tidy(nowMs: number): Promise<void> {
+    return this.#notes.tidy(nowMs);
+  }
+}
+
+function noteIn(value: Readonly<Record<string, unknown>>): WrittenNote | undefined {
+  const { state, reason, layout, width, height, seconds, bytes, requestedAt, endedAt, writer: written } = value;
+  const writer = writerIn(written);
+  const isState = [...ACTIVE, ...ENDED].includes(state as MixState);
+  if (!isState || writer === undefined || (layout !== 'grid' && layout !== 'speaker')) return undefined;
+  if (!isCount(width) || !isCount(height) || !isCount(requestedAt)) return undefined;
+
+  return {
+    state: state as MixState,
+    ...(typeof reason === 'string' ? { reason } : {}),
+    layout,
+    width,
+    height,
+    ...(isCount(seconds) ? { seconds } : {}),
+    ...(isCount(bytes) ? { bytes } : {}),
+    requestedAt,
+    endedAt: isCount(endedAt) ? endedAt : null,
+    writer,
+  };
+}
+
+/** Returns what the list shows of a mix whose part has its files in `directory`. */
+export async function listedMix(note: MixNote, directory: string): Promise<ListedMix> {
+  const found = note.bytes === undefined ? undefined : await stat(join(directory, MIX_FILE)).catch(() => undefined);
+  // Another size: the movie of an earlier mix.
+  return found !== undefined && found.size === note.bytes ? { ...note, file: MIX_FILE } : note;
+}

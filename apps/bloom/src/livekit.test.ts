@@ -324,6 +324,20 @@ describe('attackers', () => {
     await until(() => lines.slice(before).some((line) => line.includes('livekit.frames_dropped')));
   });
 
+  test('counts a frame of many fields as several, in both forms', async () => {
+    const empty = Array.from({ length: 9_000 }, () => ({}));
+    const request = new SignalRequest({
+      message: { case: 'subscription', value: { participantTracks: empty } as never },
+    });
+    for (const frame of [request.toBinary(), JSON.stringify({ subscription: { participantTracks: empty } })]) {
+      const before = lines.length;
+      const client = open(await tokenFor({ video: { room: newRoom() } }));
+      await client.heard('join');
+      for (let i = 0; i < 20; i++) client.socket.send(frame);
+      await until(() => lines.slice(before).some((line) => line.includes('livekit.frames_dropped')));
+    }
+  });
+
   test.each([
     ['garbage', Buffer.from('garbage that is no protobuf')],
     ['nothing', Buffer.alloc(0)],

@@ -7,32 +7,49 @@ export const MAX_FIELDS = 10_000;
 const { readerFactory } = SignalRequest.runtime.bin.makeReadOptions();
 type ReadOptions = NonNullable<Parameters<typeof SignalRequest.fromBinary>[1]>;
 
+/** Fields that may be read; `decode` counts them down. */
+export interface FieldCount {
+  left: number;
+}
+
 /**
- * Decodes a message.
- * @throws Error when it cannot be decoded or has more than `MAX_FIELDS` fields
+ * Decodes a message without its unknown fields, unless a packet has to keep them.
+ * @throws Error when it cannot be decoded or has more fields than `count`, by default `MAX_FIELDS`
  */
-export function decode<T>(type: { fromBinary(bytes: Uint8Array, options?: ReadOptions): T }, bytes: Uint8Array): T {
-  return type.fromBinary(bytes, { readerFactory: countingReader, readUnknownFields: false });
+export function decode<T>(
+  type: { fromBinary(bytes: Uint8Array, options?: ReadOptions): T },
+  bytes: Uint8Array,
+  { count = { left: MAX_FIELDS }, readUnknownFields = false }: { count?: FieldCount; readUnknownFields?: boolean } = {},
+): T {
+  return type.fromBinary(bytes, { readerFactory: (each) => countingReader(each, count), readUnknownFields });
 }
 
 /** Returns a reader that gives up at the first field too many; nested messages are read with the same one. */
-function countingReader(bytes: Uint8Array): ReturnType<typeof readerFactory> {
+function countingReader(bytes: Uint8Array, count: FieldCount): ReturnType<typeof readerFactory> {
   const reader = readerFactory(bytes);
   const tag = reader.tag.bind(reader);
-  let fields = 0;
+  const max = count.left;
   reader.tag = () => {
-    fields += 1;
-    if (fields > MAX_FIELDS) throw new Error(`more than ${MAX_FIELDS} fields`);
+    if (count.left < 1) throw new Error(`more than ${max} fields`);
+    count.left -= 1;
     return tag();
   };
 
   return reader;
 }
 
-/** Returns a request in text as binary; undefined for one that cannot be read, or has numbers that no message can. */
-export function binaryOf(text: string): Uint8Array | undefined {
+/**
+ * Returns a request in text as binary; undefined for one that cannot be read, or has numbers that no message can.
+ * `count`: the values in it that may be read, by default `MAX_FIELDS`, which are counted down.
+ */
+export function binaryOf(text: string, count: FieldCount = { left: MAX_FIELDS }): Uint8Array | undefined {
   // In JSON, each further value follows one of these.
-  if (text.split(/[{,]/, MAX_FIELDS + 2).length > MAX_FIELDS + 1) return undefined;
+  const values = text.split(/[{,]/, count.left + 2).length - 1;
+  if (values > count.left) {
+    count.left = 0;
+    return undefined;
+  }
+  count.left -= values;
   try {
     return SignalRequest.fromJsonString(text, { ignoreUnknownFields: true }).toBinary();
   } catch {

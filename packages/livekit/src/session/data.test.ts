@@ -71,6 +71,25 @@ describe('data', () => {
     expect(delivered(room(), packet)).toEqual([]);
   });
 
+  test('drops packets that have too many fields together, and takes more a second later', () => {
+    const client = room();
+    const packets = Array.from({ length: 55 }, () => user('x', { destinationIdentities: Array(990).fill('eve') }));
+    expect(delivered(client, ...packets)).toHaveLength(50);
+    client.input({ type: 'timer', name: 'hold' });
+    expect(delivered(client, ...packets)).toHaveLength(20);
+  });
+
+  test('logs that a client sends packets of too many fields, each of which takes two bytes', () => {
+    const client = room();
+    client.asked = [];
+    const data = Buffer.alloc(64_000, Buffer.from([(5 << 3) | 2, 0]));
+    client.input({ type: 'dataPacket', peerId: 'me', label: '_reliable', data });
+    expect(client.asked).toMatchObject([
+      { type: 'warn', event: 'livekit.frame_ignored' },
+      { type: 'setTimer', name: 'hold', ms: 1_000 },
+    ]);
+  });
+
   test('passes a packet once, even if a client that has resumed repeats it', () => {
     const packets = [1, 2, 2, 1, 3].map((sequence) => ({ ...user(String(sequence)), sequence }));
     expect(delivered(room(), ...packets).map(({ packet }) => packet.sequence)).toEqual([1, 2, 3]);

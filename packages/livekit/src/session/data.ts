@@ -1,7 +1,9 @@
 import { DataPacket, DataPacket_Kind, UserPacket } from '@livekit/protocol';
 import type { RoomMessage } from '@bloom/rooms';
+import { decode, type FieldCount, MAX_FIELDS } from '../decode.js';
 import { asRecord } from '../record.js';
 import type { Participants } from './participants.js';
+import { TickedAllowance } from './ticked-allowance.js';
 
 export const RELIABLE_LABEL = '_reliable';
 const LOSSY_LABEL = '_lossy';
@@ -10,6 +12,8 @@ export const DATA_LABELS: readonly string[] = [RELIABLE_LABEL, LOSSY_LABEL, '_da
 
 /** Receivers that one packet may name. */
 const MAX_DESTINATIONS = 1_000;
+/** Fields of all packets of a client. Each costs a microsecond, and two bytes are enough for one. */
+const FIELDS = { burst: 50_000, perSecond: 20_000 };
 
 /** Kinds of messages that a participant may send to others. */
 const PASSED: ReadonlySet<string | undefined> = new Set([
@@ -41,6 +45,7 @@ export interface Sender {
 
 /** Decides who receives a client's data packets, and sets their sender whatever the client says. */
 export class OutgoingData {
+  readonly fields = new TickedAllowance(FIELDS);
   readonly #others: Participants;
   /** Number of the last reliable packet of the client. */
   #lastSequence = 0;
@@ -54,8 +59,12 @@ export class OutgoingData {
   }
 
   /** Returns where a packet goes; undefined if it is dropped. */
-  deliver(label: string, bytes: Uint8Array, sender: Sender): Delivery | undefined {
-    const packet = decode(bytes);
+  deliver(label: string, bytes: Uint8Array, sender: Sender): Delivery | 'too many fields' | undefined {
+    const max = Math.min(MAX_FIELDS, this.fields.left);
+    const count = { left: max };
+    const packet = read(bytes, count);
+    this.fields.spend(max - count.left);
+    if (packet === undefined && count.left < 1) return 'too many fields';
     if (packet === undefined || !this.#isPassed(packet, sender)) return undefined;
     // A client that has resumed repeats everything that it does not know to have arrived.
     if (label === RELIABLE_LABEL && packet.sequence > 0) {
@@ -101,7 +110,7 @@ export const PACKET_KEY = 'livekitPacket';
 /** Returns a message of the backend on its way to one client. */
 export function fromBackend({ topic, data }: RoomMessage, peerId: string): Delivery {
   const given = asRecord(data)[PACKET_KEY];
-  const packet = typeof given === 'string' ? decode(Buffer.from(given, 'base64')) : undefined;
+  const packet = typeof given === 'string' ? read(Buffer.from(given, 'base64')) : undefined;
   const payload = Buffer.from(JSON.stringify(data));
   const sent = packet ?? new DataPacket({ value: { case: 'user', value: new UserPacket({ topic, payload }) } });
   const label = sent.kind === DataPacket_Kind.LOSSY ? LOSSY_LABEL : RELIABLE_LABEL;
@@ -111,9 +120,10 @@ export function fromBackend({ topic, data }: RoomMessage, peerId: string): Deliv
 
 const NO_USER = new UserPacket();
 
-function decode(bytes: Uint8Array): DataPacket | undefined {
+/** Returns a packet with the fields that only its receivers know. */
+function read(bytes: Uint8Array, count?: FieldCount): DataPacket | undefined {
   try {
-    return DataPacket.fromBinary(bytes);
+    return decode(DataPacket, bytes, { readUnknownFields: true, ...(count === undefined ? {} : { count }) });
   } catch {
     return undefined;
   }

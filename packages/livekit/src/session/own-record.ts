@@ -1,9 +1,9 @@
 import { RequestResponse_Reason, type UpdateParticipantMetadata } from '@livekit/protocol';
-import { Allowance } from '@bloom/time';
 import { LivekitError } from '../errors.js';
 import type { Grants } from '../grants.js';
 import type { ParticipantRecord } from '../record.js';
 import { type Message, respond } from './responses.js';
+import { TickedAllowance } from './ticked-allowance.js';
 
 const MAX_NAME_BYTES = 256;
 const MAX_METADATA_BYTES = 64 * 1024;
@@ -14,7 +14,6 @@ const MAX_RECORD_BYTES = 64 * 1024;
 /** Bytes of changes that all others are sent. Each change costs the size of the record. */
 const BYTES = { burst: 256 * 1024, perSecond: 32 * 1024 };
 const MIN_COST_BYTES = 1024;
-export const REFILL_MS = 1_000;
 
 /** Changes of a record: empty texts keep a value, an empty attribute removes it. */
 export type RecordChanges = Pick<UpdateParticipantMetadata, 'name' | 'metadata' | 'attributes'>;
@@ -67,10 +66,7 @@ export interface UpdateOutcome {
 
 /** Decides about the changes that a client makes to its own record, and limits their rate. */
 export class OwnUpdates {
-  readonly #bytes = new Allowance(BYTES);
-  /** Time in refills, which the session's timer tells. */
-  #nowMs = 0;
-  #isTimed = false;
+  readonly bytes = new TickedAllowance(BYTES);
 
   admit(
     update: UpdateParticipantMetadata,
@@ -81,31 +77,17 @@ export class OwnUpdates {
     if (!grants.canUpdateOwnMetadata) {
       return { answer: answer(RequestResponse_Reason.NOT_ALLOWED, 'this participant may not change its metadata') };
     }
-    if (this.#bytes.left(this.#nowMs) <= 0)
-      return { answer: answer(RequestResponse_Reason.LIMIT_EXCEEDED, 'too many changes') };
+    if (this.bytes.left <= 0) return { answer: answer(RequestResponse_Reason.LIMIT_EXCEEDED, 'too many changes') };
     try {
       const fields = changedFields(record, update);
       const size = Buffer.byteLength(JSON.stringify({ ...record, ...fields }));
-      this.#bytes.spend(this.#nowMs, Math.max(MIN_COST_BYTES, size));
+      this.bytes.spend(Math.max(MIN_COST_BYTES, size));
 
       return { fields, ...(protocol < 15 ? {} : { answer: answer(RequestResponse_Reason.OK, '') }) };
     } catch (error) {
       if (!(error instanceof LivekitError)) throw error;
       return { answer: answer(RequestResponse_Reason.LIMIT_EXCEEDED, error.message) };
     }
-  }
-
-  /** Returns true if the caller has to start a timer of `REFILL_MS`, after which it calls `refill`. */
-  startsTimer(): boolean {
-    const starts = !this.#isTimed && this.#bytes.left(this.#nowMs) < BYTES.burst;
-    if (starts) this.#isTimed = true;
-
-    return starts;
-  }
-
-  refill(): void {
-    this.#isTimed = false;
-    this.#nowMs += REFILL_MS;
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { SignalResponse } from '@livekit/protocol';
 import { SignalRequest } from '@livekit/protocol';
-import { decode } from '../decode.js';
+import { decode, type FieldCount } from '../decode.js';
 import type { Grants } from '../grants.js';
 import type { ParticipantRecord } from '../record.js';
 import type { OwnFields } from './own-record.js';
@@ -105,10 +105,12 @@ export function readFromSession(text: string): FromSession {
   }
 }
 
-/** Returns a client's frame, or undefined if it cannot be decoded or contains nothing known. */
-export function readRequest(bytes: Uint8Array): SignalRequest | undefined {
+/**
+ * Returns a client's frame, or undefined if it cannot be decoded or contains nothing known. `count`: see `decode`.
+ */
+export function readRequest(bytes: Uint8Array, count?: FieldCount): SignalRequest | undefined {
   try {
-    const request = decode(SignalRequest, bytes);
+    const request = decode(SignalRequest, bytes, count === undefined ? {} : { count });
     return request.message.case === undefined ? undefined : request;
   } catch {
     return undefined;

@@ -35,12 +35,13 @@ import { asRecord, recordOf } from '../record.js';
 import { Connection } from './connection.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
 import { Me } from './me.js';
-import { OwnUpdates, REFILL_MS } from './own-record.js';
+import { OwnUpdates } from './own-record.js';
 import { Participants } from './participants.js';
 import { Publishing } from './publishing.js';
 import { leave, type Message, REFUSALS, refusedDataTrack, refusedTrack, sectionsWanted, speaks } from './responses.js';
 import { fromSession, type JoinMessage, readToSession } from './session-message.js';
 import { access, audienceOf, isWanted } from './sharing.js';
+import { REFILL_MS } from './ticked-allowance.js';
 import { TrackSettings } from './track-settings.js';
 
 /** Creates the sans-IO machine that serves one LiveKit client; see `PeerSession`. */
@@ -99,7 +100,8 @@ class Session implements PeerSession {
     if (this.#phase === 'left') return [];
     this.#handle(input);
     if (this.#phase === 'joined') {
-      if (this.#updates.startsTimer()) this.#act({ type: 'setTimer', name: 'hold', ms: REFILL_MS });
+      const starts = [this.#updates.bytes, this.#data.fields].filter((each) => each.startsTimer());
+      if (starts.length > 0) this.#act({ type: 'setTimer', name: 'hold', ms: REFILL_MS });
       this.#tellChanges();
       this.#considerOffer();
     }
@@ -159,7 +161,7 @@ class Session implements PeerSession {
         return this.#unpublished([this.#publishing.withdraw(input.trackId)]);
       case 'timer':
         if (input.name === 'offer') this.#asked = false;
-        else if (input.name === 'hold') this.#updates.refill();
+        else if (input.name === 'hold') for (const each of [this.#updates.bytes, this.#data.fields]) each.refill();
         else if (!this.#mediaUp) this.#leave(DisconnectReason.JOIN_FAILURE, LeaveRequest_Action.DISCONNECT);
         return undefined;
       default:
@@ -288,6 +290,7 @@ class Session implements PeerSession {
     const { identity, kind } = record;
     const sender = { sid: this.#self.sid, identity, kind, hidden: grants.hidden };
     const delivery = this.#data.deliver(label, bytes, sender);
+    if (delivery === 'too many fields') return this.#ignore(`a data packet with ${delivery}`);
     if (delivery !== undefined) this.#media({ type: 'sendPacket', ...delivery });
   }
 

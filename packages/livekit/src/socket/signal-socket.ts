@@ -2,7 +2,7 @@ import { Pong, RequestResponse_Reason, type SignalRequest, SignalResponse } from
 import type { Log } from '@bloom/log';
 import { Allowance, type Clock, isPowerOfTwo, type Rate, Timer } from '@bloom/time';
 import type { RawData, WebSocket } from 'ws';
-import { binaryOf } from '../decode.js';
+import { binaryOf, MAX_FIELDS } from '../decode.js';
 import { respond } from '../session/responses.js';
 import { readRequest } from '../session/session-message.js';
 import type { ClientSocket, Participation } from './participation.js';
@@ -13,6 +13,8 @@ const SILENCE_MS = 30_000;
 const RATE = { burst: 1_000, perSecond: 200 };
 /** Bytes that count as one frame, so a large frame counts as several. */
 const BYTES_PER_FRAME = 4 * 1024;
+/** Fields that count as one frame more: a few bytes of them cost as much as many of text. */
+const FIELDS_PER_FRAME = 50;
 /**
  * Requests of one kind that cost more than their frame. An offer is negotiated with the media plane, and a change of
  * metadata is sent to the whole room.
@@ -98,8 +100,11 @@ export class SignalSocket implements ClientSocket {
     const frames = 1 + Math.floor((data as Buffer).byteLength / BYTES_PER_FRAME);
     if (!this.#rate.take(this.#clock.now(), frames)) return this.#drop();
     this.#isText = !isBinary;
-    const bytes = isBinary ? (data as Buffer) : binaryOf(String(data));
-    const request = bytes === undefined ? undefined : readRequest(bytes);
+    const [values, fields] = [{ left: MAX_FIELDS }, { left: MAX_FIELDS }];
+    const bytes = isBinary ? (data as Buffer) : binaryOf(String(data), values);
+    const request = bytes === undefined ? undefined : readRequest(bytes, fields);
+    const read = MAX_FIELDS - Math.min(values.left, fields.left);
+    this.#rate.spend(this.#clock.now(), Math.floor(read / FIELDS_PER_FRAME));
     if (bytes === undefined || request === undefined) return this.#ignore();
     const { message } = request;
     const now = BigInt(this.#clock.wall());

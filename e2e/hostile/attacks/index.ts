@@ -3,6 +3,7 @@ import { bitrates } from './bitrates.js';
 import { data } from './data.js';
 import { events } from './events.js';
 import { http } from './http.js';
+import { livekit } from './livekit.js';
 import { media } from './media.js';
 import { metadata } from './metadata.js';
 import { offers } from './offers.js';
@@ -17,6 +18,7 @@ export const attacks: readonly Attack[] = [
   data,
   events,
   http,
+  livekit,
   media,
   metadata,
   offers,

@@ -11,6 +11,7 @@ import { apiToken, type BloomNode, startNode } from '../../harness/bloom-node.js
 import { describeWith, type Need } from '../../harness/needs.js';
 import type { Peer } from '../../harness/peer.js';
 import { Stage } from '../../harness/stage.js';
+import { livekitNode } from '../../livekit/participant.js';
 import type { Attack, Ground } from './attack.js';
 import { subscribe } from './backend.js';
 import { Intruder } from './intruder.js';
@@ -94,6 +95,7 @@ export class Arena {
         JF_MEDIA_WORKERS: '1',
         JF_WEBRTC_TURN_TCP_PORT: String(this.#relayTcpPort),
         JF_METRICS_PORT: String(this.#metricsPort),
+        ...livekitNode,
         ...this.#env,
       },
     });

@@ -194,7 +194,9 @@ export class RoomRouter implements RoomService {
       const answer = await attachSocket({
         system,
         attach: (sender, request) =>
-          this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
+          this.#call({ roomId, call: 'attach' }, room, () =>
+            sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS),
+          ),
         peerId,
         socket,
         client,
@@ -255,13 +257,13 @@ export class RoomRouter implements RoomService {
     roomId: string,
     message: { type: K } & Parameters<RoomCalls[K]>[0],
   ): Promise<RoomAnswer<K>> {
-    const { system, log } = this.#options;
+    const { system, registry } = this.#options;
     const { ref, node } = room;
     const requestId = this.#requestId;
     const sender = requestId === undefined ? system : system.forRequest(requestId, 'rooms');
     try {
       const call = () => sender.call(ref, message as never, REQUEST_TIMEOUT_MS) as Promise<Outcome<RoomAnswer<K>>>;
-      return unwrap(await this.#call(roomId, room, call));
+      return unwrap(await this.#call({ roomId, call: message.type }, room, call));
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       // The room ended while the request was in flight.
@@ -269,20 +271,21 @@ export class RoomRouter implements RoomService {
       if (node === undefined) {
         throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} does not answer`, { cause: error });
       }
-      log.warn('cluster.forward_failed', { node, roomId, call: message.type, requestId, error });
+      registry?.forwardFailed({ node, roomId, call: message.type, requestId, error });
       throw ownerUnreachable(roomId, node, error);
     }
   }
 
   /** Calls the actor of a room. Does not wait for a node known to be silent. */
-  #call<T>(roomId: string, { node }: FoundRoom, call: () => Promise<T>): Promise<T> {
+  #call<T>(what: { roomId: string; call: string }, { node }: FoundRoom, call: () => Promise<T>): Promise<T> {
     const { registry } = this.#options;
     if (node === undefined || registry === undefined) return call();
 
     return registry.silentMembers.guard(node, call).catch((error: unknown) => {
+      const { roomId } = what;
       if (error instanceof RoomError && error.code === 'MEMBER_SILENT') throw ownerUnreachable(roomId, node, error);
       if (!(error instanceof ActorError) || error.code !== 'UNKNOWN_MESSAGE') throw error;
-      this.#options.log.warn('cluster.forward_failed', { node, roomId, error });
+      registry.forwardFailed({ ...what, node, requestId: this.#requestId, error });
       throw requestUnknown({ roomId, node, release: registry.releaseOf(node) }, error);
     });
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ActorError, type ActorSystem, type MessageOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import { sleep, systemClock, Timer, type Clock } from '@bloom/time';
+import { LogThrottle, sleep, systemClock, Timer, type Clock } from '@bloom/time';
 import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
@@ -37,6 +37,15 @@ export interface RoomRegistryOptions {
   onConflict?: (conflict: RoomConflict) => void;
 }
 
+/** A call to a room of another node that failed. */
+export interface ForwardFailure {
+  node: string;
+  roomId: string;
+  call: string;
+  requestId?: string | undefined;
+  error: unknown;
+}
+
 /** Knows on which node of the cluster each room lives, and chooses a node for each new one. */
 export class RoomRegistry {
   readonly directory: Directory;
@@ -51,6 +60,7 @@ export class RoomRegistry {
   /** Members whose view of this node's rooms is out of date. */
   readonly #behind = new Set<string>();
   readonly #catchUp: Timer;
+  readonly #forwardFailures: LogThrottle;
 
   constructor(options: RoomRegistryOptions) {
     const { system, port, host, log, clock = systemClock, newId = () => randomUUID() } = options;
@@ -60,6 +70,7 @@ export class RoomRegistry {
     this.#port = port;
     this.directory = new Directory(port.self, clock);
     this.#catchUp = new Timer(clock);
+    this.#forwardFailures = new LogThrottle(clock);
     this.#claims = new Claims(clock);
     this.silentMembers = new SilentMembers({
       members: () => port.members(),
@@ -235,10 +246,18 @@ export class RoomRegistry {
       .then(fromText<RoomView | null>)
       .catch((error: unknown) => {
         if (error instanceof ActorError && error.code === 'UNKNOWN_MESSAGE') return undefined;
-        this.#options.log.warn('cluster.forward_failed', { node, roomId, call: 'viewRoom', requestId, error });
+        this.forwardFailed({ node, roomId, call: 'viewRoom', requestId, error });
         throw ownerUnreachable(roomId, node, error);
       });
     return view === null ? unwrap(refusals.roomNotFound(roomId)) : view;
+  }
+
+  /** Logs a call to another node that failed, at a limited rate: clients can repeat it at any rate. */
+  forwardFailed(failure: ForwardFailure): void {
+    const { node, roomId, call } = failure;
+    if (this.#forwardFailures.allows(`${node} ${roomId} ${call}`)) {
+      this.#options.log.warn('cluster.forward_failed', { ...failure });
+    }
   }
 
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {

@@ -1,5 +1,6 @@
-// A node whose news of a room is older than the room.
+// A node whose news of a room is older than the room, or whose release is newer than the room's.
 import { afterEach, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
 import { defaultRoomConfig } from '../room-service.js';
 import { TestCluster } from '../testing/test-cluster.js';
 
@@ -20,4 +21,22 @@ test('finds a room that was recreated on the same node, once its announcement ha
   cluster.letThrough('b', 'a');
   await deleted;
   expect(b.host.views()).toEqual([]);
+});
+
+test('logs the calls that an older owner does not know once per room, however often clients repeat them', async () => {
+  const lines: string[] = [];
+  const log = createLogger({ level: 'warning', structured: true, sink: (line: string) => void lines.push(line) });
+  cluster = new TestCluster(['a', 'b'], log);
+  const [a, b] = [cluster.node('a'), cluster.node('b')];
+  a.host.forwardedTracks = 1;
+  for (const roomId of ['kitchen', 'yard']) await b.rooms.createRoom({ ...defaultRoomConfig, roomId });
+  await cluster.settled();
+  const ask = (roomId: string) => a.rooms.ask(roomId, { type: 'laterCall' } as never);
+  for (const roomId of ['kitchen', 'kitchen', 'yard', 'kitchen'])
+    await expect(ask(roomId)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  const failures = lines.filter((line) => line.includes('cluster.forward_failed'));
+  expect(failures.map((line) => JSON.parse(line))).toMatchObject([
+    { metadata: { room_id: 'kitchen', node: 'b', call: 'laterCall' } },
+    { metadata: { room_id: 'yard', node: 'b', call: 'laterCall' } },
+  ]);
 });

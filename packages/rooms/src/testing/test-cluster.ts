@@ -1,6 +1,6 @@
 /** Several nodes in one process, joined by a network that tests can cut, freeze and delay. */
 import { openActorSystem, type ActorSystem } from '@bloom/actors';
-import { silentLog } from '@bloom/log';
+import { type Log, silentLog } from '@bloom/log';
 import { systemClock } from '@bloom/time';
 import { RoomRegistry } from '../cluster/room-registry.js';
 import type { ClusterPort } from '../cluster/cluster-port.js';
@@ -53,7 +53,10 @@ export class TestCluster {
   /** Messages held back, by directed link. */
   readonly #held = new Map<string, (() => void)[]>();
 
-  constructor(names: readonly string[]) {
+  readonly #log: Log;
+
+  constructor(names: readonly string[], log: Log = silentLog) {
+    this.#log = log;
     for (const name of names) this.nodes.push(this.#start(name));
     for (const [i, a] of names.entries()) for (const b of names.slice(i + 1)) this.link(a, b);
   }
@@ -120,7 +123,7 @@ export class TestCluster {
       return this.#lastTime;
     };
     const clock = { ...systemClock, wall };
-    const options = { log: silentLog, secretKeyBase: SECRET, clock };
+    const options = { log: this.#log, secretKeyBase: SECRET, clock };
     const host = new LoadedHost({
       ...options,
       system,
@@ -137,7 +140,7 @@ export class TestCluster {
       system,
       port: this.#port(name),
       host,
-      log: silentLog,
+      log: this.#log,
       clock,
       onConflict: (conflict) => conflicts.push(conflict),
     });

@@ -20,8 +20,10 @@ import {
   sameTerm,
   type Term,
   TermReader,
+  Tuple,
   tuple,
 } from './index.js';
+import { MAX_TERMS } from './limits.js';
 import { anyTerm } from './testing/terms.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
@@ -181,22 +183,25 @@ describe('limits and garbage', () => {
     );
     const bytes = Buffer.concat([nested.subarray(0, -1), from('6b 0002 0809')]);
     expect((decode(bytes) as Term[]).slice(-3)).toEqual([7, 8, 9]);
-    const empty = Buffer.concat([from('83'), Buffer.alloc(5 * levels, from('6c00000000')), from('6a')]);
-    expect(decode(empty, { maxTerms: levels + 1 })).toEqual([]);
-    expect(() => decode(empty, { maxTerms: levels })).toThrow('limit of 20000 terms');
-    expect(() => decode(nested, { maxTerms: levels })).toThrow(
-      expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }),
-    );
+  });
+
+  test('counts nested tails and their elements as terms', () => {
+    const tails = (levels: number, level: string): Buffer =>
+      Buffer.concat([from('83'), Buffer.alloc((level.length / 2) * levels, from(level)), from('6a')]);
+    expect(decode(tails(MAX_TERMS - 1, '6c00000000'))).toEqual([]);
+    expect(() => decode(tails(MAX_TERMS, '6c00000000'))).toThrow('limit of 4000000 terms');
+    expect(() => decode(tails(MAX_TERMS / 2, '6c000000016107'))).toThrow('limit of 4000000 terms');
   });
 
   test('counts the elements of byte lists as terms', () => {
-    const list = Buffer.concat([from('83 6b ffff'), Buffer.alloc(0xffff)]);
-    expect(() => decode(list, { maxTerms: 0xffff })).toThrow('limit of 65535 terms');
-    expect(decode(list, { maxTerms: 0x10000 })).toHaveLength(0xffff);
-    const lists = Buffer.concat([from('83 68 02'), list.subarray(1), list.subarray(1)]);
-    expect(() => decode(lists, { maxTerms: 0x10000 })).toThrow(
-      expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }),
-    );
+    const list = (length: number): Buffer =>
+      Buffer.concat([from(`6b ${length.toString(16).padStart(4, '0')}`), Buffer.alloc(length)]);
+    const full = list(0xffff);
+    // The tuple, 61 full lists and the last list.
+    const rest = MAX_TERMS - 1 - 61 * 0x10000 - 1;
+    const lists = (last: number): Buffer => Buffer.concat([from('83 68 3e'), ...Array(61).fill(full), list(last)]);
+    expect(decode(lists(rest))).toBeInstanceOf(Tuple);
+    expect(() => decode(lists(rest + 1))).toThrow('limit of 4000000 terms');
   });
 
   test('refuses maps with deeply nested maps as keys', () => {
@@ -212,9 +217,10 @@ describe('limits and garbage', () => {
   });
 
   test('counts terms before it allocates memory for them', () => {
-    const list = Buffer.concat([from('83 6c 00100000'), Buffer.alloc(0x100001, 0x6a)]);
-    expect(() => decode(list, { maxTerms: 1_000_000 })).toThrow('limit of 1000000 terms');
-    expect(decode(list)).toHaveLength(0x100000);
+    const list = (length: number): Buffer =>
+      Buffer.concat([from(`83 6c ${length.toString(16).padStart(8, '0')}`), Buffer.alloc(length + 1, 0x6a)]);
+    expect(decode(list(MAX_TERMS - 2))).toHaveLength(MAX_TERMS - 2);
+    expect(() => decode(list(MAX_TERMS))).toThrow('the term at byte 6 exceeds the limit of 4000000 terms');
   });
 
   test.each([
@@ -222,11 +228,13 @@ describe('limits and garbage', () => {
     ['tuples', '69'],
   ])('refuses nested %s that count the same bytes as theirs', (_, tag) => {
     const level = (length: number): Buffer => from(`${tag} ${length.toString(16).padStart(8, '0')}`);
-    const nested = (outer: number, inner: number): Buffer =>
-      Buffer.concat([from('83'), level(outer), level(inner), Buffer.alloc(2_001, 0x6a)]);
+    const nested = (outer: number, inner: number, bytes = 2_001): Buffer =>
+      Buffer.concat([from('83'), level(outer), level(inner), Buffer.alloc(bytes, 0x6a)]);
     // 2,001 bytes hold the other 1,000 elements of the outer one and at most 1,001 of the inner one.
     expect(() => decode(nested(1_001, 1_002))).toThrow('a count of 1002 with 1001 bytes left at byte 11');
-    expect(() => decode(nested(1_001, 900), { maxTerms: 1_900 })).toThrow('limit of 1900 terms');
+    expect(() => decode(nested(2_500_000, 2_000_000, 4_600_000))).toThrow(
+      'the term at byte 11 exceeds the limit of 4000000 terms',
+    );
     expect(
       decode(Buffer.concat([from('83'), level(2), level(2), from('6a6a'), from(tag === '6c' ? '6a6a6a' : '6a')])),
     ).toEqual(tag === '6c' ? [[[], []], []] : tuple(tuple([], []), []));

@@ -1,4 +1,5 @@
-import { MAX_TERMS } from './writer.js';
+/** Maximum number of terms in one call of `decode`, or between two calls of `TermReader.open`. */
+export const MAX_TERMS = 4_000_000;
 
 export interface DecodeOptions {
   /**
@@ -10,8 +11,6 @@ export interface DecodeOptions {
   readonly maps?: 'object' | 'map';
   /** Which binaries become strings if they are UTF-8: `all` (default), only map `keys`, or `none`. */
   readonly text?: 'all' | 'keys' | 'none';
-  /** Maximum number of terms in one call of `decode`, or between two calls of `TermReader.open`; default 4,000,000. */
-  readonly maxTerms?: number;
   /** Accepts COMPRESSED (80) if it inflates to at most this number of bytes; default 0 = never. */
   readonly maxInflatedBytes?: number;
 }
@@ -22,7 +21,6 @@ export interface DecodeRules {
   readonly records: boolean;
   readonly textValues: boolean;
   readonly textKeys: boolean;
-  readonly maxTerms: number;
   readonly maxInflatedBytes: number;
 }
 
@@ -33,7 +31,6 @@ export function rulesOf(options: DecodeOptions = {}): DecodeRules {
     records: options.maps !== 'map',
     textValues: text === 'all',
     textKeys: text !== 'none',
-    maxTerms: options.maxTerms ?? MAX_TERMS,
     maxInflatedBytes: options.maxInflatedBytes ?? 0,
   };
 }

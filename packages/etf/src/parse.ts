@@ -2,7 +2,7 @@ import { type Atom, atom, internedAtom, isAtom, MAX_ATOM_CHARACTERS } from './at
 import { MAX_BIG_BYTES, readBig } from './bigs.js';
 import { structuralKey } from './compare.js';
 import { type EtfError, malformedTerm, termLimitExceeded } from './errors.js';
-import { type DecodeRules, rulesOf } from './limits.js';
+import { type DecodeRules, MAX_TERMS, rulesOf } from './limits.js';
 import { bucketOf, keyMatches, learnShape, MAX_SHAPE_KEYS, type Shape, shapesIn, similarShape } from './shapes.js';
 import { BitString, ExportFun, Float, ImproperList, OpaqueFun, type Term, TermRecord, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
@@ -101,7 +101,7 @@ function count(each: number): number {
   const declared = u32();
   const left = end - pos - owed;
   if (declared * each > left) throw malformed(`a count of ${declared} with ${left} bytes left`);
-  if (declared > termsLeft - owed) throw termLimitExceeded('terms', rules.maxTerms, pos);
+  if (declared > termsLeft - owed) throw termLimitExceeded('terms', MAX_TERMS, pos);
   return declared;
 }
 
@@ -112,7 +112,7 @@ function deeper(depth: number): number {
 
 function get(depth: number): Term {
   if (pos >= end) throw malformed('the term ends early');
-  if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+  if (--termsLeft < 0) throw termLimitExceeded('terms', MAX_TERMS, pos);
   switch (src[pos++]) {
     case Tag.smallInteger:
       return u8();
@@ -218,7 +218,7 @@ function getList(depth: number): Term {
  */
 function getTail(elements: Term[], inner: number): Term {
   while (pos < end && src[pos] === Tag.list) {
-    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+    if (--termsLeft < 0) throw termLimitExceeded('terms', MAX_TERMS, pos);
     pos += 1;
     const length = count(1);
     for (let i = 0; i < length; i++) elements.push(get(inner));
@@ -233,7 +233,7 @@ function getTail(elements: Term[], inner: number): Term {
 function getByteList(): Term {
   const length = u16();
   want(length);
-  if ((termsLeft -= length) < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+  if ((termsLeft -= length) < 0) throw termLimitExceeded('terms', MAX_TERMS, pos);
   const list = Array.from(src.subarray(pos, pos + length));
   pos += length;
   return list;
@@ -436,7 +436,7 @@ function getShaped(first: Shape, bucket: number, size: number, inner: number): T
       shape = other;
     }
     pos += (shape.wires[i] as Uint8Array).length;
-    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+    if (--termsLeft < 0) throw termLimitExceeded('terms', MAX_TERMS, pos);
     made[shape.keys[i] as string] = get(inner);
   }
   return made;
@@ -472,7 +472,7 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
 
 function getKey(depth: number): Term {
   if (pos < end && src[pos] === Tag.binary) {
-    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+    if (--termsLeft < 0) throw termLimitExceeded('terms', MAX_TERMS, pos);
     pos += 1;
     return getBinary(rules.textKeys);
   }

@@ -1,6 +1,6 @@
 import { inflateSync } from 'node:zlib';
 import { EtfError, malformedTerm, termLimitExceeded } from './errors.js';
-import { type DecodeOptions, type DecodeRules, rulesOf } from './limits.js';
+import { type DecodeOptions, type DecodeRules, MAX_TERMS, rulesOf } from './limits.js';
 import { EMPTY, type Input, parse } from './parse.js';
 import { Opaque, type Term } from './terms.js';
 import type { RawBuffer } from './writer.js';
@@ -23,7 +23,7 @@ export class TermReader {
     this.#input.bytes = rawBuffer(bytes);
     this.#input.at = start;
     this.#input.until = end;
-    this.#input.termsLeft = this.#rules.maxTerms;
+    this.#input.termsLeft = MAX_TERMS;
     return this;
   }
 

@@ -1,15 +1,13 @@
 import { Atom, atom } from './atoms.js';
 import { bigBytes, MAX_BIG_BYTES } from './bigs.js';
 import { notEncodable } from './errors.js';
+import { MAX_TERMS } from './limits.js';
 import { BitString, ExportFun, Float, ImproperList, isRecord, Opaque, OpaqueFun, type Term, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
 import { Tag, VERSION } from './tags.js';
 
 /** Maximum nesting depth: a peer of ours would refuse more, and a value that contains itself ends here. */
 export const MAX_DEPTH = 512;
-
-/** Default maximum number of terms that a decoder accepts in one message. */
-export const MAX_TERMS = 4_000_000;
 
 /**
  * Maximum number of terms written: a peer of ours would end the connection. The difference is for the surrounding

@@ -4,7 +4,7 @@ import { emptyEngineStats } from '@bloom/sfu';
 import { MediaTraffic } from './media.js';
 
 test("traffic counters grow with the engine's totals, even when a replaced worker starts at zero again", async () => {
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const metrics = new Metrics({ tickSeconds: 10 });
   const totals = emptyEngineStats();
   const traffic = new MediaTraffic({ stats: async () => structuredClone(totals) }, metrics);
   for (const [received, sent, malformed] of [

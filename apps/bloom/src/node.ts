@@ -103,6 +103,7 @@ async function openGround(options: NodeOptions, closing: Closing): Promise<Groun
   const { settings, log } = options;
   const { roomIntervalMs, compat, ip, port } = settings.metrics;
   const metrics = new Metrics({ tickSeconds: roomIntervalMs / 1_000, compat });
+  metrics.observeProcess();
   const workers = options.mediaInProcess === true ? 0 : settings.mediaWorkers;
   const media = options.media ?? openEngine({ settings, workers, log });
   // Register now: the engine may open while something else fails. Its own failure is reported where it is awaited.

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { ConnectionShares } from '@bloom/net';
+import { type Clock, systemClock } from '@bloom/time';
 import type { Metrics } from './metrics.js';
 import { Scrapes } from './scrapes.js';
 
@@ -22,8 +23,7 @@ export interface MetricsServerOptions {
   ip: string;
   /** 0 for any free port. */
   port: number;
-  /** Monotonic milliseconds. */
-  now?: () => number;
+  clock?: Clock;
 }
 
 export interface MetricsServer {
@@ -50,11 +50,12 @@ export class MetricsListenError extends Error {
  * Serves `GET /metrics` over plain HTTP without authorization, and nothing else.
  * @throws MetricsListenError when the address or port is not available
  */
-export async function openMetricsServer({ metrics, ip, port, now }: MetricsServerOptions): Promise<MetricsServer> {
+export async function openMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
+  const { metrics, ip, port, clock = systemClock } = options;
   const scrapes = new Scrapes(() => metrics.expose());
   const server = createServer({ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS });
   server.timeout = STALLED_MS;
-  boundConnections(server, now);
+  boundConnections(server, clock);
   const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -88,12 +89,12 @@ export async function openMetricsServer({ metrics, ip, port, now }: MetricsServe
   };
 }
 
-function boundConnections(server: Server, now: (() => number) | undefined): void {
+function boundConnections(server: Server, clock: Clock): void {
   const shares = new ConnectionShares<Socket>({
     max: MAX_CONNECTIONS,
     maxPerNetwork: MAX_PER_NETWORK,
     graceMs: GRACE_MS,
-    now,
+    now: () => clock.now(),
     drop: (socket) => socket.destroy(),
   });
   server.on('connection', (socket: Socket) => {

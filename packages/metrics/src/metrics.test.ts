@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { openMetricsServer, type MetricsServer } from './metrics-server.js';
 import { Metrics } from './metrics.js';
 
 function start(tickSeconds = 10) {
-  const clock = { ms: 0 };
-  const metrics = new Metrics({ tickSeconds, processMetrics: false, now: () => clock.ms });
+  const clock = new ManualClock();
+  const metrics = new Metrics({ tickSeconds, clock });
 
   return { clock, metrics };
 }
@@ -77,11 +78,11 @@ describe('rooms', () => {
     expect(new Set(Object.values(await seriesOf(metrics, 'r1')))).toEqual(new Set(['0']));
     expect(await value(metrics, 'bloom_rooms')).toBe('1');
 
-    clock.ms = 299_999;
+    clock.advance(299_999);
     metrics.tick();
     expect(Object.keys(await seriesOf(metrics, 'r1'))).toHaveLength(6);
 
-    clock.ms = 300_000;
+    clock.advance(1);
     metrics.tick();
     expect(await seriesOf(metrics, 'r1')).toEqual({});
     expect(Object.keys(await seriesOf(metrics, 'r2'))).toHaveLength(6);
@@ -109,7 +110,7 @@ describe('rooms', () => {
     metrics.roomCreated('r1');
     metrics.peerAdded('r1');
 
-    clock.ms = 600_000;
+    clock.advance(600_000);
     metrics.tick();
 
     expect((await seriesOf(metrics, 'r1'))['bloom_room_peers']).toBe('1');
@@ -124,7 +125,7 @@ describe('rooms', () => {
       metrics.peerAdded(`r${i}`);
       metrics.roomRemoved(`r${i}`);
     }
-    clock.ms = 300_000;
+    clock.advance(300_000);
     metrics.tick();
 
     expect((await metrics.expose()).length).toBe(before);
@@ -168,14 +169,22 @@ test('counts links, placements and load per node', async () => {
   expect(text).toContain('bloom_placement_conflicts_total{node="bloom@b"} 1\n');
 });
 
-test('keeps two sets of metrics separate, and measures the process by default', async () => {
+test('keeps two sets of metrics separate', async () => {
   const one = new Metrics({ tickSeconds: 10 });
   const two = new Metrics({ tickSeconds: 10 });
   one.roomCreated('r1');
 
   expect(await value(two, 'bloom_rooms')).toBe('0');
-  expect(await one.expose()).toContain('nodejs_eventloop_lag_seconds');
-  expect(await one.expose()).toContain('process_resident_memory_bytes');
+});
+
+test('measures the process once it is observed', async () => {
+  const metrics = new Metrics({ tickSeconds: 10 });
+  expect(await metrics.expose()).not.toContain('process_');
+
+  metrics.observeProcess();
+
+  expect(await metrics.expose()).toContain('nodejs_eventloop_lag_seconds');
+  expect(await metrics.expose()).toContain('process_resident_memory_bytes');
 });
 
 describe('the listener', () => {
@@ -219,8 +228,8 @@ describe('the listener', () => {
   });
 
   test('replaces the oldest connection of a full network once it is a second old', async () => {
-    let nowMs = 0;
-    server = await openMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port: 0, now: () => nowMs });
+    const { metrics, clock } = start();
+    server = await openMetricsServer({ metrics, ip: '127.0.0.1', port: 0, clock });
     const { port, url } = server;
     const sockets = Array.from({ length: 512 }, () => connect(port, '127.0.0.1'));
     await Promise.all(sockets.map((socket) => once(socket.resume(), 'connect')));
@@ -230,7 +239,7 @@ describe('the listener', () => {
     await once(early.resume(), 'close');
     expect(sockets.filter((socket) => socket.closed)).toEqual([]);
 
-    nowMs += 1_000;
+    clock.advance(1_000);
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     await closed[0];
     expect(sockets.filter((socket) => socket.closed)).toHaveLength(1);
@@ -253,7 +262,7 @@ describe('the listener', () => {
 });
 
 test('serves the old names on demand, with the same values', async () => {
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false, compat: true });
+  const metrics = new Metrics({ tickSeconds: 10, compat: true });
   metrics.roomCreated('r1');
   metrics.peerAdded('r1');
   const lines = (await metrics.expose()).split('\n');

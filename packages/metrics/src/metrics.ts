@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, type Counter, Gauge, Registry } from 'prom-client';
+import { type Clock, systemClock } from '@bloom/time';
 import { QualitySeries } from './quality-series.js';
 import { RoomSeries } from './room-series.js';
 import { seriesOf } from './series.js';
@@ -8,10 +9,7 @@ export interface MetricsOptions {
   tickSeconds: number;
   /** Adds the series under the names of the last release and of Jellyfish (`JF_METRICS_COMPAT`). Default false. */
   compat?: boolean;
-  /** Adds memory, event loop lag and garbage collection of the process. Default true. */
-  processMetrics?: boolean;
-  /** Returns monotonic milliseconds. Default: the process clock. */
-  now?: () => number;
+  clock?: Clock;
 }
 
 /** Load of a node, as compared for placement. */
@@ -65,7 +63,7 @@ export class Metrics {
     this.#rooms = new RoomSeries({
       registry: this.#registry,
       tickSeconds: options.tickSeconds,
-      now: options.now ?? (() => performance.now()),
+      clock: options.clock ?? systemClock,
     });
     this.#ingressWebrtc = counter('bloom_traffic_ingress_webrtc_bytes_total', 'Bytes of ICE payload received');
     this.#egressWebrtc = counter('bloom_traffic_egress_webrtc_bytes_total', 'Bytes of ICE payload sent');
@@ -120,8 +118,11 @@ export class Metrics {
     };
     nodeGauge('ready', '1 while this node takes new rooms');
     nodeGauge('draining', '1 while this node drains or ends');
+  }
 
-    if (options.processMetrics !== false) collectDefaultMetrics({ register: this.#registry });
+  /** Adds memory, event loop lag and garbage collection of the process, which are observed from then on. */
+  observeProcess(): void {
+    collectDefaultMetrics({ register: this.#registry });
   }
 
   roomCreated(roomId: string): void {

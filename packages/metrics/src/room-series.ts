@@ -1,4 +1,5 @@
 import type { Counter, Gauge, Registry } from 'prom-client';
+import type { Clock } from '@bloom/time';
 import { seriesOf } from './series.js';
 
 /** Time for which the zeros of a removed room are served, so that a scraper sees them. */
@@ -13,7 +14,7 @@ interface Room {
 interface RoomSeriesOptions {
   registry: Registry;
   tickSeconds: number;
-  now: () => number;
+  clock: Clock;
 }
 
 /** Series with the label `room_id`: 0 from creation, 0 after removal, and dropped 5 minutes later. */
@@ -62,7 +63,7 @@ export class RoomSeries {
     const room = this.#liveRoom(roomId);
     if (room === undefined) return;
 
-    room.removedAt = this.#options.now();
+    room.removedAt = this.#options.clock.now();
     room.peers = 0;
     this.#zero(roomId);
     this.#live -= 1;
@@ -91,7 +92,7 @@ export class RoomSeries {
 
   tick(): void {
     const { tickSeconds } = this.#options;
-    const oldest = this.#options.now() - KEEP_REMOVED_MS;
+    const oldest = this.#options.clock.now() - KEEP_REMOVED_MS;
 
     for (const [roomId, room] of this.#rooms) {
       if (room.removedAt === undefined) {

@@ -63,7 +63,7 @@ describe('event bus', () => {
 
 test('counts local events in the room metrics, but not those of other nodes', async () => {
   const bus = new NotificationBus(silentLog);
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const metrics = new Metrics({ tickSeconds: 10 });
   countNotifications(bus, metrics);
   const events: Notification[] = [
     { type: 'roomCreated', roomId: 'r' },

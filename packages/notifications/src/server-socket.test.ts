@@ -217,7 +217,7 @@ test('drops only data channel messages for a subscriber that does not read, and 
   await socket.close();
   http.close();
   const clock = new ManualClock();
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const metrics = new Metrics({ tickSeconds: 10 });
   await start({ clock, metrics });
   const sleeper = await subscribed('serverNotification', 'data');
   const underlying = Reflect.get(sleeper.socket, '_socket') as Socket;
@@ -363,7 +363,7 @@ test('closes a subscriber that does not read when its buffer is full, while the 
   await socket.close();
   http.close();
   const clock = new ManualClock();
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const metrics = new Metrics({ tickSeconds: 10 });
   await start({ maxBufferedBytes: 256 * 1024, clock, metrics });
 
   const reader = await subscribed('serverNotification');

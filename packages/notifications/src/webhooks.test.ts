@@ -194,7 +194,7 @@ describe('webhook failures', () => {
 
   test.each([300, 301, 404, 500])('logs a warning for status %d and loses only that event', async (status) => {
     const lines: string[] = [];
-    const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+    const metrics = new Metrics({ tickSeconds: 10 });
     receiver.answer = (received, response) => {
       response.statusCode = received.message.endsWith('2') ? status : 204;
       response.setHeader('location', `${receiver.url}/elsewhere`);
@@ -346,7 +346,7 @@ describe('webhook backlog', () => {
   test('drops the oldest events of a full backlog, warns once and finally logs how many were dropped', async () => {
     const lines: string[] = [];
     const held: ServerResponse[] = [];
-    const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+    const metrics = new Metrics({ tickSeconds: 10 });
     receiver.answer = (_received, response) => held.push(response);
     start({ log: createLogger({ sink: (line) => lines.push(line) }), metrics }).register('r1', receiver.url);
 
@@ -371,7 +371,7 @@ describe('webhook backlog', () => {
 });
 
 test('limits data channel messages to 50 and 1 MiB of the backlog, so that they do not delay other events', async () => {
-  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const metrics = new Metrics({ tickSeconds: 10 });
   const held: ServerResponse[] = [];
   receiver.answer = (_received, response) => held.push(response);
   const webhook = start({ metrics });

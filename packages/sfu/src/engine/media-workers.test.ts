@@ -335,10 +335,10 @@ describe('media workers', () => {
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);
     const clock = new ManualClock();
-    const engine = await start(1, { entry, clock, hangMs: 2_000 });
+    const engine = await start(1, { entry, clock });
     const events: MediaRoomEvent[] = [];
     await engine.openRoom('stuck', (event) => events.push(event));
-    clock.advance(2_000);
+    clock.advance(5_000);
     expect(events).toEqual([]);
     clock.advance(1_000);
     await until(() => events.length > 0);
@@ -355,7 +355,7 @@ describe('media workers', () => {
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);
     const clock = new ManualClock();
-    const engine = await start(1, { entry, clock, hangMs: 2_000 });
+    const engine = await start(1, { entry, clock });
     const events: MediaRoomEvent[] = [];
     await engine.openRoom('room', (event) => events.push(event));
     // Pauses while the watchdog's ping is unanswered, for longer than the watchdog waits.
@@ -363,27 +363,39 @@ describe('media workers', () => {
     clock.leap(60_000);
     // Answers arrive in the order of the calls.
     await engine.stats();
-    clock.advance(2_000);
+    clock.advance(5_000);
     expect(events).toEqual([]);
   });
 
   test('gives up an uninterruptible worker, fails its rooms and starts another in its place', async () => {
     // Native code waits for the other program, and Node cannot terminate a thread in the middle of that.
     const entry = entryOf(`
-      import { parentPort } from 'node:worker_threads';
+      import { getEnvironmentData, parentPort } from 'node:worker_threads';
       import { spawnSync } from 'node:child_process';
+      const block = () => {
+        Atomics.store(getEnvironmentData('blocked'), 0, 1);
+        spawnSync('sleep', ['5']);
+      };
       parentPort.on('message', (message) => {
         if (message.type === 'close') process.exit();
         parentPort.postMessage({ type: 'reply', call: message.call });
-        if (message.type === 'openRoom' && message.roomId === 'stuck') setImmediate(() => spawnSync('sleep', ['5']));
+        if (message.type === 'openRoom' && message.roomId === 'stuck') setImmediate(block);
       });
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);
     const said: string[] = [];
     const log: Log = { ...silentLog, error: (event) => void said.push(event) };
-    const engine = await start(1, { entry, log, hangMs: 1_000, terminateMs: 200 });
-    const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
-    expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+    const clock = new ManualClock();
+    const blocked = new Int32Array(new SharedArrayBuffer(4));
+    setEnvironmentData('blocked', blocked);
+    const engine = await start(1, { entry, log, clock });
+    const events: MediaRoomEvent[] = [];
+    await engine.openRoom('stuck', (event) => events.push(event));
+    await until(() => Atomics.load(blocked, 0) === 1);
+    clock.advance(6_000);
+    clock.advance(2_000);
+    await until(() => events.length > 0);
+    expect(events).toEqual([{ type: 'roomFailed', reason: 'the media worker did not answer' }]);
     expect(said).toEqual(['media.worker_hangs', 'media.worker_stuck', 'media.worker_gone']);
     expect(stuckThreads()).toBe(1);
 
@@ -392,7 +404,7 @@ describe('media workers', () => {
   }, 60_000);
 
   test('makes a room wait for the replacement of the only worker', async () => {
-    const engine = await start(1, { replacementMs: 20_000 });
+    const engine = await start(1, { clock: new ManualClock() });
     await engine.openRoom('doomed', () => undefined);
     await engine.killWorkerOf('doomed', 'killed by a test');
     const room = await engine.openRoom('next', () => undefined);
@@ -414,9 +426,13 @@ describe('media workers', () => {
 
   test('gives up a worker that does not start', async () => {
     const entry = entryOf(`setInterval(() => {}, 1000);`);
-    await expect(start(1, { entry, startMs: 300 })).rejects.toMatchObject({
+    const clock = new ManualClock();
+    const starting = start(1, { entry, clock });
+    await until(() => clock.pending > 0);
+    clock.advance(60_000);
+    await expect(starting).rejects.toMatchObject({
       code: 'WORKER_FAILED',
-      message: 'the media worker did not start within 300 ms',
+      message: 'the media worker did not start within 60000 ms',
     });
   });
 

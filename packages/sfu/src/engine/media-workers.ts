@@ -32,8 +32,8 @@ const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
 /** A start that takes this long is logged, repeatedly, ms. */
 const SLOW_START_MS = 10_000;
-/** Replacing a worker takes a second or two, ms. */
-const DEFAULT_REPLACEMENT_MS = 4000;
+/** How long a room waits for a worker if none is up: replacing one takes a second or two, ms. */
+const REPLACEMENT_MS = 4000;
 const REPLACEMENT_POLL_MS = 25;
 
 export interface MediaWorkersOptions {
@@ -46,17 +46,9 @@ export interface MediaWorkersOptions {
   acceptors?: readonly TcpAcceptor[];
   /** The relay's clients from the HTTP listener; closed with the engine. */
   relay?: RelayConnections;
-  /** The compiled `worker-main.js`; default: the one beside this file. */
+  /** The compiled `worker-main.js`; default: the one beside this file, which has none when it runs from its source. */
   entry?: URL;
   clock?: Clock;
-  /** Silence after which a worker counts as hung, ms. */
-  hangMs?: number;
-  /** Time limit of a worker's start, ms. */
-  startMs?: number;
-  /** Time limit of a worker's termination, ms. */
-  terminateMs?: number;
-  /** How long a room waits for a worker if none is up, ms. */
-  replacementMs?: number;
   /** Chooses the worker of a room's next transport; default: by how busy the workers are. */
   assign?: typeof assignTransport;
 }
@@ -244,7 +236,7 @@ export class MediaWorkers implements MediaEngine {
   }
 
   #startThread(): ThreadWorker {
-    const { settings, log, hangMs, startMs, terminateMs } = this.#options;
+    const { settings, log } = this.#options;
     const clock = this.#clock;
     const startedMs = clock.now();
     const worker: ThreadWorker = new ThreadWorker({
@@ -253,9 +245,6 @@ export class MediaWorkers implements MediaEngine {
       settings,
       log,
       clock,
-      ...(hangMs === undefined ? {} : { hangMs }),
-      ...(startMs === undefined ? {} : { startMs }),
-      ...(terminateMs === undefined ? {} : { terminateMs }),
       onExit: (reason) => this.#threadGone(worker, clock.now() - startedMs, reason),
     });
     this.#workers.push(worker);
@@ -282,8 +271,8 @@ export class MediaWorkers implements MediaEngine {
 
   /** Resolves with the first worker that becomes ready. */
   async #replacement(roomId: string): Promise<MediaWorker> {
-    const until = performance.now() + (this.#options.replacementMs ?? DEFAULT_REPLACEMENT_MS);
-    while (!this.#closed && performance.now() < until) {
+    const until = this.#clock.now() + REPLACEMENT_MS;
+    while (!this.#closed && this.#clock.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, REPLACEMENT_POLL_MS));
       const worker = this.#leastBusy();
       if (worker !== undefined) return worker;

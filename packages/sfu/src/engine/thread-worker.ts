@@ -30,12 +30,12 @@ const PING_INTERVAL_MS = 1000;
 /**
  * A worker that has not answered for this long is considered hung. Longer than any pause that a busy machine may cause.
  */
-const DEFAULT_HANG_MS = 5000;
+const HANG_MS = 5000;
 const CLOSE_TIMEOUT_MS = 3000;
 /** A start takes a second or two; a very busy machine may need this long. */
-const DEFAULT_START_MS = 60_000;
+const START_MS = 60_000;
 /** A thread that runs JavaScript terminates immediately. */
-const DEFAULT_TERMINATE_MS = 2000;
+const TERMINATE_MS = 2000;
 
 interface ThreadWorkerOptions {
   /** Number of the worker on this node. */
@@ -45,11 +45,6 @@ interface ThreadWorkerOptions {
   settings: WorkerSettings;
   log: Log;
   clock: Clock;
-  hangMs?: number;
-  /** Time limit of a start, ms. */
-  startMs?: number;
-  /** Time limit of the thread's termination, ms. */
-  terminateMs?: number;
   /** Called once when the thread has ended or been abandoned, for any cause, after its rooms have been notified. */
   onExit(reason: string): void;
 }
@@ -221,14 +216,15 @@ export class ThreadWorker implements MediaWorker {
   async #terminate(): Promise<void> {
     this.#watchdog.stop();
     void this.#thread.terminate();
-    const overdue = setTimeout(() => {
+    const overdue = new Timer(this.#options.clock);
+    overdue.start(TERMINATE_MS, () => {
       this.#stuck = true;
       this.#options.log.error('media.worker_stuck', { port: this.port, reason: this.#reason });
       stuck += 1;
       this.#end();
-    }, this.#options.terminateMs ?? DEFAULT_TERMINATE_MS);
+    });
     await this.#ended;
-    clearTimeout(overdue);
+    overdue.stop();
   }
 
   #newNumber(): number {
@@ -292,12 +288,11 @@ export class ThreadWorker implements MediaWorker {
     this.#looks++;
     const silentMs = this.#looks * PING_INTERVAL_MS;
     if (this.port === 0) {
-      const startMs = this.#options.startMs ?? DEFAULT_START_MS;
-      if (silentMs >= startMs) void this.kill(`the media worker did not start within ${startMs} ms`);
+      if (silentMs >= START_MS) void this.kill(`the media worker did not start within ${START_MS} ms`);
       return;
     }
     if (this.#pinged) {
-      if (silentMs < (this.#options.hangMs ?? DEFAULT_HANG_MS)) return;
+      if (silentMs < HANG_MS) return;
       this.#options.log.error('media.worker_hangs', { port: this.port });
       void this.kill('the media worker did not answer');
       return;

@@ -1,7 +1,7 @@
 import { mustBeSendable } from './errors.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
-export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1';
+export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1' | 'h265';
 
 /** Options of `publish`. */
 export interface PublishOptions {

@@ -87,7 +87,7 @@ describe('offers of real clients', () => {
     'chromium-156-watch': `${seen} vp9 av1`,
     'encoder-aac': 'NO_CODEC',
     'encoder-audio-first-no-extensions': h264,
-    'encoder-h265': 'NO_CODEC',
+    'encoder-h265': 'recvonly h265',
     // It waits for the server to start the handshake.
     'ffmpeg-default': 'INVALID_OFFER',
     'ffmpeg-high-profile': 'NO_CODEC',
@@ -110,6 +110,7 @@ describe('offers of real clients', () => {
     'obs-30-1-publish': h264,
     'obs-30-2-publish': h264,
     'obs-32-av1': 'recvonly opus, recvonly av1',
+    'obs-32-hevc': 'recvonly opus, recvonly h265',
     'obs-32-simulcast': `${h264} 0;1;2`,
     'obs-webrtc-rs-publish': h264First,
     'pion-publish': vp8First,

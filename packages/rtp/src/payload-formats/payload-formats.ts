@@ -1,5 +1,6 @@
 import { AV1 } from './av1.js';
 import { H264 } from './h264.js';
+import { H265 } from './h265.js';
 import { OPUS } from './opus.js';
 import type { PayloadFormat } from './payload-format.js';
 import { VP8 } from './vp8.js';
@@ -12,6 +13,7 @@ const FORMATS = {
   h264: H264,
   vp9: VP9,
   av1: AV1,
+  h265: H265,
 } as const satisfies Record<string, PayloadFormat>;
 
 /** SDP name in lower case. */

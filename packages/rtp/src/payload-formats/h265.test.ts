@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { H265 } from './h265.js';
+import { EntryPoint } from './payload-format.js';
+import { RtpView } from '../rtp-view.js';
+
+/** Reads a payload in hexadecimal; undefined if it is malformed. */
+function read(payload: string): { entryPoint: EntryPoint; temporalLayer: number } | undefined {
+  const view = new RtpView();
+  const packet = Buffer.from(`806000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
+  expect(view.parse(packet)).toBe(true);
+  const reader = H265.createReader();
+  if (!reader.read(view)) return undefined;
+  const { entryPoint, temporalLayer } = reader;
+  return { entryPoint, temporalLayer };
+}
+
+// Headers of two bytes: VPS 4001, SPS 4201, PPS 4401, IDR 2601, CRA 2a01, slice 0201, aggregate 6001, fragment 6201.
+test.each([
+  ['a video parameter set', '4001 0c', EntryPoint.yes],
+  ['an aggregate that begins with one', '6001 0003 40010c 0003 42010c', EntryPoint.yes],
+  ['an aggregate that has one behind a delimiter', '6001 0003 460150 0003 40010c', EntryPoint.yes],
+  ['the first fragment of one', '6201 a0 0c', EntryPoint.yes],
+  ['an IDR picture', '2601 af', EntryPoint.ifFirst],
+  ['a CRA picture', '2a01 af', EntryPoint.ifFirst],
+  ['the first fragment of an IDR picture', '6201 93 af', EntryPoint.ifFirst],
+  ['a later fragment of an IDR picture', '6201 13 af', EntryPoint.no],
+  ['another slice', '0201 d0', EntryPoint.no],
+  ['a sequence parameter set alone', '4201 01', EntryPoint.no],
+  ['an aggregate whose unit is cut off', '6001 0009 40010c', EntryPoint.no],
+  ['an aggregate with an empty unit', '6001 0000 0003 40010c', EntryPoint.no],
+])('knows whether a receiver can begin with %s', (_what, payload, expected) => {
+  expect(read(payload)?.entryPoint).toBe(expected);
+});
+
+test('reads the temporal layer, and refuses an H.265 packet without data or with the forbidden layer', () => {
+  expect(read('0203 d0')?.temporalLayer).toBe(2);
+  expect([read('02'), read('0201'), read('0200 d0')]).toEqual([undefined, undefined, undefined]);
+});
+
+test('accepts publishers of the Main profile whose units arrive in decoding order', () => {
+  expect(H265.obstacle('level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST')).toBeUndefined();
+  expect(H265.obstacle('')).toBeUndefined();
+  expect(H265.obstacle('profile-id=2')).toBe('profile-id 2');
+  expect(H265.obstacle('sprop-max-don-diff=2')).toBe('sprop-max-don-diff 2');
+  expect(H265.rank('profile-id=1')).toBeGreaterThan(H265.rank('profile-id=2'));
+});

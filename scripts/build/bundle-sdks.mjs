@@ -46,7 +46,11 @@ for (const [name, bundles] of Object.entries(sdks)) {
     });
   }
   writeCommonJsTypes(types, join(dist, 'types-cjs'));
-  for (const [from, to] of Object.entries(styles[name] ?? {})) copyFileSync(join(folder, from), join(dist, to));
+  for (const [from, to] of Object.entries(styles[name] ?? {})) {
+    copyFileSync(join(folder, from), join(dist, to));
+    // TypeScript 6 and newer import no file without types. An ES module may import CommonJS, but not the reverse.
+    writeFileSync(join(dist, `${to}.d.cts`), 'export {};\n');
+  }
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
 }
 

@@ -2,7 +2,7 @@
 // a separate folder.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
@@ -28,12 +28,13 @@ interface Example {
   output(): string;
 }
 
+const inCheckout = join(repository, 'docs', 'examples');
 const running: ChildProcess[] = [];
 
 /** Starts an example with the command from its README. Resolves when it prints its address. */
-async function start(example: string, env: Record<string, string>, command = ['start']): Promise<Example> {
+async function start(home: string, env: Record<string, string>, command = ['start']): Promise<Example> {
   const child = spawn('npm', command, {
-    cwd: join(folder, example),
+    cwd: home,
     env: { ...process.env, PORT: '0', NEXT_TELEMETRY_DISABLED: '1', BLOOM_TOKEN: apiToken, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A process group, so that npm's children end too.
@@ -49,7 +50,7 @@ async function start(example: string, env: Record<string, string>, command = ['s
     };
     child.stdout.on('data', onData);
     child.stderr.on('data', onData);
-    child.once('exit', (code) => reject(new Error(`${example} ended with ${code}:\n${output}`)));
+    child.once('exit', (code) => reject(new Error(`${home} ended with ${code}:\n${output}`)));
   });
 }
 
@@ -90,7 +91,7 @@ browserSuite(
       return page;
     };
     const started = (example: string, env: Record<string, string> = {}, command?: string[]): Promise<Example> =>
-      start(example, { BLOOM_URL: stage.node.url, ...env }, command);
+      start(join(folder, example), { BLOOM_URL: stage.node.url, ...env }, command);
 
     beforeAll(() => {
       folder = installed ?? mkdtempSync(join(tmpdir(), 'bloom-examples-'));
@@ -103,6 +104,18 @@ browserSuite(
     afterAll(() => {
       if (installed === undefined) rmSync(folder, { recursive: true, force: true });
     });
+
+    // Here is no network, so nothing can be installed.
+    test.each(readdirSync(inCheckout).filter((name) => !['README.md', 'nextjs'].includes(name)))(
+      '%s: starts in a checkout without an installation',
+      async (example) => {
+        const { url } = await start(join(inCheckout, example), { BLOOM_URL: stage.node.url });
+        const answer = await fetch(url);
+        expect(await answer.text()).toContain(example === 'webhook-receiver' ? '' : '<!doctype html>');
+        const script = example === 'react-call' ? 'call.js' : 'client.js';
+        if (example !== 'webhook-receiver') expect((await fetch(`${url}/${script}`)).status).toBe(200);
+      },
+    );
 
     test.each(['plain-page', 'python-backend'])('%s: two tabs see and hear each other', async (example) => {
       const { url } = await started(example);

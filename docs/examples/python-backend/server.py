@@ -15,9 +15,11 @@ room_api = RoomApi(
 )
 _address, room = room_api.create_room()
 
+# npm may put the packages into the node_modules of a folder above.
+CLIENT = "node_modules/@bloom/client/dist/index.js"
 FILES = {
     "/": ("text/html", Path(__file__).with_name("index.html")),
-    "/client.js": ("text/javascript", Path(__file__).parent / "node_modules/@bloom/client/dist/index.js"),
+    "/client.js": ("text/javascript", next(folder / CLIENT for folder in Path(__file__).resolve().parents if (folder / CLIENT).exists())),
 }
 
 

@@ -8,7 +8,7 @@ const bloom = new BloomClient({ url: BLOOM_URL, token: BLOOM_TOKEN });
 const ROOM = 'react-call';
 
 const { outputFiles } = await build({
-  entryPoints: [new URL('src/call.jsx', import.meta.url).pathname],
+  entryPoints: [new URL('src/call.tsx', import.meta.url).pathname],
   bundle: true,
   format: 'esm',
   jsx: 'automatic',

@@ -1,4 +1,4 @@
-import type { Server, Socket } from 'node:net';
+import type { Server } from 'node:net';
 import { atom, type Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import type { Log } from '@bloom/log';
@@ -15,7 +15,7 @@ import { DEFAULT_LIMITS, type NodeLimits } from './limits.js';
 import { type Connection, Connections } from './link/connections.js';
 import { type Control, write } from './link/control.js';
 import { aliasOf, type GenCall } from './link/gen-call.js';
-import type { CloseReason, LinkCounters, SendOptions, SendResult, Wire } from './link/link.js';
+import type { CloseReason, LinkCounters, SendOptions, SendResult } from './link/link.js';
 import { wireTarget } from './link/signals.js';
 import { socketWire } from './link/socket-wire.js';
 import { Ticker } from './link/ticker.js';
@@ -38,7 +38,10 @@ export interface NodeOptions {
   readonly cookie: string | ((node: string) => string);
   /** Creates the processes that the node represents. Called once, before anything arrives. Default none. */
   readonly processes?: (node: DistributionNode) => ProcessTable;
-  /** True when Erlang's `nodes()` lists the node. Default false (hidden). */
+  /**
+   * True when Erlang's `nodes()` lists the node, for programs on this library. Default false: Bloom's own nodes stay
+   * hidden, because `global` synchronises with every visible one.
+   */
   readonly visible?: boolean;
   /** True for a tool such as bloomctl, which connects to members but is not one. Default false. */
   readonly tool?: boolean;
@@ -54,13 +57,11 @@ export interface NodeOptions {
   readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
   /** Silence after which a connection is dropped; must be equal on all nodes. Default 60 s. */
   readonly tickTimeMs?: number;
-  /** Reports Erlang nodes to listeners too. Default false. */
+  /** Reports Erlang nodes to listeners too, for programs on this library. Default false: Bloom needs only members. */
   readonly announceForeign?: boolean;
   readonly limits?: Partial<NodeLimits>;
   /** Returns the addresses of a host name in the order to try them. Default: as the system resolves names. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
-  /** Creates the transport of a connection. Default: the socket itself. */
-  readonly wire?: (socket: Socket) => Wire;
   /** Default: the clock, randomness and network of the machine. */
   readonly world?: NodeWorld;
   readonly log: Log;
@@ -97,7 +98,7 @@ export class DistributionNode {
 
   private constructor(options: NodeOptions, reachable: Reachable) {
     const { log, cookie, processes, visible = false } = options;
-    const { clock, random, secretWord, network } = options.world ?? MACHINE;
+    const { clock, random, secretWord, network, wire } = options.world ?? MACHINE;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#options = options;
     this.#reachable = reachable;
@@ -126,7 +127,7 @@ export class DistributionNode {
       limits,
       clock,
       defer: new TurnFlush().defer,
-      wire: options.wire ?? ((socket) => socketWire(socket, clock)),
+      wire: wire ?? ((socket) => socketWire(socket, clock)),
       table: this.#table,
       guard: this.#faults.guard,
       control: (connection, control, payload) => this.#control(connection, control, payload),

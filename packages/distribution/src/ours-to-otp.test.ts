@@ -29,7 +29,7 @@ const ECHO = `Echo = fun E(Last) ->
 
   beforeAll(async () => {
     mapper = await startMapper('original');
-    us = await TestNode.start('us@127.0.0.1', mapper.port, { wire: wires.wire });
+    us = await TestNode.start('us@127.0.0.1', mapper.port, { world: wires.world });
     x = await Erlang.start(X, { port: mapper.port });
     await x.eval(ECHO);
   }, 30_000);

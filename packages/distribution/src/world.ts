@@ -21,6 +21,17 @@ export interface NodeNetwork {
   connect(target: NodeName, signal: AbortSignal): Promise<Socket>;
 }
 
+/** The transport under a link, such as a socket. */
+export interface Wire {
+  /** Written bytes that the operating system has not accepted yet. */
+  readonly pendingBytes: number;
+  /** Writes the bytes. Calls `done` when they may be reused. */
+  write(bytes: Buffer, done?: () => void): void;
+  /** Closes after everything has been written. */
+  end(): void;
+  destroy(): void;
+}
+
 /** Everything that a node needs from its machine. A simulated cluster passes its own. */
 export interface NodeWorld {
   readonly clock: Clock;
@@ -30,6 +41,8 @@ export interface NodeWorld {
   readonly secretWord: () => number;
   /** Undefined: the network of the machine. */
   readonly network?: NodeNetwork | undefined;
+  /** Creates the transport of a connection. Undefined: the socket itself. */
+  readonly wire?: (socket: Socket) => Wire;
 }
 
 export const MACHINE: NodeWorld = {

@@ -7,7 +7,8 @@ import { ownFlags } from '../handshake/flags.js';
 import { FrameBudget, FrameDecoder } from './frames.js';
 import { asGenCall } from './gen-call.js';
 import type { LinkLimits } from '../limits.js';
-import { type CloseReason, Link, type Wire } from './link.js';
+import { type CloseReason, Link } from './link.js';
+import type { Wire } from '../world.js';
 import { Ticker } from './ticker.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;

@@ -7,6 +7,7 @@ import { FLAG } from '../handshake/flags.js';
 import { type FrameBudget, FrameDecoder } from './frames.js';
 import { readPayload } from './gen-call.js';
 import type { Identity } from '../handshake/handshake.js';
+import type { Wire } from '../world.js';
 
 /** Why a connection ended. */
 export type CloseReason =
@@ -20,17 +21,6 @@ export type CloseReason =
   | 'replaced'
   /** An operator has cut the node off. */
   | 'cut';
-
-/** The transport under a link, such as a socket. */
-export interface Wire {
-  /** Written bytes that the operating system has not accepted yet. */
-  readonly pendingBytes: number;
-  /** Writes the bytes. Calls `done` when they may be reused. */
-  write(bytes: Buffer, done?: () => void): void;
-  /** Closes after everything has been written. */
-  end(): void;
-  destroy(): void;
-}
 
 /**
  * `query`: fails fast. `one-way`: follows the policy. `signal`: must arrive; a link that cannot accept it is closed.

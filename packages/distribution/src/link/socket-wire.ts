@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
-import { systemClock, type Clock } from '@bloom/time';
-import type { Wire } from './link.js';
+import type { Clock } from '@bloom/time';
+import type { Wire } from '../world.js';
 
 /** A TCP socket as the transport of a link. */
-export function socketWire(socket: Socket, clock: Clock = systemClock): Wire {
+export function socketWire(socket: Socket, clock: Clock): Wire {
   return {
     get pendingBytes() {
       return socket.writableLength;

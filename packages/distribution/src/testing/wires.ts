@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 import { sleep } from '@bloom/time';
-import type { Wire } from '../link/link.js';
 import { socketWire } from '../link/socket-wire.js';
+import { MACHINE, type NodeWorld, type Wire } from '../world.js';
 
 const STEP_MS = 20;
 
-/** The transports of one node's connections, which a test can disturb. `wire` goes into the options of the node. */
+/** The transports of one node's connections, which a test can disturb. `world` goes into the options of the node. */
 export class TestWires {
   /** Unsent bytes that each connection reports. */
   pendingBytes: number | undefined;
@@ -13,8 +13,15 @@ export class TestWires {
   bytesPerSecond: number | undefined;
   readonly #wires = new Set<Wire>();
 
-  readonly wire = (socket: Socket): Wire => {
-    const wire = socketWire(socket);
+  readonly world: NodeWorld = { ...MACHINE, wire: (socket) => this.#wire(socket) };
+
+  /** Sends bytes on every connection, bypassing every check. */
+  write(bytes: Buffer): void {
+    for (const wire of this.#wires) wire.write(bytes);
+  }
+
+  #wire(socket: Socket): Wire {
+    const wire = socketWire(socket, MACHINE.clock);
     const pendingBytes = (): number => this.pendingBytes ?? wire.pendingBytes;
     this.#wires.add(wire);
     let last = Promise.resolve();
@@ -37,11 +44,6 @@ export class TestWires {
         wire.destroy();
       },
     };
-  };
-
-  /** Sends bytes on every connection, bypassing every check. */
-  write(bytes: Buffer): void {
-    for (const wire of this.#wires) wire.write(bytes);
   }
 }
 

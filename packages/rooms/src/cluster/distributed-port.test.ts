@@ -64,7 +64,7 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     mode: 'name',
     cookie: 'c',
     mapper: { port: mapperPort },
-    wire: wires.wire,
+    world: wires.world,
     log: silentLog,
   });
   followMembers(node, registry);

@@ -26,7 +26,8 @@ import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { collectQuality, countMeasure } from './quality.js';
 import type { ClusterError } from './own-name.js';
-import { liveStreams, localRecordings, rawRecordings, servedFiles } from './served-files.js';
+import { rawRecordings } from './raw-recordings.js';
+import { liveStreams, localRecordings, servedFiles } from './served-files.js';
 import { VERSION } from './welcome.js';
 import { warmUpRooms } from './warm-up.js';
 
@@ -212,7 +213,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const control = nodeControl({ rooms: host, engine, system, started: () => started, ask });
   metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: host.draining }));
   const health = healthOf(settings, cluster, host);
-  const own = { streams: liveStreams(hls), recordings: kept, rawRecordings: rawRecordings(recordings.parts) };
+  const own = { streams: liveStreams(hls), recordings: kept, rawRecordings: rawRecordings(recordings) };
   await reachOthers(reached, { options, closing, ground, host, own, health, serverSocket });
 
   const files = servedFiles({ system, log, own, cluster: cluster() });

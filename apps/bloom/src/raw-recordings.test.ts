@@ -2,6 +2,7 @@ import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { startTestNode, type TestNode } from './testing/test-node.js';
 
 // Real sockets, on a machine that other tests keep busy.
@@ -133,11 +134,78 @@ describe('recordings of tracks over HTTP', () => {
     expect(JSON.parse(answer.body)).toEqual({ errors: expect.any(String) });
   });
 
+  test('are mixed as a job whose end is in the list', async () => {
+    const { status, body } = await node.request('POST', `${at}/mix`, { layout: 'speaker', width: 640, height: 360 });
+    if (status === 503) return expect(body.errors).toContain('node-av');
+    expect(status).toBe(202);
+    const mix = { layout: 'speaker', width: 640, height: 360, requested_at: expect.any(Number) };
+    expect(body).toEqual({ data: { ...mix, state: 'queued', ended_at: null } });
+    const listed = async () => (await node.request('GET', '/raw_recording')).body.data[0];
+    await until(async () => (await listed()).mix.ended_at !== null);
+    // The track is damaged.
+    expect((await listed()).mix).toEqual({
+      ...mix,
+      state: 'failed',
+      reason: expect.any(String),
+      ended_at: expect.any(Number),
+    });
+    expect((await raw('DELETE', `${at}/mix`)).status).toBe(204);
+    expect((await raw('DELETE', `${at}/mix`)).status).toBe(404);
+    expect(await listed()).not.toHaveProperty('mix');
+  });
+
+  test.each([
+    [{ layout: 'pile' }, 'Expected layout to be grid or speaker, got: pile'],
+    [{ layout: 7 }, 'got: 7'],
+    [{ width: 641 }, 'Expected an even number of pixels, 64 to 3840, got: 641'],
+    [{ width: 62 }, 'got: 62'],
+    [{ height: 2_162 }, '64 to 2160'],
+    [{ height: '720' }, 'got: 720'],
+    [{ width: 1e21 }, 'got: 1e+21'],
+    [{ credentials: 'x' }, 'expected object'],
+    [{ credentials: { bucket: 'b' } }, 'expected string'],
+  ])('are not mixed as %j', async (order, message) => {
+    const { status, body } = await node.request('POST', `${at}/mix`, order);
+    expect(status).toBe(400);
+    expect(body.errors).toContain(message);
+  });
+
+  test('are not mixed with credentials whose endpoint is no plain address, which is not repeated', async () => {
+    const keys = { accessKeyId: 'a', secretAccessKey: 'b', region: 'c', bucket: 'd' };
+    for (const endpoint of [
+      'file:///etc',
+      'https://user:secret@store.example',
+      'x',
+      'https://store.example?key=secret',
+    ]) {
+      const credentials = { ...keys, endpoint };
+      const { status, body } = await node.request('POST', `${at}/mix`, { credentials });
+      expect(status).toBe(400);
+      expect(body.errors).toContain('credentials.endpoint');
+      expect(body.errors).not.toContain('secret');
+    }
+  });
+
+  test.each([
+    [`/raw_recording/..%2F..%2Fx/${part}/mix`, 400],
+    [`/raw_recording/%2e%2e/${part}/mix`, 400],
+    [`/raw_recording/kitchen%00/${part}/mix`, 400],
+    ['/raw_recording/kitchen/.mix-x/mix', 400],
+    [`/raw_recording/kitchen/${part}%2F..%2F${part}/mix`, 400],
+    [`/raw_recording/hall/${part}/mix`, 404],
+    ['/raw_recording/kitchen/part_2026-01-02T03-04-05.001Z/mix', 404],
+  ])('are not mixed at %s', async (path, status) => {
+    for (const method of ['POST', 'DELETE']) expect((await raw(method, path)).status).toBe(status);
+    expect(await readdir(node.settings.resourcesPath)).not.toContain('mixed_recordings');
+  });
+
   test('need the API token', async () => {
     for (const [method, path] of [
       ['GET', '/raw_recording'],
       ['GET', `${at}/a.ogg`],
       ['DELETE', at],
+      ['POST', `${at}/mix`],
+      ['DELETE', `${at}/mix`],
     ] as const) {
       expect((await raw(method, path, { authorization: 'Bearer wrong' })).status).toBe(401);
     }

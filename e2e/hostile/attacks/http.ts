@@ -152,6 +152,10 @@ export const http: readonly Attack[] = [
         `GET /hls/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
         `GET /raw_recording/..%2f..%2fetc/part_2026-01-02T03-04-05.000Z/passwd HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
         `GET /raw_recording?scope=cluster&limit=${'9'.repeat(5_000)} HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        `POST /raw_recording/..%2f../part_2026-01-02T03-04-05.000Z/mix HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        `POST /raw_recording/a/part_2026-01-02T03-04-05.000Z/mix HTTP/1.1\r\nHost: x\r\n${bearer}Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n{"layout":"${'x'.repeat(899_987)}"}`,
+        `POST /raw_recording/a/part_2026-01-02T03-04-05.000Z/mix HTTP/1.1\r\nHost: x\r\n${bearer}Content-Type: application/json\r\nContent-Length: 17\r\n\r\n{"width":1e+9999}`,
+        `DELETE /raw_recording/a/part_${'9'.repeat(5_000)}/mix HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
         `DELETE /raw_recording/${'%2e%2e%2f'.repeat(1_000)}/part_2026-01-02T03-04-05.000Z HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
       ];
       const opened = await many(requests.length * 10, async (at) => {

@@ -6,7 +6,7 @@ export { type MixedRecording, mixRecording, type MixRecordingOptions } from './m
 export { HlsService, type HlsServiceOptions, type LocateRequest, type Located } from './hls/hls-service.js';
 export { makeFolder } from './make-folder.js';
 export type { S3Credentials } from './s3/object-store.js';
-export { PART_NAME, type Parts } from './recording/parts.js';
+export { PART_NAME } from './recording/parts.js';
 export type { RecordedPart } from './recording/recorder.js';
 export { RecordingService, type RecordingServiceOptions } from './recording/recording-service.js';
 export { rtspKind, type RtspKindOptions } from './rtsp/rtsp-kind.js';

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ActorError } from '@bloom/actors';
+import { MediaFileError } from './errors.js';
 import { ClusterRawRecordings } from './cluster-raw-recordings.js';
 import { FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
@@ -7,10 +9,12 @@ import { bytesOf, TestNode } from './testing/test-node.js';
 let nodes: Map<string, TestNode>;
 let lost: string[];
 let frozen: Set<string>;
+let old: Set<string>;
 let recordings: ClusterRawRecordings;
 beforeEach(async () => {
   lost = [];
   frozen = new Set();
+  old = new Set();
   nodes = new Map(['a', 'b', 'c'].map((name) => [name, new TestNode(name)]));
   for (const node of nodes.values()) await node.open();
   const port: FilesPort = {
@@ -18,6 +22,7 @@ beforeEach(async () => {
     releaseOf: () => null,
     call: (node, message, timeoutMs) => {
       if (frozen.has(node)) return Promise.reject(new Error('no answer'));
+      if (old.has(node)) return Promise.reject(new ActorError('UNKNOWN_MESSAGE', 'it knows no such message'));
       return nodes.get(node)!.system.call<FilesProtocol, typeof message.type>(FILES_ACTOR, message, timeoutMs) as never;
     },
     cast: (node, message) => void nodes.get(node)!.system.cast<FilesProtocol>(FILES_ACTOR, message),
@@ -76,6 +81,53 @@ describe('the recordings of tracks of a cluster', () => {
     const perhaps = { code: 'OWNER_UNREACHABLE', message: expect.stringContaining('may be on b') };
     await expect(recordings.open(file, signal)).rejects.toMatchObject(perhaps);
     await expect(recordings.remove(file)).rejects.toMatchObject(perhaps);
+  });
+
+  test('are mixed on the one node that has them, even if several share a directory', async () => {
+    for (const name of ['b', 'c']) nodes.get(name)!.raw.add('kitchen', 'p1');
+    const mix = { state: 'queued', layout: 'speaker', width: 640, height: 720 };
+    expect(await recordings.mix(file, { layout: 'speaker', width: 640 })).toMatchObject(mix);
+    expect(nodes.get('b')!.raw.listed[0]).toMatchObject({ mix });
+    expect(nodes.get('c')!.raw.listed[0]?.mix).toBeUndefined();
+    expect((await recordings.list('cluster', { limit: 1 })).recordings[0]).toMatchObject({ mix });
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'IN_PROGRESS' });
+    await recordings.removeMix(file);
+    await expect(recordings.removeMix(file)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('are mixed with credentials that arrive whole', async () => {
+    const { raw } = nodes.get('c')!;
+    raw.add('kitchen', 'p1');
+    let asked: unknown;
+    raw.mix = async (_place, order) => {
+      asked = order;
+      throw new MediaFileError('INVALID_OPTIONS', 'no');
+    };
+    const keys = { accessKeyId: 'a', secretAccessKey: 'b', region: 'c', bucket: 'd' };
+    const credentials = { ...keys, endpoint: 'https://store.example' };
+    await expect(recordings.mix(file, { credentials })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(asked).toMatchObject({ credentials });
+  });
+
+  test('are perhaps on a node that does not answer, or does not know of mixes', async () => {
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    frozen.add('b');
+    const perhaps = { code: 'OWNER_UNREACHABLE', message: expect.stringContaining('may be on b') };
+    await expect(recordings.mix(file, {})).rejects.toMatchObject(perhaps);
+    await expect(recordings.removeMix(file)).rejects.toMatchObject(perhaps);
+    nodes.get('c')!.raw.add('kitchen', 'p1');
+    expect(await recordings.mix(file, {})).toMatchObject({ state: 'queued' });
+    frozen = new Set();
+    old.add('b');
+    await recordings.removeMix(file);
+    const unmixed = { ...file, part: 'p2' };
+    await expect(recordings.removeMix(unmixed)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(recordings.mix(unmixed, {})).rejects.toMatchObject(perhaps);
+    old.clear();
+    lost = ['z'];
+    await expect(recordings.mix(unmixed, {})).rejects.toMatchObject({
+      message: expect.stringContaining('may be on z'),
+    });
   });
 
   test('are removed from every node', async () => {

@@ -1,6 +1,6 @@
 import { MediaFileError } from './errors.js';
 import { mergeRaw, type OwnRawRecordings, type RawFile, type RawList } from './raw-recordings.js';
-import type { RawPlace, RawQuery, RawRecordingStore } from './raw-recordings.js';
+import type { RawMix, RawMixOrder, RawPlace, RawQuery, RawRecordingStore } from './raw-recordings.js';
 import { perhapsOn, type RemoteFiles } from './remote-files.js';
 import type { ServedFile } from './served-file.js';
 
@@ -52,9 +52,39 @@ export class ClusterRawRecordings implements RawRecordingStore {
 
   async remove(place: RawPlace): Promise<void> {
     const { local, remote } = this.#options;
-    const own = await local.remove(place).catch((error: unknown) => error as Error);
+    await this.#removeAll(place, { own: () => local.remove(place), others: () => remote.removeRaw(place) });
+  }
+
+  async mix(place: RawPlace, order: RawMixOrder): Promise<RawMix> {
+    const { local, remote } = this.#options;
+    const own = await local.mix(place, order).catch((error: unknown) => error as Error);
+    if (!(own instanceof Error)) return own;
+    if (!isNotFound(own)) throw own;
+    const silent: string[] = [];
+    // One by one: nodes that share a directory would all begin.
+    for (const node of remote.members()) {
+      const made = await remote.mixRaw(node, place, order).catch((error: unknown) => error as Error);
+      if (!(made instanceof Error)) return made;
+      if (isUnreachable(made)) silent.push(node);
+      else if (!isNotFound(made)) throw made;
+    }
+    if (silent.length > 0) throw perhapsOn(`Recording ${place.roomId}/${place.part}`, silent);
+    this.#throwUnlessSilent([], place);
+    throw own;
+  }
+
+  async removeMix(place: RawPlace): Promise<void> {
+    const { local, remote } = this.#options;
+    await this.#removeAll(place, { own: () => local.removeMix(place), others: () => remote.removeRawMix(place) });
+  }
+
+  async #removeAll(
+    place: RawPlace,
+    removals: { own(): Promise<void>; others(): Promise<{ removed: number; silent: string[] }> },
+  ): Promise<void> {
+    const own = await removals.own().catch((error: unknown) => error as Error);
     if (own !== undefined && !isNotFound(own)) throw own;
-    const { removed, silent } = await remote.removeRaw(place);
+    const { removed, silent } = await removals.others();
     if (silent.length > 0) throw perhapsOn(`Recording ${place.roomId}/${place.part}`, silent);
     if (own !== undefined && removed === 0) {
       this.#throwUnlessSilent([], place);
@@ -72,6 +102,10 @@ export class ClusterRawRecordings implements RawRecordingStore {
     const missing = [...new Set([...silent, ...lostNodes()])].toSorted();
     if (missing.length > 0) throw perhapsOn(`Recording ${roomId}/${part}`, missing);
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof MediaFileError && error.code === 'OWNER_UNREACHABLE';
 }
 
 function isNotFound(error: unknown): boolean {

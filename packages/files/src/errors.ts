@@ -3,9 +3,15 @@ export type MediaFileErrorCode =
   | 'INVALID_NAME'
   /** No such stream, recording or file. */
   | 'NOT_FOUND'
+  /** The request asks for what cannot be made, or is ambiguous. */
+  | 'INVALID_OPTIONS'
+  /** The recording is still being made, or already being mixed. */
+  | 'IN_PROGRESS'
+  /** The node with the recording lacks the library that mixes. */
+  | 'NOT_INSTALLED'
   /** The file is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
-  /** The node with the file already serves its maximum number of files to other nodes. */
+  /** The node with the file already serves its maximum number of files to other nodes, or has too many mixes to do. */
   | 'TOO_BUSY'
   /** The requested segment or part did not appear in time. */
   | 'WAITED_TOO_LONG';

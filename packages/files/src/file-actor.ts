@@ -159,6 +159,20 @@ export function fileBehaviour({
             MediaFileError,
           ),
         ),
+      mixRaw: (_state, { roomId, part, ...order }) =>
+        later(
+          outcomeOf(
+            look(() => rawRecordings.mix({ roomId, part }, order)),
+            MediaFileError,
+          ),
+        ),
+      removeRawMix: (_state, place) =>
+        later(
+          outcomeOf(
+            look(() => rawRecordings.removeMix(place).then(() => null)),
+            MediaFileError,
+          ),
+        ),
       read: (state, message, context) =>
         later(
           outcomeOf(

@@ -19,8 +19,8 @@ import {
   type Shapes,
 } from '@bloom/actors';
 import type { MediaFileErrorCode } from './errors.js';
-import { MAX_RAW_LISTED, RAW_STATES, type RawFile, type RawList, type RawPlace } from './raw-recordings.js';
-import type { RawQuery, RawRecording } from './raw-recordings.js';
+import { MAX_RAW_LISTED, MIX_LAYOUTS, MIX_STATES, RAW_STATES } from './raw-recordings.js';
+import type { RawFile, RawList, RawMix, RawMixOrder, RawPlace, RawQuery, RawRecording } from './raw-recordings.js';
 import type { BlockingPosition } from './stores.js';
 
 export type FileAddress =
@@ -69,6 +69,10 @@ export type FilesProtocol = {
   /** Opens a file of a recording of tracks, as `open` does. */
   openRaw: (message: RawFile & { request: string }) => FileOutcome<OpenedFile>;
   removeRaw: (message: RawPlace) => FileOutcome<null>;
+  /** Queues the mix of a recording of tracks. */
+  mixRaw: (message: RawPlace & RawMixOrder) => FileOutcome<RawMix>;
+  /** Ends the mix of a recording of tracks, and removes the movie. */
+  removeRawMix: (message: RawPlace) => FileOutcome<null>;
 };
 
 /** Name of the actor. */
@@ -84,6 +88,9 @@ export const MAX_COMPARED = 1_000;
 
 const CODES: Record<MediaFileErrorCode, true> = {
   INVALID_NAME: true,
+  INVALID_OPTIONS: true,
+  IN_PROGRESS: true,
+  NOT_INSTALLED: true,
   NOT_FOUND: true,
   OWNER_UNREACHABLE: true,
   TOO_BUSY: true,
@@ -104,6 +111,33 @@ const address: Shape<FileAddress> = tagged('kind', {
 });
 
 const place = { roomId: text(), part: text() };
+const mix = object({
+  state: oneOf(MIX_STATES),
+  progress: optional(number),
+  reason: optional(text()),
+  layout: oneOf(MIX_LAYOUTS),
+  width: count,
+  height: count,
+  seconds: optional(number),
+  bytes: optional(count),
+  file: optional(text()),
+  requestedAt: number,
+  endedAt: nullable(number),
+}) as Shape<RawMix>;
+const order = {
+  layout: optional(oneOf(MIX_LAYOUTS)),
+  width: optional(count),
+  height: optional(count),
+  credentials: optional(
+    object({
+      accessKeyId: text(),
+      secretAccessKey: text(),
+      region: text(),
+      bucket: text(),
+      endpoint: optional(text()),
+    }),
+  ),
+};
 const rawRecording: Shape<RawRecording> = object({
   ...place,
   state: oneOf(RAW_STATES),
@@ -114,6 +148,7 @@ const rawRecording: Shape<RawRecording> = object({
   bytes: count,
   startedAt: number,
   uploadedAt: nullable(number),
+  mix: optional(mix),
   isHere: flag,
 }) as Shape<RawRecording>;
 const opened = fileOutcome(object({ size: count, head: bytes }));
@@ -136,4 +171,6 @@ export const FILES_SHAPES: Shapes<FilesProtocol> = {
   ),
   openRaw: takes({ ...place, fileName: text(), request }, opened),
   removeRaw: takes(place, fileOutcome(constant(null))),
+  mixRaw: takes({ ...place, ...order }, fileOutcome(mix)) as Shapes<FilesProtocol>['mixRaw'],
+  removeRawMix: takes(place, fileOutcome(constant(null))),
 };

@@ -4,8 +4,12 @@ export { LocalRecordings, type LocalRecordingsOptions } from './local-recordings
 export {
   aloneRaw,
   MAX_RAW_LISTED,
+  MIX_LAYOUTS,
+  MIX_STATES,
   RAW_STATES,
   type OwnRawRecordings,
+  type RawMix,
+  type RawMixOrder,
   type RawQuery,
   type RawRecording,
   type RawRecordingStore,

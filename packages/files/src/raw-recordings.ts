@@ -9,6 +9,45 @@ export interface RawPlace {
   part: string;
 }
 
+export const MIX_STATES = ['queued', 'fetching', 'mixing', 'uploading', 'finished', 'uploaded', 'failed'] as const;
+export const MIX_LAYOUTS = ['grid', 'speaker'] as const;
+
+/** One movie of a recording. */
+export interface RawMix {
+  state: (typeof MIX_STATES)[number];
+  /** Done of the present state, 0 to 1; while the node fetches or mixes. */
+  progress?: number;
+  /** Why it failed. */
+  reason?: string;
+  layout: (typeof MIX_LAYOUTS)[number];
+  /** In pixels. */
+  width: number;
+  height: number;
+  /** Length of the movie, once there is one. */
+  seconds?: number;
+  bytes?: number;
+  /** Name of the movie among the files of the recording, while the node has it. */
+  file?: string;
+  /** Unix milliseconds. */
+  requestedAt: number;
+  /** Unix milliseconds; null before the end. */
+  endedAt: number | null;
+}
+
+export interface RawMixOrder {
+  layout?: (typeof MIX_LAYOUTS)[number];
+  width?: number;
+  height?: number;
+  /** Instead of those of the environment. They end with the mix, and are neither stored nor logged. */
+  credentials?: {
+    accessKeyId: string;
+    secretAccessKey: string;
+    region: string;
+    bucket: string;
+    endpoint?: string;
+  };
+}
+
 export interface RawRecording extends RawPlace {
   state: (typeof RAW_STATES)[number];
   /** Why it failed. */
@@ -23,7 +62,9 @@ export interface RawRecording extends RawPlace {
   startedAt: number;
   /** Unix milliseconds; null until the upload is complete. */
   uploadedAt: number | null;
-  /** The node is recording or uploading it, so it knows better than others with the same directory. */
+  /** Present once somebody has asked for a mix. */
+  mix?: RawMix;
+  /** The node is recording, uploading or mixing it, so it knows better than others with the same directory. */
   isHere: boolean;
 }
 
@@ -58,6 +99,13 @@ export interface OwnRawRecordings {
   open(file: RawFile): Promise<ServedFile>;
   /** @throws MediaFileError as `open` */
   remove(place: RawPlace): Promise<void>;
+  /**
+   * Queues the mix of a recording.
+   * @throws MediaFileError as `open`, and INVALID_OPTIONS, IN_PROGRESS, TOO_BUSY, NOT_INSTALLED
+   */
+  mix(place: RawPlace, order: RawMixOrder): Promise<RawMix>;
+  /** Ends a mix, and removes the movie from the node. @throws MediaFileError as `open` */
+  removeMix(place: RawPlace): Promise<void>;
 }
 
 /** The recordings of tracks on this node or, in a cluster, on all. */
@@ -68,6 +116,10 @@ export interface RawRecordingStore {
   open(file: RawFile, signal: AbortSignal): Promise<ServedFile>;
   /** Removes it from every node. The error names the nodes that may still have it. @throws MediaFileError */
   remove(place: RawPlace): Promise<void>;
+  /** Queues the mix of a recording on the node that has it. @throws MediaFileError */
+  mix(place: RawPlace, order: RawMixOrder): Promise<RawMix>;
+  /** Ends a mix, and removes the movie from every node. @throws MediaFileError as `remove` */
+  removeMix(place: RawPlace): Promise<void>;
 }
 
 /** Serves the recordings of this node alone. */
@@ -76,6 +128,8 @@ export function aloneRaw(own: OwnRawRecordings): RawRecordingStore {
     list: async (_scope, query) => ({ ...(await own.list(query)), unreachable: [] }),
     open: (file) => own.open(file),
     remove: (place) => own.remove(place),
+    mix: (place, order) => own.mix(place, order),
+    removeMix: (place) => own.removeMix(place),
   };
 }
 

@@ -14,7 +14,7 @@ import {
   type RecordingStart,
 } from './file-messages.js';
 
-import type { RawList, RawPlace, RawQuery } from './raw-recordings.js';
+import type { RawList, RawMix, RawMixOrder, RawPlace, RawQuery } from './raw-recordings.js';
 
 /** Access to the file actors of other nodes. */
 export interface FilesPort {
@@ -70,6 +70,23 @@ export class RemoteFiles {
   /** Removes the recording from every member. Returns how many had it. @throws MediaFileError of a member */
   async removeRaw(place: RawPlace): Promise<{ removed: number; silent: string[] }> {
     const { answers, silent } = await this.#askAll({ type: 'removeRaw', ...place }, CALL_TIMEOUT_MS);
+
+    return { removed: removedBy(answers), silent };
+  }
+
+  /** @throws MediaFileError, with `OWNER_UNREACHABLE` when the node does not answer or its release cannot mix */
+  async mixRaw(node: string, place: RawPlace, order: RawMixOrder): Promise<RawMix> {
+    const what = `Recording ${place.roomId}/${place.part}`;
+    const outcome = await this.#ask(node, { type: 'mixRaw', ...place, ...order }, { what });
+
+    return valueOf(outcome as FileOutcome<RawMix>, MediaFileError);
+  }
+
+  /** Removes the mix from every member. Returns how many had it. @throws MediaFileError of a member */
+  async removeRawMix(place: RawPlace): Promise<{ removed: number; silent: string[] }> {
+    // A release that does not know of mixes has none.
+    const none = { ok: false, code: 'NOT_FOUND', message: 'this release does not mix' } as const;
+    const { answers, silent } = await this.#askAll({ type: 'removeRawMix', ...place }, CALL_TIMEOUT_MS, none);
 
     return { removed: removedBy(answers), silent };
   }
@@ -176,12 +193,15 @@ export class RemoteFiles {
   async #askAll<M extends MessageOf<FilesProtocol>>(
     message: M,
     timeoutMs: number,
+    ofOldRelease?: Awaited<ReplyOf<FilesProtocol, M['type']>>,
   ): Promise<{ answers: Map<string, Awaited<ReplyOf<FilesProtocol, M['type']>>>; silent: string[] }> {
     const answers = new Map<string, Awaited<ReplyOf<FilesProtocol, M['type']>>>();
     const silent: string[] = [];
     await Promise.all(
       this.#port.members().map(async (node) => {
-        const answer = await this.#port.call(node, message, timeoutMs).catch(() => undefined);
+        const answer = await this.#port
+          .call(node, message, timeoutMs)
+          .catch((error: unknown) => (isUnknown(error) ? ofOldRelease : undefined));
         if (answer === undefined) silent.push(node);
         else answers.set(node, answer);
       }),
@@ -198,7 +218,7 @@ export class RemoteFiles {
     try {
       return (await this.#port.call(node, message, timeoutMs)) as FileOutcome<unknown>;
     } catch (cause) {
-      if (!(cause instanceof ActorError) || cause.code !== 'UNKNOWN_MESSAGE') throw unreachable(what, node, cause);
+      if (!isUnknown(cause)) throw unreachable(what, node, cause);
       const which = `${node} of release ${this.#port.releaseOf(node) ?? '0.1.0 or earlier'}`;
       const message = `${what} is on ${which}, which does not know this request`;
       throw new MediaFileError('OWNER_UNREACHABLE', message, { cause });
@@ -304,6 +324,10 @@ function describe(file: FileAddress | RawAddress): string {
 
 function mayWait(file: FileAddress | RawAddress): boolean {
   return file.kind === 'stream' && (file.blocking !== undefined || file.fileName.endsWith('_part.m4s'));
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof ActorError && error.code === 'UNKNOWN_MESSAGE';
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

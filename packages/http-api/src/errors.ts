@@ -59,6 +59,9 @@ const WHIP_STATUS: Readonly<Record<WhipErrorCode, number>> = {
 const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
   INVALID_NAME: 400,
   NOT_FOUND: 404,
+  INVALID_OPTIONS: 400,
+  IN_PROGRESS: 409,
+  NOT_INSTALLED: 503,
   OWNER_UNREACHABLE: 503,
   TOO_BUSY: 503,
   WAITED_TOO_LONG: 503,

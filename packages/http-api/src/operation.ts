@@ -1,5 +1,7 @@
 import type { ServedFile } from '@bloom/files';
-import type { RoomService } from '@bloom/rooms';
+import { type RoomService, validate } from '@bloom/rooms';
+import type { z } from 'zod';
+import { HttpError } from './errors.js';
 
 export type SdpType = 'application/sdp' | 'application/trickle-ice-sdpfrag';
 
@@ -45,4 +47,12 @@ export function param(params: Readonly<Record<string, string>>, name: string): s
   if (value === undefined) throw new TypeError(`the route has no parameter "${name}"`);
 
   return value;
+}
+
+/** @throws HttpError 400 with the message of the first invalid field */
+export function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+  const result = validate(schema, body);
+  if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
+
+  return result.data;
 }

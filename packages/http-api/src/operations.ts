@@ -14,7 +14,7 @@ import type { z } from 'zod';
 import { clusterOperations, type ClusterView, nodeOf } from './cluster-operations.js';
 import { HttpError, missingComponentIs400 } from './errors.js';
 import type { Invitations } from './invitations.js';
-import { type Answer, type Operation, param } from './operation.js';
+import { type Answer, checked, type Operation, param } from './operation.js';
 import { rawRecordingOperations } from './raw-recording-operations.js';
 import type { OperationId } from './routes.js';
 import { AddComponentRequest, DialRequest, SubscribeRequest, UpdateComponentRequest } from './schemas/component.js';
@@ -60,14 +60,6 @@ export interface OperationOptions {
 }
 
 const DONE: Answer = { status: 204 };
-
-/** @throws HttpError 400 with the message of the first invalid field */
-function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
-  const result = validate(schema, body);
-  if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
-
-  return result.data;
-}
 
 /** @throws HttpError 400 with one sentence for all structural faults, or that of the exceeded limit */
 function wellFormed<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {

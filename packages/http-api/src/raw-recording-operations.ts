@@ -1,8 +1,8 @@
-import type { RawQuery, RawRecording, RawRecordingStore } from '@bloom/files';
+import type { RawMix, RawMixOrder, RawQuery, RawRecording, RawRecordingStore } from '@bloom/files';
 import { queried } from './cluster-operations.js';
-import { type Operation, param } from './operation.js';
+import { checked, type Operation, param } from './operation.js';
 import type { RawRecordingId } from './raw-recording-routes.js';
-import { RawListQuery } from './schemas/raw-recording.js';
+import { MixRequest, RawListQuery } from './schemas/raw-recording.js';
 
 /** Returns the operations of the recordings of tracks. */
 export function rawRecordingOperations(recordings: RawRecordingStore): Record<RawRecordingId, Operation> {
@@ -33,7 +33,33 @@ export function rawRecordingOperations(recordings: RawRecordingStore): Record<Ra
 
       return { status: 204 };
     },
+
+    mix_raw_recording: async ({ params, body }) => {
+      const place = { roomId: param(params, 'room_id'), part: param(params, 'part') };
+      const mix = await recordings.mix(place, orderOf(body));
+
+      return { status: 202, json: { data: shownMix(mix) } };
+    },
+
+    delete_raw_recording_mix: async ({ params }) => {
+      await recordings.removeMix({ roomId: param(params, 'room_id'), part: param(params, 'part') });
+
+      return { status: 204 };
+    },
   };
+}
+
+function orderOf(body: Readonly<Record<string, unknown>>): RawMixOrder {
+  const { layout, width, height, credentials } = checked(MixRequest, body);
+  const { endpoint, ...keys } = credentials ?? {};
+  const order = { layout, width, height, credentials: credentials && { ...keys, ...present({ endpoint }) } };
+
+  return present(order) as RawMixOrder;
+}
+
+/** Leaves out null, which counts as missing. */
+function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }
 
 function queryOf(given: URLSearchParams): RawQuery {
@@ -47,8 +73,8 @@ function queryOf(given: URLSearchParams): RawQuery {
   };
 }
 
-function shownRecording({ roomId, part, state, reason, progress, ...sizes }: RawRecording): object {
-  const { tracks, seconds, bytes, startedAt, uploadedAt } = sizes;
+function shownRecording({ roomId, part, state, reason, progress, ...more }: RawRecording): object {
+  const { tracks, seconds, bytes, startedAt, uploadedAt, mix } = more;
 
   return {
     room: roomId,
@@ -61,5 +87,10 @@ function shownRecording({ roomId, part, state, reason, progress, ...sizes }: Raw
     bytes,
     started_at: startedAt,
     uploaded_at: uploadedAt,
+    ...(mix === undefined ? {} : { mix: shownMix(mix) }),
   };
+}
+
+function shownMix({ requestedAt, endedAt, ...mix }: RawMix): object {
+  return { ...mix, requested_at: requestedAt, ended_at: endedAt };
 }

@@ -2,9 +2,14 @@ import { MAX_RAW_LISTED } from '@bloom/files';
 import { z } from 'zod';
 import { badRequest, notFound, type RouteOf } from './route.js';
 import { ErrorBody } from './schemas/common.js';
-import { RawRecordingListing } from './schemas/raw-recording.js';
+import { MixCreated, MixRequest, RawRecordingListing } from './schemas/raw-recording.js';
 
-export type RawRecordingId = 'get_raw_recordings' | 'get_raw_recording_content' | 'delete_raw_recording';
+export type RawRecordingId =
+  | 'get_raw_recordings'
+  | 'get_raw_recording_content'
+  | 'delete_raw_recording'
+  | 'mix_raw_recording'
+  | 'delete_raw_recording_mix';
 
 const text = (description: string) => z.string().meta({ description });
 const silent = { 503: { description: 'A node that may have it does not answer', body: ErrorBody } };
@@ -50,6 +55,34 @@ export const RAW_RECORDING_ROUTES: readonly RouteOf<RawRecordingId>[] = [
     auth: 'token',
     tag: 'recording',
     summary: 'Removes a recording of tracks from every node, and ends its upload; objects of a complete upload stay',
+    answers: { 204: { description: 'Done', body: 'empty' }, ...badRequest, ...notFound, ...silent },
+  },
+  {
+    id: 'mix_raw_recording',
+    method: 'post',
+    path: '/raw_recording/:room_id/:part/mix',
+    auth: 'token',
+    tag: 'recording',
+    summary: 'Mixes a recording of tracks into one movie, `mix.mp4`, beside the tracks; its state is in the list',
+    body: MixRequest,
+    answers: {
+      202: { description: 'The mix waits for its turn: a node makes one at a time', body: MixCreated },
+      ...badRequest,
+      ...notFound,
+      409: { description: 'It is not complete yet, or already being mixed', body: ErrorBody },
+      503: {
+        description: 'Too many mixes wait, the node cannot mix, or one that may have it is silent',
+        body: ErrorBody,
+      },
+    },
+  },
+  {
+    id: 'delete_raw_recording_mix',
+    method: 'delete',
+    path: '/raw_recording/:room_id/:part/mix',
+    auth: 'token',
+    tag: 'recording',
+    summary: 'Ends the mix of a recording of tracks, or removes the movie from the nodes; an uploaded one stays',
     answers: { 204: { description: 'Done', body: 'empty' }, ...badRequest, ...notFound, ...silent },
   },
 ];

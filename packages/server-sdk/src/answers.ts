@@ -1,5 +1,6 @@
 // The server's answers, where they differ from what a call returns.
-import type { PathCheck, Peer, RawRecording } from './types.js';
+import type { CreatedPeer } from './created.js';
+import type { PathCheck, Peer, RawRecording, RawRecordingMix } from './types.js';
 
 /** Body of an answer; empty if nothing is returned. */
 export interface Answer<T> {
@@ -17,6 +18,10 @@ export interface AddedPeer {
   whep_url: string;
 }
 
+export function created({ peer, token, peer_websocket_url, whip_url, whep_url }: AddedPeer): CreatedPeer {
+  return { peer, token, websocketUrl: peer_websocket_url, whipUrl: whip_url, whepUrl: whep_url };
+}
+
 /** Answer of `POST /room/{room_id}/invitation`. */
 export interface CreatedInvitation {
   token: string;
@@ -31,10 +36,30 @@ export interface CreatedCheck {
 }
 
 /** A recording in the answer of `GET /raw_recording`. */
-export type ListedRawRecording = Omit<RawRecording, 'startedAt' | 'uploadedAt'> & {
+export type ListedRawRecording = Omit<RawRecording, 'startedAt' | 'uploadedAt' | 'mix'> & {
   started_at: number;
   uploaded_at: number | null;
+  mix?: ListedMix;
 };
+
+/** The mix of a recording there, and in the answer of `POST /raw_recording/{room_id}/{part}/mix`. */
+export type ListedMix = Omit<RawRecordingMix, 'requestedAt' | 'endedAt'> & {
+  requested_at: number;
+  ended_at: number | null;
+};
+
+export function mixOf({ requested_at, ended_at, ...rest }: ListedMix): RawRecordingMix {
+  return { ...rest, requestedAt: requested_at, endedAt: ended_at };
+}
+
+export function recordingOf({ started_at, uploaded_at, mix, ...rest }: ListedRawRecording): RawRecording {
+  return {
+    ...rest,
+    startedAt: started_at,
+    uploadedAt: uploaded_at,
+    ...(mix === undefined ? {} : { mix: mixOf(mix) }),
+  };
+}
 
 /** Answer of `POST /room/{room_id}/viewer`. */
 export interface CreatedViewer {

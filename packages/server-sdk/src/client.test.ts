@@ -224,6 +224,11 @@ describe('an API call', () => {
     ['listRecordings', (c) => c.listRecordings(), ['GET /recording', '']],
     ['deleteRecording', (c) => c.deleteRecording('a'), ['DELETE /recording/a', '']],
     ['deleteRawRecording', (c) => c.deleteRawRecording('a', 'part_1'), ['DELETE /raw_recording/a/part_1', '']],
+    [
+      'deleteRawRecordingMix',
+      (c) => c.deleteRawRecordingMix('a', 'part_1'),
+      ['DELETE /raw_recording/a/part_1/mix', ''],
+    ],
     ['health', (c) => c.health(), ['GET /health', '']],
   ])('%s requests its operation', async (_name, call, [line, body]) => {
     const client = await clientOf(json(200, { data: {} }));
@@ -246,6 +251,21 @@ describe('recordings of tracks', () => {
       '/raw_recording?scope=cluster&room=a&limit=1',
       '/raw_recording?after=a%2Fpart_1',
     ]);
+  });
+
+  const mix = { state: 'mixing', progress: 0.5, layout: 'grid', width: 1280, height: 720 };
+  const given = { ...mix, requested_at: 6, ended_at: null };
+  const mixed = { ...mix, requestedAt: 6, endedAt: null };
+
+  test('are mixed', async () => {
+    const client = await clientOf(json(202, { data: given }));
+    expect(await client.mixRawRecording('a', 'part_1', { layout: 'grid' })).toEqual(mixed);
+    expect(requests[0]).toMatchObject({ url: '/raw_recording/a/part_1/mix', body: '{"layout":"grid"}' });
+  });
+
+  test('are listed with their mix', async () => {
+    const client = await clientOf(json(200, { data: [{ ...listed, mix: given }] }));
+    expect((await client.listRawRecordings())[0]?.mix).toEqual(mixed);
   });
 
   test('have addresses that cannot leave their recording', async () => {

@@ -1,11 +1,6 @@
-import type {
-  AddedPeer,
-  Answer,
-  CreatedCheck,
-  CreatedInvitation,
-  CreatedViewer,
-  ListedRawRecording,
-} from './answers.js';
+import { created, mixOf, recordingOf } from './answers.js';
+import type { AddedPeer, Answer, CreatedCheck, CreatedInvitation, CreatedViewer } from './answers.js';
+import type { ListedMix, ListedRawRecording } from './answers.js';
 import type {
   Cluster,
   Draining,
@@ -26,12 +21,14 @@ import type {
   ComponentType,
   Health,
   InvitationOptions,
+  MixOptions,
   Notification,
   PathCheck,
   Peer,
   PeerChanges,
   PeerOptions,
   RawRecording,
+  RawRecordingMix,
   RawRecordingQuery,
   Room,
   RoomChanges,
@@ -249,11 +246,7 @@ export class BloomClient {
     };
     const found = await this.#call<ListedRawRecording[]>('GET', ['raw_recording'], { query });
 
-    return found.map(({ started_at, uploaded_at, ...rest }) => ({
-      ...rest,
-      startedAt: started_at,
-      uploadedAt: uploaded_at,
-    }));
+    return found.map(recordingOf);
   }
 
   /**
@@ -262,6 +255,19 @@ export class BloomClient {
    */
   deleteRawRecording(room: string, part: string): Promise<void> {
     return this.#call('DELETE', ['raw_recording', room, part]);
+  }
+
+  /**
+   * Queues the mix of a recording of tracks into one movie; `listRawRecordings` shows its state. 404 without such a
+   * recording; 409 while it is recorded or mixed; 503 if too many mixes wait, or the server cannot mix.
+   */
+  async mixRawRecording(room: string, part: string, options: MixOptions = {}): Promise<RawRecordingMix> {
+    return mixOf(await this.#call<ListedMix>('POST', ['raw_recording', room, part, 'mix'], { body: options }));
+  }
+
+  /** Ends the mix of a recording of tracks, or removes its movie from every node; an uploaded one stays. */
+  deleteRawRecordingMix(room: string, part: string): Promise<void> {
+    return this.#call('DELETE', ['raw_recording', room, part, 'mix']);
   }
 
   /** Returns the address of a file of a recording of tracks, such as `report.json`. Players send `authorization`. */
@@ -426,10 +432,6 @@ export class BloomClient {
     }
     return (json ?? {}) as Answer<T>;
   }
-}
-
-function created({ peer, token, peer_websocket_url, whip_url, whep_url }: AddedPeer): CreatedPeer {
-  return { peer, token, websocketUrl: peer_websocket_url, whipUrl: whip_url, whepUrl: whep_url };
 }
 
 /** Query parameters; those without a value are omitted. */

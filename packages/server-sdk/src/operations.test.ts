@@ -34,6 +34,8 @@ const CALLS: Record<string, (client: BloomClient) => Promise<unknown>> = {
   delete_recording: (c) => c.deleteRecording('r'),
   get_raw_recordings: (c) => c.listRawRecordings('cluster'),
   delete_raw_recording: (c) => c.deleteRawRecording('r', 'part_2026-01-02T03-04-05.000Z'),
+  mix_raw_recording: (c) => c.mixRawRecording('r', 'part_2026-01-02T03-04-05.000Z', { layout: 'speaker' }),
+  delete_raw_recording_mix: (c) => c.deleteRawRecordingMix('r', 'part_2026-01-02T03-04-05.000Z'),
   healthcheck: (c) => c.health(),
   drain_node: (c) => c.drain({ node: 'a@h', deadline: 60 }),
   undrain_node: (c) => c.undrain({ node: 'a@h' }),

@@ -250,6 +250,47 @@ export interface RawRecording {
   startedAt: number;
   /** Unix milliseconds; null until the upload is complete. */
   uploadedAt: number | null;
+  /** Present once a mix was requested. */
+  mix?: RawRecordingMix;
+}
+
+/** How to mix a recording of tracks. */
+export interface MixOptions {
+  /** `speaker`: whoever speaks is large. Default `grid`. */
+  layout?: 'grid' | 'speaker';
+  /** Even numbers of pixels, up to 3,840 x 2,160. Default 1,280 x 720. */
+  width?: number;
+  height?: number;
+  /** Fetch the tracks if they were uploaded, and take the movie. Without `endpoint`, only if the server has none. */
+  credentials?: {
+    accessKeyId: string;
+    secretAccessKey: string;
+    region: string;
+    bucket: string;
+    endpoint?: string;
+  };
+}
+
+/** One movie of a recording. */
+export interface RawRecordingMix {
+  /** `fetching`: the tracks come from their bucket. `finished`: on the node alone; `uploaded`: in the bucket. */
+  state: 'queued' | 'fetching' | 'mixing' | 'uploading' | 'finished' | 'uploaded' | 'failed';
+  /** Done of the present state, 0 to 1; while the node fetches or mixes. */
+  progress?: number;
+  /** Why it failed. */
+  reason?: string;
+  layout: 'grid' | 'speaker';
+  width: number;
+  height: number;
+  /** Length of the movie, once there is one. */
+  seconds?: number;
+  bytes?: number;
+  /** Name for `rawRecordingUrl`, while the node has the movie. */
+  file?: string;
+  /** Unix milliseconds. */
+  requestedAt: number;
+  /** Unix milliseconds; null before the end. */
+  endedAt: number | null;
 }
 
 /** Which recordings of tracks to list. */

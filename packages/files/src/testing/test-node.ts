@@ -7,7 +7,8 @@ import { MediaFileError } from '../errors.js';
 import { fileBehaviour } from '../file-actor.js';
 import { FILES_ACTOR } from '../file-messages.js';
 import { LocalRecordings } from '../local-recordings.js';
-import type { OwnRawRecordings, RawFile, RawList, RawPlace, RawQuery, RawRecording } from '../raw-recordings.js';
+import type { OwnRawRecordings, RawFile, RawList, RawMix, RawMixOrder } from '../raw-recordings.js';
+import type { RawPlace, RawQuery, RawRecording } from '../raw-recordings.js';
 import { BytesFile, type ServedFile } from '../served-file.js';
 import type { LiveStreams, StreamRequest } from '../stores.js';
 
@@ -68,6 +69,27 @@ class TestRawRecordings implements OwnRawRecordings {
     const at = this.listed.findIndex(({ roomId, part }) => roomId === place.roomId && part === place.part);
     if (at < 0) throw new MediaFileError('NOT_FOUND', `Recording ${place.roomId}/${place.part} not found`);
     this.listed.splice(at, 1);
+  }
+
+  async mix(place: RawPlace, { layout = 'grid', width = 1_280, height = 720 }: RawMixOrder): Promise<RawMix> {
+    const found = this.#find(place);
+    if (found.mix !== undefined) throw new MediaFileError('IN_PROGRESS', 'it is already being mixed');
+    found.mix = { state: 'queued', layout, width, height, requestedAt: 1, endedAt: null };
+
+    return found.mix;
+  }
+
+  async removeMix(place: RawPlace): Promise<void> {
+    const found = this.#find(place);
+    if (found.mix === undefined) throw new MediaFileError('NOT_FOUND', 'there is no mix');
+    delete found.mix;
+  }
+
+  #find(place: RawPlace): RawRecording {
+    const found = this.listed.find(({ roomId, part }) => roomId === place.roomId && part === place.part);
+    if (found === undefined) throw new MediaFileError('NOT_FOUND', `Recording ${place.roomId}/${place.part} not found`);
+
+    return found;
   }
 }
 

@@ -1,6 +1,71 @@
-import { MAX_RAW_LISTED, RAW_STATES } from '@bloom/files';
+import { MAX_RAW_LISTED, MIX_LAYOUTS, MIX_STATES, RAW_STATES } from '@bloom/files';
+import { COMPONENT_SCHEMAS } from '@bloom/rooms';
 import { z } from 'zod';
 import { shown } from './common.js';
+
+const side = (most: number, usual: number) => {
+  const wrong = {
+    error: ({ input }: { input?: unknown }) => `Expected an even number of pixels, 64 to ${most}, got: ${shown(input)}`,
+  };
+
+  return z
+    .int(wrong)
+    .min(64, wrong)
+    .max(most, wrong)
+    .multipleOf(2, wrong)
+    .nullish()
+    .meta({ description: `Pixels, an even number; default ${usual}` });
+};
+const badLayout = {
+  error: ({ input }: { input?: unknown }) => `Expected layout to be grid or speaker, got: ${shown(input)}`,
+};
+
+/** Body of `POST /raw_recording/:room_id/:part/mix`, which is optional. */
+export const MixRequest = z
+  .object({
+    layout: z
+      .enum(MIX_LAYOUTS, badLayout)
+      .nullish()
+      .meta({ description: '`speaker`: whoever speaks is large; default `grid`' }),
+    width: side(3_840, 1_280),
+    height: side(2_160, 720),
+    credentials: COMPONENT_SCHEMAS.recording.options.shape.credentials,
+  })
+  .meta({ id: 'RawRecordingMixRequest', description: 'How to mix a recording' });
+
+const RawRecordingMix = z
+  .strictObject({
+    state: z.enum(MIX_STATES).meta({
+      description:
+        '`queued`; `fetching`: the tracks come from their bucket; `mixing`; `uploading`; `finished`: on the node alone; `uploaded`; `failed`',
+    }),
+    progress: z
+      .number()
+      .min(0)
+      .max(1)
+      .optional()
+      .meta({ description: 'Done of the present state; while the node fetches or mixes' }),
+    reason: z.string().optional().meta({ description: 'Why it failed' }),
+    layout: z.enum(MIX_LAYOUTS),
+    width: z.int().min(0),
+    height: z.int().min(0),
+    seconds: z.number().min(0).optional().meta({ description: 'Length of the movie, once there is one' }),
+    bytes: z.int().min(0).optional(),
+    file: z
+      .string()
+      .optional()
+      .meta({
+        description: 'The movie among the files of the recording, while the node has it',
+        examples: ['mix.mp4'],
+      }),
+    requested_at: z.number().meta({ description: 'Milliseconds since the epoch' }),
+    ended_at: z.number().nullable().meta({ description: 'Milliseconds since the epoch; null before the end' }),
+  })
+  .meta({ id: 'RawRecordingMix', description: 'One movie of a recording' });
+
+export const MixCreated = z
+  .strictObject({ data: RawRecordingMix })
+  .meta({ id: 'RawRecordingMixResponse', description: 'The mix' });
 
 const RawRecording = z
   .strictObject({
@@ -22,6 +87,7 @@ const RawRecording = z
     bytes: z.int().min(0),
     started_at: z.number().meta({ description: 'Milliseconds since the epoch' }),
     uploaded_at: z.number().nullable().meta({ description: 'Milliseconds since the epoch; null until uploaded' }),
+    mix: RawRecordingMix.optional().meta({ description: 'Present once somebody has asked for it' }),
   })
   .meta({ id: 'RawRecording', description: 'What a Recording component has recorded, a file per track' });
 

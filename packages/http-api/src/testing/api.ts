@@ -41,6 +41,12 @@ const noRawRecordings: RawRecordingStore = {
   remove: async ({ roomId, part }) => {
     throw new MediaFileError('NOT_FOUND', `Recording ${roomId}/${part} not found`);
   },
+  mix: async ({ roomId, part }) => {
+    throw new MediaFileError('NOT_FOUND', `Recording ${roomId}/${part} not found`);
+  },
+  removeMix: async ({ roomId, part }) => {
+    throw new MediaFileError('NOT_FOUND', `Recording ${roomId}/${part} has no mix`);
+  },
 };
 
 const conformances = new Map<boolean, Conformance>();

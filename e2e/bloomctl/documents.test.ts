@@ -1,5 +1,6 @@
 // Checks the document of every command strictly against the published schema.
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
@@ -15,15 +16,26 @@ jest.setTimeout(60_000);
 let trio: Trio;
 let schemas: Map<string, ValidateFunction>;
 const seen = new Set<string>();
+const resources = mkdtempSync(join(tmpdir(), 'bloomctl-resources-'));
+const PART = 'part_2026-01-02T03-04-05.000Z';
 
 beforeAll(async () => {
-  trio = await Trio.start();
+  // What a node that crashed has left of a recording, long enough ago not to be in progress.
+  const folder = join(resources, 'raw_recordings', 'attic', PART);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'track.rtpx'), 'media');
+  const before = Date.now() / 1_000 - 600;
+  for (const path of [join(folder, 'track.rtpx'), folder]) utimesSync(path, before, before);
+  trio = await Trio.start({ c: { JF_RESOURCES_BASE_PATH: resources } });
   writeFileSync(join(trio.folder, 'token'), apiToken, { mode: 0o600 });
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   const { schemas: documents } = await trio.document('schema');
   schemas = new Map(Object.entries(documents as object).map(([kind, schema]) => [kind, ajv.compile(schema as object)]));
 }, 120_000);
-afterAll(() => trio?.stop());
+afterAll(async () => {
+  await trio?.stop();
+  rmSync(resources, { recursive: true, force: true });
+});
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program
 function check(document: any, kind: string): any {
@@ -143,6 +155,16 @@ describe('documents', () => {
     const { peer } = await documentOf('peer-added', 'peers', 'add', 'study', '--name', 'Ann');
     expect((await documentOf('peer-list', 'peers', 'list', 'study')).peers[0].name).toBe('Ann');
     await documentOf('peer-permissions', 'peers', 'permissions', 'study', peer, '--publish', 'audio');
+    await documentOf('invitation', 'invite', 'study');
+    await documentOf('viewer', 'viewer', 'study');
+    await documentOf('check', 'check', 'server');
+    await documentOf('check', 'check', 'room', 'study', '--people', '0');
+    const { recordings } = await documentOf('recordings', 'recordings', 'list');
+    expect(recordings).toMatchObject([{ room: 'attic', part: PART, state: 'failed', bytes: 5 }]);
+    const failed = await trio.run(['check', 'recordings', '--json']);
+    expect(check(JSON.parse(failed.out), 'check').failed).toEqual([{ room: 'attic', part: PART }]);
+    expect(failed.code).toBe(1);
+    await documentOf('recording-removed', 'recordings', 'rm', 'attic', PART, '--yes');
     const { rooms } = await documentOf('room-list', 'rooms', 'list');
     expect(rooms.map(({ id }: { id: string }) => id)).toContain('study');
     await documentOf('peer-kicked', 'peers', 'kick', 'study', peer, '--yes');
@@ -196,32 +218,9 @@ describeWith(['chromium'], 'with media', () => {
       const sender = await documentOf('peer', 'peer', room, ann.id);
       expect(sender.inbound.length).toBeGreaterThan(0);
       await documentOf('room', 'room', room);
-      const muted = await documentOf(
-        'peer-muted',
-        'peers',
-        'mute',
-        room,
-        ann.id,
-        '--kind',
-        'video',
-        '--url',
-        trio.nodes.a.url,
-        '--token-file',
-        'token',
-      );
+      const muted = await documentOf('peer-muted', 'peers', 'mute', room, ann.id, '--kind', 'video');
       expect(muted.tracks).toMatchObject([{ type: 'video', muted: true }]);
-      await documentOf(
-        'peer-muted',
-        'peers',
-        'mute',
-        room,
-        ann.id,
-        '--off',
-        '--url',
-        trio.nodes.a.url,
-        '--token-file',
-        'token',
-      );
+      await documentOf('peer-muted', 'peers', 'mute', room, ann.id, '--off');
       const where = await documentOf('media', 'media', room);
       expect(where.peerList.map(({ id, worker, why }: Record<string, unknown>) => [id, worker, why])).toEqual([
         [ann.id, 1, 'is the only one'],

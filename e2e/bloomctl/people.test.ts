@@ -21,6 +21,7 @@ beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'bloomctl-people-'));
   writeFileSync(join(home, 'token'), `${TOKEN}\n`, { mode: 0o600 });
   node = await startProgram({ JF_SERVER_API_TOKEN: TOKEN, JF_INSPECTION: 'off' });
+  expect(await run(`context add lab ${node.url} --token-file token`)).toMatchObject({ code: 0, err: '' });
 }, 60_000);
 afterAll(async () => {
   await node?.dispose();
@@ -65,7 +66,6 @@ async function document(line: string) {
 }
 
 test('names a server once, and then handles its rooms and people by the API alone', async () => {
-  expect(await run(`context add lab ${node.url} --token-file token`)).toMatchObject({ code: 0, err: '' });
   expect(readFileSync(join(home, '.config/bloom/contexts.json'), 'utf8')).not.toContain(TOKEN);
   expect((await document('context list')).contexts).toMatchObject([
     { name: 'lab', isCurrent: true, tokenFrom: 'file' },
@@ -90,6 +90,30 @@ test('names a server once, and then handles its rooms and people by the API alon
   expect((await run('rooms delete kitchen --yes')).code).toBe(0);
   expect((await run('rooms delete kitchen --yes')).code).toBe(65);
   expect(await document('rooms list')).toMatchObject({ total: 0, rooms: [] });
+});
+
+test('invites guests and viewers, and lists recordings', async () => {
+  const { room } = await document('rooms create');
+  const { link, token } = await document(`invite ${room} --uses 1 --name Guest`);
+  expect(link).toBe(`${node.url}/#invitation=${token}`);
+  const join = () =>
+    fetch(`${node.url}/invitation`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+  expect([(await join()).status, (await join()).status]).toEqual([201, 410]);
+  expect((await document(`peers list ${room}`)).peers).toMatchObject([{ name: 'Guest' }]);
+
+  const { hlsUrl, token: viewing } = await document(`viewer ${room} --ttl 1h`);
+  expect(hlsUrl).toContain(`/hls/${room}/~${viewing}/`);
+  expect((await document('recordings list')).recordings).toEqual([]);
+  expect((await run(`recordings rm ${room} part_2026-11-29T12-00-00.000Z --yes`)).code).toBe(65);
+  expect((await document('check server')).ok).toBe(true);
+  expect((await document('check recordings')).ok).toBe(true);
+  expect((await run(`check room ${room} --people 1`)).code).toBe(1);
+  expect((await run('check server --url http://127.0.0.1:9 --token-file token')).code).toBe(69);
+  expect((await run(`rooms delete ${room} --yes`)).code).toBe(0);
 });
 
 test('takes the token from a command, and ends with 77 if the server refuses it', async () => {

@@ -180,7 +180,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     profile: saved,
     pcap: saved,
     check: {
-      check: z.enum(['cluster', 'queue']),
+      check: z.enum(['cluster', 'queue', 'server', 'room', 'recordings']),
       ok: z.boolean(),
       message: z.string(),
       unreachable: z.array(z.string()),
@@ -190,6 +190,11 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
       verdict: z.enum(['whole', 'partial', 'split']).optional(),
       max: z.number().int().optional(),
       longest: z.object({ node, actor: z.string(), queue: z.number().int() }).nullable().optional(),
+      url: z.string().optional(),
+      version: z.string().optional(),
+      room: z.string().optional(),
+      connected: z.number().int().optional(),
+      failed: z.array(z.object({ room: z.string(), part: z.string() })).optional(),
     },
     dumped: {
       node,

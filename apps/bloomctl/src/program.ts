@@ -6,13 +6,16 @@ import { commandsOf, timeOption } from './commands/define.js';
 import { logCommands } from './commands/logs.js';
 import { mediaCommands } from './commands/media.js';
 import { outsideCommands } from './commands/outside.js';
+import { passCommands } from './commands/passes.js';
 import { peerCommands } from './commands/peers.js';
 import { placementCommands } from './commands/placement.js';
 import { processCommands } from './commands/process.js';
+import { recordingCommands } from './commands/recordings.js';
 import { reachCommands } from './commands/reach.js';
 import { roomCommands } from './commands/rooms.js';
 import { schemaCommand } from './commands/schema.js';
 import { scriptCommands } from './commands/scripts.js';
+import { serverCheckCommands } from './commands/server-checks.js';
 import { EXIT, type ExitCode, Failure } from './exit.js';
 import { Output, type OutputOptions } from './output.js';
 import { toFailure } from './reach/failures.js';
@@ -84,7 +87,10 @@ export async function runProgram(args: readonly string[], machine: Machine): Pro
     ['People, over HTTP', contextCommands],
     ['People, over HTTP', roomCommands],
     ['People, over HTTP', peerCommands],
+    ['People, over HTTP', passCommands],
+    ['People, over HTTP', recordingCommands],
     ['Scripts', scriptCommands],
+    ['Scripts', serverCheckCommands],
     ['Scripts', schemaCommand],
   ];
   for (const [heading, define] of groups) {

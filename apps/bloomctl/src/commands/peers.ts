@@ -140,13 +140,13 @@ async function tracksOf(connection: Connection, place: Place, kind: MuteFlags['k
   return found;
 }
 
-interface PermissionFlags {
+export interface PermissionFlags {
   readonly publish?: boolean | ('audio' | 'video' | 'data')[];
   readonly subscribe?: 'yes' | 'no';
   readonly metadata?: 'yes' | 'no';
 }
 
-function permissionOptions(command: Command): Command {
+export function permissionOptions(command: Command): Command {
   return command
     .option('--publish <kinds>', 'all, none, or some of audio,video,data', kinds)
     .option('--subscribe <yes|no>', 'receive the tracks of others', oneOf('yes', 'no'))
@@ -154,7 +154,7 @@ function permissionOptions(command: Command): Command {
 }
 
 /** Returns the permissions that were named; undefined if none were. */
-function permissionsOf({ publish, subscribe, metadata }: PermissionFlags): Partial<PeerPermissions> | undefined {
+export function permissionsOf({ publish, subscribe, metadata }: PermissionFlags): Partial<PeerPermissions> | undefined {
   if (publish === undefined && subscribe === undefined && metadata === undefined) return undefined;
 
   return {

@@ -21,7 +21,33 @@ const bob = {
 const config = { roomId: 'hall', maxPeers: 4, videoCodec: null };
 const hall = { id: 'hall', config, components: [{ id: 'c', type: 'recording' }], peers: [bob] };
 
+const PART = 'part_2026-11-29T12-00-00.000Z';
+const recording = {
+  room: 'hall',
+  part: PART,
+  state: 'uploading',
+  progress: 0.42,
+  tracks: 2,
+  seconds: 61.4,
+  bytes: 1_204_000,
+  started_at: 1_800_000_000_000,
+  uploaded_at: null,
+};
+const failed = { ...recording, room: 'attic', state: 'failed', reason: `no bucket${CLEAR}`, progress: undefined };
+const EXPIRES = 1_800_000_000_000;
+
 const ANSWERS = {
+  'POST /room/hall/invitation': { data: { token: 'i.i', url: 'https://a/#invitation=i.i', expires_at: EXPIRES } },
+  'POST /room/bare/invitation': { data: { token: 'i.i', url: null, expires_at: EXPIRES } },
+  'POST /room/hall/viewer': {
+    data: { token: 'v.v', hls_url: 'https://a/hls/hall/~v.v/index.m3u8', expires_at: EXPIRES },
+  },
+  'GET /raw_recording?scope=cluster&limit=50': { data: [recording, failed] },
+  'GET /raw_recording?scope=cluster&room=hall&limit=7': { data: [recording] },
+  'GET /raw_recording?scope=cluster&limit=1000': { data: [recording, failed] },
+  'GET /raw_recording?scope=cluster&room=hall&limit=1000': { data: [recording] },
+  [`DELETE /raw_recording/hall/${PART}`]: null,
+  'GET /health': { data: { status: 'UP', version: '0.9.0' } },
   'GET /room?scope=cluster': { data: [hall, { ...hall, id: `evil${CLEAR}`, peers: [] }], unreachable: ['b@host'] },
   'GET /room/hall': { data: hall },
   'POST /room': { data: { room: hall, service_address: 'a.example' } },
@@ -117,8 +143,44 @@ describe('rooms and people over HTTP', () => {
     expect((await run('peers mute hall nobody')).exit).toBe(65);
   });
 
+  test('are invited with an address alone on stdout, to be copied', async () => {
+    const invited = await run('invite hall --uses 3 --ttl 2h --name Guest --publish audio');
+    expect(invited.asked).toMatchObject([
+      { body: { uses: 3, ttl: 7_200, name: 'Guest', permissions: { publish: ['audio'] } } },
+    ]);
+    expect(invited.out).toBe('https://a/#invitation=i.i\n');
+    expect(invited.err).toBe('valid until 2027-01-15 08:00 UTC.\n');
+    const bare = await run('invite bare');
+    expect([bare.out, bare.err]).toEqual(['i.i\n', expect.stringContaining('no page for guests')]);
+    expect((await run('viewer hall --ttl 30d')).out).toBe('https://a/hls/hall/~v.v/index.m3u8\n');
+    expect((await run('viewer hall --ttl 31d')).exit).toBe(64);
+  });
+
+  test('leave recordings, which are listed with state and progress, and removed', async () => {
+    const { out } = await run('recordings list');
+    expect(out).toMatch(/^hall +part_\S+ +uploading 42 % +2 +1 min +1\.2 MB$/m);
+    expect(out).toMatch(/^attic +part_\S+ +failed: no bucket\\u001b\[2J\\u009b2J +2 /m);
+    expect(JSON.parse((await run('recordings list hall --limit 7 --json')).out).recordings).toHaveLength(1);
+    expect((await run(`recordings rm hall ${PART} --yes`)).asked).toMatchObject([
+      { line: `DELETE /raw_recording/hall/${PART}` },
+    ]);
+    expect((await run(`recordings rm hall part_other --yes`)).exit).toBe(65);
+  });
+
+  test.each([
+    ['check server', 0, /answers as 0\.9\.0, and accepts rooms$/],
+    ['check room hall --people 1', 0, /^ok {2}1 of 1 person in hall$/],
+    ['check room hall --people 2', 1, /^no {2}1 of 2 people in hall$/],
+    ['check room none --people 1', 65, /^$/],
+    ['check recordings hall', 0, /^ok {2}1 recording, and none has failed$/],
+    ['check recordings', 1, /^no {2}1 of 2 recordings failed, last part_\S+ of attic$/],
+  ])('are checked for scripts: %s ends with %i', async (line, exit, words) => {
+    const ran = await run(line);
+    expect([ran.exit, ran.out.trim()]).toEqual([exit, expect.stringMatching(words)]);
+  });
+
   test('are removed only after a confirmation', async () => {
-    for (const line of ['rooms delete hall', 'peers kick hall b0b']) {
+    for (const line of ['rooms delete hall', 'peers kick hall b0b', `recordings rm hall ${PART}`]) {
       const refused = await run(line);
       expect([refused.exit, refused.asked]).toEqual([64, []]);
     }

@@ -13,7 +13,7 @@ interface Finding {
 }
 
 /** Prints the answer of a check in one word and one sentence. */
-function tell(context: Context, { check, ok, sentence }: Finding, fields: object): 0 | 1 {
+export function tell(context: Context, { check, ok, sentence }: Finding, fields: object): 0 | 1 {
   context.output.answer('check', { check, ok, ...fields, message: sentence }, (screen) => [
     `${paint(screen, ok ? 'green' : 'red', ok ? 'ok' : 'no')}  ${sentence}`,
   ]);

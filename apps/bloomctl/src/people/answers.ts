@@ -1,6 +1,38 @@
 // Shapes of the server's answers, with what the commands show. Kinds and states are any text, because a later release
 // may have more of them.
-import { count, flag, list, nullable, object, optional, type Shape, text } from '@bloom/actors';
+import { count, flag, integer, list, nullable, number, object, optional, type Shape, text } from '@bloom/actors';
+
+export interface Invitation {
+  token: string;
+  /** Null where the server has no page for guests. */
+  url: string | null;
+  expiresAt: number;
+}
+
+export interface Viewer {
+  token: string;
+  hlsUrl: string;
+  expiresAt: number;
+}
+
+export interface Recording {
+  room: string;
+  part: string;
+  state: string;
+  reason?: string;
+  /** 0 to 1, while it is uploaded. */
+  progress?: number;
+  tracks: number;
+  seconds: number;
+  bytes: number;
+  startedAt: number;
+  uploadedAt: number | null;
+}
+
+export interface Health {
+  version: string;
+  draining?: boolean;
+}
 
 /** Deeper metadata could not be written as JSON again. */
 const MAX_DEPTH = 100;
@@ -93,6 +125,30 @@ export const addedPeer: Shape<AddedPeer> = object({
   whipUrl: line,
   whepUrl: line,
 });
+
+/** Milliseconds that a date can have. */
+const time = integer(0, 8_640_000_000_000_000);
+
+export const invitation: Shape<Invitation> = object({ token: line, url: nullable(line), expiresAt: time });
+
+export const viewer: Shape<Viewer> = object({ token: line, hlsUrl: line, expiresAt: time });
+
+export const recordings: Shape<Recording[]> = list(
+  object({
+    room: line,
+    part: line,
+    state: line,
+    reason: optional(line),
+    progress: optional(number),
+    tracks: count,
+    seconds: number,
+    bytes: count,
+    startedAt: time,
+    uploadedAt: nullable(time),
+  }),
+);
+
+export const health: Shape<Health> = object({ version: line, draining: optional(flag) });
 
 /** Returns the name in a peer's metadata, in which the backend's part comes first. Anyone may have written them. */
 export function nameOf({ metadata: whole }: Pick<Peer, 'metadata'>): string | null {

@@ -5,6 +5,8 @@ import { z } from 'zod';
 const url = z.string();
 const room = z.string();
 const peer = z.string();
+/** Milliseconds since the epoch. */
+const at = z.number().int();
 
 const permissions = z.object({
   publish: z.union([z.boolean(), z.array(z.string())]),
@@ -57,4 +59,24 @@ export const PEOPLE_DOCUMENTS: Readonly<Record<string, z.ZodRawShape>> = {
   'peer-kicked': { url, room, peer },
   'peer-muted': { url, room, peer, muted: z.boolean(), tracks: z.array(track) },
   'peer-permissions': { url, room, peer, permissions },
+  invitation: { url, room, token: z.string(), link: z.string().nullable(), expiresAt: at },
+  viewer: { url, room, token: z.string(), hlsUrl: z.string(), expiresAt: at },
+  recordings: {
+    url,
+    recordings: z.array(
+      z.object({
+        room,
+        part: z.string(),
+        state: z.string(),
+        reason: z.string().optional(),
+        progress: z.number().optional(),
+        tracks: z.number().int(),
+        seconds: z.number(),
+        bytes: z.number().int(),
+        startedAt: at,
+        uploadedAt: at.nullable(),
+      }),
+    ),
+  },
+  'recording-removed': { url, room, part: z.string() },
 };

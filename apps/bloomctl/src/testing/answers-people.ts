@@ -1,4 +1,4 @@
-import type { Peer, RoomList } from '../people/answers.js';
+import type { Peer, Recording, RoomList } from '../people/answers.js';
 
 const track = (id: string, type: string) => ({ id, type });
 
@@ -53,4 +53,22 @@ export const peerList: readonly (Peer & { name: string | null })[] = [
     tracks: [],
     permissions: { publish: false, subscribe: false, metadata: false },
   },
+];
+
+const recording: Recording = {
+  room: 'kitchen',
+  part: 'part_2026-11-29T12-00-00.000Z',
+  state: 'uploaded',
+  tracks: 4,
+  seconds: 3_725,
+  bytes: 812_000_000,
+  startedAt: 1_795_953_600_000,
+  uploadedAt: 1_795_957_400_000,
+};
+
+export const recordingList: readonly Recording[] = [
+  { ...recording, state: 'recording', seconds: 12.3, bytes: 1_204_000, uploadedAt: null },
+  { ...recording, state: 'uploading', progress: 0.42, uploadedAt: null },
+  { ...recording, state: 'failed', reason: 'the bucket archive answers 403 Forbidden', uploadedAt: null },
+  recording,
 ];

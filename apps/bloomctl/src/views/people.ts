@@ -1,9 +1,9 @@
 // What the HTTP API says about rooms and people, as tables. Everybody's clients write names and metadata, so each cell
 // is made printable.
-import type { Peer, Permissions, RoomList, Track } from '../people/answers.js';
+import type { Peer, Permissions, Recording, RoomList, Track } from '../people/answers.js';
 import { paint, printable, type Screen } from '../text/style.js';
-import { type Column, table } from '../text/table.js';
-import { counted } from '../text/units.js';
+import { type Cell, type Column, table } from '../text/table.js';
+import { counted, percent, size, span } from '../text/units.js';
 
 const ROOMS: readonly Column[] = [
   { title: 'ROOM', shrinksTo: 12 },
@@ -39,8 +39,9 @@ export function roomListView({ rooms, total, unreachable }: Shown, screen: Scree
   ];
 }
 
+// Ids are copied into other commands, so they are never cut.
 const PEERS: readonly Column[] = [
-  { title: 'PEER', shrinksTo: 10 },
+  { title: 'PEER' },
   { title: 'NAME', shrinksTo: 8 },
   { title: 'STATUS' },
   { title: 'TRACKS', shrinksTo: 8 },
@@ -126,4 +127,40 @@ function pairs(rows: readonly (readonly [name: string, value: string])[], screen
   const width = Math.max(...rows.map(([name]) => name.length));
 
   return rows.map(([name, value]) => `${paint(screen, 'bold', name.padEnd(width))}  ${printable(value)}`);
+}
+
+const RECORDINGS: readonly Column[] = [
+  { title: 'ROOM', shrinksTo: 10 },
+  { title: 'PART' },
+  { title: 'STATE', shrinksTo: 16 },
+  { title: 'TRACKS', align: 'right', drop: 1 },
+  { title: 'LENGTH', align: 'right' },
+  { title: 'SIZE', align: 'right' },
+];
+
+export function recordingsView(recordings: readonly Recording[], screen: Screen): string[] {
+  const rows = recordings.map(({ room, part, tracks, seconds, bytes, ...rest }): Cell[] => [
+    room,
+    part,
+    stateOf(rest),
+    String(tracks),
+    span(Math.round(seconds) * 1_000),
+    size(bytes),
+  ]);
+
+  return [
+    ...(rows.length === 0 ? [] : table(RECORDINGS, rows, screen)),
+    `${counted(recordings.length, 'recording')}${rows.length === 0 ? '' : ', newest first'}.`,
+  ];
+}
+
+function stateOf({ state, progress, reason }: Pick<Recording, 'state' | 'progress' | 'reason'>): Cell {
+  if (state === 'failed') return { text: reason === undefined ? state : `${state}: ${reason}`, style: 'red' };
+
+  return progress === undefined ? state : `${state} ${percent(progress)}`;
+}
+
+/** `2026-11-29 12:45 UTC` */
+export function timeOf(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

@@ -92,6 +92,9 @@ const checks = {
   iptables: () => process.getuid?.() === 0 && installed('iptables', 'unshare'),
   /** Several hosts on this machine. */
   'network namespaces': () => labUnavailable() === undefined,
+  bash: () => installed('bash'),
+  zsh: () => installed('zsh'),
+  fish: () => installed('fish'),
   /** The optional compositor of streams. */
   'node-av': () => resolves('node-av/lib'),
   /** A WebRTC client in Python, from Debian. */

@@ -25,7 +25,15 @@ const FLOORS = {
     ['http', 'load'],
     ['client', 'data', 'hls', 'joins', 'soak'],
   ],
-  'apps/bloomctl': [['dump', 'text'], ['reach'], ['outside'], ['loadtest', 'people'], ['views'], ['top'], ['commands']],
+  'apps/bloomctl': [
+    ['completion', 'dump', 'text'],
+    ['reach'],
+    ['outside'],
+    ['loadtest', 'people'],
+    ['views'],
+    ['top'],
+    ['commands'],
+  ],
   'apps/dashboard': [
     ['live', 'media', 'ui'],
     ['call', 'check', 'watch'],

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { actorCommands } from './commands/actors.js';
 import { clusterCommands } from './commands/cluster.js';
+import { completionCommand } from './commands/completion.js';
 import { contextCommands } from './commands/contexts.js';
 import { commandsOf, timeOption } from './commands/define.js';
 import { logCommands } from './commands/logs.js';
@@ -92,6 +93,7 @@ export async function runProgram(args: readonly string[], machine: Machine): Pro
     ['Scripts', scriptCommands],
     ['Scripts', serverCheckCommands],
     ['Scripts', schemaCommand],
+    ['Scripts', completionCommand],
   ];
   for (const [heading, define] of groups) {
     program.commandsGroup(`${heading}:`);

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from '../context.js';
 import { EXIT, type ExitCode } from '../exit.js';
+import type { Choices } from '../completion/table.js';
 import type { Connection } from '../people/connection.js';
 import { duration, whole } from '../values.js';
 import type { Machine } from '../machine.js';
@@ -72,10 +73,12 @@ export function groupOf({ program }: Commands, name: string, description: string
   return program.commands.find((command) => command.name() === name) ?? program.command(name).description(description);
 }
 
-/** Parses an option with a fixed set of values. */
-export function oneOf<T extends string>(...values: readonly T[]): (text: string) => T {
-  return (text) => {
-    if (!values.includes(text as T)) throw new InvalidArgumentError(`one of: ${values.join(', ')}.`);
+/** Parses an option with a fixed set of values, which completion offers. */
+export function oneOf<T extends string>(...choices: readonly T[]): ((text: string) => T) & Choices {
+  const parse = (text: string): T => {
+    if (!choices.includes(text as T)) throw new InvalidArgumentError(`one of: ${choices.join(', ')}.`);
     return text as T;
   };
+
+  return Object.assign(parse, { choices });
 }

@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root, setUp } from '../setup.mjs';
+import { fishjamJsSdk } from './fishjam-js-sdk.mjs';
 import { fishjamSdk } from './fishjam-sdk.mjs';
 import { helm } from './helm.mjs';
+import { jellyfishSdk } from './jellyfish-sdk.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
 const TOKEN = 'token-of-the-interop-tests';
@@ -26,7 +28,7 @@ const READY_MS = 60_000;
  */
 
 /** @type {Check[]} */
-const checks = [fishjamSdk, helm, schemathesis];
+const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, helm, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {

@@ -19,8 +19,7 @@ class RoomApi:
         return self._call("GET", f"/room/{room_id}")
 
     def add_peer(self, room_id, options=None):
-        data = self._call("POST", f"/room/{room_id}/peer", {"type": "webrtc", "options": options or {}})
-        return data.token, data.peer
+        return self._call("POST", f"/room/{room_id}/peer", {"type": "webrtc", "options": options or {}})
 
     def delete_peer(self, room_id, peer_id):
         self._call("DELETE", f"/room/{room_id}/peer/{peer_id}")

@@ -33,8 +33,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         if self.path != "/seat":
             return self.send_error(404)
-        token, _peer = room_api.add_peer(room.id)
-        self.answer("application/json", json.dumps({"token": token, "url": bloom.netloc}).encode())
+        peer = room_api.add_peer(room.id)
+        self.answer("application/json", json.dumps({"token": peer.token, "url": bloom.netloc}).encode())
 
     def answer(self, kind, body):
         self.send_response(200)

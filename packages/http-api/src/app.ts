@@ -15,7 +15,7 @@ import { directRoute } from './direct-route.js';
 import { serveDocsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
 import { FileAccess, type WantedFile } from './file-access.js';
-import { fishjamView, isFishjamClient, refuseUnsupported } from './fishjam-client.js';
+import { fishjamView, isFishjamClient, mendFishjamPath, refuseUnsupported } from './fishjam-client.js';
 import { CheckAccess, roomOfCheck } from './check-access.js';
 import { Invitations } from './invitations.js';
 import { createOpenApiDocument, type OpenApiDocument } from './openapi.js';
@@ -167,6 +167,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   });
 
   return (request, response, client) => {
+    mendFishjamPath(request);
     takePathToken(request);
     if (client !== undefined) CLIENTS.set(request, client);
     if (!isOfStream(request, response)) app(request, response);

@@ -38,6 +38,29 @@ describe('a Fishjam client', () => {
     expect((await ask('GET', '/room')).body.data[0].peers).toEqual([expect.objectContaining(SUBSCRIPTION)]);
   });
 
+  test('reaches every route with a second slash before it', async () => {
+    expect((await ask('POST', '//room', options)).status).toBe(201);
+    expect((await ask('GET', '//room/r1')).body.data.id).toBe('r1');
+    expect(
+      (await askWith({ ...headers, authorization: 'Bearer wrong' }, { method: 'GET', path: '//room' })).status,
+    ).toBe(401);
+  });
+
+  test.each(['///room', '//', '//other.example/room', '/'.repeat(8_000)])(
+    'reaches no route with the path %.30s',
+    async (path) => {
+      expect((await ask('GET', path)).status).toBe(404);
+    },
+  );
+
+  test('is refused a viewer of a livestream', async () => {
+    await ask('POST', '/room', options);
+    expect(await ask('POST', '/room/r1/viewer')).toEqual({
+      status: 400,
+      body: { errors: 'This server has no livestreams' },
+    });
+  });
+
   test('includes the codec of a room that has one', async () => {
     const { body } = await ask('POST', '/room', { ...options, videoCodec: 'vp8' });
     expect(body.data.room.config.videoCodec).toBe('vp8');
@@ -68,5 +91,7 @@ test('shows other clients no change', async () => {
     body: { type: 'webrtc', options: { subscribeMode: 'manual' } },
   });
   expect(Object.keys(added.body.data.peer)).toEqual(['id', 'type', 'status', 'tracks', 'metadata']);
-  expect((await askWith({ authorization }, { method: 'GET', path: '/validate' })).status).toBe(404);
+  for (const path of ['/validate', '//room'])
+    expect((await askWith({ authorization }, { method: 'GET', path })).status).toBe(404);
+  expect((await askWith({ authorization }, { method: 'POST', path: '/room/r1/viewer' })).status).toBe(201);
 });

@@ -13,6 +13,14 @@ export function isFishjamClient({ headers }: IncomingMessage): boolean {
   return headers['x-fishjam-api-client'] !== undefined;
 }
 
+/**
+ * Removes the second slash of `//room`: the JavaScript SDK appends paths to an address that ends in a slash. Must run
+ * before anything routes the path.
+ */
+export function mendFishjamPath(request: IncomingMessage): void {
+  if (isFishjamClient(request) && request.url?.startsWith('//') === true) request.url = request.url.slice(1);
+}
+
 /** Values of fields unknown here that require nothing this server lacks; omitting the fields has the same effect. */
 const SUPPORTED: Partial<Record<OperationId, Readonly<Record<string, readonly unknown[]>>>> = {
   create_room: {
@@ -30,6 +38,8 @@ export const FISHJAM_FIELDS: ReadonlySet<string> = new Set(
 /** @throws HttpError 400 for anything this server would ignore */
 export function refuseUnsupported(id: OperationId, body: Json): void {
   refuse(body, SUPPORTED[id] ?? {});
+  // The viewers of this server are no viewers of livestreams: the answer has no token where these SDKs look for it.
+  if (id === 'create_viewer') throw new HttpError(400, 'This server has no livestreams');
   if (id === 'add_peer') refuse(objectOf(body['options']), PEER_OPTIONS);
 }
 

@@ -73,14 +73,14 @@ function upgrade(path: string, headers: Record<string, string> = {}, tls = false
 const ACCEPTED = 'HTTP/1.1 101 Switching Protocols';
 
 describe('websockets', () => {
-  test('finds a websocket by its path, even with a trailing slash and a query', async () => {
+  test('finds a websocket by its path, even with a trailing slash, a second slash before it or a query', async () => {
     await start();
-    for (const path of [PATH, `${PATH}/`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
+    for (const path of [PATH, `${PATH}/`, `/${PATH}`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
   });
 
   test('answers a websocket on another path with 404', async () => {
     await start();
-    for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__']) {
+    for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__', '//', '//room', `//${PATH}`]) {
       expect(await upgrade(path)).toBe('HTTP/1.1 404 Not Found');
     }
   });

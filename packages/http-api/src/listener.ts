@@ -213,7 +213,12 @@ function upgrade(options: HttpListenerOptions & { originsRefused: LogThrottle },
   const { request, socket, address } = upgraded;
   // A proxy may send the whole URL (RFC 9112, section 3.2.2).
   const target = (request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '');
-  const path = target.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
+  // Fishjam's JavaScript SDK appends the path to an address that ends in a slash.
+  const path =
+    target
+      .split('?', 1)[0]
+      ?.replace(/^\/\//, '/')
+      .replace(/(?<=.)\/$/, '') ?? '';
   const handler = Object.hasOwn(options.upgrades, path) ? options.upgrades[path] : undefined;
   if (handler === undefined) {
     refuse(socket, 404);

@@ -31,7 +31,7 @@ const shared = {
 } satisfies Config;
 
 const config: Config = {
-  // Two shared cores: a limit is there to end what hangs, not to measure.
+  // Generous, because the machine is shared: the limit only ends tests that hang.
   testTimeout: 30_000,
   globalSetup: '<rootDir>/scripts/testing/fresh-build.mjs',
   projects: [

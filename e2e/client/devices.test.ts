@@ -27,7 +27,7 @@ browserSuite('Devices', options, (stage) => {
   });
 
   // Firefox does not deliver events to a track that a script dispatches.
-  test('mutes an unplugged camera, and replaces it by another one', async () => {
+  test('mutes an unplugged camera, and replaces it with another one', async () => {
     const room = await stage.room();
     const enter = async (name: string): Promise<Person> =>
       Person.join(await stage.page('client'), await stage.api.addPeer(room), { url: stage.node.host, name });

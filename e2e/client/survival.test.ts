@@ -148,7 +148,7 @@ browserSuite(
   (stage) => {
     afterAll(() => lab?.close());
 
-    test.each(BROWSERS)('in %s, after a change of address', async (browser) => {
+    test.each(BROWSERS)('keeps a call in %s after a change of address', async (browser) => {
       const host = lab?.addHost(`${browser.toLowerCase()}.lab.test`);
       if (host === undefined) throw new Error('the lab is not open');
       const commandOf = (program: string): readonly string[] => host.commandOf(program);

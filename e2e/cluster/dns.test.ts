@@ -14,7 +14,7 @@ const impatient = services.map((service) => ({
 }));
 
 describeWith(['network namespaces'], 'two nodes on a network with IPv6 only', () => {
-  test('find each other by AAAA records, under names with their IPv6 addresses', async () => {
+  test('nodes find each other by AAAA records, under names with their IPv6 addresses', async () => {
     const cluster = await LabCluster.prepare(impatient, alias, 6);
     try {
       for (const node of cluster.nodes) node.start();

@@ -45,7 +45,7 @@ describeWith(['network namespaces'], 'five nodes', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   }, 60_000);
 
-  test('accept an id once when two of them get it at the same moment, 100 times at once', async () => {
+  test('nodes accept an id once when two of them get it at the same moment, 100 times at once', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         Promise.all(

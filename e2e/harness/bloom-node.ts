@@ -66,7 +66,7 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const { spanWorkers } = nodesUnderTest;
   const flags = [...(options.nodeFlags ?? []), ...(spanWorkers ? [`--import=${acrossWorkers.href}`] : [])];
 
-  // A file, not a pipe: a line is there before the answer that the node sends after it.
+  // A file, not a pipe: it holds every line that the node logged before it answered.
   const output = openSync(logFile, 'a');
   const child = spawn(process.execPath, [...flags, main], {
     cwd: folder,

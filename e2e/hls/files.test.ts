@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { addStream, choose, fetchFile, fetchRecording, hlsSuite, playable } from './support.js';
 
 hlsSuite('Files of a stream', {}, (stage) => {
-  test('are served while the room exists: master, playlist, header, segments, parts, waiting requests', async () => {
+  test('files are served while the room exists: master, playlist, header, segments, parts, waiting requests', async () => {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
     const file = (name: string) => fetchFile(stage, room, name);
     expect((await file('index.m3u8')).status).toBe(404);
@@ -80,7 +80,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect(await names()).not.toContain(room);
   }, 60_000);
 
-  test('survive a later persistent stream of the same room id, whether or not it shows anything', async () => {
+  test('files survive a later persistent stream of the same room id, whether or not it shows anything', async () => {
     const config = { roomId: 'standup', videoCodec: 'h264' } as const;
     const names = async (): Promise<string[]> =>
       ((await stage.api.request('GET', '/recording')).body.data as string[]).filter((id) => id.startsWith('standup'));
@@ -111,7 +111,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect((await fetchRecording(stage, 'standup', 'main.m3u8')).text).not.toBe(text);
   }, 90_000);
 
-  test('show only chosen people with manual subscription, and are not playable with sound alone', async () => {
+  test('files show only chosen people with manual subscription, and are not playable with sound alone', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
     const component = await addStream(stage, room, { subscribeMode: 'manual' });
     await ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });

@@ -36,7 +36,7 @@ describe.each([
       await bob.hears(440, 'ann');
     });
 
-    test('lets people with other clients meet them in the same room', async () => {
+    test("lets people with LiveKit's clients and people with ours meet in one room", async () => {
       const room = newRoom();
       const ann = await join(stage, room, 'ann');
       const person = await Person.join(await stage.page('client'), await stage.api.addPeer(room), {

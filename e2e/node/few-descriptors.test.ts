@@ -11,7 +11,7 @@ jest.setTimeout(120_000);
 const FILES = 256;
 const STRANGERS = 2 * FILES;
 
-test('a node with few descriptors goes on serving its backend beside strangers who want all, and logs both', async () => {
+test('a node with few descriptors keeps serving its backend beside strangers who want all, and logs both', async () => {
   const { port, env } = await freePorts();
   const limited = ['sh', '-c', `ulimit -n ${FILES} && exec "$0" "$@"`];
   const node = runProgram(env, [], limited);

@@ -357,7 +357,7 @@ describe('webhooks', () => {
     expect(receiver.types('/slow')).toEqual(all);
   });
 
-  test('do not follow redirects', async () => {
+  test('webhooks do not follow redirects', async () => {
     const target = await receiveWebhooks();
     const redirecting = await receiveWebhooks(() => ({ status: 307 }));
     const room = await api.room({ webhookUrl: `${redirecting.url}/there` });

@@ -162,7 +162,7 @@ describe('the Python SDKs', () => {
     await call('DELETE', `/room/${id}`);
   });
 
-  test('read a peer, its token and its address, and the health report', async () => {
+  test('the SDKs read a peer, its token and its address, and the health report', async () => {
     const { id } = (await post('/room', config())).body.data.room;
     const { body } = await post(`/room/${id}/peer`, { options: { enableSimulcast: true }, type: 'webrtc' });
     expect(Object.keys(body.data).toSorted()).toEqual([
@@ -222,7 +222,7 @@ describe('the Python SDKs', () => {
 });
 
 describe('the JavaScript SDKs and the dashboard', () => {
-  test('do the same through axios, with unset fields left out', async () => {
+  test('the SDKs do the same through axios, with unset fields left out', async () => {
     const call = (method: string, path: string, body?: unknown) =>
       api.with({ headers: { ...axios, ...(body === undefined ? {} : json) } }).call(method, path, body);
     const { status, body } = await call('POST', '/room', { maxPeers: 5 });
@@ -238,7 +238,7 @@ describe('the JavaScript SDKs and the dashboard', () => {
     expect((await call('DELETE', `/room/${room.id}`)).status).toBe(204);
   });
 
-  test('send from a page of another origin a preflight without a token, then the call', async () => {
+  test('the SDKs send from a page of another origin a preflight without a token, then the call', async () => {
     const origin = { origin: 'https://dashboard.example', 'sec-fetch-mode': 'cors' };
     for (const [method, path] of [
       ['GET', '/room'],

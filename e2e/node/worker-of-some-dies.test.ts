@@ -1,4 +1,4 @@
-// A room spans two media workers, and one of them dies: its peers are disconnected and connect again; the room goes on.
+// A room spans two media workers, and one of them dies: its peers are disconnected and reconnect; the room continues.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { Publisher } from '@bloom/participant';
 import { WeriftClient } from '../harness/werift-client.js';

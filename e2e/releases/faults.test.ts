@@ -49,7 +49,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     for (const node of cluster.nodes) expect(await node.rooms('cluster')).toEqual(rooms.toSorted());
   });
 
-  test('accept an id once when all get it at the same moment', async () => {
+  test('nodes of both releases accept an id once when all get it at the same moment', async () => {
     for (let round = 0; round < 20; round += 1) {
       const answers = await Promise.all(
         cluster.nodes.map((node) => node.api.request('POST', '/room', { roomId: `race-${round}` })),
@@ -58,7 +58,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('send subscribers at each of them every event once', async () => {
+  test('nodes of both releases send subscribers at each of them every event once', async () => {
     for (const owner of [1, 2]) {
       const last = `last-of-${owner}`;
       const ears = await Promise.all(cluster.nodes.map((node) => hear(node, last)));
@@ -90,7 +90,7 @@ describeWith(['network namespaces', 'the last release'], 'three nodes, the secon
     }
   });
 
-  test('show what each of them speaks: a release that announces nothing speaks 1', async () => {
+  test('nodes of both releases show what each of them speaks: a release that announces nothing speaks 1', async () => {
     const { views } = await cluster.node(1).bloomctl(checkoutOf('this'), 'cluster');
     const { links } = views.find(({ node }: { node: string }) => node === 'app@app1');
     const announced = new Map(links.map((link: { node: string; announced: unknown }) => [link.node, link.announced]));

@@ -150,7 +150,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await sees(bob, 'Ann');
   });
 
-  test('replaces a refused camera by a generated picture, and says so', async () => {
+  test('replaces a refused camera with a generated picture, and says so', async () => {
     const ann = await visitors.open(await visitors.visitor());
     await join(ann, { name: 'Ann', source: 'camera', room: 'refused' });
     await shown(ann.getByText('Camera and microphone cannot be used'));

@@ -93,7 +93,7 @@ describeWith(['chromium'], 'A camera that is turned off', () => {
 });
 
 describeWith(['chromium'], 'A node with a public address that is not its own', () => {
-  test('and the page of a person say within seconds what is wrong and what to do', async () => {
+  test('the log and the page of a person say within seconds what is wrong and what to do', async () => {
     node = await startProgram({
       JF_WEBRTC_TURN_IP: NOBODY,
       JF_WEBRTC_TURN_LISTEN_IP: '127.0.0.1',

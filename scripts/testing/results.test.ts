@@ -93,13 +93,13 @@ describe('the result of a run', () => {
 });
 
 describe('skipped tests', () => {
-  test('have their reason in the title', () => {
+  test('skipped tests have their reason in the title', () => {
     expect(reasonOf('a call [needs chromium] is heard')).toBe('needs chromium');
     expect(reasonOf('a call [needs root] for an hour [nightly]')).toBe('nightly');
     expect(reasonOf('an array [1, 2]')).toBeUndefined();
   });
 
-  test('fail a strict run unless they are nightly or need containers', () => {
+  test('skipped tests fail a strict run unless they are nightly or need containers', () => {
     const accepted = [passed('one'), skipped('a [nightly]'), skipped('d [needs containers]')];
     expect(results(accepted, { strict: true, filtered: false }).ok).toBe(true);
     const cases = [...accepted, skipped('b [needs root]'), skipped('c')];
@@ -109,7 +109,7 @@ describe('skipped tests', () => {
     expect(results(cases).ok).toBe(true);
   });
 
-  test('do not include those that the caller filtered out', () => {
+  test('skipped tests do not include those that the caller filtered out', () => {
     expect(lastLine(results([passed('one'), skipped('c')], { strict: false, filtered: true }))).toBe(
       '1 passed, 0 failed',
     );

@@ -13,7 +13,7 @@ describe('connection limits', () => {
     for (const files of [32_768, 1_048_576, Number.POSITIVE_INFINITY]) expect(limitsWith(files)).toEqual(documented);
   });
 
-  test('leave a third of scarce descriptors to media and files, and log one line', () => {
+  test('connection limits leave a third of scarce descriptors to media and files, and log one line', () => {
     expect(limitsWith(256)).toEqual({ limits: { http: 100, relay: 20 }, events: ['node.few_descriptors'] });
   });
 

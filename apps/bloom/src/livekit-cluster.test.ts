@@ -69,7 +69,7 @@ test('a join of an identity replaces the one that came through another node', as
   expect(await before.heard('leave')).toMatchObject({ reason: DisconnectReason.DUPLICATE_IDENTITY });
 });
 
-test('a client of a room whose node stops is told, and starts over', async () => {
+test('a client of a room whose node stops is notified, and starts over', async () => {
   let name = 'moving-0';
   for (let i = 0; !isOwner(first, name); i++) {
     name = `moving-${i}`;

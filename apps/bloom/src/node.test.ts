@@ -173,7 +173,7 @@ describe('a node', () => {
 });
 
 describe('webhooks', () => {
-  test('get every event of their room from first to last, including the last ones of a closing node', async () => {
+  test('webhooks get every event of their room from first to last, including the last ones of a closing node', async () => {
     const events: string[] = [];
     const receiver = createServer((request, response) => {
       const chunks: Buffer[] = [];

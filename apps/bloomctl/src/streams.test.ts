@@ -66,7 +66,7 @@ describe('streams of several nodes', () => {
     expect(printed.err).toContain(`no more of ${A}: ${reason === 'limit' ? 'limit reached' : 'time is over'}`);
   });
 
-  test('end together, even one that opens after the others have sent everything', async () => {
+  test('ends all streams together, even one that opens after the others have sent everything', async () => {
     const stopped: string[] = [];
     const asker: Partial<Asker> = {
       asked: A,
@@ -113,7 +113,7 @@ describe('streams of several nodes', () => {
     expect(asked).toMatchObject([{ limit: 100_000 }]);
   });
 
-  test('make top frames from the nodes that answer', async () => {
+  test('makes top frames from the nodes that answer', async () => {
     const item = answers.top.find(({ node }) => node === A);
     const { context, printed } = contextOf({ [A]: { items: [item!, item!], reason: 'limit' }, [B]: undefined });
     const options = { nodes: [A, B], every: 250, sort: 'queue', actors: 5, frames: 1 } as const;
@@ -124,7 +124,7 @@ describe('streams of several nodes', () => {
     expect(printed.err).toContain(`${B} did not answer`);
   });
 
-  test('make top frames without a node that is lost before the last one has answered', async () => {
+  test('makes top frames without a node that is lost before the last one has answered', async () => {
     const item = answers.top.find(({ node }) => node === B);
     const { context, printed } = contextOf({
       [A]: { items: [], reason: 'lost' },

@@ -2,7 +2,7 @@ import type { Term } from '@bloom/etf';
 import type { ActorRef } from './ref.js';
 
 export type ActorErrorCode =
-  /** The target of a call is not alive, or ended before it answered. */
+  /** The called actor does not exist, or ended before it answered. */
   | 'NO_PROCESS'
   /** The target did not answer in time; it may still act on the request. */
   | 'TIMEOUT'

@@ -89,7 +89,7 @@ describe('a shape', () => {
     for (const type of ['c', 'constructor', '__proto__', null]) expect(read(shape, { type })).toBe(FAILED);
   });
 
-  test('replaces what the shape refuses by a fallback', () => {
+  test('replaces what the shape refuses with a fallback', () => {
     const shape = object({ code: otherwise(oneOf(['A']), 'B'), n: count });
     expect(read(shape, { code: 'new', n: 1 })).toEqual({ code: 'B', n: 1 });
     expect(faultOf(shape, { code: 'new', n: -1 })).toMatch(/^expected n to be/);
@@ -117,12 +117,12 @@ describe('a shape', () => {
     const shape = actor(() => DOOR);
     const ref = new LocalRef('/a', '/a#1');
 
-    test('give an actor on another node the shapes of its answers', () => {
+    test('gives an actor on another node the shapes of its answers', () => {
       const far = new RemoteRef('b@host', new Pid('b@host', 1, 2, 3));
       expect(read(shape, far)).toMatchObject({ node: 'b@host', shapes: DOOR });
     });
 
-    test('accept a living actor on this node only if it is of the declared kind', () => {
+    test('accepts a living actor on this node only if it is of the declared kind', () => {
       expect(
         shape(
           ref,
@@ -138,7 +138,7 @@ describe('a shape', () => {
       expect(shape(ref, reading())).toBe(ref);
     });
 
-    test('refuse a local actor of another kind by its name too', () => {
+    test('refuses a local actor of another kind by its name too', () => {
       expect(
         shape(
           new RemoteRef('a@host', 'wall'),

@@ -448,13 +448,13 @@ test('gives a hint for a name from later releases with its replacements here', (
 });
 
 describe('the secrets to mask', () => {
-  test('are the configured ones, but not public defaults', () => {
+  test('returns the configured secrets, but not public defaults', () => {
     const env = { JF_SERVER_API_TOKEN: 'the-token', JF_DIST_COOKIE: 'bloom_cookie', ...distributed };
     expect(secretValues(settings(env))).toEqual(['the-token', settings().http.secretKeyBase]);
     expect(secretValues(settings({ JF_SERVER_API_TOKEN: 'development' }))).toEqual([settings().http.secretKeyBase]);
   });
 
-  test('are those of every secret variable, and each secret of LiveKit by itself', () => {
+  test('returns the value of every secret variable, and each secret of LiveKit by itself', () => {
     const first = 'the-first-secret-of-livekit-clients';
     const second = 'the-other-secret-of-livekit-clients';
     const given = {

@@ -73,7 +73,7 @@ describe('invalid TLS files', () => {
     expect(failure('/key', '/missing').message).toContain('JF_SSL_CERT_PATH="/missing" cannot be read: ENOENT');
   });
 
-  test('fails with a file that is not PEM of its kind', () => {
+  test('fails with a file that is not PEM of the expected kind', () => {
     expect(failure('/garbage', '/cert').message).toContain('JF_SSL_KEY_PATH="/garbage" is not a private key');
     expect(failure('/key', '/garbage').message).toContain('JF_SSL_CERT_PATH="/garbage" is not a certificate');
     expect(failure('/key', '/key').variable).toBe('JF_SSL_CERT_PATH');

@@ -3,7 +3,7 @@ import { FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js'
 import { bytesOf, TestNode } from './testing/test-node.js';
 
 describe('files opened for other nodes', () => {
-  test('make room by closing the least recently read one', async () => {
+  test('makes room by closing the least recently read file', async () => {
     const owner = await new TestNode('d').open(2);
     try {
       owner.stream.files.set('big', bytesOf(HEAD_BYTES + 1));

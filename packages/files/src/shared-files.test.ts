@@ -24,7 +24,7 @@ describe('a file too large to keep, awaited by two requests', () => {
     return { opened, signals, first, second };
   }
 
-  test('goes to the request still waiting', async () => {
+  test('passes the file to the request still waiting', async () => {
     const { opened, signals, second } = setUp();
     signals[0].abort();
     const { file, closed } = largeFile();

@@ -42,9 +42,8 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * Swagger UI's colours, darkened or lightened as WCAG 2.2 (1.4.3) requires. The button that copies a path is always
- * shown: it grew from nothing under the pointer, too small to hit meanwhile (2.5.8). Hides the server selector, which
- * has a single entry.
+ * Swagger UI's colours, darkened or lightened as WCAG 2.2 (1.4.3) requires. Always shows the button that copies a path:
+ * while it grew under the pointer, it was too small to hit (2.5.8). Hides the server selector, which has one entry.
  */
 const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1264a8; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #16733f; }

@@ -10,7 +10,7 @@ import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-s
 
 /** Bytes that may be queued for one subscriber before its socket is closed. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
-/** Above this a subscriber gets no data channel messages: clients send those, and must not be able to get it closed. */
+/** Above this a subscriber gets no data channel messages, so that clients cannot get it closed by sending many. */
 const MAX_BUFFERED_FOR_DATA = 1024 * 1024;
 /** A single event is sent immediately. Events after it wait at most this long, so that bursts need few writes. */
 export const BATCH_INTERVAL_MS = 20;

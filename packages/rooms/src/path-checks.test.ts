@@ -118,25 +118,25 @@ describe('checks of people in rooms', () => {
     return opened.filter((check) => check !== undefined).length;
   };
 
-  test('leave places to other rooms', async () => {
+  test('checks in one room leave places to other rooms', async () => {
     expect(await openIn('crowded', 64)).toBe(16);
     expect(await openIn('hall', 1)).toBe(1);
   });
 
-  test('leave places to operators', async () => {
+  test('checks of people leave places to operators', async () => {
     let opened = 0;
     for (let i = 0; i < 10; i++) opened += await openIn(`room${i}`, 16);
     expect(opened).toBe(56);
     expect(await openIn(undefined, 64)).toBe(8);
   });
 
-  test('make room when they end', async () => {
+  test('checks make room when they end', async () => {
     await openIn('crowded', 16);
     await clock.advanceAsync(30_000, settle);
     expect(await openIn('crowded', 64)).toBe(16);
   });
 
-  test('take no place when they do not start', async () => {
+  test('checks take no place when they do not start', async () => {
     await engine.close();
     for (let i = 0; i < 16; i++) await expect(checks.open('hall')).rejects.toThrow();
     await expect(checks.open('hall')).rejects.toThrow();

@@ -81,7 +81,7 @@ describe('request sessions', () => {
     expect(await node.rooms.askSession(session, say('here'))).toBe('here');
   });
 
-  test('replaces a session by the next session of its peer', async () => {
+  test('replaces a session with the next session of its peer', async () => {
     const { session } = await opened();
     const next = { ...session, sessionId: 'next' };
     await node.rooms.openSession(next, JOIN);

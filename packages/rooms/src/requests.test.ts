@@ -161,7 +161,7 @@ describe('a client that leaves on an open socket', () => {
     return { attached, socket, peer };
   };
 
-  test('leaves no transport for a client that left once its socket has closed, whatever it sent before', async () => {
+  test('closes the transport of a client that has left, whatever it sent before its socket closed', async () => {
     const { attached } = await attach();
     for (let at = 0; at < 600; at += 1) attached.receive('[]');
     attached.receive(say({ type: 'leave' }));

@@ -241,7 +241,7 @@ export type AttachRefusal =
   | 'peer already connected'
   | 'too many connections';
 
-/** The rooms' view of a peer websocket: what the peer actor does with it. */
+/** A peer's websocket, as its actor uses it. */
 export interface PeerSocket {
   /** JSON text of one media event. */
   send(text: string): void;
@@ -253,7 +253,7 @@ export interface PeerSocket {
 /** How the websocket of a peer ended. `silent`: it did not answer pings; `too_slow`: it did not read. */
 export type SocketEnd = 'closed_by_client' | 'closed_by_server' | 'connection_lost' | 'silent' | 'too_slow';
 
-/** The socket's view of an attached peer. */
+/** An attached peer, as its websocket uses it. */
 export interface AttachedPeer {
   /** JSON text of one media event, as received. */
   receive(text: string): void;

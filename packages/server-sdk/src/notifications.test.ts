@@ -85,7 +85,7 @@ describe('notifications', () => {
     expect(events).toEqual(sent.filter(({ type }) => type !== 'metricsReport'));
   });
 
-  test('include data channel messages on request, confirmed with both subscriptions', async () => {
+  test('notifications include data channel messages on request, confirmed with both subscriptions', async () => {
     const asked: unknown[] = [];
     const said: ServerMessage = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: ['q'], data: 'hi' };
     const client = await clientOf((socket) => {
@@ -110,7 +110,7 @@ describe('notifications', () => {
     expect(subscribed).toBe(1);
   });
 
-  test('end when the loop is left, along with the connection', async () => {
+  test('notifications end when the loop is left, along with the connection', async () => {
     let closed: Promise<unknown> = Promise.resolve();
     const client = await clientOf((socket) => {
       closed = new Promise((resolve) => socket.once('close', resolve));
@@ -120,7 +120,7 @@ describe('notifications', () => {
     await closed;
   });
 
-  test('end without an error when the signal aborts before, while waiting and between two events', async () => {
+  test('notifications end without an error when the signal aborts before, while waiting and between two events', async () => {
     const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
     expect(await client.notifications({ signal: AbortSignal.abort() }).next()).toEqual({
       done: true,
@@ -152,7 +152,7 @@ describe('notifications', () => {
     expect(lost).toMatchObject({ message: expect.stringContaining('subscriber too slow') });
   });
 
-  test('fail with an API error for a wrong token, which is not worth another try', async () => {
+  test('notifications fail with an API error for a wrong token, which is not worth another try', async () => {
     const client = await clientOf((socket) => socket.close(1000, 'invalid token'));
     const refused = await client
       .notifications()
@@ -162,7 +162,7 @@ describe('notifications', () => {
     expect(refused).toMatchObject({ status: 401, message: 'invalid token' });
   });
 
-  test('fail for a refused token, a cut connection, and an invalid message', async () => {
+  test('notifications fail for a refused token, a cut connection, and an invalid message', async () => {
     for (const [behave, reason] of [
       [(socket: WebSocket) => socket.close(1000, 'invalid token'), /invalid token/],
       [(socket: WebSocket) => socket.terminate(), /code 1006/],
@@ -182,7 +182,7 @@ describe('notifications', () => {
     beforeEach(() => void jest.useFakeTimers({ doNotFake: [...REAL_TIMERS] }));
     afterEach(() => void jest.useRealTimers());
 
-    test('fail if it stays or falls silent, and pings count as a sign of life', async () => {
+    test('notifications fail if the server stays or falls silent, and pings count as a sign of life', async () => {
       let socket: WebSocket | undefined;
       const client = await clientOf(subscribing((one) => (socket = one).send(created('a'))));
       const events = client.notifications({ silenceMs: 300 });
@@ -204,7 +204,7 @@ describe('notifications', () => {
       await expect(first).rejects.toThrow(BloomConnectionError);
     });
 
-    test('do not fail while unread, because the socket is then paused', async () => {
+    test('notifications do not fail while unread, because the socket is then paused', async () => {
       const count = 1_500;
       const paused = new Promise<void>((resolve) => {
         const { pause } = WebSocket.prototype;
@@ -230,7 +230,7 @@ describe('notifications', () => {
     });
   });
 
-  test('keep no process running when they are no longer requested and the server is gone', async () => {
+  test('notifications that are no longer requested keep no process running when the server is gone', async () => {
     const set = jest.spyOn(globalThis, 'setTimeout');
     const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
     await client.notifications({ silenceMs: 12_345 }).next();
@@ -250,7 +250,7 @@ describe('notifications', () => {
     expect(await take(client.notifications(), 1)).toEqual([{ type: 'roomCreated', roomId: 'a' }]);
   });
 
-  test('stay in the socket while no one takes them, and none is lost', async () => {
+  test('notifications stay in the socket while no one takes them, and none is lost', async () => {
     const count = 10_000;
     const filler = 'x'.repeat(4_000);
     let socket: WebSocket | undefined;

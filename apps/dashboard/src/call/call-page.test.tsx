@@ -165,7 +165,7 @@ test('a removed person reads the reason in the lobby', async () => {
   expect(used.every(({ readyState }) => readyState === 'ended')).toBe(true);
 });
 
-test('a full room is reported as full, and the preview goes on', async () => {
+test('a full room is reported as full, and the preview continues', async () => {
   await page.api.createRoom({ roomId: 'full', maxPeers: 1 });
   await page.api.addPeer('full');
   await page.show(<CallPage invited="full" />);

@@ -7,7 +7,7 @@ const bad: Finding = { state: 'bad', text: 'No packets pass.', ask: 'Ask for UDP
 const absent = notOffered('tls');
 
 describe('a way to the server', () => {
-  test('that works has its time', () => {
+  test('reports the time of a way that works', () => {
     expect(pathFinding('udp', 'turn:203.0.113.7:50000?transport=udp', { ms: 31 })).toEqual({
       state: 'good',
       text: 'Packets pass over UDP, the best way for picture and sound.',
@@ -23,13 +23,13 @@ describe('a way to the server', () => {
       'turns:turn.example.com:443?transport=tcp',
       'let TLS connections to turn.example.com, port 443 pass unopened',
     ],
-  ] as const)('over %s that fails says what to ask for', (transport, url, wanted) => {
+  ] as const)('says what to ask for when the way over %s fails', (transport, url, wanted) => {
     const finding = pathFinding(transport, url, { refused: false });
     expect(finding.state).toBe('bad');
     expect(finding.ask).toContain(`Ask the administrator of the network to ${wanted}`);
   });
 
-  test('that something else answers is no matter for the administrator of the network', () => {
+  test('asks nothing of the administrator when another program answers', () => {
     const { ask } = pathFinding('tcp', 'turn:203.0.113.7:80?transport=tcp', { refused: true });
     expect(ask).not.toContain('administrator');
   });

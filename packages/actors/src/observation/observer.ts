@@ -13,7 +13,7 @@ export interface Run {
   /** Reading of the high-resolution clock. */
   readonly startedAt: number;
   readonly failed: boolean;
-  /** Set if a trace wants the message. */
+  /** The tracer, if a trace records the message. */
   readonly traced: Tracer | undefined;
 }
 

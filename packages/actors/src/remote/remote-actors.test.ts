@@ -296,7 +296,7 @@ describe('actors of several nodes', () => {
   });
 
   describe('monitors', () => {
-    test('report an end, a crash and an unknown actor once each', async () => {
+    test('monitors report an end, a crash and an unknown actor once each', async () => {
       const watcher = a.system.spawn(echo);
       for (const [name, end] of [
         ['m1', { type: 'end' }],
@@ -320,14 +320,14 @@ describe('actors of several nodes', () => {
       expect(a.remote.gauges.monitors).toBe(0);
     });
 
-    test('carry the error that the handler threw', async () => {
+    test('monitors carry the error that the handler threw', async () => {
       const ref = await spawnOnB('m3');
       const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
       a.system.cast(ref, { type: 'fail', why: 'no coal' });
       expect(((await down).error as Error).message).toBe(`on ${b.name}: no coal`);
     });
 
-    test('end with their watcher and leave nothing behind', async () => {
+    test('monitors end with their watcher and leave nothing behind', async () => {
       const watcher = a.system.spawn(echo);
       await a.system.call(watcher, { type: 'watch', whom: await spawnOnB('m4') });
       expect(a.remote.gauges.monitors).toBe(1);

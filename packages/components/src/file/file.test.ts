@@ -115,7 +115,7 @@ describe('options of a file component', () => {
     expect(await refusal({ filePath: 'inside.h264' })).toBe('taken');
   });
 
-  test('show the path as given and the framerate of a video', async () => {
+  test('shows the path as given and the framerate of a video', async () => {
     await put('a.h264', Buffer.alloc(0));
     await put('a.ogg', ogg(1));
     expect((await prepare({ filePath: '/a.h264' })).properties).toEqual({ filePath: '/a.h264', framerate: 30 });

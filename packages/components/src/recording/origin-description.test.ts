@@ -20,7 +20,7 @@ describe('the origin of a recorded track', () => {
     [{ name: 7 }, null],
     ['Ann', null],
     [null, null],
-  ])('with the metadata %j has the name %j', (originMetadata, name) => {
+  ])('names a participant with the metadata %j %j', (originMetadata, name) => {
     expect(describeOrigin(received(null, { originMetadata })).name).toBe(name);
   });
 
@@ -55,11 +55,11 @@ describe('the origin of a recorded track', () => {
     [{ type: 'audio' }, 'microphone'],
     [{ source: 'unknown' }, null],
     [null, null],
-  ])('whose metadata is %j is a %j', (metadata, source) => {
+  ])('describes a track with the metadata %j as a %j', (metadata, source) => {
     expect(describeOrigin(received(metadata)).source).toBe(source);
   });
 
-  test('is the component that publishes it', () => {
+  test('describes the component that publishes a track as its origin', () => {
     const file = received({ source: 'camera' }, { originType: 'file' });
     expect(describeOrigin(file)).toEqual({ kind: 'file', source: 'file', name: null, peer_metadata: null });
   });

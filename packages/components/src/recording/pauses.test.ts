@@ -33,7 +33,7 @@ describe('the pauses of a recording', () => {
     ]);
   });
 
-  test('are limited in number, and can still be ended', () => {
+  test('refuses pauses above a limit, but still accepts an end', () => {
     const pauses = new Pauses();
     for (let i = 0; i < MAX_PAUSES; i++) {
       expect(pauses.set(true, 2 * i)).toBe(true);

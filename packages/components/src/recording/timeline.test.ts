@@ -80,7 +80,7 @@ describe('the start of a track', () => {
 });
 
 describe('the frames of a track', () => {
-  test("follow the publisher's clock when its sound card runs away from it", () => {
+  test("frames follow the publisher's clock when its sound card runs away from it", () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     // 100 ppm, or 720 ms in two hours, with a report every 5 s that is wrong by up to 5 ms.
     const placed = play(timeline, 7_200_000, (ms) => {
@@ -122,7 +122,7 @@ describe('the frames of a track', () => {
     },
   );
 
-  test('stay in place when the network holds them back and then releases them all', () => {
+  test('frames stay in place when the network holds them back and then releases them all', () => {
     const judge = new PauseJudge(48_000);
     const released: boolean[] = [];
     for (let ms = 0; ms < 10_000; ms += 20) {
@@ -134,7 +134,7 @@ describe('the frames of a track', () => {
     expect(released).not.toContain(true);
   });
 
-  test('stay in place when the publisher sets its clock', () => {
+  test('frames stay in place when the publisher sets its clock', () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     const placed = play(timeline, 20_000, (ms) => ({
       timestamp: ms * 48,
@@ -145,7 +145,7 @@ describe('the frames of a track', () => {
     expect(timeline.startedAtMs).toBe(5_000);
   });
 
-  test('stay in place for a single wrong report, but not for three', () => {
+  test('frames stay in place for a single wrong report, but not for three', () => {
     const place = (reportsOff: number): number => {
       const timeline = new Timeline(new OriginClock(), 48_000);
       return play(timeline, 20_000, (ms) => {
@@ -158,7 +158,7 @@ describe('the frames of a track', () => {
     expect(place(3)).toBeCloseTo(12_551, 0);
   });
 
-  test('stay in place for reports that are wrong now and then', () => {
+  test('frames stay in place for reports that are wrong now and then', () => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     // Every third report agrees again.
     const placed = play(timeline, 30_000, (ms) => {
@@ -169,7 +169,7 @@ describe('the frames of a track', () => {
     expect(placed.filter(({ ms, placedMs }) => placedMs !== ms)).toEqual([]);
   });
 
-  test.each([5_000, 60_000])('stay in place when the timestamps jump by an hour after %d ms', (leapMs) => {
+  test.each([5_000, 60_000])('frames stay in place when the timestamps jump by an hour after %d ms', (leapMs) => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     const placed = play(timeline, 90_000, (ms) => ({
       timestamp: (ms < leapMs ? ms : ms + 3_600_000) * 48,
@@ -179,7 +179,7 @@ describe('the frames of a track', () => {
     expect(timeline.startedAtMs).toBe(1_000_000);
   });
 
-  test('are never more than half a minute from their arrival, whatever the publisher says', () => {
+  test('frames are never more than half a minute from their arrival, whatever the publisher says', () => {
     const step = fc.record({
       timestamp: fc.integer({ min: -(2 ** 31), max: 2 ** 31 }),
       waitMs: fc.integer({ min: 0, max: 5_000 }),

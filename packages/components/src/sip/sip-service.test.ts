@@ -193,7 +193,7 @@ describe('a SIP component', () => {
 describe('the processes of calls', () => {
   const processes = (ids: string[]) => ids.map((id) => service.inspect(id)?.call?.processId);
 
-  test('serve one call each when few and several when many, and a crash costs only their own calls', async () => {
+  test('processes serve one call each when few and several when many, and a crash costs only their own calls', async () => {
     start({ mostProcesses: 2 });
     const all = [await phone('a'), await phone('b'), await phone('c')];
     for (const { component, room } of all) {
@@ -223,7 +223,7 @@ describe('the processes of calls', () => {
     expect(provider.titles().slice(-2)).toEqual(['BYE', 'REGISTER 0']);
   });
 
-  test('fail only their own component when they cannot be started', async () => {
+  test('processes that cannot be started fail only their own component', async () => {
     start({ entry: new URL('./nowhere.js', import.meta.url) });
     const { room, component } = await phone();
     component.dial?.('1');

@@ -81,8 +81,8 @@ export interface NewConnection {
   /** True when we dialled. */
   readonly dialled: boolean;
   /**
-   * False if the node lacks something that every node of ours has: it is foreign and gets no hello, because a C node in
-   * a call takes any message for the answer; its own hellos are ignored.
+   * False if the node lacks a flag of ours or was given its name. It is foreign then: its hellos are ignored, and it
+   * gets none, because a C node that waits for an answer takes any message for it.
    */
   readonly mayBeOurs: boolean;
 }

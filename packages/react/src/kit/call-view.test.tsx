@@ -88,7 +88,7 @@ describe('a call', () => {
 });
 
 describe('the tiles', () => {
-  test('show a name and initials instead of the picture of a camera that is off', async () => {
+  test('tiles show a name and initials instead of the picture of a camera that is off', async () => {
     await show();
     await room.does(() =>
       room.client.have(person('Bob Lee', { camera: { muted: true }, microphone: { muted: true } })),
@@ -134,7 +134,7 @@ describe('the tiles', () => {
     expect(names()).toEqual(['Eve', 'Kim', 'Bob', 'Ann (you)']);
   });
 
-  test('keep a pinned person in front until unpinned or gone', async () => {
+  test('tiles keep a pinned person in front until unpinned or gone', async () => {
     await show();
     await room.does(() => room.client.have(person('Bob', { camera: {} }), person('Eve', { screen: {} })));
     const pin = room.one('figure', 'Bob').querySelector<HTMLElement>('.bloom-menu button') as HTMLElement;
@@ -148,7 +148,7 @@ describe('the tiles', () => {
     expect(front()).toEqual([]);
   });
 
-  test('keep a person in front who was pinned before the camera started', async () => {
+  test('tiles keep a person in front who was pinned before the camera started', async () => {
     await show();
     await room.does(() => room.client.have(person('Bob'), person('Eve', { camera: {} })));
     const pin = room.one('figure', 'Bob').querySelector<HTMLElement>('.bloom-menu button') as HTMLElement;
@@ -158,7 +158,7 @@ describe('the tiles', () => {
     expect(room.one('figure', 'Bob').querySelector('[aria-pressed=true]')?.textContent).toBe('Unpin');
   });
 
-  test('have a menu with the quality of a picture that comes in several', async () => {
+  test('tiles have a menu with the quality of a picture that comes in several', async () => {
     const wishes: string[] = [];
     room.client.setVariant = (id, variant) => wishes.push(`${id} ${variant}`);
     room.client.setPaused = () => undefined;
@@ -169,7 +169,7 @@ describe('the tiles', () => {
     expect(wishes).toEqual(['bob-camera l']);
   });
 
-  test('are laid out by area, and those that do not fit beside the one in front are counted', async () => {
+  test('tiles are laid out by area, and those that do not fit beside the one in front are counted', async () => {
     await show();
     await room.does(() => room.client.have(person('Bob', { camera: {} })));
     expect(room.all('figure').map(({ style: { left, width, height } }) => [left, width, height])).toEqual([

@@ -15,11 +15,11 @@ describe('addresses in a message', () => {
     ['no address, ftp://example.com', []],
     ['javascript:alert(1) data:text/html,x', []],
     ['https://', []],
-  ])('are links: %j', (text, links) => {
+  ])('finds the links in %j', (text, links) => {
     expect(linksIn(text)).toEqual(links);
   });
 
-  test('open in another window, which learns nothing about the call', () => {
+  test('addresses open in another window, which learns nothing about the call', () => {
     const html = renderToStaticMarkup(<>{withLinks('https://a.example')}</>);
     expect(html).toContain('target="_blank" rel="noopener noreferrer nofollow"');
   });

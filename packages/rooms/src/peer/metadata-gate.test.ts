@@ -29,7 +29,7 @@ describe('the size of metadata', () => {
     expect(gate.dropped).toBe(2);
   });
 
-  test('replaces oversized metadata by null on join and publish', () => {
+  test('replaces oversized metadata with null on join and publish', () => {
     const gate = new MetadataGate();
     const metadata = text(MAX_METADATA_BYTES + 1);
     expect(gate.admit({ type: 'join', metadata })).toEqual({ type: 'join', metadata: null });

@@ -84,7 +84,7 @@ describe('parameter sets announced in the SDP', () => {
     ['67 42e020', false],
     ['78 0004 6742e020 0002 68bb', false],
     ['7c 87 42', false],
-  ])('are superseded by other ones: after %s they are valid: %s', (payload, isValid) => {
+  ])('parameter sets are superseded by other ones: after %s they are valid: %s', (payload, isValid) => {
     const parts = announced(base64('6742e01f', '68ce3c80'));
     parts?.missingBefore(read(payload, 1));
     expect(parts?.isValid).toBe(isValid);
@@ -104,7 +104,7 @@ describe('parameter sets announced in the SDP', () => {
     expect(announced(sets)).toBeUndefined();
   });
 
-  test('are read from any attribute without throwing', () => {
+  test('reads parameter sets from any attribute without throwing', () => {
     const text = fc.string({ unit: fc.constantFrom(...'sprop-parameter-sets=Zw,/+; a'), maxLength: 60 });
     fc.assert(
       fc.property(text, fc.uint8Array({ maxLength: 20 }), (attribute, payload) => {

@@ -183,7 +183,7 @@ function goalOf<K>(slot: AllocationSlot<K>): Variant {
   return slot.active[slot.target] ? slot.target : (highest(slot, 'h') ?? slot.target);
 }
 
-/** Returns whether the selection has replaced an inactive target by a variant above the ceiling. */
+/** Returns whether the selection has replaced an inactive target with a variant above the ceiling. */
 function replacesTarget<K>(slot: AllocationSlot<K>, ceiling: Variant): slot is AllocationSlot<K> & { wanted: Variant } {
   const { active, target, wanted } = slot;
   return wanted !== undefined && !active[target] && active[wanted] && variantIndex(wanted) > variantIndex(ceiling);

@@ -150,7 +150,7 @@ describe('data channels of a room', () => {
     expect(bob!.labels).toEqual(['chat']);
   });
 
-  test('replaces the first channel by a second one with the same label', () => {
+  test('replaces the first channel with a second one of the same label', () => {
     ann!.opens();
     ann!.opens();
     expect(ann!.labels).toEqual(['chat']);

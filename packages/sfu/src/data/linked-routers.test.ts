@@ -170,7 +170,7 @@ describe('data channels of a room on several workers', () => {
   });
 
   describe('with limits of the whole room', () => {
-    test('share what the backend hears equally among its workers', () => {
+    test("routers share what the backend hears equally among the room's workers", () => {
       room.routers[0]!.setDataEvents(['chat']);
       const frame = Buffer.from('\0x');
       for (let sender = 0; sender < 10; sender++) {
@@ -182,7 +182,7 @@ describe('data channels of a room on several workers', () => {
       expect(room.events).toHaveLength(Math.floor(2_000 / 3));
     });
 
-    test('share what plain channels hand over equally among its workers', () => {
+    test("routers share what plain channels hand over equally among the room's workers", () => {
       let admitted = 0;
       for (let i = 0; i < 4_000; i++) if (room.routers[0]!.admitsPlain(0, 1)) admitted++;
       expect(admitted).toBe(Math.floor(4_000 / 3));

@@ -188,7 +188,7 @@ describe('the explanation of a choice', () => {
       { worker: 1, because: 'no_memory' },
       'already had part of the room, and there is no memory for a link to another one',
     ],
-  ])('is a sentence about the worker: %j', (choice, sentence) => {
+  ])('explains a choice in a sentence about the worker: %j', (choice, sentence) => {
     expect(explainChoice(choice)).toBe(sentence);
   });
 });

@@ -311,7 +311,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     return { on, choice: before?.worker === on.id ? before : { worker: on.id, because: 'told_before' } };
   }
 
-  /** Opens the room on this worker, unless it is there already. It stays where it is if the worker cannot be linked. */
+  /** Opens the room on this worker, unless it is open there or the worker cannot be linked to the room's others. */
   #partOn(worker: MediaWorker): Part {
     const present = this.#parts.get(worker);
     if (present !== undefined) return present;

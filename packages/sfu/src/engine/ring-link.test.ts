@@ -31,7 +31,7 @@ const messageOf = (bytes: number, receivers?: string[]): CrossingData => ({
   receivers,
 });
 
-/** Sends until no more of this room fits; the other end reads nothing meanwhile. Returns the number of messages. */
+/** Sends messages of this room until none fits. The other end does not read. Returns the number of messages. */
 function flood(room: number, data: CrossingData): number {
   let sent = 0;
   while (sent < 100_000 && link.fits(room, data)) {
@@ -42,24 +42,24 @@ function flood(room: number, data: CrossingData): number {
 }
 
 describe('the messages on a link between workers', () => {
-  test('of one room leave as much to other rooms as they take', () => {
+  test('messages of one room leave as much to other rooms as they take', () => {
     expect(flood(1, messageOf(65_536)) * 65_536).toBeLessThanOrEqual(4 * MIB);
     expect(link.fits(1, messageOf(65_536))).toBe(false);
     expect(link.fits(2, messageOf(65_536))).toBe(true);
   });
 
-  test('of several rooms leave something to one more', () => {
+  test('messages of several rooms leave something to one more', () => {
     for (let room = 1; room <= 5; room++) flood(room, messageOf(16_384));
     expect(link.fits(6, messageOf(65_536))).toBe(true);
   });
 
-  test('count with the ids of their receivers, and when they are empty', () => {
+  test("counts the ids of a message's receivers towards its size, also when the message is empty", () => {
     const ids = Array.from({ length: 127 }, (_, id) => `${id}`.padEnd(127, 'x'));
     expect(flood(1, messageOf(0, ids)) * 127 * 127).toBeLessThanOrEqual(4 * MIB);
     expect(flood(2, messageOf(0)) * 512).toBeLessThanOrEqual(4 * MIB);
   });
 
-  test('count no longer once they have arrived', async () => {
+  test('no longer counts messages that have arrived', async () => {
     const sent = flood(1, messageOf(65_536));
     await until(() => received === sent);
     expect(flood(1, messageOf(65_536))).toBe(sent);

@@ -35,7 +35,7 @@ const bytesOf = (workers: readonly Ends[]): number =>
     .reduce((sum, { outgoing }) => sum + outgoing.byteLength - createRingMemory(0).byteLength, 0);
 
 describe('the links between workers', () => {
-  test.each([2, 8, 23])('connect all of %i workers', (count) => {
+  test.each([2, 8, 23])('links connect all of %i workers', (count) => {
     const links = new WorkerLinks(count);
     const workers = workersOf(count);
     const connected = workers.map((worker, at) => links.connect(worker, workers.slice(0, at)));
@@ -44,14 +44,14 @@ describe('the links between workers', () => {
     expect(bytesOf(workers)).toBeLessThanOrEqual(64 * MIB);
   });
 
-  test('take no more than 64 MiB, however many workers there are', () => {
+  test('links take no more than 64 MiB, however many workers there are', () => {
     const links = new WorkerLinks(64);
     const workers = workersOf(64);
     for (const worker of workers) for (const other of workers) if (worker.id < other.id) links.connect(worker, [other]);
     expect(bytesOf(workers)).toBe(64 * MIB);
   });
 
-  test('connect a worker to all others of a room or to none', () => {
+  test('links connect a worker to all others of a room or to none', () => {
     const links = new WorkerLinks(1_024);
     const [late, ...workers] = workersOf(300);
     expect(links.connect(late!, workers)).toBe(false);
@@ -61,7 +61,7 @@ describe('the links between workers', () => {
     expect(links.connect(late!, workers.slice(0, 10))).toBe(true);
   });
 
-  test('leave their memory to others when a worker has ended', () => {
+  test('links leave their memory to others when a worker has ended', () => {
     const links = new WorkerLinks(1_024);
     const [doomed, ...workers] = workersOf(300);
     links.connect(doomed!, workers.slice(0, 256));

@@ -14,7 +14,7 @@ export class WorkerLinks {
   readonly #connected = new Set<string>();
   readonly #bytes: number;
 
-  /** `workers`: how many there may be. */
+  /** `workers`: maximum number of workers. */
   constructor(workers: number) {
     const directions = Math.max(1, workers * (workers - 1));
     const share = Math.floor(ALL_BYTES / directions) & ~3;

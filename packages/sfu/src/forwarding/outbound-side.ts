@@ -83,7 +83,7 @@ export class OutboundSide implements SlotReceiver {
   }
 
   /**
-   * Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop immediately. A different
+   * Replaces all slots with those of the answer. New ones wait for `goLive`; missing ones stop immediately. A different
    * track on the SSRC of a slot takes over with its first keyframe, and the current one flows until then.
    */
   negotiate(negotiated: readonly OutboundSlot[], generation: number): void {

@@ -18,14 +18,14 @@ test('tells a client that asks its permissions right after it has joined, and ag
   expect(told(client)).toEqual(['permissions data subscribe']);
 });
 
-test('permissions that change before the client has joined are told once it has', () => {
+test('announces permissions that change before the client has joined once it has', () => {
   const client = new ScriptedClient({ permissions: ALL });
   client.input({ type: 'setPublishes', kinds: [], permissions: LISTENER });
   client.joinWith(['permissions']);
   expect(told(client)).toEqual(['permissions data subscribe']);
 });
 
-test('other clients are told nothing about permissions', () => {
+test('does not tell other clients about permissions', () => {
   const client = new ScriptedClient({ permissions: ALL }).join();
   client.input({ type: 'setPublishes', kinds: [], permissions: LISTENER });
   expect(told(client)).toEqual([]);

@@ -59,7 +59,7 @@ describe('a remote clock', () => {
 });
 
 describe('tracks of one publisher', () => {
-  test('share its clock from the first report on, and follow their own fastest frames before that', () => {
+  test("tracks share their publisher's clock from the first report on, and follow their own fastest frames before that", () => {
     const publisher = publisherClock();
     const [video, audio] = [new TrackTiming(publisher, 90_000), new TrackTiming(publisher, 48_000)];
     // Captured together; the picture takes 120 ms and the sound 20 ms.
@@ -85,7 +85,7 @@ describe('tracks of one publisher', () => {
     }
   });
 
-  test('follow a publisher that sets its clock, after a short delay', () => {
+  test('tracks follow a publisher that sets its clock, after a short delay', () => {
     const publisher = publisherClock();
     const track = new TrackTiming(publisher, 48_000);
     const hour = 3_600_000;

@@ -67,7 +67,7 @@ describe('concealment', () => {
     expect(new Concealer(rate).fill(160)).toBeUndefined();
   });
 
-  test('remembers pieces shorter than its history together', () => {
+  test('keeps pieces that are shorter than its history, joined', () => {
     const [whole, pieces] = [new Concealer(rate), new Concealer(rate)];
     whole.accept(voice(0, 640));
     for (let at = 0; at < 640; at += 40) pieces.accept(voice(at, 40));

@@ -9,10 +9,10 @@ import {
   useSdesMid,
   useTransportWideCC,
 } from 'werift';
-import { openStunServer } from './stun-server.js';
+import { startStunServer } from './stun-server.js';
 
 /** A STUN server in this process: otherwise werift asks a public one and waits for it. */
-const STUN = [{ urls: await openStunServer() }];
+const STUN = [{ urls: await startStunServer() }];
 
 export type ConnectionSettings = Exclude<ConstructorParameters<typeof RTCPeerConnection>[0], undefined>;
 

@@ -25,10 +25,10 @@ function answer(request: Buffer, address: string, port: number): Buffer | undefi
 }
 
 /**
- * Opens a STUN server on the loopback interface that does not keep the process alive. Returns its URL. Without another
- * server, werift asks a public one, and waits 5 s if that does not answer.
+ * Starts a STUN server on the loopback interface, which runs as long as this process without keeping it alive. Returns
+ * its URL. Without another server, werift asks a public one, and waits 5 s if that does not answer.
  */
-export async function openStunServer(): Promise<string> {
+export async function startStunServer(): Promise<string> {
   const socket = createSocket('udp4');
   socket.unref();
   socket.bind(0, '127.0.0.1');

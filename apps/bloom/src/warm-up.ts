@@ -98,6 +98,7 @@ function idleRoom(roomId: string, emit: (event: MediaRoomEvent) => void): MediaR
   return {
     roomId,
     openTransport: () => endpoint,
+    openReceiver: () => undefined,
     endpointOf: () => endpoint,
     choiceOf: () => undefined,
     negotiate: async (peerId, { generation }) => {

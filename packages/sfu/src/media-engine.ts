@@ -7,6 +7,7 @@
  */
 
 import type { CodecName } from '@bloom/rtp';
+import type { ChannelName } from '@bloom/webrtc';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
 import type { MediaReport } from './media-state.js';
 import type { WorkerChoice, WorkerSample } from './worker-choice.js';
@@ -93,9 +94,12 @@ export interface TransportNegotiation {
   outbound: readonly OutboundSlot[];
   /**
    * Present if the client has data channels. True: messages have a header and go to other clients. A list: the client
-   * has channels with these labels, whose messages are reported as `dataPacket`.
+   * has channels with these labels, whose messages are reported as `dataPacket`. `opens`: the same for channels that
+   * the server opens.
    */
-  data?: true | readonly string[];
+  data?: true | readonly string[] | { opens: readonly ChannelName[] };
+  /** A cycle of the connection that `openReceiver` has opened. */
+  receiver?: true;
 }
 
 /** Why the server closed a data channel; the wire string of `dataChannelClosed.reason`. */
@@ -171,8 +175,13 @@ type RoomEvent =
   /** The worker with all transports of the room has ended, and everything in the room is lost. */
   | { type: 'roomFailed'; reason: string };
 
+/** Set in events of a connection that `MediaRoom.openReceiver` has opened. */
+export interface OfReceiver {
+  receiver?: true;
+}
+
 /** Events of a room's media plane. Events of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
-export type MediaRoomEvent = (ClientMediaEvent | RoomEvent) & { transport?: number };
+export type MediaRoomEvent = (ClientMediaEvent | RoomEvent) & OfReceiver & { transport?: number };
 
 /** Where a client reaches its transport: both the relay address announced for UDP and the host candidate. */
 export interface MediaEndpoint {
@@ -380,6 +389,11 @@ export interface MediaRoom {
    * `closeTransport`. The peer's previous transport ends. `at`: an endpoint that the client has been told already.
    */
   openTransport(peerId: string, relay: RelayCredentials, options?: { at?: MediaEndpoint }): MediaEndpoint;
+  /**
+   * Opens a second transport of a peer that has one, at the same endpoint, for a client that receives on a connection
+   * of its own. Tracks and packets for the client flow there. It has the same relay user, and ends with the first one.
+   */
+  openReceiver(peerId: string): void;
   /** Returns where the peer's transport is reached; undefined if it has none. */
   endpointOf(peerId: string): MediaEndpoint | undefined;
   /** Returns why the peer's transport is on its media worker; undefined if it has none. */

@@ -19,7 +19,7 @@ import type { FeedFrame, FeedOptions, TapEvent } from './media-frames.js';
  */
 export type RoomCommand =
   | MediaCommand
-  | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials }
+  | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials; sharesRelay?: true }
   | { type: 'negotiate'; peerId: string; negotiation: TransportNegotiation }
   | { type: 'closeTransport'; peerId: string }
   | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyframeWanted'> }

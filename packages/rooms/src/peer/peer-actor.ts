@@ -20,8 +20,8 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       setPublishes: (peer, message, context) => peer.setPublishes(context, message),
       deliver: (peer, { message }, context) => peer.feed(context, { type: 'roomMessage', message }),
       input: (peer, { input }, context) => peer.feed(context, input),
-      negotiated: (peer, { connection, generation }, context) => {
-        if (peer.isConnection(connection)) peer.feed(context, { type: 'negotiated', generation });
+      negotiated: (peer, { connection, ...outcome }, context) => {
+        if (peer.isConnection(connection)) peer.feed(context, { ...outcome, type: 'negotiated' });
       },
       negotiationFailed: (peer, { connection, generation, reason }, context) => {
         if (!peer.isConnection(connection)) return;

@@ -39,7 +39,7 @@ export type PeerProtocol = {
   /** Delivers a message from the backend to the client. */
   deliver: (message: { message: RoomMessage }) => void;
   input: (message: { input: SessionInput }) => void;
-  negotiated: (message: { connection: number; generation: number }) => void;
+  negotiated: (message: { connection: number; generation: number; receiver?: true }) => void;
   negotiationFailed: (message: { connection: number; generation: number; reason: string }) => void;
   sessionTimer: (message: { connection: number; name: SessionTimer }) => void;
   metadataTick: (message: object) => void;

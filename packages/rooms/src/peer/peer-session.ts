@@ -11,6 +11,7 @@ import type {
   MediaCommand,
   MediaEndpoint,
   NegotiatedCodec,
+  OfReceiver,
   RelayCredentials,
   TransportNegotiation,
   TrackKind,
@@ -86,9 +87,9 @@ export type SessionInput =
   /** The publisher withholds tracks from this client, which has a name, or no longer does. */
   | { type: 'tracksWithheld'; endpointId: string; trackIds: readonly string[]; withheld: boolean }
   /** The media plane has applied the negotiation of this generation, so the answer may be sent. */
-  | { type: 'negotiated'; generation: number }
+  | ({ type: 'negotiated'; generation: number } & OfReceiver)
   /** Voice activity may arrive before the client receives the track; the client is then notified later. */
-  | ClientMediaEvent
+  | (ClientMediaEvent & OfReceiver)
   /** Replaces the kinds of tracks that the client may publish. May arrive before the client connects. */
   | { type: 'setPublishes'; kinds: readonly TrackKind[]; permissions?: PeerPermissions }
   /** The backend has set metadata of this peer; null = removed it. Only LiveKit's clients read their own. */
@@ -135,6 +136,7 @@ export type SessionAction =
   | PeerRequest
   /** JSON text of one media event for the client. */
   | { type: 'send'; text: string }
+  /** The first one with `receiver` opens the client's second connection, which has the same endpoint. */
   | { type: 'negotiate'; negotiation: TransportNegotiation }
   | { type: 'media'; command: MediaCommand }
   /** Starts or restarts a timer, which fires as the input `timer`. */

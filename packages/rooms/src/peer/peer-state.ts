@@ -248,14 +248,16 @@ export class PeerState {
 
   #negotiate(context: Context, connection: Connection, negotiation: TransportNegotiation): void {
     const { media, peerId } = this.#options;
-    const { generation } = negotiation;
+    const { generation, receiver } = negotiation;
     const { number, session, transport } = connection;
     // Ignore the outcome, and especially the failure, of a transport that the client has already left.
     const isCurrent = (): boolean => connection.session === session && connection.transport === transport;
 
+    if (receiver === true) media.openReceiver(peerId);
     media.negotiate(peerId, negotiation).then(
       () => {
-        if (isCurrent()) context.cast(context.self, { type: 'negotiated', connection: number, generation });
+        const outcome = { connection: number, generation, ...(receiver === true ? { receiver } : {}) };
+        if (isCurrent()) context.cast(context.self, { ...outcome, type: 'negotiated' });
       },
       (error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);

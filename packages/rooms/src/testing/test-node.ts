@@ -79,6 +79,7 @@ export class TestMedia implements MediaEngine {
         say(`openTransport ${peerId}`);
         return ENDPOINT;
       },
+      openReceiver: (peerId) => say(`openReceiver ${peerId}`),
       endpointOf: (peerId) => (transports.has(peerId) ? ENDPOINT : undefined),
       choiceOf: () => undefined,
       isCurrent: (event) =>

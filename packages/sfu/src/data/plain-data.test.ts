@@ -143,4 +143,26 @@ describe('plain data channels', () => {
     client.data.send('_reliable', Buffer.from('y'));
     expect(client.closed).toEqual(['_reliable backlog']);
   });
+
+  test('are opened by the server where the client expects that', () => {
+    const opened: ChannelName[] = [];
+    const sent: OutgoingMessage[] = [];
+    const data = new PlainData(
+      { labels: [], opens: [reliable, lossy], maySend: true, room: openRoom() },
+      { message: () => {}, channelClosed: () => {} },
+      counters(),
+    );
+    data.join('a', {
+      open: (channel) => opened.push(channel),
+      close: () => {},
+      send: (message) => sent.push(message) > 0,
+    });
+    data.send('_lossy', Buffer.from('x'));
+    expect(opened).toEqual([reliable, lossy]);
+    expect(sent).toMatchObject([{ stream: 2, reliable: false }]);
+    expect(data.channels()).toMatchObject([
+      { label: '_reliable', openedBy: 'server' },
+      { label: '_lossy', openedBy: 'server' },
+    ]);
+  });
 });

@@ -13,7 +13,10 @@ const RATE = {
 const MAX_LABEL_BYTES = 64;
 
 interface PlainDataOptions {
+  /** Labels of the channels that the client may open. */
   labels: readonly string[];
+  /** Channels that the server opens. */
+  opens?: readonly ChannelName[];
   maySend: boolean;
   room: Pick<DataRouter, 'admitsPlain'>;
 }
@@ -35,12 +38,18 @@ export class PlainData {
   readonly #counters: DataCounters;
   readonly #allowance = new DataAllowance(RATE);
   readonly #channels = new Map<number, ChannelName>();
+  readonly #opens: readonly ChannelName[];
   #port: DataPort | undefined;
   #maySend: boolean;
 
-  constructor({ labels, maySend, room }: PlainDataOptions, events: PlainDataEvents, counters: DataCounters) {
+  constructor(
+    { labels, opens = [], maySend, room }: PlainDataOptions,
+    events: PlainDataEvents,
+    counters: DataCounters,
+  ) {
     this.#room = room;
     this.#labels = new Set(labels);
+    this.#opens = opens;
     this.#maySend = maySend;
     this.#events = events;
     this.#counters = counters;
@@ -53,6 +62,10 @@ export class PlainData {
 
   join(_peerId: string, port: DataPort): void {
     this.#port = port;
+    for (const channel of this.#opens) {
+      const stream = port.open(channel);
+      if (stream !== undefined) this.#channels.set(stream, channel);
+    }
   }
 
   leave(): void {
@@ -101,7 +114,10 @@ export class PlainData {
   }
 
   channels(): ChannelStats[] {
-    return [...this.#channels.values()].map(({ label, kind }) => ({ label, openedBy: 'client', ...kind }));
+    return [...this.#channels.values()].map((channel) => {
+      const { label, kind } = channel;
+      return { label, openedBy: this.#opens.includes(channel) ? 'server' : 'client', ...kind };
+    });
   }
 
   #overflow(stream: number, label: string): void {

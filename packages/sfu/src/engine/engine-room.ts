@@ -16,6 +16,7 @@ import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-fram
 import { Withheld } from '../withheld.js';
 import type { WorkerChoice } from '../worker-choice.js';
 import type { MediaWorker, WorkerPort, WorkerRoom } from './media-worker.js';
+import { EVERYTHING, isReceiver, joined, ofPeer, receiverOf } from './receivers.js';
 import { TapDelivery } from './tap-delivery.js';
 
 /** Consumed frames are reported in batches of this many frames or bytes, whichever comes first. */
@@ -60,7 +61,7 @@ interface Part {
 interface Transport {
   part: Part;
   choice: WorkerChoice;
-  username: string;
+  relay: RelayCredentials;
   number: number;
 }
 
@@ -101,7 +102,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
   receive(report: RoomReport): void {
     switch (report.type) {
       case 'event':
-        if (this.#closed === undefined) this.#options.onEvent(report.event);
+        if (this.#closed === undefined) this.#options.onEvent(ofPeer(report.event));
         return;
       case 'keyframeWanted':
         this.#feeds.get(report.feed)?.onKeyframeWanted?.();
@@ -123,7 +124,9 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     for (const { port } of this.#parts.values()) port.post({ type: 'unspan', worker: worker.id });
     if (lost === this.#home) this.#moveHome(left!);
     for (const [peerId, { part, number }] of this.#transports) {
-      if (part === lost) this.#options.onEvent({ type: 'transportLost', peerId, reason, transport: number });
+      // A receiver is lost with the first connection of its peer.
+      if (part === lost && !isReceiver(peerId))
+        this.#options.onEvent({ type: 'transportLost', peerId, reason, transport: number });
     }
   }
 
@@ -154,6 +157,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     const { workers, onEvent } = this.#options;
     if (this.#closed !== undefined) return workers.endpointOn(this.#home.worker);
     const before = this.#transports.get(peerId)?.choice;
+    void this.#closeReceiver(peerId);
     this.#dropTransport(peerId);
     const wanted = workers.find(at?.worker);
     const wish = wanted === undefined ? this.#assign() : this.#kept(wanted, before);
@@ -161,7 +165,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     const { worker } = part;
     const number = this.#newNumber();
     const choice = worker === wish.on ? wish.choice : { worker: worker.id, because: 'no_memory' as const };
-    this.#transports.set(peerId, { part, choice, username: relay.username, number });
+    this.#transports.set(peerId, { part, choice, relay, number });
     part.transports++;
     workers.routeUser(relay.username, worker);
     part.port.post({ type: 'openTransport', peerId, transport: number, relay });
@@ -169,6 +173,21 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     if (at !== undefined && worker !== wanted)
       onEvent({ type: 'transportLost', peerId, reason: 'the media worker ended', transport: number });
     return workers.endpointOn(worker);
+  }
+
+  openReceiver(peerId: string): void {
+    const first = this.#transports.get(peerId);
+    const id = receiverOf(peerId);
+    if (first === undefined || this.#transports.has(id) || this.#closed !== undefined) return;
+    const { part, relay } = first;
+    const number = this.#newNumber();
+    this.#transports.set(id, { ...first, number });
+    part.transports++;
+    for (const trackId of this.#withheld.from(peerId))
+      this.#postAll({ type: 'setTrackWithheld', peerId: id, trackId, withheld: true });
+    const permissions = this.#permissions.get(peerId);
+    if (permissions !== undefined) part.port.post({ type: 'setPermissions', peerId: id, permissions });
+    part.port.post({ type: 'openTransport', peerId: id, transport: number, relay, sharesRelay: true });
   }
 
   endpointOf(peerId: string): MediaEndpoint | undefined {
@@ -181,18 +200,43 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
   }
 
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
-    return this.#portOf(peerId).call({ type: 'negotiate', peerId, negotiation });
+    const id = negotiation.receiver === true ? receiverOf(peerId) : peerId;
+    return this.#portOf(peerId).call({ type: 'negotiate', peerId: id, negotiation });
   }
 
-  closeTransport(peerId: string): Promise<TransportStats | undefined> {
+  async closeTransport(peerId: string): Promise<TransportStats | undefined> {
     const port = this.#portOf(peerId);
+    const receiver = this.#closeReceiver(peerId);
     this.#dropTransport(peerId);
-    return port.call({ type: 'closeTransport', peerId }).catch(() => undefined);
+    const stats = await port.call({ type: 'closeTransport', peerId }).catch(() => undefined);
+    const received = await receiver;
+
+    return stats === undefined || received === undefined ? stats : joined(stats, received);
+  }
+
+  /** Closes the second connection of a peer, if it has one, and resolves with its counters. */
+  async #closeReceiver(peerId: string): Promise<TransportStats | undefined> {
+    const id = receiverOf(peerId);
+    const port = this.#transports.get(id)?.part.port;
+    if (port === undefined) return undefined;
+    for (const trackId of this.#withheld.from(peerId))
+      this.#postAll({ type: 'setTrackWithheld', peerId: id, trackId, withheld: false });
+    if (this.#permissions.has(peerId)) this.#postAll({ type: 'setPermissions', peerId: id, permissions: EVERYTHING });
+    this.#dropTransport(id);
+
+    return port.call({ type: 'closeTransport', peerId: id }).catch(() => undefined);
   }
 
   isCurrent(event: MediaRoomEvent): boolean {
     if (event.transport === undefined || !('peerId' in event) || event.peerId === undefined) return true;
-    return this.#transports.get(event.peerId)?.number === event.transport;
+    const id = event.receiver === true ? receiverOf(event.peerId) : event.peerId;
+    return this.#transports.get(id)?.number === event.transport;
+  }
+
+  /** Returns the id of the transport on which a client receives. */
+  #receivingId(peerId: string): string {
+    const id = receiverOf(peerId);
+    return this.#transports.has(id) ? id : peerId;
   }
 
   do(command: MediaCommand): void {
@@ -202,16 +246,20 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
         const { peerId, permissions } = command;
         if (Object.values(permissions).every(Boolean)) this.#permissions.delete(peerId);
         else this.#permissions.set(peerId, permissions);
-        return this.#postAll(command);
+        return this.#postToBoth(command);
       }
       case 'setTrackWithheld':
         this.#withheld.set(command);
-        return this.#postAll(command);
+        return this.#postToBoth(command);
+      case 'setTargetVariant':
+      case 'setTrackPaused':
+        return this.#portOf(command.peerId).post({ ...command, peerId: this.#receivingId(command.peerId) });
       case 'setDataEvents':
         this.#dataEvents = command.labels;
         return this.#postAll(command);
       case 'sendPacket':
-        for (const [port, peerIds] of this.#byPort(command.peerIds)) port.post({ ...command, peerIds });
+        for (const [port, peerIds] of this.#byPort(command.peerIds.map((id) => this.#receivingId(id))))
+          port.post({ ...command, peerIds });
         return;
       default:
         return this.#portOf(command.peerId).post(command);
@@ -274,7 +322,16 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
 
   async stats(): Promise<RoomMediaStats> {
     const answers = await Promise.all([...this.#ports()].map((port) => port.call({ type: 'stats' })));
-    return { roomId: this.roomId, transports: answers.flatMap(({ transports }) => transports) };
+    const transports = new Map(answers.flatMap((answer) => answer.transports).map((each) => [each.peerId, each]));
+    const ofPeers = [...transports.values()].filter(({ peerId }) => !isReceiver(peerId));
+
+    return {
+      roomId: this.roomId,
+      transports: ofPeers.map((first) => {
+        const receiver = transports.get(receiverOf(first.peerId));
+        return receiver === undefined ? first : joined(first, receiver);
+      }),
+    };
   }
 
   close(): Promise<void> {
@@ -287,7 +344,8 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
 
   #release(): void {
     const { workers, onClosed } = this.#options;
-    for (const { username, part } of this.#transports.values()) workers.unrouteUser(username, part.worker);
+    for (const [peerId, { relay, part }] of this.#transports)
+      if (!isReceiver(peerId)) workers.unrouteUser(relay.username, part.worker);
     this.#transports.clear();
     onClosed();
   }
@@ -364,6 +422,13 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     return parts.map(({ port }) => port);
   }
 
+  /** Posts a command to all parts, for both connections of a peer that has two. */
+  #postToBoth(command: Extract<MediaCommand, { type: 'setPermissions' | 'setTrackWithheld' }>): void {
+    this.#postAll(command);
+    const id = this.#receivingId(command.peerId);
+    if (id !== command.peerId) this.#postAll({ ...command, peerId: id });
+  }
+
   #postAll(command: RoomCommand): void {
     for (const port of this.#ports()) port.post(command);
   }
@@ -373,7 +438,8 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     if (known === undefined) return;
     this.#transports.delete(peerId);
     known.part.transports--;
-    this.#options.workers.unrouteUser(known.username, known.part.worker);
+    // Both connections of a client have the same relay user.
+    if (!isReceiver(peerId)) this.#options.workers.unrouteUser(known.relay.username, known.part.worker);
   }
 
   #newNumber(): number {

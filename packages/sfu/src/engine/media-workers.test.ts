@@ -13,6 +13,7 @@ import { WireClient } from '../testing/wire-client.js';
 import { openMediaEngine } from './open-media-engine.js';
 import { describeEngineContract } from '../testing/engine-contract.js';
 import { describeEngine } from '../testing/engine-suite.js';
+import { describeReceivers } from '../testing/receiver-suite.js';
 import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
 import { stuckThreads } from './thread-worker.js';
 
@@ -38,6 +39,10 @@ describeEngine('the engine whose rooms span three worker threads', () =>
 
 describeEngineContract('a room on several worker threads', () =>
   openMediaEngine({ ...LOCAL, workers: 2, workerEntry, assign: alternate }),
+);
+
+describeReceivers('a room on several worker threads', () =>
+  openMediaEngine({ ...LOCAL, tcpPort: 0, workers: 2, workerEntry, assign: alternate }),
 );
 
 describeEngineContract('worker threads', () => openMediaEngine({ ...LOCAL, workers: 1, workerEntry }));

@@ -27,6 +27,7 @@ const LOOK_MS = 500;
 interface RoomTransportOptions {
   peerId: string;
   relay: RelayCredentials;
+  sharesRelay: boolean;
   permissions: MediaPermissions;
   /** True for a track that the client may not receive now. */
   isWithheld(trackId: string): boolean;
@@ -82,6 +83,7 @@ export class RoomTransport {
     this.#wire = context.port.openTransport({
       id: peerId,
       relay: options.relay,
+      sharesRelay: options.sharesRelay,
       handlers: {
         onRtp: (buffer, start, end, nowMs) => this.inbound.receive(buffer, start, end, nowMs),
         onRtcp: (buffer, start, end, nowMs) => this.#receiveRtcp(buffer, start, end, nowMs),
@@ -141,11 +143,15 @@ export class RoomTransport {
     this.#plainData?.send(label, asBuffer(data));
   }
 
-  #openData(data: true | readonly string[]): DataSide {
+  #openData(data: NonNullable<TransportNegotiation['data']>): DataSide {
     const { peerId, emit } = this.#options;
     if (data !== true) {
       this.#plainData = new PlainData(
-        { labels: data, maySend: this.#permissions.data, room: this.#options.data },
+        {
+          ...('opens' in data ? { labels: [], opens: data.opens } : { labels: data }),
+          maySend: this.#permissions.data,
+          room: this.#options.data,
+        },
         {
           message: (label, packet) => emit({ type: 'dataPacket', peerId, label, data: packet }),
           channelClosed: (label, reason) => emit({ type: 'dataChannelClosed', peerId, label, reason }),

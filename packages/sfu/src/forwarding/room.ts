@@ -2,7 +2,6 @@ import type { MediaAnswer, RoomCommand, RoomReport } from '../room-command.js';
 import type {
   MediaPermissions,
   MediaRoomEvent,
-  RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
   TransportStats,
@@ -70,7 +69,7 @@ export class ForwardingRoom {
   apply(command: RoomCommand): MediaAnswer {
     switch (command.type) {
       case 'openTransport':
-        return this.#openTransport(command.peerId, command.relay, command.transport);
+        return this.#openTransport(command);
       case 'negotiate':
         return this.#negotiate(command.peerId, command.negotiation);
       case 'closeTransport':
@@ -154,12 +153,18 @@ export class ForwardingRoom {
   }
 
   /** Replaces the peer's previous transport: the newest one wins, and its events carry its number. */
-  #openTransport(peerId: string, relay: RelayCredentials, number: number): void {
+  #openTransport({
+    peerId,
+    relay,
+    transport: number,
+    sharesRelay,
+  }: Extract<RoomCommand, { type: 'openTransport' }>): void {
     this.#closeTransport(peerId);
     try {
       const transport = new RoomTransport(this.#context, {
         peerId,
         relay,
+        sharesRelay: sharesRelay === true,
         permissions: this.#permissions.get(peerId) ?? EVERYTHING,
         isWithheld: (trackId) => this.#withheld.from(peerId).has(trackId),
         data: this.#data,

@@ -69,6 +69,9 @@ export class WireClient {
   readonly #answers = new Map<string, () => void>();
   readonly #waiters: { done: () => boolean; resolve: () => void }[] = [];
 
+  /** True for the second connection of a client, on which it receives. */
+  isReceiver = false;
+
   private constructor(
     readonly peerId: string,
     readonly room: MediaRoom,
@@ -80,6 +83,14 @@ export class WireClient {
   static async open(room: MediaRoom, peerId: string, certificate: DtlsCertificate): Promise<WireClient> {
     const client = new WireClient(peerId, room, certificate);
     room.openTransport(peerId, { username: `1900000000:${room.roomId}-${peerId}`, password: 'cGFzc3dvcmQ=' });
+    await client.#bind();
+    return client;
+  }
+
+  static async openReceiver(room: MediaRoom, peerId: string, certificate: DtlsCertificate): Promise<WireClient> {
+    const client = new WireClient(peerId, room, certificate);
+    client.isReceiver = true;
+    room.openReceiver(peerId);
     await client.#bind();
     return client;
   }
@@ -101,7 +112,7 @@ export class WireClient {
 
   async negotiate({ inbound = [], outbound = [], data }: Wanted = {}): Promise<void> {
     this.generation++;
-    const suffix = `${this.room.roomId}${this.peerId}${this.generation}`;
+    const suffix = `${this.room.roomId}${this.peerId}${this.isReceiver ? 'r' : ''}${this.generation}`;
     this.ice = {
       localUfrag: `s${suffix}`,
       localPwd: `server-password-of-${suffix}`,
@@ -115,6 +126,7 @@ export class WireClient {
       inbound,
       outbound,
       ...(data === undefined ? {} : { data }),
+      ...(this.isReceiver ? { receiver: true } : {}),
     });
   }
 

@@ -22,7 +22,8 @@ export interface RelayUserEntry {
   readonly username: string;
   /** Key of MESSAGE-INTEGRITY: MD5(username ":" realm ":" password), RFC 8489 section 9.2.2. */
   readonly key: Buffer;
-  readonly owner: RelayOwner;
+  /** The peer's transport; a client with two connections has two, which share the user. */
+  readonly owners: Set<RelayOwner>;
   readonly allocations: Set<Allocation>;
 }
 
@@ -45,6 +46,8 @@ export interface AllocationOptions {
 export class Allocation {
   readonly user: RelayUserEntry;
   readonly flow: ClientFlow;
+  /** The transport that it belongs to, once a check has told; only kept for a user with several. */
+  owner: RelayOwner | undefined;
   /** Transaction id of the Allocate request, which identifies retransmissions. */
   readonly transactionId: Buffer;
   expiresAtMs: number;

@@ -63,6 +63,8 @@ let owner: Owner;
 let front: RelayFront;
 let nowMs: number;
 let changed: RelayClient[];
+/** Transports by the fragment that checks name. */
+const named = new Map<string, Owner>();
 
 function start(limits: Partial<RelayLimits> = {}, limiter = new SourceLimiter({ burst: 100, perSecond: 10 })): void {
   owner = new Owner();
@@ -73,6 +75,7 @@ function start(limits: Partial<RelayLimits> = {}, limiter = new SourceLimiter({ 
     nonces: new Nonces(Buffer.alloc(32, 1)),
     limiter,
     limits,
+    ownerOf: (ufrag) => named.get(ufrag),
     onClientChanged: (client) => changed.push(client),
   });
   front.addUser(NAME, PASSWORD, owner);
@@ -319,7 +322,7 @@ describe('an allocation', () => {
     const tuple = allocated(1);
     front.clientGone(allocated(2));
     expect(front.allocationCount).toBe(1);
-    front.removeUser(NAME);
+    front.removeUser(NAME, owner);
     expect(front.allocationCount).toBe(0);
     expect(tuple.allocation).toBeUndefined();
     expect(owner.gone).toBe(2);
@@ -369,6 +372,38 @@ describe('relaying', () => {
     nowMs += 200_000;
     front.sweep(nowMs);
     expect(front.handleChannelData(tuple, channelFrame(0x4001, 'late'), nowMs)).toBe('relay_unbound');
+  });
+
+  test('gives the two transports of one client the allocations whose checks name them', () => {
+    const second = new Owner();
+    front.addUser(NAME, PASSWORD, second);
+    named.set('first', owner).set('second', second).set('stranger', new Owner());
+    const check = (ufrag: string): Buffer =>
+      new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12), 100)
+        .text(Attribute.username, `${ufrag}:client`)
+        .finish();
+    const [one, other] = [allocated(1), allocated(2)];
+    for (const tuple of [one, other]) ask(tuple, Method.channelBind, { fill: channel(0x4001) });
+    const send = (tuple: Tuple, data: Buffer): unknown =>
+      front.handleChannelData(
+        tuple,
+        Buffer.concat([Buffer.from([0x40, 1, data.length >> 8, data.length & 255]), data]),
+        nowMs,
+      );
+    send(other, check('second'));
+    send(one, check('first'));
+    for (const ufrag of ['stranger', 'nobody']) send(other, check(ufrag));
+    send(one, Buffer.from('media of the first'));
+    send(other, Buffer.from('media of the second'));
+    expect(owner.received.at(-1)).toBe('media of the first');
+    expect([owner.received.length, second.received.length]).toEqual([2, 4]);
+    expect(second.received.at(-1)).toBe('media of the second');
+
+    front.removeUser(NAME, second);
+    expect(front.allocationCount).toBe(1);
+    expect(one.allocation).toBeDefined();
+    front.removeUser(NAME, owner);
+    expect(front.allocationCount).toBe(0);
   });
 
   test('answers with Data indications without a channel', () => {

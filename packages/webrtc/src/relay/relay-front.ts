@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { DropReason } from '../drops.js';
 import { sameAddress, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method, StunError, type StunErrorCode } from '../stun/constants.js';
-import type { StunMessage } from '../stun/message.js';
+import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
 import {
   Allocation,
@@ -35,6 +35,8 @@ interface RelayFrontOptions {
   nonces: Nonces;
   limiter: SourceLimiter;
   limits?: Partial<RelayLimits>;
+  /** Returns the transport with this fragment of a user name in checks. */
+  ownerOf?(ufrag: string): RelayOwner | undefined;
   /** Called when a client gains or loses its allocation: the port must remember the client, or may forget it. */
   onClientChanged(client: RelayClient): void;
 }
@@ -62,17 +64,24 @@ export class RelayFront {
     return this.#users.has(username);
   }
 
+  /** Adds a user, or a further owner of the allocations of one. */
   addUser(username: string, password: string, owner: RelayOwner): void {
+    const user = this.#users.get(username);
+    if (user !== undefined) return void user.owners.add(owner);
     const key = longTermKey(username, RELAY_REALM, password);
-    this.#users.set(username, { username, key, owner, allocations: new Set() });
+    this.#users.set(username, { username, key, owners: new Set([owner]), allocations: new Set() });
   }
 
-  /** Frees all allocations of the user. */
-  removeUser(username: string): void {
+  /** Frees the allocations of the owner; with the last one, the user and all its allocations. */
+  removeUser(username: string, owner: RelayOwner): void {
     const user = this.#users.get(username);
-    if (user === undefined) return;
-    this.#users.delete(username);
-    for (const allocation of user.allocations) this.#free(allocation);
+    if (user === undefined || !user.owners.has(owner)) return;
+    const isLast = user.owners.size === 1;
+    if (isLast) this.#users.delete(username);
+    for (const allocation of user.allocations) {
+      if (isLast || allocation.owner === owner) this.#free(allocation);
+    }
+    user.owners.delete(owner);
   }
 
   /** Handles any STUN message other than Binding. Returns why it was dropped, if it was. */
@@ -100,7 +109,7 @@ export class RelayFront {
     const payload = channelPayload(frame);
     if (payload === undefined) return 'malformed';
     allocation.activeAtMs = nowMs;
-    allocation.user.owner.onRelayed(allocation, payload, nowMs);
+    this.#deliver(allocation, payload, nowMs);
     return undefined;
   }
 
@@ -256,8 +265,20 @@ export class RelayFront {
     if (data === undefined || peer === undefined) return 'malformed';
     if (allocation === undefined || !allocation.isPermitted(nowMs) || !this.#isOurselves(peer)) return 'relay_unbound';
     allocation.activeAtMs = nowMs;
-    allocation.user.owner.onRelayed(allocation, data, nowMs);
+    this.#deliver(allocation, data, nowMs);
     return undefined;
+  }
+
+  #deliver(allocation: Allocation, data: Buffer, nowMs: number): void {
+    const { owners } = allocation.user;
+    if (owners.size > 1 && (data[0] ?? 0xff) <= 3) {
+      const username = StunMessage.parse(data)?.text(Attribute.username) ?? '';
+      const named = this.#options.ownerOf?.(username.slice(0, Math.max(0, username.indexOf(':'))));
+      if (named !== undefined && owners.has(named)) allocation.owner = named;
+    }
+    // Until a check of the second connection tells otherwise, everything belongs to the first one.
+    const [first] = owners;
+    (allocation.owner ?? first)?.onRelayed(allocation, data, nowMs);
   }
 
   #isOurselves(peer: TransportAddress): boolean {
@@ -277,7 +298,7 @@ export class RelayFront {
     if (user.allocations.size >= this.#limits.allocationsPerUser) {
       let idlest: Allocation | undefined;
       for (const allocation of user.allocations) {
-        if (user.owner.isInUse(allocation)) continue;
+        if ([...user.owners].some((owner) => owner.isInUse(allocation))) continue;
         if (idlest === undefined || allocation.activeAtMs < idlest.activeAtMs) idlest = allocation;
       }
       if (idlest === undefined) return false;
@@ -292,7 +313,7 @@ export class RelayFront {
     this.#clients.delete(allocation);
     allocation.user.allocations.delete(allocation);
     client.allocation = undefined;
-    allocation.user.owner.onAllocationGone(allocation);
+    for (const owner of allocation.user.owners) owner.onAllocationGone(allocation);
     this.#options.onClientChanged(client);
   }
 }

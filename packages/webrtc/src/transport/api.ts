@@ -94,6 +94,8 @@ export interface PeerTransportOptions {
   id: string;
   /** Relay user, accepted until the transport is closed. */
   relay: RelayUser;
+  /** The user may have a transport already: this is the second one of the same client. */
+  sharesRelay?: boolean;
   handlers: PeerTransportHandlers;
 }
 

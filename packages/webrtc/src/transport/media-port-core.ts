@@ -69,6 +69,7 @@ export class MediaPortCore {
       relayed: options.advertised,
       nonces: options.nonces,
       limiter: new SourceLimiter({ burst: CHALLENGE_BURST, perSecond: CHALLENGES_PER_SECOND }),
+      ownerOf: (ufrag) => this.#byUfrag.get(ufrag),
       onClientChanged: (client) => this.#clientChanged(client),
     });
     this.#host = {
@@ -91,7 +92,7 @@ export class MediaPortCore {
 
   openTransport(options: PeerTransportOptions): PeerTransport {
     const { username, password } = options.relay;
-    if (this.#relay.hasUser(username)) {
+    if (this.#relay.hasUser(username) && options.sharesRelay !== true) {
       throw new WebrtcError('DUPLICATE_USER', `the relay already has a user ${username}`);
     }
     // Control planes choose fragments at random; on a collision the first transport keeps the fragment.

@@ -152,7 +152,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#use(undefined);
     this.#ice.close();
     for (const path of this.#direct.keys()) this.dropDirect(path);
-    this.#host.relay.removeUser(this.username);
+    this.#host.relay.removeUser(this.username, this);
     this.#receiveSession = undefined;
     this.sendSession = undefined;
     this.#host.closed(this);

@@ -25,6 +25,15 @@ export async function tokenFor(room: string, identity: string, grant: VideoGrant
   return token.toJwt();
 }
 
+interface Joining {
+  url: string;
+  room: string;
+  identity: string;
+  grant?: VideoGrant;
+  /** `singlePeerConnection: false` makes two connections, as clients of before 2026 do. */
+  options?: { singlePeerConnection?: boolean };
+}
+
 export class Participant {
   constructor(
     readonly page: Page,
@@ -32,12 +41,13 @@ export class Participant {
   ) {}
 
   /** Joins from an empty page of the application. */
-  static async join(
-    page: Page,
-    { url, room, identity, grant = {} }: { url: string; room: string; identity: string; grant?: VideoGrant },
-  ): Promise<Participant> {
+  static async join(page: Page, { url, room, identity, grant = {}, options = {} }: Joining): Promise<Participant> {
     const token = await tokenFor(room, identity, grant);
-    const refused = await page.evaluate(([to, with_]) => window.livekit.connect(to, with_), [url, token] as const);
+    const refused = await page.evaluate(([to, with_, chosen]) => window.livekit.connect(to, with_, chosen), [
+      url,
+      token,
+      options,
+    ] as const);
     if (refused !== undefined) throw new Error(`${identity} was refused: ${refused}`);
 
     return new Participant(page, identity);

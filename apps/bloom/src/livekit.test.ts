@@ -249,8 +249,20 @@ describe('a refusal', () => {
     expect(await Promise.race(ends.slice(5))).toBe('429 too many joins of this identity');
   });
 
-  test('does not answer version 0 of the signalling with 404, after which clients would retry it', async () => {
-    expect((await fetch(`${node.url}/rtc/validate`)).status).toBe(501);
+  test('gives the same reasons to clients that speak version 0 of the signalling', async () => {
+    const ask = async (path: string): Promise<string> => {
+      const answer = await fetch(`${node.url}${path}`);
+      return `${answer.status} ${await answer.text()}`;
+    };
+    expect(await ask('/rtc/validate')).toBe('401 permissions denied');
+    const token = await tokenFor({ video: { room: newRoom() } });
+    expect(await ask(`/rtc/validate?access_token=${token}`)).toBe('200 success');
+    expect(await ask(`/rtc/validate?access_token=${token}&publish=x`)).toBe(
+      '400 the parameter publish is not supported',
+    );
+    const attributes = Buffer.from('{"a":1}').toString('base64');
+    const refused = await ask(`/rtc/validate?access_token=${token}&attributes=${attributes}`);
+    expect(refused).toBe('400 the parameter attributes cannot be read');
   });
 
   test('sends the client back to the start for a session that this node does not have', async () => {

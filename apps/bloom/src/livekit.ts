@@ -58,7 +58,9 @@ export function openLivekit(
   });
 
   return {
-    upgrades: { [livekit.SIGNAL_PATH]: (upgrade) => face.handleUpgrade(upgrade) },
+    upgrades: Object.fromEntries(
+      livekit.SIGNAL_PATHS.map((path): [string, UpgradeHandler] => [path, (upgrade) => face.handleUpgrade(upgrade)]),
+    ),
     maxHeaderSize: MAX_HEADER_BYTES,
     handle: (request, response) => face.handle(request, response, networkOf(request.socket.remoteAddress ?? '')),
     close: () => face.close(),

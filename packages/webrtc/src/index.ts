@@ -24,6 +24,7 @@ export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './s
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
 export type { OfferedMedia, SdpOffer } from './sdp/offer.js';
 export { parseOffer } from './sdp/parse-offer.js';
+export { writeOffer } from './sdp/write-offer.js';
 export { asReceived } from './warm-up/warm-up-joins.js';
 export { bindingAddress, bindingRequest } from './stun/binding.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

@@ -15,7 +15,7 @@ import type { RemoteTrack } from './participants.js';
 import type { OfferOutcome, Publishing } from './publishing.js';
 import { answerSection, inactive, outboundSlot, type PlannedSection, Subscriptions } from './subscriptions.js';
 
-const SDP_LIMITS = {
+export const SDP_LIMITS = {
   maxLength: 256 * 1024,
   maxLines: 20_000,
   maxLineLength: 4_096,

@@ -1,5 +1,6 @@
 import { DataPacket, DataPacket_Kind, UserPacket } from '@livekit/protocol';
 import type { RoomMessage } from '@bloom/rooms';
+import type { ChannelName } from '@bloom/webrtc';
 import { decode, type FieldCount, MAX_FIELDS } from '../decode.js';
 import { asRecord } from '../record.js';
 import type { Participants } from './participants.js';
@@ -9,6 +10,11 @@ export const RELIABLE_LABEL = '_reliable';
 const LOSSY_LABEL = '_lossy';
 /** The channels of a client. Data tracks are not supported, so their messages are dropped. */
 export const DATA_LABELS: readonly string[] = [RELIABLE_LABEL, LOSSY_LABEL, '_data_track'];
+/** Channels that the server opens to a client that receives on a connection of its own. */
+export const SERVER_CHANNELS: readonly ChannelName[] = [
+  { label: RELIABLE_LABEL, protocol: '', kind: { ordered: true } },
+  { label: LOSSY_LABEL, protocol: '', kind: { ordered: false, maxRetransmits: 0 } },
+];
 
 /** Receivers that one packet may name. */
 const MAX_DESTINATIONS = 1_000;

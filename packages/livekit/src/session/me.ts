@@ -28,6 +28,8 @@ import type { JoinedRoom, JoinMessage } from './session-message.js';
  */
 const COMPATIBLE_VERSION = '1.13.5';
 const PROTOCOL = 17;
+/** Protocol of the first clients that can wait for the server's offer. */
+const SUBSCRIBER_PRIMARY_SINCE = 3;
 const PING_INTERVAL_S = 5;
 const PING_TIMEOUT_S = 15;
 
@@ -42,6 +44,7 @@ const SOURCE_OF: Readonly<Record<SourceName, TrackSource>> = {
 export class Me {
   readonly protocol: number;
   readonly autoSubscribe: boolean;
+  readonly #hasTwoConnections: boolean;
   readonly #options: PeerSessionOptions;
   #room: JoinedRoom;
   readonly #server: ServerInfo;
@@ -58,6 +61,7 @@ export class Me {
     this.#grants = join.grants;
     this.protocol = join.protocol;
     this.autoSubscribe = join.autoSubscribe;
+    this.#hasTwoConnections = join.twoConnections === true;
     this.#server = new ServerInfo({
       edition: ServerInfo_Edition.Standard,
       version: COMPATIBLE_VERSION,
@@ -70,6 +74,11 @@ export class Me {
 
   get sid(): string {
     return sidOf('PA', this.#options.peerId);
+  }
+
+  /** True if the client waits for the connection on which it receives, rather than opening the other one first. */
+  get isSubscriberPrimary(): boolean {
+    return this.#hasTwoConnections && this.#grants.canSubscribe && this.protocol >= SUBSCRIBER_PRIMARY_SINCE;
   }
 
   get grants(): Grants {
@@ -160,7 +169,7 @@ export class Me {
       serverVersion: COMPATIBLE_VERSION,
       serverInfo: this.#server,
       iceServers: iceServers(this.#options.endpoint, this.#options.relay),
-      subscriberPrimary: false,
+      subscriberPrimary: this.isSubscriberPrimary,
       pingInterval: PING_INTERVAL_S,
       pingTimeout: PING_TIMEOUT_S,
       enabledPublishCodecs: codecs(this.#options.videoCodec),

@@ -28,6 +28,8 @@ export interface JoinMessage {
   /** The client's protocol number. */
   protocol: number;
   autoSubscribe: boolean;
+  /** The client receives on a connection of its own, on which the server offers. */
+  twoConnections?: true;
   nodeId: string;
   /** Release of Bloom. */
   release: string;

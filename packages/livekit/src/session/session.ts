@@ -6,7 +6,6 @@ import {
   type ParticipantInfo,
   ParticipantInfo_State,
   ParticipantUpdate,
-  RequestResponse_Reason,
   RoomUpdate,
   type SessionDescription,
   SignalRequest,
@@ -32,13 +31,13 @@ import type { MediaCommand, TrackKind } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
 import { textOf } from '../json-text.js';
 import { asRecord, recordOf } from '../record.js';
-import { Connection } from './connection.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
 import { Me } from './me.js';
+import { Negotiating } from './negotiating.js';
 import { OwnUpdates } from './own-record.js';
 import { Participants } from './participants.js';
 import { Publishing } from './publishing.js';
-import { leave, type Message, REFUSALS, refusedDataTrack, refusedTrack, sectionsWanted, speaks } from './responses.js';
+import { leave, type Message, REFUSALS, refusedDataTrack, refusedTrack, speaks } from './responses.js';
 import { fromSession, type JoinMessage, readToSession } from './session-message.js';
 import { access, audienceOf, isWanted } from './sharing.js';
 import { REFILL_MS } from './ticked-allowance.js';
@@ -47,8 +46,6 @@ import { TrackSettings } from './track-settings.js';
 /** Creates the sans-IO machine that serves one LiveKit client; see `PeerSession`. */
 export const createLivekitSession: CreatePeerSession = (options) => new Session(options);
 
-/** How long the client has to answer a request for an offer. */
-const OFFER_TIMEOUT_MS = 5_000;
 /** Time limit from the join until the client's media is connected. */
 const MEDIA_TIMEOUT_MS = 60_000;
 
@@ -57,7 +54,7 @@ class Session implements PeerSession {
   readonly #identifiers: Identifiers;
   readonly #others = new Participants();
   readonly #publishing: Publishing;
-  readonly #connection: Connection;
+  readonly #negotiating: Negotiating;
   readonly #settings: TrackSettings;
   readonly #data = new OutgoingData(this.#others);
   readonly #updates = new OwnUpdates();
@@ -66,8 +63,6 @@ class Session implements PeerSession {
   #me: Me | undefined;
   #join: JoinMessage | undefined;
   #phase: 'new' | 'joining' | 'joined' | 'left' = 'new';
-  /** A request for an offer was sent and not answered. */
-  #asked = false;
   #mediaUp = false;
   /** Not all may receive the client's tracks. */
   #isPrivate = false;
@@ -88,10 +83,16 @@ class Session implements PeerSession {
       grants: () => this.#me!.grants,
       mayPublish: (kind) => this.#publishes.has(kind),
     });
-    this.#connection = new Connection(options, {
+    this.#negotiating = new Negotiating({
+      options,
       identifiers: this.#identifiers,
       publishing: this.#publishing,
+      others: this.#others,
+      settings: this.#settings,
       isWanted: (track) => isWanted(track, this.#self),
+      act: (action) => this.#act(action),
+      send: (message) => this.#send(message),
+      leave: (reason, action) => this.#leave(reason, action),
     });
   }
 
@@ -103,14 +104,14 @@ class Session implements PeerSession {
       const starts = [this.#updates.bytes, this.#data.fields].filter((each) => each.startsTimer());
       if (starts.length > 0) this.#act({ type: 'setTimer', name: 'hold', ms: REFILL_MS });
       this.#tellChanges();
-      this.#considerOffer();
+      this.#negotiating.consider();
     }
 
     return this.#actions;
   }
 
   descriptions(): { offer?: string; answer?: string } {
-    return this.#connection.descriptions;
+    return this.#negotiating.descriptions;
   }
 
   #handle(input: SessionInput): void {
@@ -138,7 +139,8 @@ class Session implements PeerSession {
       case 'voiceActivity':
         return this.#voice(input.trackId, input.status === 'speech');
       case 'negotiated':
-        return this.#answer(input.generation);
+        if (input.receiver === true) return this.#negotiating.receiverNegotiated(input.generation);
+        return this.#negotiating.negotiated(input.generation, () => this.#tellChanges());
       case 'dataPacket':
         return this.#dataPacket(input.label, input.data);
       case 'dataChannelClosed':
@@ -160,7 +162,7 @@ class Session implements PeerSession {
       case 'trackRemovedByServer':
         return this.#unpublished([this.#publishing.withdraw(input.trackId)]);
       case 'timer':
-        if (input.name === 'offer') this.#asked = false;
+        if (input.name === 'offer') this.#negotiating.late();
         else if (input.name === 'hold') for (const each of [this.#updates.bytes, this.#data.fields]) each.refill();
         else if (!this.#mediaUp) this.#leave(DisconnectReason.JOIN_FAILURE, LeaveRequest_Action.DISCONNECT);
         return undefined;
@@ -197,7 +199,8 @@ class Session implements PeerSession {
     const others = this.#others.describeAll().filter((other) => other.identity !== identity);
     this.#send({ case: 'join', value: this.#self.joinResponse(others, this.#others.counts()) });
     this.#act({ type: 'setTimer', name: 'retry', ms: MEDIA_TIMEOUT_MS });
-    const requests = this.#join?.requests ?? [];
+    const { requests = [], twoConnections = false } = this.#join ?? {};
+    this.#negotiating.begin({ twoConnections, primary: this.#self.isSubscriberPrimary });
     this.#join = undefined;
     for (const request of requests) this.#request(SignalRequest.fromBinary(Buffer.from(request, 'base64')));
   }
@@ -215,6 +218,8 @@ class Session implements PeerSession {
     switch (message.case) {
       case 'offer':
         return this.#offer(message.value);
+      case 'answer':
+        return this.#negotiating.answer(message.value);
       case 'addTrack':
         return this.#addTrack(message.value);
       case 'mute':
@@ -224,7 +229,7 @@ class Session implements PeerSession {
       case 'trackSetting': {
         for (const track of this.#others.tracksWith(message.value.trackSids)) {
           const commands = this.#settings.apply(track, message.value);
-          if (this.#connection.carries(track)) for (const command of commands) this.#media(command);
+          if (this.#negotiating.carries(track)) for (const command of commands) this.#media(command);
         }
         return undefined;
       }
@@ -244,37 +249,16 @@ class Session implements PeerSession {
     }
   }
 
-  #offer({ sdp, id }: SessionDescription): void {
-    this.#asked = false;
-    this.#act({ type: 'clearTimer', name: 'offer' });
-    const outcome = this.#connection.offer({ sdp, id }, this.#others.tracks());
-    if (outcome === undefined) {
-      this.#warn('livekit.offer_invalid', this.#connection.fault);
-      return this.#leave(DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
-    }
-    // The media plane comes first: no track may be announced before it knows the track.
-    this.#act({ type: 'negotiate', negotiation: outcome.negotiation });
+  #offer(offer: SessionDescription): void {
+    const outcome = this.#negotiating.offer(offer);
+    if (outcome === undefined) return;
     if (outcome.removed.length > 0) this.#act({ type: 'unpublish', trackIds: outcome.removed });
     if (outcome.added.length > 0) this.#act({ type: 'publish', tracks: outcome.added });
     for (const { trackId, metadata } of outcome.added)
       if (asRecord(metadata)['muted'] === true) this.#setMuted(trackId, true);
-    for (const { sid, request } of outcome.failed) {
-      this.#unpublished([sid]);
-      this.#send(
-        refusedTrack(request, RequestResponse_Reason.UNSUPPORTED_TYPE, 'no codec of this track can be used here'),
-      );
-    }
+    this.#unpublished(outcome.failed);
     if (outcome.added.length > 0 || outcome.removed.length > 0) this.#self.touch();
     this.#self.reach(ParticipantInfo_State.JOINED);
-  }
-
-  #answer(generation: number): void {
-    const answer = this.#connection.answer(generation);
-    if (answer === undefined) return;
-    // A client ignores a track of somebody it does not know yet.
-    this.#tellChanges();
-    this.#send({ case: 'answer', value: answer.description });
-    for (const track of answer.started) for (const command of this.#settings.again(track)) this.#media(command);
   }
 
   #connected(): void {
@@ -312,7 +296,7 @@ class Session implements PeerSession {
       value: new TrackPublishedResponse({ cid: request.cid, track: outcome.track }),
     });
     // The client has offered the track before it requested it.
-    if (outcome.needsOffer) this.#connection.needsOffer = true;
+    if (outcome.needsOffer) this.#negotiating.offerAgain();
   }
 
   #mute(sid: string, muted: boolean): void {
@@ -434,6 +418,7 @@ class Session implements PeerSession {
     this.#others.repeatAccess();
     this.#sendUpdate([this.#self.describe(this.#publishing.infos()), ...this.#others.describeAll()]);
     this.#self.told();
+    this.#negotiating.resume();
   }
 
   /** Sends all changes, of others and of the client itself. */
@@ -451,16 +436,6 @@ class Session implements PeerSession {
 
   #sendUpdate(participants: ParticipantInfo[]): void {
     this.#send({ case: 'update', value: new ParticipantUpdate({ participants }) });
-  }
-
-  /** Requests an offer when tracks wait for a section, or a section waits to become inactive. */
-  #considerOffer(): void {
-    if (this.#asked || !this.#connection.isIdle) return;
-    const { audio, video, needsOffer } = this.#connection.missing(this.#others.tracks());
-    if (!needsOffer) return;
-    this.#asked = true;
-    this.#send(sectionsWanted(audio, video));
-    this.#act({ type: 'setTimer', name: 'offer', ms: OFFER_TIMEOUT_MS });
   }
 
   /** Ends the session; the holder of the websocket then removes the peer. */

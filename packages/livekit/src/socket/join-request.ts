@@ -1,12 +1,16 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { JoinRequest, SignalRequest, WrappedJoinRequest, WrappedJoinRequest_Compression } from '@livekit/protocol';
+import { z } from 'zod';
 import { decode } from '../decode.js';
 import { LivekitError } from '../errors.js';
 
 /** Size of the parameter, and of its decompressed content, which has two SDPs of a call that is resumed. */
 const MAX_ENCODED_BYTES = 64 * 1024;
 const MAX_INFLATED_BYTES = 1024 * 1024;
+/** Characters of any other parameter that are read. */
+const MAX_PARAMETER = 256;
+const ATTRIBUTES = z.record(z.string(), z.string());
 /** Requests that a client may send along with its join. */
 const MAX_REQUESTS = 20;
 
@@ -30,6 +34,46 @@ export async function readJoinRequest(parameter: string | null): Promise<JoinReq
   });
 
   return decoded(() => decode(JoinRequest, bytes));
+}
+
+/**
+ * Returns the request of a client that speaks version 0 of the signalling, from the parameters of its address.
+ * @throws LivekitError INVALID when one cannot be read
+ */
+export function readJoinParameters(parameters: URLSearchParams): JoinRequest {
+  // Clients of before 2021 publish on a websocket of its own.
+  if (parameters.has('publish')) throw new LivekitError('INVALID', 'the parameter publish is not supported');
+  const text = (name: string): string => (parameters.get(name) ?? '').slice(0, MAX_PARAMETER);
+  const number = (name: string): number => (/^\d{1,9}$/.test(text(name)) ? Number(text(name)) : 0);
+  const flag = (name: string, fallback = false): boolean =>
+    parameters.has(name) ? ['1', 'true'].includes(text(name)) : fallback;
+
+  return new JoinRequest({
+    clientInfo: {
+      protocol: number('protocol'),
+      clientProtocol: number('client_protocol'),
+      capabilities: text('capabilities')
+        .split(',')
+        .filter((each) => /^\d{1,9}$/.test(each))
+        .map(Number),
+    },
+    connectionSettings: { autoSubscribe: flag('auto_subscribe', true) },
+    participantAttributes: attributesOf(parameters.get('attributes') ?? ''),
+    reconnect: flag('reconnect'),
+    participantSid: text('sid'),
+  });
+}
+
+function attributesOf(encoded: string): Record<string, string> {
+  if (encoded === '') return {};
+  if (encoded.length > MAX_ENCODED_BYTES) throw new LivekitError('INVALID', 'the parameter attributes is too long');
+  try {
+    const read = ATTRIBUTES.safeParse(JSON.parse(Buffer.from(encoded, 'base64').toString()));
+    if (read.success) return read.data;
+  } catch {
+    // Refused below.
+  }
+  throw new LivekitError('INVALID', 'the parameter attributes cannot be read');
 }
 
 /** Returns the requests that come with the join, as if the client had sent them right after it. */

@@ -14,18 +14,18 @@ import { roomSid } from '../names.js';
 import { leave } from '../session/responses.js';
 import { type ApiKey, Tokens } from '../tokens.js';
 import { Admission, type Applicant, applicant, claimedNames, type RoomDefaults, toLivekitError } from './admission.js';
-import { readJoinRequest, requestsWith } from './join-request.js';
+import { readJoinParameters, readJoinRequest, requestsWith } from './join-request.js';
 import { Participation } from './participation.js';
 import { SignalSocket } from './signal-socket.js';
 
-/** Upgrades to the websocket of version 1 of the signalling. */
-export const SIGNAL_PATH = '/rtc/v1';
-const VALIDATE_PATH = '/rtc/v1/validate';
-/** Paths of version 0, which opens two connections. */
-const OLD_PATHS: ReadonlySet<string> = new Set(['/rtc', '/rtc/validate']);
+/** Upgrades to a websocket: version 1 of the signalling, and version 0, in which clients open two connections. */
+export const SIGNAL_PATHS = ['/rtc/v1', '/rtc'] as const;
+const [, OLD_PATH] = SIGNAL_PATHS;
+/** Say whether a join would be let in. */
+const VALIDATE = '/validate';
 /** The largest frame is the state of a resumed session: two SDPs of 256 KiB, whose ends of lines text escapes. */
 const MAX_FRAME_BYTES = 2 * 1024 * 1024;
-/** Joins of one identity in one room, those that resume and requests to `VALIDATE_PATH` included. */
+/** Joins of one identity in one room, those that resume and requests that validate included. */
 const JOINS = { burst: 5, perSecond: 5 };
 /** How long a client has to close a refused connection. */
 const LINGER_MS = 1_000;
@@ -92,7 +92,7 @@ export class LivekitFace {
     );
   }
 
-  /** Serves an upgrade for `SIGNAL_PATH`; all refusals come before the websocket. */
+  /** Serves an upgrade for one of `SIGNAL_PATHS`; all refusals come before the websocket. */
   handleUpgrade(upgrade: Upgrade): boolean {
     const { request, socket, address } = upgrade;
     this.#open(upgrade).catch((error: unknown) => {
@@ -108,22 +108,19 @@ export class LivekitFace {
 
   /** Serves a request for a path of this face; returns false for other paths. */
   handle(request: IncomingMessage, response: ServerResponse, address: string): boolean {
-    const { pathname, searchParams } = targetOf(request);
+    const target = targetOf(request);
+    const { pathname } = target;
     if (pathname.startsWith('/twirp/')) {
       const refused = (error: LivekitError): void => this.#refused(error, address);
       this.#twirp.serve(request, response, { pathname, refused }).catch(() => response.destroy());
       return true;
     }
-    if (OLD_PATHS.has(pathname)) {
-      respond(response, 501, 'this server speaks version 1 of the signalling only');
-      return true;
-    }
-    if (pathname !== VALIDATE_PATH && pathname !== SIGNAL_PATH) return false;
+    if (!SIGNAL_PATHS.some((path) => pathname === path || pathname === `${path}${VALIDATE}`)) return false;
     if (request.method === 'OPTIONS') {
       respond(response, 204, '');
       return true;
     }
-    this.#applicant(request, searchParams)
+    this.#applicant(request, target)
       .then((who) => this.#admission.check(who))
       .then(() => respond(response, 200, 'success'))
       .catch((error: unknown) => {
@@ -141,17 +138,20 @@ export class LivekitFace {
     this.#sockets.close();
   }
 
-  async #applicant(request: IncomingMessage, parameters: URLSearchParams): Promise<Applicant> {
-    const claims = await this.#tokens.verify(tokenOf(request, parameters));
+  async #applicant(request: IncomingMessage, { searchParams, isOld }: Target): Promise<Applicant> {
+    const claims = await this.#tokens.verify(tokenOf(request, searchParams));
     const { identity, roomName } = claimedNames(claims);
     // Decoding the request costs the most.
     this.#count(JSON.stringify([roomName, identity]));
 
-    return applicant(claims, await readJoinRequest(parameters.get('join_request')), this.#clock);
+    const join = isOld ? readJoinParameters(searchParams) : await readJoinRequest(searchParams.get('join_request'));
+
+    return applicant(claims, join, this.#clock);
   }
 
   async #open(upgrade: Upgrade): Promise<void> {
-    const who = await this.#applicant(upgrade.request, targetOf(upgrade.request).searchParams);
+    const target = targetOf(upgrade.request);
+    const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
     const { room, createdAt, peerId, token } = await this.#admission.admit(who);
     const { rooms, log, nodeId, release } = this.#options;
@@ -180,6 +180,7 @@ export class LivekitFace {
       },
       protocol: who.join.clientInfo?.protocol ?? 0,
       autoSubscribe: who.join.connectionSettings?.autoSubscribe ?? true,
+      ...(target.isOld ? { twoConnections: true } : {}),
       nodeId,
       release,
       requests: requestsWith(who.join),
@@ -240,12 +241,21 @@ export class LivekitFace {
   }
 }
 
+interface Target {
+  pathname: string;
+  searchParams: URLSearchParams;
+  /** Version 0 of the signalling. */
+  isOld: boolean;
+}
+
 /** Returns the parameters and the path of a request, without the prefix of a proxy that sends the whole URL. */
-function targetOf({ url = '' }: IncomingMessage): { pathname: string; searchParams: URLSearchParams } {
+function targetOf({ url = '' }: IncomingMessage): Target {
   const target = url.replace(/^https?:\/\/[^/?]*/i, '');
   const [path = '', query = ''] = target.split(/\?(.*)/s, 2);
+  const pathname = path.replace(/(?<=.)\/$/, '');
+  const isOld = pathname === OLD_PATH || pathname === `${OLD_PATH}${VALIDATE}`;
 
-  return { pathname: path.replace(/(?<=.)\/$/, ''), searchParams: new URLSearchParams(query) };
+  return { pathname, searchParams: new URLSearchParams(query), isOld };
 }
 
 /** @throws LivekitError UNAUTHENTICATED without a token */

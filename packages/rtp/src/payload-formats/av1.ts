@@ -42,6 +42,7 @@ export const AV1: PayloadFormat = {
   mimeType: 'video/AV1',
   label: 'AV1 of the main profile',
   clockRate: 90_000,
+  offered: { payloadType: 102, rtxPayloadType: 103, parameters: '' },
   reordersPictures: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),

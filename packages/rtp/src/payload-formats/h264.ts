@@ -348,6 +348,11 @@ export const H264: PayloadFormat = {
   label: 'constrained baseline H.264',
   clockRate: 90_000,
   onRequest: false,
+  offered: {
+    payloadType: 98,
+    rtxPayloadType: 99,
+    parameters: 'level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f',
+  },
   reordersPictures: true,
   obstacle,
   rank,

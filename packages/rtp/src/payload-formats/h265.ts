@@ -79,6 +79,7 @@ export const H265: PayloadFormat = {
   mimeType: 'video/H265',
   label: 'H.265 of the Main profile',
   clockRate: 90_000,
+  offered: { payloadType: 104, rtxPayloadType: 105, parameters: 'level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST' },
   reordersPictures: true,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),

@@ -68,6 +68,8 @@ export const OPUS: PayloadFormat = {
   label: 'Opus',
   clockRate: 48_000,
   onRequest: false,
+  // Stereo only lets the receiver play both channels: a sender with one still sends one (RFC 7587 section 7.1).
+  offered: { payloadType: 111, channels: 2, parameters: 'minptime=10;useinbandfec=1;stereo=1' },
   reordersPictures: false,
   obstacle: () => undefined,
   rank: () => 0,

@@ -74,6 +74,17 @@ export interface AnnouncedParts {
   missingBefore(view: RtpView): Buffer | undefined;
 }
 
+/** How an offer of the server describes a codec. The payload types are ours to choose. */
+export interface OfferedFormat {
+  readonly payloadType: number;
+  /** Payload type of retransmissions (RFC 4588), for formats that use them. */
+  readonly rtxPayloadType?: number;
+  /** Audio only. */
+  readonly channels?: number;
+  /** Value of `a=fmtp`; empty without one. */
+  readonly parameters: string;
+}
+
 /** Everything that Bloom knows about a codec. */
 export interface PayloadFormat {
   readonly kind: 'audio' | 'video';
@@ -87,6 +98,7 @@ export interface PayloadFormat {
    * every codec that they have, and viewers may lack this one.
    */
   readonly onRequest: boolean;
+  readonly offered: OfferedFormat;
   /** True if pictures may be sent in a different order than they are shown (B-frames). */
   readonly reordersPictures: boolean;
   /**

@@ -212,6 +212,7 @@ export const VP8: PayloadFormat = {
   label: 'VP8',
   clockRate: 90_000,
   onRequest: false,
+  offered: { payloadType: 96, rtxPayloadType: 97, parameters: '' },
   reordersPictures: false,
   obstacle: () => undefined,
   rank: () => 0,

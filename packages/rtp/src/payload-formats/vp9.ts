@@ -147,6 +147,7 @@ export const VP9: PayloadFormat = {
   mimeType: 'video/VP9',
   label: 'VP9 of profile 0',
   clockRate: 90_000,
+  offered: { payloadType: 100, rtxPayloadType: 101, parameters: 'profile-id=0' },
   reordersPictures: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),

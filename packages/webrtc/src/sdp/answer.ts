@@ -19,8 +19,16 @@ export type AnswerRole =
   | { type: 'inactive'; rids?: readonly string[] }
   /** The client sends. `rids` are in offer order; empty without simulcast. */
   | { type: 'receive'; rids: readonly string[] }
-  /** We send. The client's track event shows `streamId` and `trackId`. */
-  | { type: 'send'; ssrc: number; rtxSsrc: number; cname: string; streamId: string; trackId: string };
+  | ({ type: 'send' } & SentStream);
+
+/** What we send on an m-line. The client's track event shows `streamId` and `trackId`. */
+export interface SentStream {
+  ssrc: number;
+  rtxSsrc: number;
+  cname: string;
+  streamId: string;
+  trackId: string;
+}
 
 export interface AnswerMedia {
   role: AnswerRole;
@@ -31,16 +39,12 @@ export interface AnswerMedia {
   extensions: AgreedExtensions;
 }
 
-export interface AnswerOptions {
+export interface AnswerOptions extends ServerTransport {
   offer: SdpOffer;
   /** Decimal digits, constant throughout the session (RFC 8866 section 5.2). */
   sessionId: string;
   /** Increases with every answer. */
   version: number;
-  ice: { ufrag: string; pwd: string };
-  fingerprint: { algorithm: string; value: string };
-  /** Host candidates, for clients that receive none by other means. */
-  candidate?: HostAddresses;
   /** Accepts the data channel m-line. */
   data?: boolean;
   /** One entry per offered m-line, in the same order; ignored for refused m-lines. */
@@ -52,22 +56,33 @@ export function writeAnswer(options: AnswerOptions): string {
   const { offer } = options;
   const isAccepted = (media: OfferedMedia): boolean => options.data === true && media.isData;
   const bundled = offer.media.filter((media) => !media.refused || isAccepted(media)).map((media) => media.mid);
-  const lines = [
-    'v=0',
-    `o=- ${options.sessionId} ${options.version} IN IP4 127.0.0.1`,
-    's=-',
-    't=0 0',
-    ['a=group:BUNDLE', ...bundled].join(' '),
-    ...(offer.extmapAllowMixed ? ['a=extmap-allow-mixed'] : []),
-    'a=ice-lite',
-    'a=msid-semantic: WMS *',
-  ];
+  const lines = sessionLines({ ...options, bundled, allowMixed: offer.extmapAllowMixed });
   offer.media.forEach((media, index) => {
     const answer = options.media[index];
     if (isAccepted(media)) return void lines.push(...dataSection(media, options));
     lines.push(...(media.refused || answer === undefined ? refuse(media) : section(media, answer, options)));
   });
   return `${lines.join('\r\n')}\r\n`;
+}
+
+/** Returns the lines before the first m-line. */
+export function sessionLines(session: {
+  sessionId: string;
+  version: number;
+  /** Mids. */
+  bundled: readonly string[];
+  allowMixed: boolean;
+}): string[] {
+  return [
+    'v=0',
+    `o=- ${session.sessionId} ${session.version} IN IP4 127.0.0.1`,
+    's=-',
+    't=0 0',
+    ['a=group:BUNDLE', ...session.bundled].join(' '),
+    ...(session.allowMixed ? ['a=extmap-allow-mixed'] : []),
+    'a=ice-lite',
+    'a=msid-semantic: WMS *',
+  ];
 }
 
 /** Returns a refused m-line, which keeps its place with port 0 (RFC 8829 section 5.3.1). */
@@ -110,7 +125,7 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
         );
   return [
     `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
-    ...transportLines(media, options),
+    ...transportLines(media.mid, options, 'passive'),
     ...extensionLines(answer.extensions),
     directionLine(role),
     ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
@@ -122,16 +137,33 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
   ];
 }
 
-function dataSection(media: OfferedMedia, options: AnswerOptions): string[] {
+function dataSection({ mid, protocol }: OfferedMedia, options: AnswerOptions): string[] {
+  return dataLines(protocol, transportLines(mid, options, 'passive'));
+}
+
+/** Returns an m-line for data channels. */
+export function dataLines(protocol: string, transport: readonly string[]): string[] {
   return [
-    `m=application 9 ${media.protocol} webrtc-datachannel`,
-    ...transportLines(media, options),
+    `m=application 9 ${protocol} webrtc-datachannel`,
+    ...transport,
     'a=sctp-port:5000',
     `a=max-message-size:${MAX_FRAME_BYTES}`,
   ];
 }
 
-function transportLines({ mid }: OfferedMedia, { ice, fingerprint, candidate }: AnswerOptions): string[] {
+/** The server's end of the one transport. */
+export interface ServerTransport {
+  ice: { ufrag: string; pwd: string };
+  fingerprint: { algorithm: string; value: string };
+  /** Host candidates, for clients that receive none by other means. */
+  candidate?: HostAddresses;
+}
+
+export function transportLines(
+  mid: string,
+  { ice, fingerprint, candidate }: ServerTransport,
+  setup: 'passive' | 'actpass',
+): string[] {
   return [
     'c=IN IP4 0.0.0.0',
     `a=ice-ufrag:${ice.ufrag}`,
@@ -141,7 +173,7 @@ function transportLines({ mid }: OfferedMedia, { ice, fingerprint, candidate }: 
       ? []
       : [...hostCandidates(candidate).map((each) => `a=${each}`), 'a=end-of-candidates']),
     `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
-    'a=setup:passive',
+    `a=setup:${setup}`,
     `a=mid:${mid}`,
   ];
 }
@@ -152,13 +184,13 @@ function directionLine(role: AnswerRole): string {
 }
 
 /** Writes no attributes: `vad=on` is the default for audio levels (RFC 6464 section 4), and aiortc cannot parse it. */
-function extensionLines(extensions: AgreedExtensions): string[] {
+export function extensionLines(extensions: AgreedExtensions): string[] {
   return (Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[])
     .filter((name) => extensions[name] !== undefined)
     .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}`);
 }
 
-function codecLines(codec: ChosenCodec): string[] {
+export function codecLines(codec: ChosenCodec): string[] {
   const { payloadType, rtxPayloadType } = codec;
   const channels = codec.channels === undefined ? '' : `/${codec.channels}`;
   return [
@@ -185,7 +217,7 @@ function simulcastLines(rids: readonly string[]): string[] {
   return [...rids.map((rid) => `a=rid:${rid} recv`), `a=simulcast:recv ${rids.join(';')}`];
 }
 
-function sourceLines({ ssrc, rtxSsrc, cname }: Extract<AnswerRole, { type: 'send' }>, withRtx: boolean): string[] {
+export function sourceLines({ ssrc, rtxSsrc, cname }: SentStream, withRtx: boolean): string[] {
   if (!withRtx) return [`a=ssrc:${ssrc} cname:${cname}`];
   return [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`, `a=ssrc:${ssrc} cname:${cname}`, `a=ssrc:${rtxSsrc} cname:${cname}`];
 }

@@ -1,0 +1,68 @@
+import { type CodecName, payloadFormat } from '@bloom/rtp';
+import {
+  codecLines,
+  dataLines,
+  extensionLines,
+  type SentStream,
+  type ServerTransport,
+  sessionLines,
+  sourceLines,
+  transportLines,
+} from './answer.js';
+import type { AgreedExtensions } from './extensions.js';
+
+const FEEDBACK = { audio: ['transport-cc'], video: ['ccm fir', 'nack', 'nack pli', 'transport-cc'] } as const;
+const EXTENSIONS: AgreedExtensions = { mid: 1, transportCc: 2 };
+
+/** One m-line on which we send, or have sent. */
+export interface OfferedSection {
+  mid: string;
+  kind: 'audio' | 'video';
+  codec: CodecName;
+  /** Offers the audio level (RFC 6464). */
+  audioLevel: boolean;
+  /** Undefined: nothing is sent now. */
+  stream: SentStream | undefined;
+}
+
+export interface OfferOptions extends ServerTransport {
+  /** Decimal digits, constant throughout the session (RFC 8866 section 5.2). */
+  sessionId: string;
+  /** Increases with every offer. */
+  version: number;
+  /** Mid of the m-line for data channels, which comes first. */
+  dataMid: string;
+  /** In the order of their first offer; none may be left out later (RFC 3264 section 8). */
+  sections: readonly OfferedSection[];
+}
+
+/** Returns an offer of the server with CRLF line ends: one ICE-lite transport, data channels, and what we send. */
+export function writeOffer(options: OfferOptions): string {
+  const { sections, dataMid } = options;
+  const bundled = [dataMid, ...sections.map(({ mid }) => mid)];
+  const lines = [
+    ...sessionLines({ ...options, bundled, allowMixed: true }),
+    ...dataLines('UDP/DTLS/SCTP', transportLines(dataMid, options, 'actpass')),
+    ...sections.flatMap((section) => sectionLines(section, options)),
+  ];
+
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+function sectionLines({ mid, kind, codec, audioLevel, stream }: OfferedSection, options: OfferOptions): string[] {
+  const { mimeType, clockRate, offered } = payloadFormat(codec);
+  const { payloadType, rtxPayloadType } = offered;
+  const encodingName = mimeType.slice(mimeType.indexOf('/') + 1);
+
+  return [
+    `m=${kind} 9 UDP/TLS/RTP/SAVPF ${rtxPayloadType === undefined ? payloadType : `${payloadType} ${rtxPayloadType}`}`,
+    ...transportLines(mid, options, 'actpass'),
+    ...extensionLines({ ...EXTENSIONS, ...(audioLevel ? { audioLevel: 3 } : {}) }),
+    stream === undefined ? 'a=inactive' : 'a=sendonly',
+    ...(stream === undefined ? [] : [`a=msid:${stream.streamId} ${stream.trackId}`]),
+    'a=rtcp-mux',
+    ...(kind === 'video' ? ['a=rtcp-rsize'] : []),
+    ...codecLines({ ...offered, name: codec, encodingName, clockRate, feedback: FEEDBACK[kind] }),
+    ...(stream === undefined ? [] : sourceLines(stream, rtxPayloadType !== undefined)),
+  ];
+}

@@ -5,6 +5,7 @@ import { useSession } from '../session.js';
 import { Badge, Dialog, Empty, Failure, Loading, Unanswered } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
+import { MixActions, MixState } from './recording-mix.js';
 
 const PAUSE_MS = 3_000;
 const SHOWN = 100;
@@ -21,6 +22,7 @@ export function RawRecordings() {
   const { api } = useSession();
   const action = useAction();
   const [opened, setOpened] = useState<RawRecording | null>(null);
+  const [watched, setWatched] = useState<RawRecording | null>(null);
   const [removed, setRemoved] = useState<readonly string[]>([]);
   const { value, problem } = usePolled(() => api.listRawRecordings('cluster', { limit: SHOWN }), {
     key: 'raw recordings',
@@ -50,6 +52,7 @@ export function RawRecordings() {
               </h3>
               {isComplete(recording) && (
                 <span className="item-actions">
+                  <MixActions recording={recording} action={action} onPlay={() => setWatched(recording)} />
                   {recording.state !== 'uploaded' && (
                     <button type="button" onClick={() => setOpened(recording)}>
                       Play <span className="unseen">{keyOf(recording)}</span>
@@ -71,12 +74,21 @@ export function RawRecordings() {
               )}
             </div>
             <State recording={recording} />
+            {recording.mix !== undefined && <MixState mix={recording.mix} />}
           </li>
         ))}
       </ul>
       {opened !== null && (
         <Dialog title={`Recording of ${opened.room}`} onClose={() => setOpened(null)}>
           <Tracks recording={opened} />
+        </Dialog>
+      )}
+      {watched?.mix?.file !== undefined && (
+        <Dialog title={`Movie of ${watched.room}`} onClose={() => setWatched(null)}>
+          <Player
+            url={api.rawRecordingUrl(watched.room, watched.part, watched.mix.file)}
+            track={{ file: watched.mix.file, type: 'video', name: 'Movie' }}
+          />
         </Dialog>
       )}
     </section>

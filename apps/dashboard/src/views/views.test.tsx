@@ -1,6 +1,7 @@
 // The views of the whole server, backed by a real node.
 import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startTestNode, type TestNode } from '@bloom/app-bloom/testing';
 import { createLogger } from '@bloom/log';
@@ -114,6 +115,15 @@ test('says so on a server without recordings and components', async () => {
   await page.shows('No tracks have been recorded');
 });
 
+const whereItMixes = ((): typeof test | typeof test.skip => {
+  try {
+    createRequire(import.meta.url).resolve('node-av/lib');
+    return test;
+  } catch {
+    return test.skip;
+  }
+})();
+
 /** Leaves a finished recording of a microphone on the node. */
 async function recorded(room: string): Promise<string> {
   const folder = join(node.settings.resourcesPath, 'raw_recordings', room, 'part_2026-01-02T03-04-05.000Z');
@@ -144,6 +154,26 @@ test('recordings of tracks show their state, and are played and deleted', async 
   await page.click('Delete kitchen');
   await page.shows('No tracks have been recorded');
   expect(existsSync(folder)).toBe(false);
+});
+
+whereItMixes('recordings of tracks are mixed, and the movie is played [needs node-av]', async () => {
+  const folder = await recorded('kitchen');
+  await page.show(<ComponentsView />);
+  await page.click('Mix kitchen');
+  // The track is damaged.
+  await page.shows('Movie: failed');
+  await page.shows('Mix again');
+  const notes = join(node.settings.resourcesPath, 'mixed_recordings', 'kitchen');
+  const [name] = await readdir(notes);
+  const note = JSON.parse(await readFile(join(notes, name!), 'utf8'));
+  await writeFile(join(folder, 'mix.mp4'), 'movie');
+  const { reason: _reason, ...made } = { ...note, state: 'finished', seconds: 2, bytes: 5 };
+  await writeFile(join(notes, name!), JSON.stringify(made));
+  await page.shows('Movie: finished 2 s, 0.0 MB');
+  await page.click('Play movie of kitchen');
+  await page.click('Load Movie');
+  await page.until('there is a player', () => document.querySelector('video[aria-label="Movie"]') !== null);
+  await page.click('Close');
 });
 
 test('a recording of tracks that failed says why', async () => {

@@ -35,8 +35,8 @@ describe('an API call', () => {
     const client = new BloomClient({
       url: 'http://127.0.0.1:9/media',
       token: 't',
-      fetch: (input, init) => {
-        sent.push(`${init?.method} ${String(input)}`);
+      fetch: (url, init) => {
+        sent.push(`${init.method} ${url.href}`);
         return Promise.resolve(new Response('{"data":["hall"]}'));
       },
     });

@@ -19,6 +19,8 @@ import type {
   Component,
   ComponentOptions,
   ComponentType,
+  Fetch,
+  FetchedAnswer,
   Health,
   InvitationOptions,
   MixOptions,
@@ -56,7 +58,7 @@ export interface BloomClientOptions {
    */
   changeTimeoutMs?: number;
   /** Sends the calls instead of the global `fetch`, such as through a proxy. Streams of notifications do not use it. */
-  fetch?: typeof globalThis.fetch;
+  fetch?: Fetch;
 }
 
 /**
@@ -72,7 +74,7 @@ export class BloomClient {
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
   readonly #changeTimeoutMs: number;
-  readonly #fetch: typeof globalThis.fetch;
+  readonly #fetch: Fetch;
   readonly #unknownFields = new UnknownFields();
 
   /** @throws TypeError for an invalid URL, or when there is none */
@@ -83,7 +85,7 @@ export class BloomClient {
     this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(this.#token));
     this.#timeoutMs = options.timeoutMs ?? 5000;
     this.#changeTimeoutMs = options.changeTimeoutMs ?? this.#timeoutMs;
-    this.#fetch = (input, init) => (options.fetch ?? fetch)(input, init);
+    this.#fetch = (url, init) => (options.fetch ?? fetch)(url, init);
   }
 
   /** Creates a room on the least loaded node of the cluster. 400 if the id is taken, 503 if no node accepts rooms. */
@@ -403,7 +405,7 @@ export class BloomClient {
     const url = this.#url(base, path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     const limitMs = method === 'GET' ? this.#timeoutMs : this.#changeTimeoutMs;
-    let response: Response;
+    let response: FetchedAnswer;
     let text: string;
     try {
       response = await this.#fetch(url, {
@@ -478,7 +480,7 @@ function parse(text: string): unknown {
   }
 }
 
-function sentenceOf(json: unknown, response: Response): string {
+function sentenceOf(json: unknown, response: FetchedAnswer): string {
   const errors = (json as { errors?: unknown } | undefined)?.errors;
   if (typeof errors === 'string') return errors;
   const detail = (errors as { detail?: unknown } | undefined)?.detail;

@@ -1,5 +1,13 @@
 // The shapes of the HTTP API (docs/reference/http-api.md).
 
+/** What a client reads of an answer: a `Response`, or a part of one. */
+export interface FetchedAnswer extends Pick<Response, 'ok' | 'status' | 'statusText' | 'text'> {
+  readonly headers: Pick<Headers, 'get'>;
+}
+
+/** Sends a call: the global `fetch`, or anything that answers as it does. */
+export type Fetch = (url: URL, init: RequestInit) => Promise<FetchedAnswer>;
+
 /** Options of a new room. */
 export interface RoomOptions {
   /** Letters, digits and hyphens; generated if omitted. */

@@ -7,7 +7,7 @@ const MAX_REMEMBERED = 1_000;
 export class UnknownFields {
   readonly #warned = new Set<string>();
 
-  warn(call: string, headers: Headers): void {
+  warn(call: string, headers: Pick<Headers, 'get'>): void {
     for (const field of (headers.get(UNKNOWN_FIELDS_HEADER) ?? '').split(', ')) {
       if (field === '' || this.#warned.has(field) || this.#warned.size >= MAX_REMEMBERED) continue;
       this.#warned.add(field);

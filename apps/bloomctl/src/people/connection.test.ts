@@ -43,7 +43,7 @@ describe('a server that is none of ours', () => {
   test('is cut off when its answer has no end', async () => {
     await expect(listOf(await connect(endless))).rejects.toMatchObject({
       exit: 70,
-      message: expect.stringMatching(/^the answer of 127\.0\.0\.1:\d+ is longer than 100 kB$/),
+      message: 'the answer of the server is longer than 100 kB',
     });
   });
 

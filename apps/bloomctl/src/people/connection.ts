@@ -4,11 +4,11 @@ import { FAILED, Reading, type Shape } from '@bloom/actors';
 import { type BloomApiError, BloomClient } from '@bloom/server-sdk';
 import type { Context } from '../context.js';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
-import { textOf, unanswered } from '../outside/server.js';
+import { unanswered } from '../outside/server.js';
 import type { Token } from '../outside/token.js';
 import { toFailure } from '../reach/failures.js';
 import { cutTo, printable } from '../text/style.js';
-import { size } from '../text/units.js';
+import { boundedFetch } from './bounded-fetch.js';
 import { findTarget, type Target } from './target.js';
 
 /** More than the list of 10,000 rooms of ten people. */
@@ -36,7 +36,7 @@ export class Connection {
       url: url.href,
       token: token.value,
       timeoutMs,
-      fetch: (input, init) => boundedFetch(input, init, maxAnswerBytes),
+      fetch: boundedFetch(maxAnswerBytes),
     });
   }
 
@@ -134,23 +134,3 @@ const ADVICE: Readonly<Record<number, string>> = {
   502: 'the proxy in front of the node does not reach it',
   503: 'try again, or change what the sentence names',
 };
-
-/** Sends a request and keeps the printable part of its answer. Follows no redirect: the token stays with its server. */
-async function boundedFetch(input: string | URL | Request, init: RequestInit | undefined, maxBytes: number) {
-  const response = await fetch(input, { ...init, redirect: 'error' });
-  const text = await textOf(response, maxBytes);
-  if (Buffer.byteLength(text) > maxBytes) {
-    throw new Failure(EXIT.fault, `the answer of ${new URL(String(input)).host} is longer than ${size(maxBytes)}`, {
-      advice: 'ask for less at a time, if the command has --limit',
-    });
-  }
-  const headers = new Headers();
-  for (const name of ['x-request-id', 'x-bloom-unknown-fields']) {
-    const value = response.headers.get(name);
-    // Printed as it is, so without what a terminal would interpret.
-    if (value !== null && /^[\u0020-\u007e]{1,1000}$/.test(value)) headers.set(name, value);
-  }
-  const hasBody = text !== '' && ![204, 205, 304].includes(response.status);
-
-  return new Response(hasBody ? text : null, { status: response.status, statusText: response.statusText, headers });
-}

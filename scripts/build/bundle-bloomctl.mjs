@@ -4,25 +4,21 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bundle, isFresh } from './bundling.mjs';
+import { bloomctlOptions, bundle, isFresh } from './bundling.mjs';
 import { root } from '../setup.mjs';
 
 const dist = 'apps/bloomctl/dist';
-const entry = `${dist}/modules/main.js`;
+const entry = bloomctlOptions.entryPoints.bloomctl;
 
 async function bundleBloomctl() {
   if (!existsSync(join(root, entry)) || isFresh(dist)) return;
   rmSync(join(root, dist, 'chunks'), { recursive: true, force: true });
   await bundle({
+    ...bloomctlOptions,
     script: import.meta.url,
-    entryPoints: { bloomctl: entry },
     outdir: dist,
     chunkNames: 'chunks/[name]-[hash]',
-    minifySyntax: true,
-    minifyWhitespace: true,
-    keepNames: true,
     legalComments: 'linked',
-    define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
     // React's devtools, which ink loads only in development.
     external: ['react-devtools-core'],
   });

@@ -25,6 +25,19 @@ export function isFresh(outdir) {
   return fingerprint(files) === digest;
 }
 
+/** Gives CommonJS packages in an ES module the `require` that they expect. */
+export const REQUIRE =
+  "import{createRequire as bundledRequire}from'node:module';const require=bundledRequire(import.meta.url);";
+
+/** What all bundles of bloomctl have in common. */
+export const bloomctlOptions = {
+  entryPoints: { bloomctl: 'apps/bloomctl/dist/modules/main.js' },
+  minifySyntax: true,
+  minifyWhitespace: true,
+  keepNames: true,
+  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
+};
+
 /**
  * Bundles into `outdir`. `readFiles` are inputs other than modules. `check` receives each written file, by its path
  * relative to the root, and throws if the bundle is unusable; the next build then tries again.
@@ -39,9 +52,7 @@ export async function bundle({ script, outdir, readFiles = [], check = () => {},
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    banner: {
-      js: "import{createRequire as bundledRequire}from'node:module';const require=bundledRequire(import.meta.url);",
-    },
+    banner: { js: REQUIRE },
     metafile: true,
     logLevel: 'warning',
     ...options,

@@ -262,6 +262,7 @@ export class Arena {
     return {
       url: node.url,
       host: node.host,
+      pid: node.pid,
       relayTcpPort: this.#relayTcpPort,
       metricsPort: this.#metricsPort,
       room,

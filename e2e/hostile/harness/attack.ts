@@ -6,6 +6,8 @@ export interface Ground {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
   readonly host: string;
+  /** The node's process. */
+  readonly pid: number;
   /** TCP port of the relay. */
   readonly relayTcpPort: number;
   /** TCP port of the metrics. */

@@ -11,6 +11,8 @@ const NEW_SEQUENCE = 0x08;
 class Av1Reader implements PayloadReader {
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
+  readonly endsLayer = false;
+  readonly switchesUp = false;
   readonly headerLength = 0;
   entryPoint: EntryPoint = EntryPoint.no;
 
@@ -44,6 +46,7 @@ export const AV1: PayloadFormat = {
   clockRate: 90_000,
   offered: { payloadType: 102, rtxPayloadType: 103, parameters: '' },
   reordersPictures: false,
+  hasLayers: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new Av1Reader(),

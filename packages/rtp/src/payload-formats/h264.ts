@@ -31,6 +31,8 @@ const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0
 class H264Reader implements PayloadReader {
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
+  readonly endsLayer = false;
+  readonly switchesUp = false;
   readonly headerLength = 0;
   entryPoint: EntryPoint = EntryPoint.no;
 
@@ -354,6 +356,7 @@ export const H264: PayloadFormat = {
     parameters: 'level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f',
   },
   reordersPictures: true,
+  hasLayers: false,
   obstacle,
   rank,
   createReader: () => new H264Reader(),

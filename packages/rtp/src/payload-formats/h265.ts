@@ -15,6 +15,8 @@ const unitType = (header: number): number => (header >>> 1) & 0x3f;
 /** A receiver begins with the video parameter set, which precedes all other units of a key picture. */
 class H265Reader implements PayloadReader {
   readonly spatialLayer = 0;
+  readonly endsLayer = false;
+  readonly switchesUp = false;
   readonly headerLength = 0;
   temporalLayer = 0;
   entryPoint: EntryPoint = EntryPoint.no;
@@ -81,6 +83,7 @@ export const H265: PayloadFormat = {
   clockRate: 90_000,
   offered: { payloadType: 104, rtxPayloadType: 105, parameters: 'level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST' },
   reordersPictures: true,
+  hasLayers: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new H265Reader(),

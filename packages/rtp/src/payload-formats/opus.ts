@@ -40,6 +40,8 @@ class OpusReader implements PayloadReader {
   readonly entryPoint = EntryPoint.yes;
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
+  readonly endsLayer = false;
+  readonly switchesUp = false;
   readonly headerLength = 0;
 
   read(): boolean {
@@ -71,6 +73,7 @@ export const OPUS: PayloadFormat = {
   // Stereo only lets the receiver play both channels: a sender with one still sends one (RFC 7587 section 7.1).
   offered: { payloadType: 111, channels: 2, parameters: 'minptime=10;useinbandfec=1;stereo=1' },
   reordersPictures: false,
+  hasLayers: false,
   obstacle: () => undefined,
   rank: () => 0,
   createReader: () => new OpusReader(),

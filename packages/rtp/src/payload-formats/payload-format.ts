@@ -21,6 +21,10 @@ export interface PayloadReader {
    */
   readonly temporalLayer: number;
   readonly spatialLayer: number;
+  /** True for the last packet of a picture's spatial layer. */
+  readonly endsLayer: boolean;
+  /** True where a receiver without this temporal layer may begin to get it. */
+  readonly switchesUp: boolean;
   /** Bytes at the start of the payload that `write` replaces. */
   readonly headerLength: number;
   /** Reads the packet: its payload, or one of its header extensions. Returns false if it is malformed. Never throws. */
@@ -36,7 +40,7 @@ export interface PayloadReader {
 export interface PayloadNumbering {
   /** Starts a new source with the packet in `reader`, which must have the same format: pass it to `map` next. */
   switchTo(reader: PayloadReader): void;
-  /** Returns the packet's numbers for this receiver: 32 bits that only the format understands. */
+  /** Returns the packet's numbers for this receiver: the low 31 bits, which only the format understands. */
   map(reader: PayloadReader): number;
 }
 
@@ -101,6 +105,8 @@ export interface PayloadFormat {
   readonly offered: OfferedFormat;
   /** True if pictures may be sent in a different order than they are shown (B-frames). */
   readonly reordersPictures: boolean;
+  /** True if a receiver can decode a stream without the packets of its upper layers. */
+  readonly hasLayers: boolean;
   /**
    * Returns the reason why some receivers of this codec could not decode a publisher with these parameters of `a=fmtp`;
    * undefined if all can.

@@ -20,6 +20,8 @@ const MAX_PARTS = 16_384;
 /** The payload descriptor, RFC 7741 section 4.2. */
 export class Vp8Reader implements NumberedPicture {
   readonly spatialLayer = 0;
+  readonly endsLayer = false;
+  readonly switchesUp = false;
   /** Bytes of the descriptor. */
   headerLength = 0;
   /** The first byte (X, N, S, PID) and the extension byte (I, L, T, K), which is 0 if absent. */
@@ -214,6 +216,7 @@ export const VP8: PayloadFormat = {
   onRequest: false,
   offered: { payloadType: 96, rtxPayloadType: 97, parameters: '' },
   reordersPictures: false,
+  hasLayers: false,
   obstacle: () => undefined,
   rank: () => 0,
   createReader: () => new Vp8Reader(),

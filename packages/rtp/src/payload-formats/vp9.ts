@@ -34,6 +34,15 @@ export class Vp9Reader implements NumberedPicture {
     return this.layerByte < 0 ? 0 : (this.layerByte >>> 1) & 7;
   }
 
+  get endsLayer(): boolean {
+    return (this.first & 0x04) !== 0;
+  }
+
+  /** U: no later picture of an upper layer refers to one of such a layer before this picture. */
+  get switchesUp(): boolean {
+    return (this.layerByte & 0x10) !== 0;
+  }
+
   read(view: RtpView): boolean {
     return this.parse(view.buffer, view.payloadStart, view.payloadEnd);
   }
@@ -149,6 +158,7 @@ export const VP9: PayloadFormat = {
   clockRate: 90_000,
   offered: { payloadType: 100, rtxPayloadType: 101, parameters: 'profile-id=0' },
   reordersPictures: false,
+  hasLayers: true,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new Vp9Reader(),

@@ -15,6 +15,7 @@ import type { Allowance } from '@bloom/time';
 import { KeyframeRequests } from './keyframe-requests.js';
 import type { Variant } from '../media-engine.js';
 import type { TrackKind } from '../media-frames.js';
+import { LayerRates } from '../variants/layer-rates.js';
 import type { VariantSelection } from '../variants/variant-selection.js';
 import { variantIndex } from '../variants/variants.js';
 import { SmoothedRate } from './smoothed-rate.js';
@@ -54,6 +55,8 @@ interface InboundStreamOptions {
   kind: TrackKind;
   clockRate: number;
   format: PayloadFormat;
+  /** True if packets of the stream's upper layers may be left out. */
+  mayBeLayered: boolean;
   ssrc: number;
   /** Identifies the stream in the subscribers' send histories, 0..255. */
   id: number;
@@ -108,6 +111,8 @@ export class InboundStream {
   /** Follows the sender's numbers; all other numbers are ours. */
   readonly unwrapper = new SequenceUnwrapper();
   announced: AnnouncedParts | undefined;
+  /** Absent if subscribers get the whole stream. */
+  readonly layers: LayerRates | undefined;
   /** Present once packets may be inserted: then our sequence numbers differ from the sender's. */
   inserted: InsertedPackets | undefined;
   insertedMs = Number.NEGATIVE_INFINITY;
@@ -149,6 +154,7 @@ export class InboundStream {
     this.ssrc = options.ssrc;
     this.payload = options.format.createReader();
     this.storedPayload = options.format.createReader();
+    this.layers = options.mayBeLayered ? new LayerRates() : undefined;
     this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
     this.statistics = new ReceiveStatistics(options.clockRate);
     const isCrowded = options.kind === 'video' && options.storeBytes >= MAX_STORE_BYTES;

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { RtcpReader, RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
+import { RtcpReader } from '@bloom/rtp';
 import type { OutboundSlot } from '../media-engine.js';
-import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
-import { inboundSimulcast, RECEIVER_EXTENSIONS, SyntheticSource, videoSlot, VP8 } from '../testing/synthetic-media.js';
+import { type MemoryPeer, MemoryWorld } from '../testing/memory-port.js';
+import { NarrowClient } from '../testing/narrow-client.js';
+import { inboundSimulcast, SyntheticSource, videoSlot, VP8 } from '../testing/synthetic-media.js';
 
 let world: MemoryWorld;
 beforeEach(() => {
@@ -11,49 +12,6 @@ beforeEach(() => {
 
 function camera(ssrc: number, over: object = {}): SyntheticSource {
   return new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
-}
-
-/** A bottleneck in front of one client, which sends reports like a browser. */
-class NarrowClient {
-  readonly #peer: MemoryPeer;
-  readonly #recorder = new TransportCcRecorder({ senderSsrc: 5, intervalMs: 60 });
-  readonly #queue: { arriveMs: number; packet: SeenPacket }[] = [];
-  #freeAtMs = 0;
-  shown = new Map<number, number>();
-  worstDelayMs = 0;
-  lost = 0;
-
-  constructor(
-    peer: MemoryPeer,
-    public capacityBps: number,
-  ) {
-    this.#peer = peer;
-    peer.onPacket = (packet) => {
-      const start = Math.max(packet.atMs, this.#freeAtMs);
-      if (start - packet.atMs > 500) {
-        this.lost++;
-        return;
-      }
-      this.#freeAtMs = start + (packet.bytes.length * 8000) / this.capacityBps;
-      this.#queue.push({ arriveMs: this.#freeAtMs + 10, packet });
-      this.worstDelayMs = Math.max(this.worstDelayMs, this.#freeAtMs - packet.atMs);
-    };
-  }
-
-  tick(nowMs: number): void {
-    while (this.#queue.length > 0 && this.#queue[0]!.arriveMs <= nowMs) {
-      const { arriveMs, packet } = this.#queue.shift()!;
-      const number = packet.extension(RECEIVER_EXTENSIONS.transportCc!);
-      if (number !== undefined) this.#recorder.record(number.readUInt16BE(), arriveMs);
-      if (packet.ssrc === 0xaaaa0001 && !packet.isPadding) {
-        const mark = packet.payload[10]!;
-        this.shown.set(mark, (this.shown.get(mark) ?? 0) + 1);
-      }
-    }
-    if (!this.#recorder.isDue(nowMs)) return;
-    const writer = new RtcpWriter();
-    if (this.#recorder.write(writer, 0xaaaa0001, nowMs)) this.#peer.sendControl(writer.bytes());
-  }
 }
 
 describe('a client behind its own link', () => {

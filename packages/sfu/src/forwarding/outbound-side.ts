@@ -370,7 +370,7 @@ export class OutboundSide implements SlotReceiver {
     for (const slot of this.slots.values()) {
       slot.measure(intervalMs);
       if (slot.selection.paused) continue;
-      if (slot.track?.simulcast) slots.push(allocationSlot(slot, nowMs));
+      if (slot.track?.simulcast || slot.layerRates !== undefined) slots.push(allocationSlot(slot, nowMs));
       else fixedBps += slot.sendingBps;
     }
     const estimateBps = this.#estimator?.estimateBps;
@@ -380,8 +380,7 @@ export class OutboundSide implements SlotReceiver {
     const { grants, probeBps } = this.#allocation.update({ estimateBps, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       for (const each of [slot, this.#successors.get(slot.params.mid)]) {
-        each?.selection.setAllocation(bps);
-        each?.selectionChanged();
+        each?.setAllocation(bps, nowMs);
       }
     }
     this.#estimator!.reachFor(probeBps === undefined || this.#probes.canProbe ? 0 : probeBps);
@@ -426,15 +425,18 @@ function isSameSlot(before: OutboundSlot, after: OutboundSlot): boolean {
 }
 
 function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<OutboundTrack> {
-  const { selection } = slot;
+  const { selection, layerRates: rates } = slot;
+  const { sendingBps } = slot;
+  const common = { key: slot, target: selection.target, negotiable: slot.isNegotiable(nowMs), sendingBps };
+  if (rates !== undefined) {
+    const active = { l: true, m: true, h: true };
+    return { ...common, wanted: slot.layers.rung(rates), active, bitratesBps: rates.ladder() };
+  }
   return {
-    key: slot,
-    target: selection.target,
+    ...common,
     wanted: selection.wanted,
     active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
     bitratesBps: slot.track!.bitrates,
-    negotiable: slot.isNegotiable(nowMs),
     isBack: Number.isFinite(selection.allocationBps),
-    sendingBps: slot.sendingBps,
   };
 }

@@ -9,6 +9,8 @@ import {
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
+import type { LayerRates } from '../variants/layer-rates.js';
+import { LayerSelection } from '../variants/layer-selection.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { wireReason } from '../variants/variants.js';
 import type { MediaContext } from '../context.js';
@@ -17,7 +19,7 @@ import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 import { SmoothedRate } from './smoothed-rate.js';
 import type { SlotReceiver } from './slot-receiver.js';
-import { SlotRepair } from './slot-repair.js';
+import { MARKED, SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this long after its first media, ms. */
 const PROTECTED_MS = 500;
@@ -47,6 +49,8 @@ export class OutboundTrack implements TrackSubscriber {
   readonly numbering: SlotNumbering;
   readonly generation: number;
   readonly selection = new VariantSelection();
+  /** Selects a part of a source with layers. */
+  readonly layers = new LayerSelection();
   readonly roundTrip = new RoundTripClock();
   params: OutboundSlot;
   /** True once the cycle has ended and the transport is up. */
@@ -199,6 +203,23 @@ export class OutboundTrack implements TrackSubscriber {
     if (awaited !== undefined) this.track?.requestKeyframe(awaited, this.#context.world.now());
   }
 
+  /** Layers of the source; undefined if it has none, so that everything flows. */
+  get layerRates(): LayerRates | undefined {
+    const layers = this.source?.layers;
+    return layers?.isLayered === true ? layers : undefined;
+  }
+
+  /** Takes the slot's share of the bandwidth, bits per second; `Infinity` if there is no limit. Called repeatedly. */
+  setAllocation(bps: number, nowMs: number): void {
+    const rates = this.layerRates;
+    if (rates === undefined) {
+      this.selection.setAllocation(bps);
+      return this.selectionChanged();
+    }
+    this.layers.setAllocation(bps, rates);
+    if (this.layers.wantsKeyframe(rates)) this.track?.requestKeyframe(this.source!.variant, nowMs);
+  }
+
   /**
    * Takes over the bandwidth share of the slot whose stream this one continues. Must be called before the first media.
    */
@@ -218,6 +239,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.source = stream;
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
     this.#payloads?.switchTo(stream.payload);
+    this.layers.reset();
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
     stream.addSubscriber(this);
@@ -259,10 +281,15 @@ export class OutboundTrack implements TrackSubscriber {
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
     const { numbering, receiver } = this;
     const { mapper } = numbering;
-    if (!mapper.map(sequence, view.timestamp, nowMs)) return;
     const source = this.source!;
+    let { marker } = view;
+    if (source.layers?.isLayered === true) {
+      if (!this.layers.takes(payload, view.timestamp, sequence === source.newest)) return mapper.drop(sequence);
+      marker ||= this.layers.endsPicture(payload);
+    }
+    if (!mapper.map(sequence, view.timestamp, nowMs)) return;
     const payloads = this.#payloads;
-    const numbers = payloads === undefined ? 0 : payloads.map(payload);
+    const numbers = (payloads === undefined ? 0 : payloads.map(payload)) | (marker === view.marker ? 0 : MARKED);
     // Record the packet even if it cannot be sent now: the receiver will ask for it.
     this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
@@ -274,7 +301,7 @@ export class OutboundTrack implements TrackSubscriber {
     const headerLength = header.write(
       arena,
       at,
-      view.marker,
+      marker,
       mapper.sequence,
       mapper.timestamp,
       transportSequence,
@@ -294,7 +321,7 @@ export class OutboundTrack implements TrackSubscriber {
     numbering.packetsSent++;
     numbering.octetsSent += payloadLength;
     this.#context.packetsForwarded++;
-    if (view.marker) this.markers++;
+    if (marker) this.markers++;
     if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {
       this.#lastKeyframeTimestamp = view.timestamp;
       this.#lastKeyframeMs = nowMs;

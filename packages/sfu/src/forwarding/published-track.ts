@@ -123,6 +123,7 @@ export class PublishedTrack {
       kind: this.params.kind,
       clockRate: this.params.codec.clockRate,
       format: this.#format,
+      mayBeLayered: this.#format.hasLayers && !this.simulcast,
       ssrc,
       id: this.#nextStreamId,
       openedMs: this.#context.world.now(),
@@ -227,6 +228,7 @@ export class PublishedTrack {
     // The copy is kept without its padding, so it must not claim to have any.
     if (view.paddingLength > 0) view.buffer[view.start]! &= 0xdf;
     stream.store.put(sequence, view.buffer, view.start, view.payloadEnd, nowMs);
+    stream.layers?.count(payload, view.payloadLength, nowMs);
 
     let audioLevel = -1;
     if (this.#voice !== undefined) {

@@ -7,6 +7,9 @@ import type { SlotReceiver } from './slot-receiver.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 
+/** Bit of the numbers in the send history: the packet was sent with a marker that the source lacks. */
+export const MARKED = 0x8000_0000 | 0;
+
 const PADDING = Buffer.alloc(255).fill(255, 254);
 
 /** Headers of retransmissions and padding. */
@@ -73,7 +76,8 @@ export class SlotRepair {
       const header = rtx ?? again;
       const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
       const sequence = rtx === undefined ? history.sequence : this.#numbering.rtxSequence++;
-      const headerLength = header.write(arena, at, view.marker, sequence, history.timestamp, transportSequence);
+      const marker = view.marker || (history.numbers & MARKED) !== 0;
+      const headerLength = header.write(arena, at, marker, sequence, history.timestamp, transportSequence);
       let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
       let skip = 0;
       if (this.#headers.rewrites) {

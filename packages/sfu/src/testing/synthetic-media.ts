@@ -12,6 +12,7 @@ export const H264 = {
   rtxPayloadType: 103,
   feedback: FEEDBACK,
 } as const;
+export const VP9 = { name: 'vp9', payloadType: 98, clockRate: 90_000, rtxPayloadType: 99, feedback: FEEDBACK } as const;
 const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
 
 export interface SourceOptions {
@@ -107,6 +108,30 @@ export class SyntheticSource {
       const payload = Buffer.alloc(size, this.mark);
       if (i === 0) payload[0] = key ? 0 : 1;
       return this.packet(Buffer.concat([descriptor, payload]), i === packets - 1);
+    });
+  }
+
+  /**
+   * Returns one picture of scalable VP9: `sizes` are the bytes of its spatial layers, each in packets of at most 1,000
+   * bytes. Upper layers refer to lower ones in key pictures only, as in the mode L3T3_KEY.
+   */
+  vp9Picture({ key = false, sizes = [100], temporal = 0, elapsedMs = 33 } = {}): Buffer[] {
+    this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
+    this.pictureId = (this.pictureId + 1) & 0x7fff;
+    if (temporal === 0) this.tl0 = (this.tl0 + 1) & 0xff;
+    return sizes.flatMap((size, spatial) => {
+      const count = Math.max(1, Math.ceil(size / 1000));
+      return Array.from({ length: count }, (_, i) => {
+        const bounds = (i === 0 ? 0x08 : 0) | (i === count - 1 ? 0x04 : 0);
+        const layer = (temporal << 5) | 0x10 | (spatial << 1) | (key && spatial > 0 ? 1 : 0);
+        const first = 0xa0 | (key ? 0 : 0x40) | bounds;
+        const numbers = [0x80 | (this.pictureId >>> 8), this.pictureId & 0xff, layer, this.tl0];
+        const payload = Buffer.concat([
+          Buffer.from([first, ...numbers]),
+          Buffer.alloc(Math.ceil(size / count), this.mark),
+        ]);
+        return this.packet(payload, spatial === sizes.length - 1 && i === count - 1);
+      });
     });
   }
 

@@ -1,0 +1,153 @@
+// Streams with several layers, of which each subscriber gets a part (SVC).
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { payloadFormat, type PayloadReader, RtcpReader, RtcpWriter, RtpView } from '@bloom/rtp';
+import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
+import { NarrowClient } from '../testing/narrow-client.js';
+import { inboundVideo, SyntheticSource, videoSlot, VP9 } from '../testing/synthetic-media.js';
+
+/** Bytes of the spatial layers of a picture: 120, 400 and 1,200 kbit/s at 30 pictures per second. */
+const SIZES = [500, 1_670, 5_000];
+/** Temporal layers of successive pictures, as in the mode L3T3. */
+const PATTERN = [0, 2, 1, 2];
+const FRAME_MS = 33;
+
+let world: MemoryWorld;
+let publisher: MemoryPeer;
+let camera: SyntheticSource;
+beforeEach(() => {
+  world = new MemoryWorld();
+  publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: VP9 })] });
+  camera = new SyntheticSource({ ssrc: 0x1a, payloadType: VP9.payloadType, mid: '1' });
+});
+
+const view = new RtpView();
+const reader: PayloadReader = payloadFormat('vp9').createReader();
+
+/** Reads the descriptor of a packet that a viewer gets. */
+function read(packet: SeenPacket): PayloadReader & { pictureId: number } {
+  expect(view.parse(packet.bytes)).toBe(true);
+  expect(reader.read(view)).toBe(true);
+  return reader as PayloadReader & { pictureId: number };
+}
+
+const join = (): MemoryPeer =>
+  world.join('sub', { outbound: [videoSlot('cam', { codec: { ...VP9, payloadType: 120, rtxPayloadType: 121 } })] });
+
+/** Lets the publisher send; it answers requests for key pictures. `onTick` runs every 5 ms or so. */
+function publish(seconds: number, onTick: (nowMs: number) => void = () => {}, sizes = SIZES): void {
+  const rtcp = new RtcpReader();
+  let due = world.nowMs;
+  let count = 0;
+  let isKeyWanted = camera.pictureId === 100;
+  world.advance(seconds * 1000, (nowMs) => {
+    for (const compound of publisher.rtcp.splice(0)) {
+      rtcp.open(compound);
+      while (rtcp.next()) isKeyWanted ||= rtcp.isPli;
+    }
+    if (nowMs >= due) {
+      due += FRAME_MS;
+      const key = isKeyWanted;
+      isKeyWanted = false;
+      count = key ? 0 : count + 1;
+      const temporal = PATTERN[count % PATTERN.length]!;
+      for (const packet of camera.vp9Picture({ key, temporal, sizes })) publisher.send(packet);
+    }
+    onTick(nowMs);
+  });
+}
+
+/** A viewer behind a link, which counts the packets of each spatial layer. */
+function narrow(viewer: MemoryPeer, capacityBps: number): NarrowClient {
+  const link = new NarrowClient(viewer, capacityBps);
+  link.markOf = (packet) => read(packet).spatialLayer;
+  return link;
+}
+
+describe('a viewer of a VP9 stream with three sizes', () => {
+  test('gets the whole stream on a wide link, without a request for a key picture', () => {
+    const viewer = join();
+    const link = narrow(viewer, 20_000_000);
+    publish(1, (nowMs) => link.tick(nowMs));
+    const before = world.stats().transports.find(({ peerId }) => peerId === 'pub')!.inbound[0]!.keyframes;
+    publish(10, (nowMs) => link.tick(nowMs));
+    const after = world.stats().transports.find(({ peerId }) => peerId === 'pub')!.inbound[0]!.keyframes;
+    expect(after).toBe(before);
+    expect([...link.shown.keys()].toSorted()).toEqual([0, 1, 2]);
+    expect(link.shown.get(2)).toBeGreaterThan(4 * 290);
+  });
+
+  test('gets the sizes that fit on a narrow link, and the largest again once the link is wide', () => {
+    const viewer = join();
+    const link = narrow(viewer, 300_000);
+    publish(20, (nowMs) => link.tick(nowMs));
+    link.shown.clear();
+    link.lost = 0;
+    publish(20, (nowMs) => link.tick(nowMs));
+    expect(link.shown.get(0)).toBeGreaterThan(400);
+    expect(link.shown.get(2)).toBeUndefined();
+    expect(link.lost).toBe(0);
+
+    link.capacityBps = 20_000_000;
+    const wideAtMs = world.nowMs;
+    let largestAtMs = Infinity;
+    link.markOf = (packet) => {
+      const { spatialLayer } = read(packet);
+      if (spatialLayer === 2) largestAtMs = Math.min(largestAtMs, world.nowMs);
+      return spatialLayer;
+    };
+    publish(20, (nowMs) => link.tick(nowMs));
+    expect(largestAtMs - wideAtMs).toBeLessThan(10_000);
+  });
+
+  test('sees complete pictures without gaps in their packets, whichever layers it gets', () => {
+    const viewer = join();
+    const seen: SeenPacket[] = [];
+    const link = new NarrowClient(viewer, 300_000);
+    publish(20, (nowMs) => link.tick(nowMs));
+    link.lost = 0;
+    link.markOf = (packet) => seen.push(packet);
+    publish(10, (nowMs) => link.tick(nowMs));
+    expect(link.lost).toBe(0);
+    expect(new Set(seen.map((packet) => read(packet).spatialLayer))).toEqual(new Set([0]));
+    expect(seen.length).toBeGreaterThan(250);
+    for (const [i, packet] of seen.slice(1).entries()) {
+      const before = seen[i]!;
+      expect((packet.sequence - before.sequence) & 0xffff).toBe(1);
+      expect((read(packet).pictureId - read(before).pictureId) & 0x7fff).toBe(1);
+      expect(packet.marker).toBe(true);
+    }
+  });
+
+  test('gets the last packet of its largest size resent with the marker that the publisher set on a larger one', () => {
+    const viewer = join();
+    const link = new NarrowClient(viewer, 300_000);
+    publish(20, (nowMs) => link.tick(nowMs));
+    const resent: SeenPacket[] = [];
+    let last: SeenPacket | undefined;
+    viewer.onPacket = (packet) => {
+      if (packet.payloadType === 121 && packet.payload.length < 1_000) resent.push(packet);
+      else last = packet;
+    };
+    publish(0.2);
+    const writer = new RtcpWriter();
+    writer.nack(5, last!.ssrc, [last!.sequence]);
+    viewer.sendControl(writer.bytes());
+    expect(resent).toHaveLength(1);
+    expect(resent[0]?.payload.readUInt16BE()).toBe(last!.sequence);
+    expect(resent[0]?.payload.subarray(2)).toEqual(last!.payload);
+    expect(resent[0]?.marker).toBe(true);
+  });
+
+  test('gets fewer pictures per second of a stream with one size', () => {
+    const viewer = join();
+    const link = new NarrowClient(viewer, 300_000);
+    link.markOf = (packet) => read(packet).temporalLayer;
+    publish(20, (nowMs) => link.tick(nowMs), [2_000]);
+    link.shown.clear();
+    link.lost = 0;
+    publish(10, (nowMs) => link.tick(nowMs), [2_000]);
+    expect(link.lost).toBe(0);
+    expect(link.shown.get(0)).toBeGreaterThan(100);
+    expect(link.shown.get(2)).toBeUndefined();
+  });
+});

@@ -1,0 +1,105 @@
+import type { PayloadReader } from '@bloom/rtp';
+import type { PerVariant } from './variants.js';
+
+/** Layers that are told apart. Those above count with the highest. */
+const MAX_SPATIAL = 3;
+const MAX_TEMPORAL = 3;
+/** Interval of the measurement, ms. */
+const MEASURE_MS = 1000;
+/** Weight of the last interval: a single key picture must not look like a rate. */
+const SMOOTHING = 0.25;
+
+type PacketLayers = Pick<PayloadReader, 'spatialLayer' | 'temporalLayer'>;
+
+/** A step of quality: all layers up to these. */
+export interface LayerStep {
+  spatial: number;
+  temporal: number;
+}
+
+/** Everything that a stream has. */
+export const ALL_LAYERS: LayerStep = { spatial: Infinity, temporal: Infinity };
+
+/** Measures the layers of one scalable stream. Nothing is allocated per packet. */
+export class LayerRates {
+  /** Number of spatial and of temporal layers in the last interval, at least 1. */
+  spatial = 1;
+  temporal = 1;
+  readonly #bytes = new Float64Array(MAX_SPATIAL * MAX_TEMPORAL);
+  readonly #bps = new Float64Array(MAX_SPATIAL * MAX_TEMPORAL);
+  #startedMs = -1;
+  #measured = false;
+
+  /** True if a part of the stream can be left out. */
+  get isLayered(): boolean {
+    return this.spatial > 1 || this.temporal > 1;
+  }
+
+  /** Counts a packet. A new layer counts at once, a missing one ends with the interval. */
+  count({ spatialLayer, temporalLayer }: PacketLayers, bytes: number, nowMs: number): void {
+    if (this.#startedMs < 0) this.#startedMs = nowMs;
+    if (nowMs - this.#startedMs >= MEASURE_MS) this.#measure(nowMs);
+    const spatial = Math.min(spatialLayer, MAX_SPATIAL - 1);
+    const temporal = Math.min(temporalLayer, MAX_TEMPORAL - 1);
+    this.#bytes[spatial * MAX_TEMPORAL + temporal]! += bytes;
+    if (spatial >= this.spatial) this.spatial = spatial + 1;
+    if (temporal >= this.temporal) this.temporal = temporal + 1;
+  }
+
+  #measure(nowMs: number): void {
+    const intervalMs = nowMs - this.#startedMs;
+    this.#startedMs = nowMs;
+    // Nothing is left out of a stream that pauses, so that it resumes as it was.
+    const isPaused = this.#bytes.every((bytes) => bytes === 0);
+    if (!isPaused) this.spatial = this.temporal = 1;
+    for (const [i, bytes] of this.#bytes.entries()) {
+      if (bytes > 0) {
+        this.spatial = Math.max(this.spatial, Math.floor(i / MAX_TEMPORAL) + 1);
+        this.temporal = Math.max(this.temporal, (i % MAX_TEMPORAL) + 1);
+      }
+      const bps = (bytes * 8000) / intervalMs;
+      this.#bps[i]! += (this.#measured ? SMOOTHING : 1) * (bps - this.#bps[i]!);
+      this.#bytes[i] = 0;
+    }
+    this.#measured = true;
+  }
+
+  /** Returns the rate of all layers up to these, bits per second; 0 before the first measurement. */
+  bpsOf({ spatial, temporal }: LayerStep): number {
+    let sum = 0;
+    for (const [i, bps] of this.#bps.entries()) {
+      if (Math.floor(i / MAX_TEMPORAL) <= spatial && i % MAX_TEMPORAL <= temporal) sum += bps;
+    }
+    return sum;
+  }
+
+  /**
+   * Returns the steps that a receiver can have, lowest first: of the lowest size with fewer pictures per second, then
+   * of each larger size with one temporal layer less, and with all.
+   */
+  steps(): LayerStep[] {
+    const top = this.temporal - 1;
+    const steps: LayerStep[] = [];
+    for (let spatial = 0; spatial < this.spatial; spatial += 1) {
+      const lowest = spatial === 0 ? 0 : Math.max(0, top - 1);
+      for (let temporal = lowest; temporal <= top; temporal += 1) steps.push({ spatial, temporal });
+    }
+    return steps;
+  }
+
+  /** Returns the rates of the three steps between which the bandwidth of a client is divided, bits per second. */
+  ladder(): PerVariant<number> {
+    const [l, m, h] = this.#rungs();
+    return { l: this.bpsOf(l), m: this.bpsOf(m), h: this.bpsOf(h) };
+  }
+
+  /** The highest step, and the sizes below it; where there are none, fewer pictures per second. */
+  #rungs(): [LayerStep, LayerStep, LayerStep] {
+    const temporal = this.temporal - 1;
+    const below = (count: number): LayerStep => {
+      const spatial = this.spatial - 1 - count;
+      return spatial >= 0 ? { spatial, temporal } : { spatial: 0, temporal: Math.max(0, temporal + spatial) };
+    };
+    return [below(2), below(1), below(0)];
+  }
+}

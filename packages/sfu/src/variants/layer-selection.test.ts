@@ -1,0 +1,144 @@
+import { describe, expect, test } from '@jest/globals';
+import { EntryPoint, type PayloadReader } from '@bloom/rtp';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { ALL_LAYERS, LayerRates } from './layer-rates.js';
+import { LayerSelection } from './layer-selection.js';
+
+interface Layers {
+  spatial?: number;
+  temporal?: number;
+  key?: boolean;
+  switchesUp?: boolean;
+}
+
+function packet({ spatial = 0, temporal = 0, key = false, switchesUp = false }: Layers): PayloadReader {
+  return {
+    entryPoint: key && spatial === 0 ? EntryPoint.yes : EntryPoint.no,
+    spatialLayer: spatial,
+    temporalLayer: temporal,
+    endsLayer: true,
+    switchesUp,
+    headerLength: 0,
+    read: () => true,
+    write: () => 0,
+  };
+}
+
+/** Rates of a stream with 100, 400 and 1,600 kbit/s by size, of which the temporal layers have 1/4, 1/4 and 1/2. */
+function rates(temporal = 3): LayerRates {
+  const measured = new LayerRates();
+  for (let ms = 0; ms <= 3_000; ms += 250) {
+    for (const [spatial, bps] of [100_000, 300_000, 1_200_000].entries()) {
+      for (let layer = 0; layer < temporal; layer += 1) {
+        const share = temporal === 1 ? 1 : [1 / 4, 1 / 4, 1 / 2][layer]!;
+        measured.count(packet({ spatial, temporal: layer }), (bps * share) / 32, ms);
+      }
+    }
+  }
+  return measured;
+}
+
+describe('measured layers', () => {
+  test('have the rate of all layers below them', () => {
+    const measured = rates();
+    expect(measured.ladder()).toEqual({ l: 100_000, m: 400_000, h: 1_600_000 });
+    expect(measured.bpsOf({ spatial: 2, temporal: 1 })).toBe(800_000);
+    expect(measured.isLayered).toBe(true);
+  });
+
+  test('count as soon as they appear, and end with the first interval that has none of them', () => {
+    const measured = new LayerRates();
+    measured.count(packet({}), 100, 0);
+    expect(measured.isLayered).toBe(false);
+    measured.count(packet({ spatial: 2, temporal: 1 }), 100, 10);
+    expect([measured.spatial, measured.temporal]).toEqual([3, 2]);
+    for (const ms of [1_010, 1_500, 2_020]) measured.count(packet({}), 100, ms);
+    expect([measured.spatial, measured.temporal]).toEqual([1, 1]);
+  });
+
+  test('take any layers and any clock', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(7), fc.nat(7), fc.nat(1_500), fc.nat(3_000))), (packets) => {
+        const measured = new LayerRates();
+        let nowMs = 0;
+        for (const [spatial, temporal, bytes, elapsedMs] of packets) {
+          measured.count(packet({ spatial, temporal }), bytes, (nowMs += elapsedMs));
+          expect(measured.spatial).toBeLessThanOrEqual(3);
+          expect(measured.temporal).toBeLessThanOrEqual(3);
+        }
+        const { l, m, h } = measured.ladder();
+        expect(l <= m && m <= h).toBe(true);
+        expect(measured.steps().length).toBeGreaterThan(0);
+      }),
+      { numRuns: fuzzRuns(500) },
+    );
+  });
+});
+
+describe('selected layers', () => {
+  test.each([
+    [Infinity, ALL_LAYERS],
+    [1_770_000, ALL_LAYERS],
+    [900_000, { spatial: 2, temporal: 1 }],
+    [500_000, { spatial: 1, temporal: 2 }],
+    [115_000, { spatial: 0, temporal: 2 }],
+    [60_000, { spatial: 0, temporal: 1 }],
+    [1, { spatial: 0, temporal: 0 }],
+  ])('are the most that fit into %d bit/s', (bps, wanted) => {
+    const selection = new LayerSelection();
+    selection.setAllocation(bps, rates());
+    expect(selection.wanted).toEqual(wanted);
+  });
+
+  test('shrink with the next picture, and grow with a key picture only', () => {
+    const selection = new LayerSelection();
+    expect(selection.takes(packet({ key: true }), 1, true)).toBe(true);
+    expect(selection.wantsKeyframe(rates(1))).toBe(false);
+    selection.setAllocation(115_000, rates(1));
+    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+    expect(selection.takes(packet({ spatial: 2 }), 1, true)).toBe(true);
+    expect(selection.takes(packet({}), 2, true)).toBe(true);
+    expect(selection.endsPicture(packet({}))).toBe(true);
+    expect(selection.takes(packet({ spatial: 1 }), 2, true)).toBe(false);
+    selection.setAllocation(Infinity, rates(1));
+    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+    expect(selection.takes(packet({ spatial: 1 }), 3, true)).toBe(false);
+    expect(selection.takes(packet({ key: true }), 4, true)).toBe(true);
+    expect(selection.takes(packet({ key: true, spatial: 2 }), 4, true)).toBe(true);
+    expect(selection.wantsKeyframe(rates(1))).toBe(false);
+  });
+
+  test('wait for the next key picture when the start of this one comes late', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.setAllocation(115_000, rates(1));
+    selection.takes(packet({}), 2, true);
+    selection.setAllocation(Infinity, rates(1));
+    expect(selection.takes(packet({ spatial: 1, key: true }), 3, true)).toBe(false);
+    expect(selection.takes(packet({ key: true }), 3, false)).toBe(true);
+    expect(selection.takes(packet({ spatial: 2, key: true }), 3, true)).toBe(false);
+    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+  });
+
+  test('get more pictures per second where the stream allows it', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.setAllocation(1, rates());
+    expect(selection.takes(packet({ temporal: 2 }), 2, true)).toBe(false);
+    selection.setAllocation(Infinity, rates());
+    expect(selection.takes(packet({ temporal: 2 }), 3, true)).toBe(false);
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 4, true)).toBe(true);
+    expect(selection.takes(packet({ temporal: 2 }), 5, true)).toBe(false);
+    expect(selection.takes(packet({ temporal: 2, switchesUp: true }), 6, true)).toBe(true);
+  });
+
+  test('name the rung that the bandwidth was divided by', () => {
+    const selection = new LayerSelection();
+    const rungs = [Infinity, 500_000, 115_000].map((bps) => {
+      selection.setAllocation(bps, rates());
+      return selection.rung(rates());
+    });
+    expect(rungs).toEqual(['h', 'm', 'l']);
+  });
+});

@@ -53,6 +53,13 @@ describe('a requested codec', () => {
     expect(offered('video', {})).toBeUndefined();
   });
 
+  test('sends layers in one stream, without simulcast', () => {
+    const options = { codec: 'vp9', scalabilityMode: 'L3T3_KEY', maxBitrateBps: 900_000 } as const;
+    expect(encodings('video', options)).toEqual([{ maxBitrate: 900_000, scalabilityMode: 'L3T3_KEY' }]);
+    expect(trackOf('video', options).simulcast).toBe(false);
+    expect(encodings('audio', { scalabilityMode: 'L1T3' })).toEqual([{}]);
+  });
+
   test('sends each size of VP9 as a stream of its own', () => {
     expect(encodings('video', { codec: 'vp9' })).toMatchObject(
       ['l', 'm', 'h'].map((rid) => ({ rid, scalabilityMode: 'L1T1' })),

@@ -18,6 +18,11 @@ export interface PublishOptions {
    * the codec sees nothing of the track (docs/guide/which-codec.md).
    */
   readonly codec?: VideoCodec;
+  /**
+   * Sends the sizes as layers of one stream instead of `simulcast`, such as `L3T3_KEY` (W3C Scalable Video Coding).
+   * With `codec: 'vp9'` the server leaves out those for which a viewer lacks bandwidth.
+   */
+  readonly scalabilityMode?: string;
   /** Upper limit in bits per second, of the track or of each variant. */
   readonly maxBitrateBps?: number | Partial<Record<Variant, number>>;
   /**
@@ -67,7 +72,8 @@ export class LocalTrack {
   /** @internal */
   constructor(media: MediaStreamTrack, options: PublishOptions, host: TrackHost) {
     this.kind = media.kind === 'video' ? 'video' : 'audio';
-    this.simulcast = this.kind === 'video' && (options.simulcast ?? media.contentHint !== 'detail');
+    const isScalable = options.scalabilityMode !== undefined;
+    this.simulcast = this.kind === 'video' && !isScalable && (options.simulcast ?? media.contentHint !== 'detail');
     this.#media = media;
     this.#metadata = options.metadata ?? null;
     this.#options = options;
@@ -165,7 +171,7 @@ export class LocalTrack {
     const isLimited = this.kind === 'video' || this.#options.maxBitrateBps !== undefined;
     const encodings: RTCRtpEncodingParameters[] =
       typeof limits === 'number'
-        ? [isLimited ? { maxBitrate: limits } : {}]
+        ? [{ ...(isLimited ? { maxBitrate: limits } : {}), ...this.#layers }]
         : VARIANTS.map((rid) => ({
             rid,
             maxBitrate: limits[rid],
@@ -187,6 +193,11 @@ export class LocalTrack {
     const is = (name: string) => (one: RTCRtpCodec) => one.mimeType.toLowerCase() === `video/${name}`;
     const wanted = codecs.filter(is(codec));
     if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
+  }
+
+  get #layers(): { scalabilityMode?: string } {
+    const { scalabilityMode } = this.#options;
+    return scalabilityMode === undefined || this.kind === 'audio' ? {} : { scalabilityMode };
   }
 
   /** @internal Bits per second of the track, or of each of its variants. */

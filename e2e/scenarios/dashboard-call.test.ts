@@ -218,7 +218,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     expect(await open()).toBe(1);
 
     await stage.api.request('PATCH', `/room/${room}/peer/${id}`, { permissions: { publish: ['audio'] } });
-    await shown(page.getByText('The server accepts no video from you any more'));
+    await shown(page.getByText('The server no longer accepts video from you'));
     await until(async () => (await open()) === 0);
     await page.getByRole('button', { name: 'Share screen' }).click();
     await shown(page.getByText('No screen is shared'));

@@ -197,7 +197,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     const sound = operator.getByRole('heading', { name: /^audio/ });
     await operator.getByLabel('Publish audio').uncheck();
     await sound.waitFor({ state: 'detached' });
-    const refusal = ann.getByText('The server accepts no audio from you any more');
+    const refusal = ann.getByText('The server no longer accepts audio from you');
     await refusal.waitFor();
     await operator.getByLabel('Publish audio').check();
     await until('the permission is back', async () => {

@@ -40,15 +40,15 @@ function withCommonOptions(program: Command): Command {
     .option('--cookie-file <file>', 'default: BLOOM_COOKIE, JF_DIST_COOKIE, ~/.bloom-cookie')
     .option('--cookie <cookie>', 'visible to every user of this machine; prefer a file')
     .option('--json', 'one JSON document')
-    .option('--jsonl', 'a JSON document in each line, for what comes as a stream')
+    .option('--jsonl', 'one JSON document per line, for streams')
     .addOption(timeOption('--timeout <time>', 'for each answer, at most 1m', '5s').argParser(timeout))
-    .option('--dump <file>', 'ask a dump instead of a cluster')
+    .option('--dump <file>', 'read a dump instead of asking a cluster')
     .option('--mapper-port <port>', 'port of the port mapper (ERL_EPMD_PORT); default 4369', whole(1, 65_535))
     .option('--url <url>', 'server whose HTTP API to ask; default: --context, BLOOM_URL, BLOOM_CONTEXT, the one in use')
     .option('--context <name>', 'server whose HTTP API to ask, by its name: see bloomctl context')
     .option('--token-file <file>', 'its API token; default: that of the context, or BLOOM_TOKEN')
     .addOption(new Option('--token <token>').hideHelp().argParser(refuseToken))
-    .option('--width <columns>', 'of the text; default: those of the terminal', whole(20, 10_000))
+    .option('--width <columns>', 'width of the text; default: that of the terminal', whole(20, 10_000))
     .addOption(new Option('--color', 'colour also without a terminal'))
     .addOption(new Option('--no-color', 'no colour (NO_COLOR)'));
 }

@@ -330,7 +330,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
       this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
     }
     if (this.#state !== 'connected' || settled) return this.#reconnect();
-    return this.#refusedAgain(new RoomClientError('UNREACHABLE', 'the connection was lost at once, again and again'));
+    return this.#refusedAgain(new RoomClientError('UNREACHABLE', 'the connection kept failing right after it opened'));
   }
 
   #seatLost(reason: RoomClientError): void {

@@ -60,7 +60,7 @@ const CODES_AFTER_LOSS: Readonly<Record<string, RoomClientErrorCode>> = {
 const INTERNAL_ERROR = 1011;
 /** Close code of a server that was sent too much. After a reconnection, this client would do the same again. */
 export const TOO_BIG = 1009;
-const TOO_MUCH = 'the server takes less than 1 MiB at once, with all metadata of an offer';
+const TOO_MUCH = 'an offer with all its metadata must be smaller than 1 MiB';
 /** Maximum size of a media event that servers accept, less what surrounds its metadata. */
 const MAX_METADATA_BYTES = 1024 * 1024 - 1024;
 

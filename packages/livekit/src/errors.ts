@@ -5,7 +5,7 @@ export type LivekitErrorCode =
   | 'INVALID'
   /** The room, participant or track does not exist. */
   | 'NOT_FOUND'
-  /** The room is full, or the identity is in use by a peer of another face. */
+  /** The room is full, or a peer of another kind of client has the identity. */
   | 'REFUSED'
   /** No node can take the request now. */
   | 'UNAVAILABLE'

@@ -135,9 +135,7 @@ export function useLocalMedia(source: MediaSource, options: LocalMediaOptions = 
     () =>
       client.on('unpublished', (refused) => {
         if (sourceOf([refused], source) === undefined) return;
-        setError(
-          new RoomClientError('PUBLISH_REFUSED', `the server accepts no ${refused.kind} from this peer any more`),
-        );
+        setError(new RoomClientError('PUBLISH_REFUSED', `the server no longer accepts ${refused.kind} from this peer`));
       }),
     [client, source],
   );

@@ -65,7 +65,7 @@ export function CallRoom({ call: { roomId, name, seat, media }, base, invite, on
         }
         {...(invite === undefined
           ? {}
-          : { alone: 'Nobody else is here yet. Open this page in a second tab, or send the invite link to somebody.' })}
+          : { alone: 'Nobody else is here yet. Open this page in a second tab, or send someone the invite link.' })}
       />
     </RoomProvider>
   );

@@ -56,7 +56,7 @@ export function pathFinding(transport: Transport, url: string, outcome: PathOutc
     return {
       state: 'bad',
       text: `Something answers at ${host}, port ${port}, but it is not this server, or it is too busy.`,
-      ask: 'Check again. If it stays so, tell whoever runs this server.',
+      ask: 'Check again. If the problem persists, tell the operator of this server.',
     };
   }
 
@@ -79,7 +79,7 @@ export function verdictOf({ udp, tcp, tls }: Findings): string | undefined {
   const other = tcp.state === 'good' ? 'TCP' : tls.state === 'good' ? 'TLS' : undefined;
   if (other !== undefined) return `Calls work from this network over ${other}, with more delay than over UDP.`;
 
-  return 'Calls do not work from this network. Leave a VPN, or try another network, such as that of a phone.';
+  return 'Calls do not work from this network. Leave any VPN, or try another network, such as mobile data.';
 }
 
 interface ReportOptions {

@@ -113,7 +113,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
       {by === 'hls' && canStream && showing === 'nothing' && (
         <p>
           {begins ? (
-            <span className="hint">Started; it begins when somebody in the room shows something.</span>
+            <span className="hint">Started. It begins when someone in the room publishes.</span>
           ) : (
             <button type="button" className="primary" aria-disabled={action.busy} onClick={() => void start()}>
               {action.busy ? 'Starting …' : 'Start the stream'}

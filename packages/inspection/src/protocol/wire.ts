@@ -43,7 +43,7 @@ export const ERROR_CODES = [
   'UNKNOWN_PEER',
   /** The room has no such component. */
   'UNKNOWN_COMPONENT',
-  /** No node remembers the decision. */
+  /** No node has a record of the decision. */
   'UNKNOWN_DECISION',
   /** The node runs with `JF_INSPECTION=read`. */
   'NOT_PERMITTED',

@@ -189,6 +189,6 @@ function Failures({ media, camera, microphone, screen }: FailuresProps): ReactEl
 function failureOf(device: 'camera' | 'microphone', { error }: MediaControl): string | null {
   if (error === null) return null;
   return error.code === 'PUBLISH_REFUSED'
-    ? `The server accepts no ${device === 'camera' ? 'video' : 'audio'} from you any more.`
+    ? `The server no longer accepts ${device === 'camera' ? 'video' : 'audio'} from you.`
     : `The ${device} does not start: ${error.message}`;
 }

@@ -144,7 +144,7 @@ function Permissions({ roomId, peer }: { readonly roomId: string; readonly peer:
         {box('See and hear others', subscribe, { subscribe: !subscribe })}
         {box('Show own metadata', metadata, { metadata: !metadata })}
       </div>
-      <p className="hint">In force at once, whatever the client does.</p>
+      <p className="hint">Takes effect immediately, whatever the client does.</p>
     </section>
   );
 }

@@ -30,7 +30,7 @@ test('shows the settings of a room and the people in it', async () => {
 
 test('reports a missing room, with a link back', async () => {
   await page.show(<RoomPage roomId="nowhere" />);
-  await page.shows('This room does not exist (any more)');
+  await page.shows('This room does not exist');
   expect(page.find<HTMLAnchorElement>('All rooms').hash).toBe('#/rooms');
 });
 
@@ -94,7 +94,7 @@ test('deletes a room only after confirmation', async () => {
   await page.shows('Everyone in it is disconnected');
   expect(await page.api.listRooms()).toHaveLength(1);
   await page.click('Delete the room');
-  await page.shows('This room does not exist (any more)');
+  await page.shows('This room does not exist');
   expect(await page.api.listRooms()).toEqual([]);
   await page.goes('#/rooms');
 });

@@ -53,7 +53,7 @@ export function RoomPage({ roomId }: { readonly roomId: string }) {
         {rooms === null ? (
           <Loading />
         ) : (
-          <Empty title={unreachable.length > 0 ? 'This room is not found now' : 'This room does not exist (any more)'}>
+          <Empty title={unreachable.length > 0 ? 'This room cannot be found right now' : 'This room does not exist'}>
             <a href={hashOf({ view: 'rooms' })}>All rooms</a>
           </Empty>
         )}

@@ -11,6 +11,7 @@ import { fishjamJsSdk } from './fishjam-js-sdk.mjs';
 import { fishjamSdk } from './fishjam-sdk.mjs';
 import { helm } from './helm.mjs';
 import { jellyfishSdk } from './jellyfish-sdk.mjs';
+import { livekitPython } from './livekit.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
 const TOKEN = 'token-of-the-interop-tests';
@@ -24,11 +25,12 @@ const READY_MS = 60_000;
  * @typedef {object} Check
  * @property {string} title says what holds
  * @property {() => string | undefined} missing what the machine lacks, if anything
+ * @property {Record<string, string>} [env] further settings of the node
  * @property {(node: Node) => Promise<string | undefined>} run resolves with what is wrong, if anything
  */
 
 /** @type {Check[]} */
-const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, helm, schemathesis];
+const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, livekitPython, helm, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {
@@ -39,7 +41,8 @@ function freePort() {
   });
 }
 
-async function startNode() {
+/** @param {Record<string, string>} env */
+async function startNode(env) {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-interop-'));
   const [port, metricsPort] = [await freePort(), await freePort()];
   const child = spawn(process.execPath, [join(root, 'apps', 'bloom', 'dist', 'main.js')], {
@@ -54,6 +57,7 @@ async function startNode() {
       JF_MEDIA_WORKERS: '1',
       JF_RESOURCES_BASE_PATH: join(folder, 'resources'),
       JF_LOG_LEVEL: 'error',
+      ...env,
     },
   });
   const url = `http://127.0.0.1:${port}`;
@@ -76,14 +80,14 @@ async function startNode() {
 
 setUp();
 const count = { passed: 0, failed: 0, skipped: 0 };
-for (const { title, missing, run } of checks) {
+for (const { title, missing, env = {}, run } of checks) {
   const lack = missing();
   if (lack !== undefined) {
     console.warn(`*** SKIPPED: ${title} [needs ${lack}]`);
     count.skipped += 1;
     continue;
   }
-  const node = await startNode();
+  const node = await startNode(env);
   try {
     const fault = await run(node);
     console.log(`${fault === undefined ? 'ok    ' : 'FAILED'} ${title}`);

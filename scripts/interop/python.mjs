@@ -10,11 +10,14 @@ const INSTALL_MS = 300_000;
 export class PythonPackage {
   #name;
   #version;
+  #more;
   #folder;
 
-  constructor(name, version) {
+  /** `more`: packages that go with it, each with its version as pip reads it. */
+  constructor(name, version, more = []) {
     this.#name = name;
     this.#version = version;
+    this.#more = more;
     this.#folder = join(root, 'node_modules', '.cache', `${name}-${version}`);
   }
 
@@ -23,7 +26,7 @@ export class PythonPackage {
     const installed = join(this.#folder, 'installed');
     if (existsSync(installed)) return undefined;
     if (spawnSync('python3', ['-m', 'venv', this.#folder]).status !== 0) return 'python3 with venv';
-    const pip = ['install', '--quiet', '--disable-pip-version-check', `${this.#name}==${this.#version}`];
+    const pip = ['install', '--quiet', '--disable-pip-version-check', `${this.#name}==${this.#version}`, ...this.#more];
     const { status } = spawnSync(this.#program('pip'), pip, { stdio: 'inherit', timeout: INSTALL_MS });
     if (status !== 0) return `${this.#name} ${this.#version} from a Python package index`;
     spawnSync('touch', [installed]);

@@ -187,6 +187,18 @@ describe('room logs', () => {
     ]);
   });
 
+  test('names a client whose backend has set metadata, by the name that the backend gave it', async () => {
+    await room();
+    for (const server of [{ identity: 'ann', name: 'Ann' }, { colour: 'red' }]) {
+      const { token } = await node.rooms.addPeer('kitchen', { metadata: server });
+      await (await node.connect(token)).act({ type: 'join', metadata: { name: 'Bob' } });
+    }
+    expect((await lines()).filter((line) => line.startsWith('peer.joined'))).toEqual([
+      'peer.joined peer_id=p1 name=Ann',
+      'peer.joined peer_id=p2 name=Bob',
+    ]);
+  });
+
   test('logs a component from its start to its end', async () => {
     await room();
     await node.rooms.addComponent('kitchen', 'hls', {});

@@ -211,11 +211,16 @@ function writeEnd(log: Log, why: ConnectionEnd, fields: LogFields): void {
   }
 }
 
-/** Returns the name in a client's metadata, shortened. */
+/** Returns the name in a peer's metadata, shortened. The backend's part takes precedence over the client's. */
 function nameOf(metadata: unknown): string | undefined {
-  if (typeof metadata !== 'object' || metadata === null) return undefined;
-  const { name, displayName } = metadata as { name?: unknown; displayName?: unknown };
-  const given = [name, displayName].find((each) => typeof each === 'string' && each.trim() !== '');
+  const whole = fieldsOf(metadata);
+  const given = [fieldsOf(whole['server']), fieldsOf(whole['peer']), whole]
+    .flatMap(({ name, displayName }) => [name, displayName])
+    .find((each) => typeof each === 'string' && each.trim() !== '');
 
   return typeof given === 'string' ? given.slice(0, MAX_NAME) : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -7,5 +7,5 @@ import { root, run, setUp } from './setup.mjs';
 const [name, ...args] = process.argv.slice(2);
 setUp();
 if (args.some((arg) => arg.includes('janus'))) ensurePackages(['janus']);
-if (name === 'hls') ensurePackages(['ffmpeg']);
+if (name === 'hls' || name === 'mix') ensurePackages(['ffmpeg']);
 run(process.execPath, ['--max-semi-space-size=64', join(root, 'apps', 'bench', 'dist', name, 'main.js'), ...args]);

@@ -24,6 +24,7 @@ const FLOORS = {
     ['sfu'],
     ['http', 'load'],
     ['client', 'data', 'hls', 'joins', 'soak'],
+    ['mix'],
   ],
   'apps/bloomctl': [
     ['completion', 'dump', 'text'],

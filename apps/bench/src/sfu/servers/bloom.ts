@@ -23,6 +23,8 @@ export interface BloomOptions {
 
 export interface BloomServer extends Server {
   readonly port: number;
+  /** Directory of its files. */
+  readonly resources: string;
   /** Returns the room that connecting clients join now. */
   room(): string;
   /** Makes later clients connect to a new room. */
@@ -67,6 +69,7 @@ export function bloom(options: BloomOptions): BloomKind {
         name: this.name,
         pid: server.pid,
         port,
+        resources,
         room: () => roomId,
         publish: async (pc, publisher) => void (await clients.join(roomId, pc, publisher)),
         subscribe: async (pc) => void (await clients.join(roomId, pc)),

@@ -229,6 +229,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
       await api.deleteRoom(room);
       await hooks.until('recordingUploaded');
       expect(await stateOf(room)).toBe('uploaded');
+      const log = node?.log();
       await node?.stop();
 
       const news = hooks.received.filter(({ type }) => type.startsWith('recording'));
@@ -243,7 +244,7 @@ describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
       ]);
       const { prefix, files } = decodeServerMessage(news[0]!.body) as { prefix: string; files: string[] };
       expect(store.objects(prefix)).toEqual(files);
-      expect(node?.log()).not.toContain(store.endpoint);
+      expect(log).not.toContain(store.endpoint);
     } finally {
       await node?.stop();
       await store.stop();

@@ -5,6 +5,8 @@ export interface OwnedRoom {
   roomId: string;
   /** Unix milliseconds, by the owner's clock. */
   createdAt: number;
+  /** Number of times that the room has moved to another node. Absent: never. */
+  epoch?: number;
   ref: RoomRef;
 }
 
@@ -60,7 +62,9 @@ export class Directory {
     if (roomId.length > MAX_ID_LENGTH || (rooms.size >= MAX_ROOMS && !rooms.has(roomId))) return undefined;
     rooms.set(roomId, room);
     // A lost owner may be dead: two owners conflict only while both are reachable.
-    const owners = this.#ownersOf(roomId).filter((owner) => this.#nodes.get(owner)?.reachable);
+    const owners = this.#ownersOf(roomId).filter(
+      (owner) => this.#nodes.get(owner)?.reachable && !this.#isSuperseded(owner, roomId),
+    );
     if (owners.length < 2) return undefined;
     const [kept, shadowed] = owners as [string, string];
     const key = `${roomId}\0${owners.join('\0')}`;
@@ -103,13 +107,15 @@ export class Directory {
   }
 
   /**
-   * Returns where a room lives. Prefers a reachable owner, then the owner of the older room, then the lower name; this
-   * node always prefers its own room. `except` is a node that does not have it.
+   * Returns where a room lives. Prefers a reachable owner, then the owner after most moves, then the owner of the older
+   * room, then the lower name; this node prefers its own room unless it has moved to a reachable owner. `except` is a
+   * node that does not have it.
    */
   find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
     this.#forgetExpired();
     const own = this.#self === except ? undefined : this.#nodes.get(this.#self)?.rooms.get(roomId);
-    if (own !== undefined) return { node: this.#self, ref: own.ref, createdAt: own.createdAt, reachable: true };
+    if (own !== undefined && !this.#isSuperseded(this.#self, roomId))
+      return { node: this.#self, ref: own.ref, createdAt: own.createdAt, reachable: true };
 
     const owner = this.#ownersOf(roomId).find((node) => node !== except);
     const known = owner === undefined ? undefined : this.#nodes.get(owner);
@@ -130,16 +136,35 @@ export class Directory {
   }
 
   #ownersOf(roomId: string): string[] {
-    const owners: { node: string; createdAt: number; reachable: boolean }[] = [];
+    const owners: { node: string; createdAt: number; epoch: number; reachable: boolean }[] = [];
     for (const [node, { rooms, reachable }] of this.#nodes) {
       const room = rooms.get(roomId);
-      if (room !== undefined) owners.push({ node, createdAt: room.createdAt, reachable });
+      if (room !== undefined) owners.push({ node, createdAt: room.createdAt, epoch: room.epoch ?? 0, reachable });
     }
     return owners
       .toSorted(
-        (a, b) => Number(b.reachable) - Number(a.reachable) || a.createdAt - b.createdAt || (a.node < b.node ? -1 : 1),
+        (a, b) =>
+          Number(b.reachable) - Number(a.reachable) ||
+          b.epoch - a.epoch ||
+          a.createdAt - b.createdAt ||
+          (a.node < b.node ? -1 : 1),
       )
       .map(({ node }) => node);
+  }
+
+  /**
+   * True if the node's room has moved on to a reachable node. The old owner relays for a while and withdraws its
+   * announcement later, so that nobody takes the id before the new owner's announcement has arrived everywhere.
+   */
+  #isSuperseded(node: string, roomId: string): boolean {
+    const room = this.#nodes.get(node)?.rooms.get(roomId);
+    if (room === undefined) return false;
+    for (const { rooms, reachable } of this.#nodes.values()) {
+      const other = rooms.get(roomId);
+      const isLater = (other?.epoch ?? 0) > (room.epoch ?? 0);
+      if (reachable && other?.createdAt === room.createdAt && isLater) return true;
+    }
+    return false;
   }
 
   /** Forgets conflicts about rooms that the node no longer has, because the same rooms may conflict again. */

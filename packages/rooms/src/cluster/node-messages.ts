@@ -56,7 +56,7 @@ export type NodeProtocol = {
 const load = { forwardedTracks: count, rooms: count };
 const loadAnswer = object({ ...load, draining: flag });
 const room = actor(() => ROOM_SHAPES);
-const ownedRoom = object({ roomId: id, createdAt: number, ref: room });
+const ownedRoom = object({ roomId: id, createdAt: number, epoch: optional(count), ref: room });
 
 export const NODE_SHAPES: Shapes<NodeProtocol> = {
   load: takes({}, loadAnswer),

@@ -1,0 +1,61 @@
+// A room that has moved is one room on two nodes until its old owner withdraws.
+import { expect, test } from '@jest/globals';
+import type { RoomRef } from '../room/room-messages.js';
+import { Directory } from './directory.js';
+
+const roomAt = (node: string, epoch?: number) => ({
+  roomId: 'r',
+  createdAt: 1,
+  ...(epoch === undefined ? {} : { epoch }),
+  ref: { path: '/rooms/r', key: `${node}#1` } as RoomRef,
+});
+
+const start = (): Directory => new Directory('a', { now: () => 0 });
+
+test.each([
+  ['before', ['c', 'b']],
+  ['after', ['b', 'c']],
+] as const)('finds a moved room at its new owner when that announces it %s the old one', (_when, order) => {
+  const directory = start();
+  const epochs = { b: undefined, c: 1 };
+  for (const node of order) expect(directory.add(node, roomAt(node, epochs[node]))).toBeUndefined();
+  expect(directory.find('r')?.node).toBe('c');
+});
+
+test('ignores the withdrawal and a late announcement of an old owner', () => {
+  const directory = start();
+  directory.add('c', roomAt('c', 1));
+  directory.remove('b', 'r');
+  directory.replace('b', [roomAt('b')]);
+  expect(directory.find('r')?.node).toBe('c');
+});
+
+test('finds a room that has moved away from this node at its new owner, or here while that is cut off', () => {
+  const directory = start();
+  directory.add('a', roomAt('a'));
+  directory.add('c', roomAt('c', 1));
+  expect(directory.find('r')?.node).toBe('c');
+  directory.lost('c');
+  expect(directory.find('r')?.node).toBe('a');
+});
+
+test('finds a room that has moved back at this node', () => {
+  const directory = start();
+  directory.add('c', roomAt('c', 1));
+  directory.add('a', roomAt('a', 2));
+  expect(directory.find('r')?.node).toBe('a');
+});
+
+test('reports no conflict for a room that has moved, but one for another room of its id', () => {
+  const directory = start();
+  directory.add('b', roomAt('b'));
+  expect(directory.add('c', roomAt('c', 1))).toBeUndefined();
+  expect(directory.add('d', { ...roomAt('d'), createdAt: 2 })).toEqual({ roomId: 'r', kept: 'c', shadowed: 'd' });
+});
+
+test('prefers a moved room to another of its id, whichever is older', () => {
+  const directory = start();
+  directory.add('b', { ...roomAt('b'), createdAt: 0 });
+  directory.add('c', roomAt('c', 1));
+  expect(directory.find('r')?.node).toBe('c');
+});

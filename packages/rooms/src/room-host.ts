@@ -15,11 +15,14 @@ import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
 import type { RoomMeasure } from './room/room-journal.js';
 import type { RoomMachine } from './room/room-machine.js';
-import type { RoomProtocol, RoomRef } from './room/room-messages.js';
+import type { Carry, RoomProtocol, RoomRef } from './room/room-messages.js';
+import type { RoomSnapshot } from './room/room-snapshot.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
 /** How long a room has to end on its own before its actor is stopped. */
 const DELETE_TIMEOUT_MS = 4_000;
+/** A move decides within 1 s whether the room stays; the rest is for a busy node. */
+const MOVE_TIMEOUT_MS = 5_000;
 /** How long a peer has to describe itself before it is reported without descriptions. */
 const DESCRIBE_TIMEOUT_MS = 500;
 
@@ -63,6 +66,8 @@ export interface RoomHostOptions {
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
+  /** Called when a room has moved to this node, or away from it, before anything happens to it here. */
+  moved?: (way: 'here' | 'away', room: { roomId: string; webhookUrl: string | null }) => void;
   /** Receives measurements for metrics. */
   measure?: (measure: RoomMeasure, roomId: string) => void;
   log: Log;
@@ -90,6 +95,14 @@ export interface ComponentState {
   details: unknown;
 }
 
+/** A room of another node, for which this node has a place. */
+export interface HeldRoom {
+  /** Continues the room here. Resolves with its actor. */
+  open(snapshot: RoomSnapshot, createdAt: number): Promise<RoomRef>;
+  /** Gives the place up. */
+  drop(): Promise<void>;
+}
+
 /** Why this node accepts no rooms: clients cannot reach it yet, an operator ordered it, or it is closing. */
 type DrainReason = 'starting' | 'ordered' | 'closing';
 
@@ -101,6 +114,8 @@ interface Entry {
   /** Unix milliseconds; undefined until the room starts. */
   createdAt: number | undefined;
   media: MediaRoom | undefined;
+  /** Events of the media plane before the room's actor runs. */
+  early: MediaRoomEvent[];
   subscriptions: number;
 }
 
@@ -149,6 +164,8 @@ export class RoomHost {
   readonly #newId: () => string;
   readonly #sessions: RequestSessions;
   readonly #entries = new Map<string, Entry>();
+  /** Actors of rooms that have moved away, which pass messages on. */
+  readonly #relays = new Map<string, RoomRef>();
   readonly #reach = new MediaReach();
   #subscriptions = 0;
   readonly #drainedFor = new Set<DrainReason>();
@@ -192,21 +209,13 @@ export class RoomHost {
 
     const log = requestId === undefined ? this.#log : this.#log.child({ requestId });
     // Reserve the id before the first await so that only one of two simultaneous creations succeeds.
-    const entry: Entry = {
-      isWanted,
-      ref: undefined,
-      machine: undefined,
-      createdAt: undefined,
-      media: undefined,
-      subscriptions: 0,
-    };
-    this.#entries.set(roomId, entry);
+    const entry = this.#reserve(roomId, isWanted);
     try {
-      await this.#start(entry, { ...config, roomId }, requestId);
+      const media = await this.#openMedia(entry, roomId);
+      if (!entry.isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
+      await this.#start(entry, media, { config: { ...config, roomId }, requestId });
     } catch (error) {
-      this.#forget(roomId, entry);
-      if (entry.ref !== undefined) await this.#system.stop(entry.ref);
-      await entry.media?.close().catch(() => {});
+      await this.#abandon(roomId, entry);
       if (error instanceof RoomError) throw error;
       log.error('room.start_failed', { roomId, error });
       throw new RoomError('ROOM_FAILED', refusals.roomFailed().message, { cause: error });
@@ -218,6 +227,48 @@ export class RoomHost {
     log.info('room.created', { roomId });
 
     return { room: this.view(roomId) ?? unwrap(refusals.roomNotFound(roomId)), address: this.address };
+  }
+
+  /**
+   * Gives a room to another node. Returns why it stays, or null once it runs there.
+   */
+  async giveRoom(roomId: string, carry: Carry): Promise<string | null> {
+    const ref = this.#entries.get(roomId)?.ref;
+    if (ref === undefined) return 'it has ended';
+
+    return this.#system.call(ref, { type: 'move', carry }, MOVE_TIMEOUT_MS);
+  }
+
+  /** Reserves the id of another node's room and opens its media. Nothing is seen of the room until it is opened. */
+  async holdRoom({ roomId }: NamedConfig): Promise<HeldRoom> {
+    if (this.#entries.has(roomId) || this.#relays.has(roomId)) unwrap(refusals.roomExists(roomId));
+    const entry = this.#reserve(roomId, () => true);
+    let media: MediaRoom;
+    try {
+      media = await this.#openMedia(entry, roomId);
+    } catch (error) {
+      await this.#abandon(roomId, entry);
+      throw error;
+    }
+
+    return {
+      open: async (snapshot, createdAt) => {
+        entry.createdAt = createdAt;
+        await this.#start(entry, media, { config: snapshot.config, snapshot, requestId: undefined });
+        return entry.ref ?? unwrap(refusals.roomFailed());
+      },
+      drop: () => this.#abandon(roomId, entry),
+    };
+  }
+
+  /** Returns the actor that passes messages on to a room that has moved away. */
+  relayRef(roomId: string): RoomRef | undefined {
+    return this.#relays.get(roomId);
+  }
+
+  /** Ids of the rooms that run here. */
+  roomIds(): string[] {
+    return [...this.#entries].filter(([, { ref }]) => ref !== undefined).map(([roomId]) => roomId);
   }
 
   /** Ends the room, if it exists, and waits until its media has closed. */
@@ -329,19 +380,42 @@ export class RoomHost {
     return { roomId, peers: await Promise.all(reports), media: await media.stats().catch(() => undefined) };
   }
 
-  async #start(entry: Entry, config: NamedConfig, requestId: string | undefined): Promise<void> {
-    const { engine, events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
-    const { roomId, webhookUrl } = config;
-    const early: MediaRoomEvent[] = [];
+  #reserve(roomId: string, isWanted: () => boolean): Entry {
+    const unknown = { ref: undefined, machine: undefined, createdAt: undefined, media: undefined, early: [] };
+    const entry: Entry = { isWanted, ...unknown, subscriptions: 0 };
+    this.#entries.set(roomId, entry);
 
-    entry.media = await engine.openRoom(roomId, (event) => {
-      if (entry.ref === undefined) early.push(event);
+    return entry;
+  }
+
+  async #abandon(roomId: string, entry: Entry): Promise<void> {
+    this.#forget(roomId, entry);
+    if (entry.ref !== undefined) await this.#system.stop(entry.ref);
+    await entry.media?.close().catch(() => {});
+  }
+
+  async #openMedia(entry: Entry, roomId: string): Promise<MediaRoom> {
+    entry.media = await this.#options.engine.openRoom(roomId, (event) => {
+      if (entry.ref === undefined) entry.early.push(event);
       else this.#system.cast(entry.ref, { type: isData(event) ? 'fromData' : 'fromMedia', event });
     });
-    if (!entry.isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
+
+    return entry.media;
+  }
+
+  async #start(
+    entry: Entry,
+    media: MediaRoom,
+    { config, snapshot, requestId }: { config: NamedConfig; snapshot?: RoomSnapshot; requestId: string | undefined },
+  ): Promise<void> {
+    const { events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
+    const { roomId, webhookUrl } = config;
+    // The room of this id that has moved away has ended.
+    const relay = this.#relays.get(roomId);
+    if (relay !== undefined) await this.#system.stop(relay);
     const behaviour = roomBehaviour({
       config,
-      media: entry.media,
+      media,
       createSession,
       webrtcEnabled,
       componentKinds: this.#kinds,
@@ -353,11 +427,13 @@ export class RoomHost {
       }),
       createdAt: () => entry.createdAt,
       sessions: this.#sessions,
+      snapshot,
       created: (machine, ref) => {
         entry.machine = machine;
         entry.ref = ref;
-        entry.createdAt = this.#clock.wall();
-        for (const event of early) this.#system.cast(ref, { type: 'fromMedia', event });
+        entry.createdAt ??= this.#clock.wall();
+        for (const event of entry.early.splice(0)) this.#system.cast(ref, { type: 'fromMedia', event });
+        if (snapshot !== undefined) this.#options.moved?.('here', { roomId, webhookUrl });
       },
       measure: (measure) => {
         if (measure.type === 'media') this.#reach.record(measure);
@@ -366,6 +442,14 @@ export class RoomHost {
       notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
       ended: () => this.#forget(roomId, entry),
+      given: () => {
+        this.#forget(roomId, entry);
+        if (entry.ref !== undefined) this.#relays.set(roomId, entry.ref);
+      },
+      relayed: () => {
+        if (this.#relays.get(roomId) === entry.ref) this.#relays.delete(roomId);
+        this.#options.moved?.('away', { roomId, webhookUrl });
+      },
     });
     const sender = requestId === undefined ? this.#system : this.#system.forRequest(requestId, 'rooms');
     const isStillWanted = (): boolean => this.#entries.get(roomId) === entry;

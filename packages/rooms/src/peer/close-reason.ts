@@ -3,6 +3,9 @@ export const INTERNAL_ERROR = 'Internal server error';
 /** Close reason of a room that ends because its node stops, for clients that then start over elsewhere. */
 export const NODE_STOPPED = 'Node stopped';
 
+/** Close reason of a room that goes on at another node, where its clients come back to it with code 1012. */
+export const ROOM_MOVED = 'Room moved';
+
 /** A close frame holds 125 bytes, of which the code takes two (RFC 6455, section 5.5). */
 const MAX_CLOSE_REASON_BYTES = 123;
 

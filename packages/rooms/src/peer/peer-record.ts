@@ -3,11 +3,19 @@ import type { MediaRoomEvent } from '@bloom/sfu';
 import { Allowance } from '@bloom/time';
 import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
-import type { Endpoint, EndpointTrack } from './peer-session.js';
+import type { Endpoint, EndpointTrack, KnownTrack } from './peer-session.js';
 import { defaultPermissions } from './permissions.js';
 
 /** Connections of a peer: each one costs its room a handshake and every other participant two notifications. */
 const CONNECTIONS = { burst: 30, perSecond: 1 };
+
+/** A client that was connected when its room moved to this node. */
+export interface Expected {
+  /** It had joined, so its next join is no news to the backend if its metadata is the same. */
+  joined: boolean;
+  /** Tracks that it has not published again, by id. */
+  readonly tracks: Map<string, KnownTrack>;
+}
 
 /** A room's record of one peer. */
 export interface PeerRecord {
@@ -15,6 +23,12 @@ export interface PeerRecord {
   readonly ref: PeerRef;
   /** The peer's socket, while it has one. */
   connection: PeerConnection | undefined;
+  /** The backend knows the peer as connected. Also true while the peer of a moved room is expected back. */
+  announced: boolean;
+  /** What the client had at the room's former node, until it has it here or is no longer expected to. */
+  expected: Expected | undefined;
+  /** Accept simulcast from the client. */
+  readonly enableSimulcast: boolean;
   /** Connections that the peer may still open. */
   readonly connections: Allowance;
   /** Number of the connection on which the client left the room; it may rejoin on it. */
@@ -54,6 +68,7 @@ export function newPeer({
   ref,
   metadata,
   permissions,
+  enableSimulcast = true,
   isGuest = false,
   counts = true,
 }: {
@@ -62,6 +77,7 @@ export function newPeer({
   /** Metadata set by the backend. */
   metadata: unknown;
   permissions: PeerPermissions | undefined;
+  enableSimulcast?: boolean;
   isGuest?: boolean;
   counts?: boolean;
 }): PeerRecord {
@@ -69,6 +85,9 @@ export function newPeer({
     id,
     ref,
     connection: undefined,
+    announced: false,
+    expected: undefined,
+    enableSimulcast,
     connections: new Allowance(CONNECTIONS),
     leftOn: undefined,
     joined: false,
@@ -113,8 +132,8 @@ export function peerView(peer: PeerRecord): PeerView {
   peer.view ??= {
     id: peer.id,
     type: 'webrtc',
-    status: peer.connection === undefined ? 'disconnected' : 'connected',
-    tracks: [...peer.tracks.values()].map((track) => trackView(peer, track)),
+    status: peer.announced ? 'connected' : 'disconnected',
+    tracks: [...(peer.expected?.tracks.values() ?? []), ...peer.tracks.values()].map((track) => trackView(peer, track)),
     metadata: shownMetadata(peer),
     ...(peer.permissions === undefined ? {} : { permissions: peer.permissions }),
   };
@@ -130,13 +149,13 @@ export function peerEndpoint(peer: PeerRecord): Endpoint {
 }
 
 /** Returns the track as the API shows it: muted by its publisher or the backend, once either has used muting. */
-export function trackView({ moderated }: PeerRecord, track: EndpointTrack): TrackView {
+export function trackView({ moderated }: PeerRecord, track: KnownTrack): TrackView {
   if (track.muted === undefined && !moderated.has(track.trackId)) return trackInfo(track);
   const muted = moderated.get(track.trackId) === true || track.muted?.publisher === true;
 
   return { ...trackInfo(track), muted };
 }
 
-export function trackInfo({ trackId, kind, metadata }: EndpointTrack): TrackInfo & TrackView {
+export function trackInfo({ trackId, kind, metadata }: KnownTrack): TrackInfo & TrackView {
   return { id: trackId, type: kind, metadata };
 }

@@ -45,6 +45,9 @@ export interface EndpointTrack {
   withheld?: true;
 }
 
+/** What the backend knows of a track. */
+export type KnownTrack = Pick<EndpointTrack, 'trackId' | 'kind' | 'metadata' | 'muted'>;
+
 /** Who may receive a peer's tracks: names of receivers, each with the ids of the tracks. */
 export type Audience = readonly (readonly [name: string, trackIds: readonly string[] | 'all'])[];
 

@@ -58,6 +58,8 @@ export class ClientRequests {
 
   #join(peer: PeerRecord, { metadata, hidden = false, name, exempt = false }: PeerRequest & { type: 'join' }): void {
     if (peer.joined) return;
+    const known = peer.expected?.joined === true ? { metadata: shownMetadata(peer) } : undefined;
+    if (peer.expected !== undefined) peer.expected.joined = false;
     peer.joined = true;
     peer.hidden = hidden;
     peer.metadata = metadata;
@@ -75,7 +77,9 @@ export class ClientRequests {
     });
     if (!hidden) this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
     const { roomId } = this.#endpoints;
-    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata: shownMetadata(peer) });
+    const shown = shownMetadata(peer);
+    if (known !== undefined && jsonEqual(known.metadata, shown)) return;
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata: shown });
   }
 
   #setMetadata(peer: PeerRecord, metadata: unknown): void {
@@ -90,7 +94,10 @@ export class ClientRequests {
     if (!peer.joined) return;
     // The session may not know yet that a permission was revoked.
     const permitted = tracks.filter(({ kind }) => mayPublish(permissionsOf(peer), kind));
-    const fresh = permitted.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
+    const fresh = permitted.filter(({ trackId }) => {
+      const owner = this.#endpoints.ownerOf(trackId);
+      return owner === undefined || (owner === peer.id && !peer.tracks.has(trackId));
+    });
     this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
     // The peer's session does not know the tracks that the peer may not receive.
     for (const { trackId } of permitted) {

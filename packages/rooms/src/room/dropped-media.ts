@@ -1,7 +1,9 @@
-import type { MediaDropCause } from '@bloom/sfu';
+import type { Log } from '@bloom/log';
+import type { MediaDropCause, MediaRoomEvent } from '@bloom/sfu';
+import { isPowerOfTwo } from '@bloom/time';
 
 /** What a client's operator can do about dropped packets, by cause. */
-export const DROP_REMEDIES: Readonly<Record<MediaDropCause, string>> = {
+const DROP_REMEDIES: Readonly<Record<MediaDropCause, string>> = {
   unknown_ssrc:
     'announce the stream with a=ssrc, send the mid header extension, or give each m-line its own payload types',
   unpublished: 'send only on m-lines that the answer marks recvonly',
@@ -16,9 +18,36 @@ export const DROP_REMEDIES: Readonly<Record<MediaDropCause, string>> = {
 };
 
 /** Encoder settings to change when pictures arrive but cannot be shown. */
-export const ENCODER_REMEDIES = {
+const ENCODER_REMEDIES = {
   bFrames: 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)',
   bareKeyframes:
     'send SPS and PPS before each keyframe (GStreamer: rtph264pay config-interval=-1; x264: repeat-headers=1), ' +
     'or, without simulcast, announce them in the offer as sprop-parameter-sets of at most 512 bytes',
 } as const;
+
+type EventOf<T extends MediaRoomEvent['type']> = Extract<MediaRoomEvent, { type: T }>;
+
+/** Logs what clients send and nobody can see. */
+export class MediaFaults {
+  readonly #log: () => Log;
+  /** Number of tracks with each fault so far. */
+  readonly #unplayable = { bFrames: 0, bareKeyframes: 0 };
+
+  /** `log`: returns the current logger, whose lines carry the request id. */
+  constructor(log: () => Log) {
+    this.#log = log;
+  }
+
+  dropped({ peerId, trackId, cause, packets }: EventOf<'mediaDropped'>): void {
+    this.#log().warn('room.media_dropped', { peerId, trackId, cause, packets, fix: DROP_REMEDIES[cause] });
+  }
+
+  /** Logs occurrences 1, 2, 4, 8 and so on of each fault: a client can publish such tracks endlessly. */
+  unplayable({ type, trackId }: EventOf<'bFrames' | 'bareKeyframes'>, peerId: string | undefined): void {
+    this.#unplayable[type] += 1;
+    if (!isPowerOfTwo(this.#unplayable[type])) return;
+    const fix = ENCODER_REMEDIES[type];
+    if (type === 'bFrames') this.#log().warn('room.track_b_frames', { peerId, trackId, fix });
+    else this.#log().warn('room.track_bare_keyframes', { peerId, trackId, fix });
+  }
+}

@@ -1,8 +1,8 @@
 import type { TrackOwner } from '@bloom/protocol';
-import type { ClientMediaEvent } from '@bloom/sfu';
+import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
 import { jsonEqual } from '../json-equal.js';
 import { claims, peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
-import type { Audience, Endpoint, EndpointTrack, Mutes, SessionInput } from '../peer/peer-session.js';
+import type { Audience, Endpoint, EndpointTrack, KnownTrack, Mutes, SessionInput } from '../peer/peer-session.js';
 import { inputFor, mayReceive, shownTracks } from './audience.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
 import type { RoomWorld } from './room-world.js';
@@ -12,6 +12,13 @@ export interface EndpointsOptions {
   world: RoomWorld;
   /** Called whenever the view of the room is out of date. */
   onChange: () => void;
+}
+
+export interface ConnectedPeer {
+  peerId: string;
+  ref: PeerRecord['ref'];
+  metadata: unknown;
+  tracks: readonly EndpointTrack[];
 }
 
 /** The peers and components of one room with their tracks, and what each peer's session learns about the others. */
@@ -32,13 +39,13 @@ export class Endpoints {
 
   /**
    * Counts track subscriptions, active and pending: each joined peer receives every track but its own, unless it may
-   * not subscribe. Those that their publisher withholds count.
+   * not subscribe. Those that their publisher withholds count, and those of peers that are expected back.
    */
   get subscriptions(): number {
     let tracks = this.components.trackCount;
-    for (const peer of this.peers.values()) tracks += peer.tracks.size;
+    for (const peer of this.peers.values()) tracks += trackCount(peer);
     let count = this.components.subscriptions(this.peers);
-    for (const peer of this.peers.values()) if (receivesTracks(peer)) count += tracks - peer.tracks.size;
+    for (const peer of this.peers.values()) if (willReceiveTracks(peer)) count += tracks - trackCount(peer);
 
     return count;
   }
@@ -51,6 +58,18 @@ export class Endpoints {
     return count;
   }
 
+  /** Returns the peers that have a socket. */
+  connected(): ConnectedPeer[] {
+    return [...this.peers.values()]
+      .filter((peer) => peer.connection !== undefined)
+      .map((peer) => ({
+        peerId: peer.id,
+        ref: peer.ref,
+        metadata: shownMetadata(peer),
+        tracks: [...peer.tracks.values()],
+      }));
+  }
+
   /** Ids of the tracks that currently carry speech, newest last, as far as the peer may know. */
   speakingFor(peer: PeerRecord): string[] {
     return [...this.#speaking].filter((trackId) => {
@@ -61,7 +80,8 @@ export class Endpoints {
 
   /** Returns the id of the endpoint that publishes the track. */
   ownerOf(trackId: string): string | undefined {
-    for (const peer of this.peers.values()) if (peer.tracks.has(trackId)) return peer.id;
+    for (const peer of this.peers.values())
+      if (peer.tracks.has(trackId) || peer.expected?.tracks.has(trackId) === true) return peer.id;
 
     return this.components.ownerOf(trackId);
   }
@@ -78,6 +98,12 @@ export class Endpoints {
       const visible = inputFor(peer, owner, input);
       if (visible !== undefined) this.#world.sendToPeer(peer.ref, visible);
     }
+  }
+
+  /** Records whether the client accepts the backend's messages on a data channel. */
+  setMessageChannel(event: MediaRoomEvent & { type: 'messageChannel' }): void {
+    const peer = this.peers.get(event.peerId);
+    if (peer !== undefined) peer.messageChannel = event.open ? event : undefined;
   }
 
   /** Applies a change in a track's voice activity. */
@@ -214,8 +240,28 @@ export class Endpoints {
     this.sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
       this.#world.log.debug('room.track_added', { ...owner, trackId: track.trackId, kind: track.kind });
+      if ('expected' in endpoint && this.#isBack(endpoint, track)) continue;
       this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
     }
+  }
+
+  /** Takes back a track that the peer published where the room ran before. Returns false for any other track. */
+  #isBack(peer: PeerRecord, track: EndpointTrack): boolean {
+    const { trackId } = track;
+    const before = peer.expected?.tracks.get(trackId);
+    if (before === undefined) return false;
+    peer.expected?.tracks.delete(trackId);
+    if (!jsonEqual(before.metadata, track.metadata)) {
+      const owner = { peerId: peer.id };
+      this.#world.notify({ type: 'trackMetadataUpdated', roomId: this.roomId, owner, track: trackInfo(track) });
+    }
+    const blocked = peer.moderated.get(trackId);
+    if (blocked === true) {
+      this.#world.media({ type: 'setTrackBlocked', peerId: peer.id, trackId, blocked });
+      this.sendIfJoined(peer.id, { type: 'trackMutedByServer', trackId, muted: blocked });
+    }
+    if (blocked !== undefined) this.setMuted(peer, trackId, { server: blocked });
+    return true;
   }
 
   takeTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, trackIds: readonly string[]): void {
@@ -238,7 +284,8 @@ export class Endpoints {
 
   /** Removes all tracks of a peer. The others learn of it from `endpointRemoved`; notifications name each track. */
   clearTracks(peer: PeerRecord): void {
-    const tracks = [...peer.tracks.values()];
+    const tracks = [...(peer.expected?.tracks.values() ?? []), ...peer.tracks.values()];
+    peer.expected = undefined;
     peer.tracks.clear();
     // They may still flow, and are about to be withheld from nobody.
     if (peer.audience !== undefined)
@@ -248,7 +295,19 @@ export class Endpoints {
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
   }
 
-  notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<EndpointTrack>): void {
+  /** Removes the tracks that a peer of a moved room has not published again, or one of them. */
+  dropExpected(peer: PeerRecord, trackId?: string): void {
+    const tracks = [...(peer.expected?.tracks.values() ?? [])].filter(
+      (track) => trackId === undefined || track.trackId === trackId,
+    );
+    if (trackId === undefined) peer.expected = undefined;
+    else peer.expected?.tracks.delete(trackId);
+    this.#forget(peer, tracks);
+    this.changed(peer);
+    this.notifyTracksRemoved({ peerId: peer.id }, tracks);
+  }
+
+  notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<KnownTrack>): void {
     for (const track of tracks) {
       this.#world.log.debug('room.track_removed', { ...owner, trackId: track.trackId, kind: track.kind });
       this.#world.notify({ type: 'trackRemoved', roomId: this.roomId, owner, track: trackInfo(track) });
@@ -256,7 +315,7 @@ export class Endpoints {
   }
 
   /** Forgets ended tracks and the backend's decisions about them: another track may use the same id. */
-  #forget({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
+  #forget({ id, moderated }: PeerRecord, tracks: readonly KnownTrack[]): void {
     for (const { trackId } of tracks) {
       this.#speaking.delete(trackId);
       if (moderated.get(trackId) === true)
@@ -278,6 +337,15 @@ export class Endpoints {
     }
     this.#world.changed();
   }
+}
+
+/** Number of tracks that the peer publishes or is expected to publish again. */
+function trackCount({ tracks, expected }: PeerRecord): number {
+  return tracks.size + (expected?.tracks.size ?? 0);
+}
+
+function willReceiveTracks(peer: PeerRecord): boolean {
+  return receivesTracks(peer) || (peer.expected?.joined === true && permissionsOf(peer).subscribe);
 }
 
 function receivesTracks(peer: PeerRecord): boolean {

@@ -1,5 +1,6 @@
 import { refusals, type Outcome } from '../outcome.js';
 import type { InvitationUse } from '../room-service.js';
+import type { CountedInvitation } from './room-snapshot.js';
 
 /** Seconds after which an absent guest is removed. */
 export const GUEST_AWAY_S = 60;
@@ -8,7 +9,17 @@ const MAX_COUNTED = 10_000;
 
 /** Counts the uses of a room's invitations until they expire. */
 export class Guests {
-  readonly #used = new Map<string, { count: number; expiresAt: number }>();
+  readonly #used: Map<string, { count: number; expiresAt: number }>;
+
+  /** `counted`: uses counted where the room ran before. */
+  constructor(counted: readonly CountedInvitation[] = []) {
+    this.#used = new Map(counted.map(({ id, count, expiresAt }) => [id, { count, expiresAt }]));
+  }
+
+  /** The uses counted so far. */
+  get counted(): CountedInvitation[] {
+    return Array.from(this.#used, ([id, { count, expiresAt }]) => ({ id, count, expiresAt }));
+  }
 
   /**
    * Calls `admit` if the invitation has a use left, and counts it if the guest was admitted. `wallMs`: Unix

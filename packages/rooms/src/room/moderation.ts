@@ -60,7 +60,7 @@ export class Moderation {
   muteTrack({ peerId, trackId, muted }: TrackAddress & { muted: boolean }): Outcome<TrackView> {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return refusals.peerNotFound(peerId);
-    const track = peer.tracks.get(trackId);
+    const track = peer.tracks.get(trackId) ?? peer.expected?.tracks.get(trackId);
     if (track === undefined) return refusals.trackNotFound(trackId);
 
     if ((peer.moderated.get(trackId) ?? false) !== muted) {
@@ -77,6 +77,10 @@ export class Moderation {
   removeTrack({ peerId, trackId }: TrackAddress): Outcome<null> {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return refusals.peerNotFound(peerId);
+    if (peer.expected?.tracks.has(trackId) === true) {
+      this.#endpoints.dropExpected(peer, trackId);
+      return done(null);
+    }
     if (!peer.tracks.has(trackId)) return refusals.trackNotFound(trackId);
 
     this.#world.media({ type: 'removeTrack', peerId, trackId });

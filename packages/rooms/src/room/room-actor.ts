@@ -11,7 +11,9 @@ import { Guests } from './guests.js';
 import { roomEffects, type RoomEffectsOptions } from './room-effects.js';
 import { inspectRoom } from './room-inspection.js';
 import { RoomMachine } from './room-machine.js';
-import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
+import { Relay } from './relay.js';
+import { type Carry, ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
+import type { RoomSnapshot } from './room-snapshot.js';
 
 export interface RoomActorOptions extends RoomEffectsOptions {
   componentKinds: ComponentKinds;
@@ -25,6 +27,12 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   sessions: RequestSessions;
   /** Called before the machine announces anything. */
   created: (machine: RoomMachine, room: RoomRef) => void;
+  /** State of the room on its former node; undefined for a new room. */
+  snapshot: RoomSnapshot | undefined;
+  /** Called when the room has moved away and its actor passes messages on. */
+  given: () => void;
+  /** Called when the actor passes nothing on any more. */
+  relayed: () => void;
 }
 
 type Context = ActorContext<RoomProtocol>;
@@ -32,6 +40,8 @@ type Context = ActorContext<RoomProtocol>;
 export interface RoomState {
   machine: RoomMachine;
   guests: Guests;
+  /** Set once the room has moved to another node. */
+  relay?: { to: Relay; carry: Carry };
   /** Context for work that lasts as long as the room. */
   context: Context;
 }
@@ -63,10 +73,12 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const world = roomEffects(options, context, () => machine);
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
       options.created(machine, context.self);
-      machine.start();
-      return { machine, guests: new Guests(), context };
+      const { snapshot } = options;
+      if (snapshot === undefined) machine.start();
+      else machine.resume(snapshot);
+      return { machine, guests: new Guests(snapshot?.invitations), context };
     },
-    handlers: {
+    handlers: relaying({
       getRoom: ({ machine }) => done(machine.view),
       updateRoom: ({ machine }, { changes }) => machine.update(changes),
       deleteRoom: ({ machine }, { why }) => {
@@ -143,14 +155,59 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       // After a clean end the room no longer has a record of the peer.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
+      returns: ({ machine }) => machine.returnsOver(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
-    },
+      move: (state, { carry }) => move(state, carry, options),
+      relayDown: () => undefined,
+      relayOver: () => undefined,
+    }),
     inspect: ({ machine }) => inspectRoom(machine),
-    onStop: async ({ machine }, { reason }) => {
+    onStop: async ({ machine, relay }, { reason }) => {
+      if (relay !== undefined) {
+        options.relayed();
+        relay.carry.over();
+        return;
+      }
       // The room ends with its actor, whatever ended the actor.
       if (reason === 'crashed') machine.crash();
       else machine.remove('deleted');
       await options.media.close();
     },
   };
+}
+
+type Handlers = Behaviour<RoomProtocol, RoomState>['handlers'];
+
+/** Passes messages on once the room has moved away. */
+function relaying(handlers: Handlers): Handlers {
+  const entries = Object.entries(handlers) as [
+    string,
+    (state: RoomState, message: never, context: Context) => unknown,
+  ][];
+  const wrapped = entries.map(([type, handle]) => [
+    type,
+    (state: RoomState, message: never, context: Context) =>
+      state.relay === undefined ? handle(state, message, context) : state.relay.to.take(message, context),
+  ]);
+
+  return Object.fromEntries(wrapped) as Handlers;
+}
+
+/** Gives the room to another node. Returns why it stays, or null. */
+async function move(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
+  const { machine, guests, context } = state;
+  const snapshot = machine.snapshot();
+  if (typeof snapshot === 'string') return snapshot;
+  const refusal = await carry.offer({ ...snapshot, invitations: guests.counted });
+  if (refusal !== null) return refusal;
+  // The actor was stopped in the meantime.
+  if (machine.ended) return 'it has ended';
+  const reportLoss = machine.giveAway();
+  options.given();
+  void options.media.close();
+  const target = carry.given();
+  target.catch(reportLoss);
+  state.relay = { to: new Relay(machine.roomId, target, context), carry };
+
+  return null;
 }

@@ -1,4 +1,4 @@
-import type { ActorContext } from '@bloom/actors';
+import type { ActorContext, MessageOf } from '@bloom/actors';
 import type { Notification } from '@bloom/protocol';
 import { componentEffects } from './component-effects.js';
 import { peerEffects, type PeerEffectsOptions } from './peer-effects.js';
@@ -48,9 +48,9 @@ export function roomEffects(
 }
 
 function timerName(timer: RoomTimer): string {
-  return timer === 'peerless' ? timer : `overdue ${timer.peerId}`;
+  return typeof timer === 'string' ? timer : `overdue ${timer.peerId}`;
 }
 
-function timerMessage(timer: RoomTimer): { type: 'peerless' } | { type: 'peerOverdue'; peerId: string } {
-  return timer === 'peerless' ? { type: 'peerless' } : { type: 'peerOverdue', peerId: timer.peerId };
+function timerMessage(timer: RoomTimer): MessageOf<RoomProtocol> {
+  return typeof timer === 'string' ? { type: timer } : { type: 'peerOverdue', peerId: timer.peerId };
 }

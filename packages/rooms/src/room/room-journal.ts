@@ -28,9 +28,10 @@ export type ConnectionEnd =
   | 'disconnected_too_long'
   | 'crashed'
   | 'room_ended'
+  | 'room_moved'
   | 'room_crashed';
 
-export type RoomEnd = 'deleted' | 'no_peers' | 'node_closing' | 'crashed';
+export type RoomEnd = 'deleted' | 'no_peers' | 'node_closing' | 'moved' | 'crashed';
 
 export interface RoomJournalOptions {
   /** Returns the room's current logger, whose lines carry the request id. */

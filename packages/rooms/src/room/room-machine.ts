@@ -1,23 +1,27 @@
 import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
-import { isPowerOfTwo } from '@bloom/time';
 import { MAX_ORIGINS } from '../component-schemas.js';
 import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
-import { closeReason, INTERNAL_ERROR, NODE_STOPPED } from '../peer/close-reason.js';
+import { closeReason, INTERNAL_ERROR, NODE_STOPPED, ROOM_MOVED } from '../peer/close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
-import { newPeer, peerView, shownMetadata, type PeerRecord } from '../peer/peer-record.js';
-import type { ClientKind, EndpointTrack, PeerRequest } from '../peer/peer-session.js';
+import { newPeer, peerView, type PeerRecord } from '../peer/peer-record.js';
+import type { ClientKind, PeerRequest } from '../peer/peer-session.js';
 import type { NamedConfig, PeerView, RoomChanges, RoomView, SocketEnd } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
-import { DROP_REMEDIES, ENCODER_REMEDIES } from './dropped-media.js';
-import { Endpoints } from './endpoints.js';
-import { GUEST_AWAY_S } from './guests.js';
+import { MediaFaults } from './dropped-media.js';
+import { type ConnectedPeer, Endpoints } from './endpoints.js';
 import { Moderation } from './moderation.js';
 import { RoomJournal, type ConnectionEnd, type RoomEnd } from './room-journal.js';
+import { restorePeer, snapshotOf, whyStays } from './room-move.js';
+import type { RoomSnapshot } from './room-snapshot.js';
+import { RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
+
+/** How long the people of a moved room have to come back before they count as disconnected. */
+const RETURN_MS = 10_000;
 
 export interface RoomMachineOptions {
   config: NamedConfig;
@@ -41,9 +45,9 @@ export class RoomMachine {
   readonly #endpoints: Endpoints;
   readonly #requests: ClientRequests;
   readonly #journal: RoomJournal;
+  readonly #timeouts: RoomTimeouts;
+  readonly #mediaFaults: MediaFaults;
   #connections = 0;
-  /** Number of tracks with each fault so far. */
-  readonly #faultyTracks = { bFrames: 0, bareKeyframes: 0 };
   #ended = false;
   #view: RoomView | undefined;
 
@@ -55,6 +59,7 @@ export class RoomMachine {
     const onChange = (): void => void (this.#view = undefined);
     this.#endpoints = new Endpoints({ roomId: config.roomId, world, onChange });
     this.moderation = new Moderation(this.#endpoints, world);
+    this.#timeouts = new RoomTimeouts({ peers: this.#endpoints.peers, world, config: () => this.#config });
     this.#journal = new RoomJournal({
       log: () => world.log,
       now: () => world.now(),
@@ -62,6 +67,7 @@ export class RoomMachine {
       measure: (measure) => world.measure(measure),
       endpointOf: (peerId) => world.endpointOf(peerId),
     });
+    this.#mediaFaults = new MediaFaults(() => world.log);
     this.#requests = new ClientRequests(this.#endpoints, world, this.#journal);
   }
 
@@ -95,26 +101,59 @@ export class RoomMachine {
   }
 
   /** Returns the peers that have a socket, for reports. */
-  connectedPeers(): { peerId: string; ref: PeerRecord['ref']; metadata: unknown; tracks: readonly EndpointTrack[] }[] {
-    return [...this.#endpoints.peers.values()]
-      .filter((peer) => peer.connection !== undefined)
-      .map((peer) => ({
-        peerId: peer.id,
-        ref: peer.ref,
-        metadata: shownMetadata(peer),
-        tracks: [...peer.tracks.values()],
-      }));
+  connectedPeers(): ConnectedPeer[] {
+    return this.#endpoints.connected();
   }
 
   start(): void {
     this.#world.notify({ type: 'roomCreated', roomId: this.roomId });
-    if (this.#config.dataEvents !== undefined) this.#setDataEvents(this.#config.dataEvents);
-    this.#restartPeerlessTimer();
+    this.#setDataEvents();
+    this.#timeouts.restartPeerless();
+  }
+
+  /** Continues a room that ran on another node. Publishes nothing, because nothing has happened to its people. */
+  resume({ peers, peerlessMs }: RoomSnapshot): void {
+    this.#setDataEvents();
+    for (const peer of peers) this.moderation.admit(restorePeer(peer, this.#endpoints.peers, this.#world));
+    this.#timeouts.resume(peers, peerlessMs);
+    this.#world.setTimer('returns', RETURN_MS);
+    this.#endpoints.changed();
+  }
+
+  /** Handles the end of the time in which people were expected back. */
+  returnsOver(): void {
+    for (const peer of this.#endpoints.peers.values()) {
+      if (peer.expected === undefined) continue;
+      if (peer.connection === undefined) this.#disconnect(peer, 'connection_lost');
+      else this.#endpoints.dropExpected(peer);
+    }
+  }
+
+  /** Returns what the room consists of, for another node, or why it cannot move there. */
+  snapshot(): Omit<RoomSnapshot, 'invitations'> | string {
+    return whyStays(this.#endpoints) ?? snapshotOf(this.#endpoints, this.#config, this.#timeouts);
+  }
+
+  /** Ends the room here because another node has it. Publishes nothing, unless the returned function reports a loss. */
+  giveAway(): () => void {
+    this.#ended = true;
+    this.#closeSockets(1012, ROOM_MOVED);
+    this.#timeouts.stopAll();
+    for (const { id, ref } of this.#endpoints.peers.values()) {
+      this.#endConnection(id, 'room_moved');
+      this.#world.endPeer(ref);
+    }
+    this.#journal.roomEnded('moved');
+
+    return () => {
+      for (const peer of this.#endpoints.peers.values()) this.#notifyDisconnected(peer);
+      this.#world.notify({ type: 'roomCrashed', roomId: this.roomId });
+    };
   }
 
   /** Changes the configuration. Running timers restart if their time has changed. */
   update(changes: RoomChanges): Outcome<RoomView> {
-    const { peerlessPurgeTimeout, peerDisconnectedTimeout, metadata: before } = this.#config;
+    const before = this.#config;
     const { metadata, dataEvents, ...config } = { ...this.#config, ...changes };
     this.#config = {
       ...config,
@@ -122,19 +161,10 @@ export class RoomMachine {
       ...(metadata === undefined || metadata === null ? {} : { metadata }),
     };
     if (changes.dataEvents !== undefined) this.#setDataEvents(changes.dataEvents ?? []);
-    if (metadata !== undefined && !jsonEqual(before ?? null, metadata)) {
+    if (metadata !== undefined && !jsonEqual(before.metadata ?? null, metadata)) {
       this.#endpoints.sendToOthers(undefined, { type: 'roomUpdated', metadata });
     }
-    if (this.#config.peerlessPurgeTimeout !== peerlessPurgeTimeout) {
-      this.#world.clearTimer('peerless');
-      this.#restartPeerlessTimer();
-    }
-    if (this.#config.peerDisconnectedTimeout !== peerDisconnectedTimeout) {
-      for (const peer of this.#endpoints.peers.values()) {
-        this.#world.clearTimer({ peerId: peer.id });
-        if (peer.connection === undefined) this.#armDisconnectTimer(peer);
-      }
-    }
+    this.#timeouts.changed(before);
     this.#endpoints.changed();
 
     return done(this.view);
@@ -151,13 +181,13 @@ export class RoomMachine {
     const { enableSimulcast, metadata, permissions, ttl } = options.value;
     const id = this.#newId();
     const ref = this.#world.startPeer(id, { enableSimulcast });
-    const peer = newPeer({ id, ref, metadata, permissions, isGuest, counts });
+    const peer = newPeer({ id, ref, metadata, permissions, enableSimulcast, isGuest, counts });
     this.moderation.admit(peer);
     this.#endpoints.peers.set(id, peer);
     this.#endpoints.changed(peer);
     this.#world.notify({ type: 'peerAdded', roomId: this.roomId, peerId: id });
-    this.#armDisconnectTimer(peer);
-    this.#restartPeerlessTimer(peer);
+    this.#timeouts.armDisconnect(peer);
+    this.#timeouts.restartPeerless(peer);
 
     return done({ peer: peerView(peer), ttl });
   }
@@ -178,7 +208,6 @@ export class RoomMachine {
   attach({ peerId, socket, client, replaces }: AttachRequest): AttachAnswer {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
-
     const current = peer.connection?.socket;
     if (current !== undefined && replaces?.key !== current.key) return { result: 'occupied', by: current };
     if (!peer.connections.take(this.#world.now())) return { result: 'refused', reason: 'too many connections' };
@@ -188,13 +217,15 @@ export class RoomMachine {
     }
 
     peer.connection = { number: ++this.#connections, socket, client };
-    this.#world.clearTimer({ peerId });
-    if (peer.counts) this.#world.clearTimer('peerless');
+    const wasAnnounced = peer.announced;
+    peer.announced = true;
+    this.#timeouts.stop({ peerId });
+    if (peer.counts) this.#timeouts.stop('peerless');
     this.#world.watchSocket(peerId, socket);
     this.#world.attachPeer(peer.ref, peer.connection);
     this.#journal.attached(peerId);
     this.#endpoints.changed(peer);
-    this.#world.notify({ type: 'peerConnected', roomId: this.roomId, peerId });
+    if (!wasAnnounced) this.#world.notify({ type: 'peerConnected', roomId: this.roomId, peerId });
 
     return { result: 'attached', peer: peer.ref };
   }
@@ -236,28 +267,13 @@ export class RoomMachine {
         const { peerId, label, to, data } = event;
         return this.#world.notify({ type: 'dataMessage', roomId: this.roomId, peerId, label, to, data });
       }
-      case 'messageChannel': {
-        const peer = this.#endpoints.peers.get(event.peerId);
-        if (peer !== undefined) peer.messageChannel = event.open ? event : undefined;
-        return undefined;
-      }
+      case 'messageChannel':
+        return this.#endpoints.setMessageChannel(event);
       case 'bFrames':
-      case 'bareKeyframes': {
-        const { type, trackId } = event;
-        this.#faultyTracks[type] += 1;
-        // Log occurrences 1, 2, 4, 8 and so on: a client can publish such tracks endlessly.
-        if (!isPowerOfTwo(this.#faultyTracks[type])) return undefined;
-        const peerId = this.#endpoints.ownerOf(trackId);
-        const fix = ENCODER_REMEDIES[type];
-        return type === 'bFrames'
-          ? this.#world.log.warn('room.track_b_frames', { peerId, trackId, fix })
-          : this.#world.log.warn('room.track_bare_keyframes', { peerId, trackId, fix });
-      }
-      case 'mediaDropped': {
-        const { peerId, trackId, cause, packets } = event;
-        const fix = DROP_REMEDIES[cause];
-        return this.#world.log.warn('room.media_dropped', { peerId, trackId, cause, packets, fix });
-      }
+      case 'bareKeyframes':
+        return this.#mediaFaults.unplayable(event, this.#endpoints.ownerOf(event.trackId));
+      case 'mediaDropped':
+        return this.#mediaFaults.dropped(event);
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
       case 'transportLost':
@@ -284,8 +300,8 @@ export class RoomMachine {
     if (event.peerId !== undefined) this.#endpoints.sendIfJoined(event.peerId, event);
   }
 
-  #setDataEvents(labels: readonly string[]): void {
-    this.#world.media({ type: 'setDataEvents', labels });
+  #setDataEvents(labels = this.#config.dataEvents): void {
+    if (labels !== undefined) this.#world.media({ type: 'setDataEvents', labels });
   }
 
   /** Disconnects a peer whose media worker has ended: the client connects again with the same token. */
@@ -309,20 +325,20 @@ export class RoomMachine {
 
   /** Handles the end of the peerless timeout. */
   peerless(): void {
-    if (!this.#hasConnectedPeer()) this.remove('no_peers');
+    if (!this.#timeouts.hasConnectedPeer()) this.remove('no_peers');
   }
 
   /** Handles the end of the peer's disconnect timeout. */
   peerOverdue(peerId: string): void {
     const peer = this.#endpoints.peers.get(peerId);
-    if (peer === undefined || peer.connection !== undefined) return;
+    if (peer === undefined || peer.announced) return;
 
     this.#dropPeer(peer, 'disconnected_too_long');
     this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
   }
 
   /** Ends the room as `DELETE` does. */
-  remove(why: Exclude<RoomEnd, 'crashed'>): void {
+  remove(why: Exclude<RoomEnd, 'crashed' | 'moved'>): void {
     if (this.#ended) return;
 
     // The SDKs of Jellyfish know only the first; LiveKit's clients start over after the second.
@@ -431,8 +447,8 @@ export class RoomMachine {
     this.#endpoints.clearTracks(peer);
     this.#requests.leave(peer);
     this.#endpoints.changed(peer);
-    this.#armDisconnectTimer(peer);
-    this.#restartPeerlessTimer(peer);
+    this.#timeouts.armDisconnect(peer);
+    this.#timeouts.restartPeerless(peer);
   }
 
   /** Removes the peer from the room and sends every notification up to PeerDisconnected. */
@@ -444,13 +460,13 @@ export class RoomMachine {
     this.#endpoints.peers.delete(peer.id);
     this.components.forget(peer.id);
     this.#endpoints.changed();
-    this.#world.clearTimer({ peerId: peer.id });
+    this.#timeouts.stop({ peerId: peer.id });
     this.#endConnection(peer.id, why, reason);
     this.#endpoints.release(peer);
     this.#journal.forget(peer.id);
     this.moderation.forget(peer);
     this.#world.endPeer(peer.ref);
-    this.#restartPeerlessTimer(peer);
+    this.#timeouts.restartPeerless(peer);
   }
 
   #dropComponent(component: ComponentRecord): void {
@@ -461,9 +477,10 @@ export class RoomMachine {
     this.#world.endComponent(component);
   }
 
-  /** Announces the end of an established connection exactly once: callers reset `connection`. */
+  /** Announces the end of an announced connection exactly once. */
   #notifyDisconnected(peer: PeerRecord): void {
-    if (peer.connection === undefined) return;
+    if (!peer.announced) return;
+    peer.announced = false;
     this.#world.notify({ type: 'peerDisconnected', roomId: this.roomId, peerId: peer.id });
   }
 
@@ -478,23 +495,5 @@ export class RoomMachine {
     this.#world.ended();
     this.#world.notify({ type, roomId: this.roomId });
     this.#journal.roomEnded(why);
-  }
-
-  #hasConnectedPeer(): boolean {
-    return [...this.#endpoints.peers.values()].some(({ connection, counts }) => counts && connection !== undefined);
-  }
-
-  /** Restarts the timer whenever no peer is connected and a peer was added, disconnected or removed. */
-  #restartPeerlessTimer(peer?: PeerRecord): void {
-    const { peerlessPurgeTimeout } = this.#config;
-    if (peerlessPurgeTimeout === null || peer?.counts === false || this.#hasConnectedPeer()) return;
-    this.#world.setTimer('peerless', peerlessPurgeTimeout * 1_000);
-  }
-
-  #armDisconnectTimer(peer: PeerRecord): void {
-    const { peerDisconnectedTimeout } = this.#config;
-    const seconds = Math.min(peerDisconnectedTimeout ?? Infinity, peer.isGuest ? GUEST_AWAY_S : Infinity);
-    if (seconds === Infinity) return;
-    this.#world.setTimer({ peerId: peer.id }, seconds * 1_000);
   }
 }

@@ -49,6 +49,7 @@ import type {
   TrackView,
 } from '../room-service.js';
 import type { ComponentReport } from './component-kind.js';
+import type { RoomSnapshot } from './room-snapshot.js';
 import {
   componentType,
   componentView,
@@ -102,9 +103,25 @@ export type RoomProtocol = RoomCalls & {
   fromData: (message: { event: MediaRoomEvent }) => void;
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
+  returns: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
+  /** Gives the room to another node. Other messages wait meanwhile. Returns why the room stays, or null. */
+  move: (message: { carry: Carry }) => string | null;
+  /** The room at the new owner has ended, or is cut off. */
+  relayDown: (message: { reason: Down['reason'] }) => void;
+  relayOver: (message: object) => void;
 } & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;
+
+/** Carries one room to another node (docs/reference/moving.md). */
+export interface Carry {
+  /** Offers the room. Resolves with why it stays here, or null once it must no longer run here. */
+  offer(snapshot: RoomSnapshot): Promise<string | null>;
+  /** Called when the room has ended here. Resolves when it runs at the new owner; rejects when it is lost. */
+  given(): Promise<RoomRef>;
+  /** Called when nothing is passed on any more. */
+  over(): void;
+}
 
 const port = integer(0, 65_535);
 const peerRelay: Shape<PeerRelay> = object({
@@ -171,5 +188,9 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   fromData: LOCAL,
   peerDown: LOCAL,
   peerless: LOCAL,
+  returns: LOCAL,
   peerOverdue: LOCAL,
+  move: LOCAL,
+  relayDown: LOCAL,
+  relayOver: LOCAL,
 };

@@ -52,4 +52,5 @@ export interface RoomWorld {
   endpointOf(peerId: string): MediaEndpoint | undefined;
 }
 
-export type RoomTimer = 'peerless' | { peerId: string };
+/** `returns`: the people of a room that has moved here are expected back until then. */
+export type RoomTimer = 'peerless' | 'returns' | { peerId: string };

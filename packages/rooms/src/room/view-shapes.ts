@@ -103,7 +103,7 @@ export const roomChanges: Shape<RoomChanges> = object({
 } satisfies Record<keyof RoomChanges, unknown>);
 
 const publish = either(flag, list(oneOf(['audio', 'video', 'data']), 3));
-const permissions: Shape<PeerPermissions> = object({ publish, subscribe: flag, metadata: flag });
+export const permissions: Shape<PeerPermissions> = object({ publish, subscribe: flag, metadata: flag });
 
 export const peerChanges: Shape<PeerChanges> = object({
   metadata: optional(metadata),

@@ -1,0 +1,282 @@
+// A room that leaves one node and is continued by another.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultRoomConfig, type RoomConfig } from './room-service.js';
+import type { RoomRef } from './room/room-messages.js';
+import type { RoomSnapshot } from './room/room-snapshot.js';
+import { testNode, videoTrack, type TestNode } from './testing/index.js';
+
+let from: TestNode;
+let to: TestNode;
+beforeEach(() => {
+  from = testNode();
+  to = testNode();
+});
+afterEach(() => Promise.all([from.close(), to.close()]));
+
+const open = (config: Partial<RoomConfig> = {}) =>
+  from.host.createRoom({ ...defaultRoomConfig, ...config, roomId: 'kitchen' });
+
+/** Moves the room. Its snapshot travels as JSON, as between nodes. */
+async function move(): Promise<RoomSnapshot> {
+  let text = '';
+  const createdAt = from.host.createdAt('kitchen') ?? 0;
+  const stays = await from.host.giveRoom('kitchen', {
+    offer: async (snapshot) => {
+      text = JSON.stringify(snapshot);
+      return null;
+    },
+    given: () => new Promise<RoomRef>(() => {}),
+    over: () => undefined,
+  });
+  expect(stays).toBeNull();
+  const snapshot = JSON.parse(text) as RoomSnapshot;
+  const held = await to.host.holdRoom(snapshot.config);
+  await held.open(snapshot, createdAt);
+  await to.system.idle();
+  return snapshot;
+}
+
+const stay = (reason: string) => ({
+  offer: async () => reason,
+  given: () => Promise.reject(new Error('not given')),
+  over: () => undefined,
+});
+
+describe('a room that moves', () => {
+  test('is the same room elsewhere, and nothing is published about it', async () => {
+    await open({ maxPeers: 7, peerlessPurgeTimeout: 60 });
+    await from.rooms.updateRoom('kitchen', { metadata: { colour: 'blue' } });
+    const ann = await from.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1', { metadata: 'camera' })] });
+    await from.rooms.updatePeer('kitchen', ann.id, { metadata: 'a speaker', permissions: { publish: ['video'] } });
+    await from.rooms.addPeer('kitchen', { metadata: 'absent' });
+    await from.system.idle();
+    const before = { view: from.host.view('kitchen'), createdAt: from.host.createdAt('kitchen') };
+    from.news();
+    await to.advance(5);
+    await move();
+    expect({ view: to.host.view('kitchen'), createdAt: to.host.createdAt('kitchen') }).toEqual(before);
+    expect(from.host.view('kitchen')).toBeUndefined();
+    expect([...from.news(), ...to.news()]).toEqual([]);
+  });
+
+  test('sends its clients to the new node with a close code that lets them come back', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await move();
+    await from.system.idle();
+    expect(ann.socket.closed).toBe('1012 Room moved');
+  });
+
+  test('stays, unchanged, when the other node refuses it', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    expect(await from.host.giveRoom('kitchen', stay('b is full'))).toBe('b is full');
+    expect(ann.socket.closed).toBeUndefined();
+    await ann.act({ type: 'setMetadata', metadata: 'still here' });
+    expect(from.host.view('kitchen')?.peers[0]?.metadata).toBe('still here');
+  });
+
+  test('handles requests that arrive during a refused move afterwards, in order', async () => {
+    await open();
+    let refuse: (reason: string) => void = () => undefined;
+    const offered = new Promise<string>((resolve) => (refuse = resolve));
+    const moved = from.host.giveRoom('kitchen', { ...stay(''), offer: () => offered });
+    const updates = [1, 2].map((maxPeers) => from.rooms.updateRoom('kitchen', { maxPeers }));
+    refuse('too slow');
+    await moved;
+    expect((await Promise.all(updates)).map(({ config }) => config.maxPeers)).toEqual([1, 2]);
+  });
+
+  test('has crashed when it is lost on the way', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    from.news();
+    const lost = {
+      offer: async () => null,
+      given: () => Promise.reject(new Error('b has died')),
+      over: () => undefined,
+    };
+    expect(await from.host.giveRoom('kitchen', lost)).toBeNull();
+    await from.system.idle();
+    expect(from.news()).toEqual([`peerDisconnected ${ann.id}`, 'roomCrashed']);
+    expect(from.host.relayRef('kitchen')).toBeUndefined();
+  });
+
+  test('keeps its time without peers', async () => {
+    await open({ peerlessPurgeTimeout: 60 });
+    await from.advance(50);
+    await move();
+    await to.advance(9);
+    expect(to.host.view('kitchen')).toBeDefined();
+    await to.advance(2);
+    expect(to.host.view('kitchen')).toBeUndefined();
+    expect(to.news()).toEqual(['roomDeleted']);
+  });
+
+  test('counts the uses of invitations on', async () => {
+    await open();
+    const invitation = { id: 'i', uses: 2, createdAt: from.host.createdAt('kitchen') ?? 0, expiresAt: 1e12 };
+    await from.rooms.addGuest('kitchen', { invitation, options: {} });
+    await move();
+    // Takes the id of the guest that has moved here: only in tests do two nodes generate the same.
+    await to.host.createRoom(defaultRoomConfig);
+    await to.rooms.addGuest('kitchen', { invitation, options: {} });
+    await expect(to.rooms.addGuest('kitchen', { invitation, options: {} })).rejects.toMatchObject({
+      code: 'INVITATION_USED',
+    });
+  });
+
+  test('reserves its id while it is held, and gives it up when it does not come', async () => {
+    const config = { ...defaultRoomConfig, roomId: 'kitchen' };
+    const held = await to.host.holdRoom(config);
+    await expect(to.host.createRoom(config)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    expect(to.host.roomRef('kitchen')).toBeUndefined();
+    await held.drop();
+    expect(to.host.load().rooms).toBe(0);
+    await to.host.createRoom(config);
+    expect(to.news()).toEqual(['roomCreated']);
+  });
+});
+
+describe('a person of a room that has moved', () => {
+  test('who comes back within 10 s with the same tracks causes no event', async () => {
+    await open();
+    const ann = await from.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    await to.advance(9);
+    const back = await to.connect(ann.token);
+    await back.act({ type: 'join', metadata: { name: 'Ann' } }, { type: 'publish', tracks: [videoTrack('t1')] });
+    await to.advance(5);
+    expect(to.news()).toEqual([]);
+    await back.detach();
+    expect(to.news()).toEqual([`peerDisconnected ${ann.id}`, `trackRemoved ${ann.id}/t1`]);
+  });
+
+  test('who does not come back is disconnected once, 10 s later, and removed in time', async () => {
+    await open({ peerDisconnectedTimeout: 30 });
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    await to.advance(9.9);
+    expect(to.news()).toEqual([]);
+    await to.advance(0.2);
+    expect(to.news()).toEqual([`peerDisconnected ${ann.id}`, `trackRemoved ${ann.id}/t1`]);
+    await to.advance(31);
+    expect(to.news()).toEqual([`peerDeleted ${ann.id}`]);
+  });
+
+  test('who publishes other tracks than before removes the earlier ones after 10 s', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    const back = await to.connect(ann.token);
+    await back.act({ type: 'join', metadata: 'new' }, { type: 'publish', tracks: [videoTrack('t2')] });
+    await to.advance(11);
+    expect(to.news()).toEqual([
+      `peerMetadataUpdated ${ann.id}`,
+      `trackAdded ${ann.id}/t2`,
+      `trackRemoved ${ann.id}/t1`,
+    ]);
+  });
+
+  test('who was disconnected before has the rest of the time to come back', async () => {
+    await open({ peerDisconnectedTimeout: 30 });
+    const { peer } = await from.rooms.addPeer('kitchen', {});
+    await from.advance(25);
+    await move();
+    await to.advance(4);
+    expect(to.news()).toEqual([]);
+    await to.advance(2);
+    expect(to.news()).toEqual([`peerDeleted ${peer.id}`]);
+  });
+
+  test('stays muted by the backend', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await from.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 't1', muted: true });
+    await move();
+    const back = await to.connect(ann.token);
+    to.media.commands.length = 0;
+    await back.act({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t1')] });
+    expect(to.media.commands).toContain(`kitchen: blocked ${ann.id} t1 true`);
+    expect(back.socket.sent).toContainEqual({ type: 'trackMutedByServer', trackId: 't1', muted: true });
+    expect(to.host.view('kitchen')?.peers[0]?.tracks[0]?.muted).toBe(true);
+  });
+
+  test('cannot have a track taken away by another peer that publishes its id first', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    const eve = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    const evil = await to.connect(eve.token);
+    await evil.act({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t1')] });
+    expect(evil.socket.sent).toContainEqual({ type: 'trackRemovedByServer', trackId: 't1' });
+  });
+
+  test('can be removed and muted before coming back', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+    await move();
+    expect(await to.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 't1', muted: true })).toMatchObject({
+      muted: true,
+    });
+    await to.rooms.removeTrack('kitchen', { peerId: ann.id, trackId: 't2' });
+    await to.rooms.removePeer('kitchen', ann.id);
+    expect(to.news()).toEqual([
+      `trackRemoved ${ann.id}/t2`,
+      `trackRemoved ${ann.id}/t1`,
+      `peerDisconnected ${ann.id}`,
+      `peerDeleted ${ann.id}`,
+    ]);
+  });
+
+  test('counts as load, so that the next room goes elsewhere', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    const { forwardedTracks } = from.host.load();
+    await move();
+    expect(to.host.load()).toEqual({ forwardedTracks, rooms: 1 });
+    expect(from.host.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+  });
+});
+
+test('a room that has moved does not end with its former node', async () => {
+  await open();
+  await from.host.createRoom({ ...defaultRoomConfig, roomId: 'elsewhere' });
+  const target = from.host.roomRef('elsewhere') as RoomRef;
+  let accept: (answer: null) => void = () => undefined;
+  const offered = new Promise<null>((resolve) => (accept = resolve));
+  const carry = { offer: () => offered, given: async () => target, over: () => undefined };
+  const moved = from.host.giveRoom('kitchen', carry);
+  const former = from.host.roomRef('kitchen') as RoomRef;
+  // Arrives while the room is frozen.
+  const end = from.system.call(former, { type: 'deleteRoom', why: 'node_closing' });
+  accept(null);
+  expect(await moved).toBeNull();
+  expect(await end).toMatchObject({ ok: true });
+  expect(from.host.view('elsewhere')).toBeDefined();
+});
+
+test('a message to the former actor of a room reaches the room', async () => {
+  await open();
+  const former = from.host.roomRef('kitchen') as RoomRef;
+  await from.host.createRoom({ ...defaultRoomConfig, roomId: 'elsewhere' });
+  const target = from.host.roomRef('elsewhere') as RoomRef;
+  let over = false;
+  const carry = { offer: async () => null, given: async () => target, over: () => void (over = true) };
+  await from.host.giveRoom('kitchen', carry);
+  const call = from.system.call(former, { type: 'updateRoom', changes: { maxPeers: 3 } });
+  expect(await call).toMatchObject({ ok: true, value: { id: 'elsewhere', config: { maxPeers: 3 } } });
+  await from.host.deleteRoom('elsewhere');
+  await from.system.idle();
+  expect(over).toBe(true);
+  await expect(from.system.call(former, { type: 'getRoom' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
+});

@@ -1,0 +1,68 @@
+import { ActorError, LOCAL, later, type ActorContext, type MessageOf } from '@bloom/actors';
+import { done, refusals, refused } from '../outcome.js';
+import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
+
+/** How long the former owner passes requests on: every member knows the new owner by then. */
+const RELAY_MS = 10_000;
+/** How long the new owner has to answer; shorter than callers wait for the room. */
+const ANSWER_TIMEOUT_MS = 3_500;
+
+type Context = ActorContext<RoomProtocol>;
+type Message = MessageOf<RoomProtocol>;
+
+/** Passes on what still reaches a room that has moved to another node, in order. */
+export class Relay {
+  readonly #roomId: string;
+  readonly #target: Promise<RoomRef>;
+
+  /** `target`: settles when the room runs at its new owner; rejects when it is lost. */
+  constructor(roomId: string, target: Promise<RoomRef>, context: Context) {
+    this.#roomId = roomId;
+    this.#target = target;
+    target.then(
+      (room) => {
+        context.monitor(room, (down) => ({ type: 'relayDown', reason: down.reason }));
+        context.setTimer('relay', RELAY_MS, { type: 'relayOver' });
+      },
+      () => context.cast(context.self, { type: 'relayOver' }),
+    );
+  }
+
+  /** Answers a message to the room. Reports of the room's own parts are dropped: those parts have ended. */
+  take(message: Message, context: Context): unknown {
+    const isOver = message.type === 'relayOver' || (message.type === 'relayDown' && message.reason !== 'noconnection');
+    if (isOver) return context.stop();
+    // The former node stops, which is nothing to the room.
+    if (message.type === 'deleteRoom' && message.why === 'node_closing') return done(null);
+    if (message.type === 'attach') return later(this.#attach(message, context));
+
+    return isCall(message) ? later(this.#call(message, context)) : undefined;
+  }
+
+  async #call(message: Message, context: Context): Promise<unknown> {
+    try {
+      return await context.call(await this.#target, message as never, ANSWER_TIMEOUT_MS);
+    } catch (error) {
+      if (hasEnded(error)) return refusals.roomNotFound(this.#roomId);
+      return refused('OWNER_UNREACHABLE', `Room ${this.#roomId} has moved to a node that is currently unreachable`);
+    }
+  }
+
+  /** Never settles when the new owner cannot be reached: a rejection would tell the client that the room has ended. */
+  async #attach(message: Message, context: Context): Promise<unknown> {
+    try {
+      return await context.call(await this.#target, message as never, ANSWER_TIMEOUT_MS);
+    } catch (error) {
+      if (hasEnded(error)) throw error;
+      return new Promise(() => {});
+    }
+  }
+}
+
+function isCall({ type }: Message): boolean {
+  return type !== 'socketDown' && ROOM_SHAPES[type] !== LOCAL;
+}
+
+function hasEnded(error: unknown): boolean {
+  return !(error instanceof ActorError) || error.code === 'NO_PROCESS' || error.code === 'CRASHED';
+}

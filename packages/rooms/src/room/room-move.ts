@@ -1,0 +1,82 @@
+/** How a room leaves one node and is continued on another (docs/reference/moving.md). */
+import { newPeer, type PeerRecord } from '../peer/peer-record.js';
+import type { NamedConfig } from '../room-service.js';
+import type { Endpoints } from './endpoints.js';
+import type { PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.js';
+import type { RoomTimeouts } from './room-timeouts.js';
+import type { RoomWorld } from './room-world.js';
+
+/** Returns why the room cannot move; undefined if it can. */
+export function whyStays({ components, peers }: Endpoints): string | undefined {
+  if (components.all().length > 0) return 'it has components';
+  const hasLivekit = [...peers.values()].some(({ connection }) => connection?.client === 'livekit');
+
+  return hasLivekit ? 'LiveKit clients are connected' : undefined;
+}
+
+export function snapshotOf(
+  { peers }: Endpoints,
+  config: NamedConfig,
+  timeouts: RoomTimeouts,
+): Omit<RoomSnapshot, 'invitations'> {
+  return {
+    config,
+    peers: [...peers.values()].map((peer) => peerSnapshot(peer, timeouts)),
+    peerlessMs: timeouts.left('peerless'),
+  };
+}
+
+function peerSnapshot(peer: PeerRecord, timeouts: RoomTimeouts): PeerSnapshot {
+  const { id, enableSimulcast, metadata, serverMetadata, permissions, isGuest, counts, announced, expected } = peer;
+
+  return {
+    id,
+    enableSimulcast,
+    metadata,
+    serverMetadata,
+    ...(permissions === undefined ? {} : { permissions }),
+    isGuest,
+    counts,
+    connected: announced,
+    joined: peer.joined || expected?.joined === true,
+    awayMs: timeouts.left({ peerId: id }),
+    tracks: trackSnapshots(peer),
+  };
+}
+
+function trackSnapshots({ tracks, expected, moderated }: PeerRecord): TrackSnapshot[] {
+  return [...(expected?.tracks.values() ?? []), ...tracks.values()].map(({ trackId, kind, metadata, muted }) => {
+    const blocked = moderated.get(trackId);
+
+    return {
+      trackId,
+      kind,
+      metadata,
+      ...(muted?.publisher === undefined ? {} : { muted: muted.publisher }),
+      ...(blocked === undefined ? {} : { blocked }),
+    };
+  });
+}
+
+/** Adds a peer as it was on the room's former node, and starts its actor. */
+export function restorePeer(snapshot: PeerSnapshot, peers: Map<string, PeerRecord>, world: RoomWorld): PeerRecord {
+  const { id, metadata, serverMetadata, permissions, connected, joined, tracks, ...kept } = snapshot;
+  const ref = world.startPeer(id, kept);
+  const peer = newPeer({ ...kept, id, ref, metadata: serverMetadata, permissions });
+  peers.set(id, peer);
+  peer.metadata = metadata;
+  if (!connected) return peer;
+  peer.announced = true;
+  peer.expected = {
+    joined,
+    tracks: new Map(
+      tracks.map(({ trackId, kind, metadata: described, muted }) => [
+        trackId,
+        { trackId, kind, metadata: described, ...(muted === undefined ? {} : { muted: { publisher: muted } }) },
+      ]),
+    ),
+  };
+  for (const { trackId, blocked } of tracks) if (blocked !== undefined) peer.moderated.set(trackId, blocked);
+
+  return peer;
+}

@@ -1,0 +1,96 @@
+/** What of a room moves to another node: everything but its media and its clients' connections. */
+import { count, flag, json, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
+import type { NamedConfig, PeerPermissions } from '../room-service.js';
+import { id, namedConfig, permissions } from './view-shapes.js';
+
+/** A track that the others know of; its client publishes it again at the new owner. */
+export interface TrackSnapshot {
+  trackId: string;
+  kind: 'audio' | 'video';
+  metadata: unknown;
+  /** Set once the track's publisher has muted it, false after it has unmuted it. */
+  muted?: boolean;
+  /** Set once the backend has muted the track, false after it has unmuted it. */
+  blocked?: boolean;
+}
+
+export interface PeerSnapshot {
+  id: string;
+  enableSimulcast: boolean;
+  /** Set by the client. */
+  metadata: unknown;
+  /** Set by the backend; null = none. */
+  serverMetadata: unknown;
+  /** Absent: the backend has set none. */
+  permissions?: PeerPermissions;
+  isGuest: boolean;
+  /** False for an agent or a recorder. */
+  counts: boolean;
+  /** The backend has been told that the peer is connected, and not yet that it is not. */
+  connected: boolean;
+  /** The client has joined the room. */
+  joined: boolean;
+  /** Milliseconds left until the disconnected peer is removed; null = no limit. */
+  awayMs: number | null;
+  tracks: readonly TrackSnapshot[];
+}
+
+/** An invitation whose uses are counted. */
+export interface CountedInvitation {
+  id: string;
+  count: number;
+  /** Unix milliseconds. */
+  expiresAt: number;
+}
+
+export interface RoomSnapshot {
+  config: NamedConfig;
+  peers: readonly PeerSnapshot[];
+  invitations: readonly CountedInvitation[];
+  /** Milliseconds left until the room ends for lack of peers; null = no limit. */
+  peerlessMs: number | null;
+}
+
+/** Longest snapshot as JSON, in characters. A larger room stays where it is. */
+export const MAX_SNAPSHOT = 4 * 1024 * 1024;
+/** Maximum number of peers of a room that moves. */
+const MAX_PEERS = 10_000;
+/** Maximum number of tracks of each. */
+const MAX_TRACKS = 1_000;
+/** Equals the number of invitations that a room counts. */
+const MAX_INVITATIONS = 10_000;
+
+const track: Shape<TrackSnapshot> = object({
+  trackId: id,
+  kind: oneOf(['audio', 'video']),
+  metadata: json,
+  muted: optional(flag),
+  blocked: optional(flag),
+} satisfies Record<keyof TrackSnapshot, unknown>);
+
+const peer: Shape<PeerSnapshot> = object({
+  id,
+  enableSimulcast: flag,
+  metadata: json,
+  serverMetadata: json,
+  permissions: optional(permissions),
+  isGuest: flag,
+  counts: flag,
+  connected: flag,
+  joined: flag,
+  awayMs: nullable(count),
+  tracks: list(track, MAX_TRACKS),
+} satisfies Record<keyof PeerSnapshot, unknown>);
+
+const invitation: Shape<CountedInvitation> = object({
+  id: text(100),
+  count,
+  expiresAt: count,
+} satisfies Record<keyof CountedInvitation, unknown>);
+
+export const roomSnapshot: Shape<RoomSnapshot> = object({
+  config: namedConfig,
+  peers: list(peer, MAX_PEERS),
+  invitations: list(invitation, MAX_INVITATIONS),
+  peerlessMs: nullable(count),
+} satisfies Record<keyof RoomSnapshot, unknown>);

@@ -21,12 +21,12 @@ const offers = new Map(
 const roleOf = (name: string): 'publish' | 'watch' => (name.endsWith('-watch') ? 'watch' : 'publish');
 
 /** Opens a session with the offer and returns its answer. */
-function opened(sdp: string, role: 'publish' | 'watch'): SessionAnswer {
+function opened(sdp: string, role: 'publish' | 'watch', videoCodec: 'h264' | null = null): SessionAnswer {
   let byte = 0;
   const session: PeerSession = createHttpSession({
     peerId: 'ann',
     client: 'http',
-    videoCodec: null,
+    videoCodec,
     enableSimulcast: true,
     publishes: ['audio', 'video'],
     endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: 'AB:CD' } },
@@ -130,6 +130,17 @@ describe('offers of real clients', () => {
     expect(mids(answer.sdp)).toEqual(mids(sdp));
     // The same offer with LF line endings gets the same answer.
     expect(summary(opened(sdp.replaceAll('\r', ''), roleOf(name)))).toBe(summary(answer));
+  });
+});
+
+test.each([
+  ['obs-32-av1', 'AV1'],
+  ['obs-32-hevc', 'H265'],
+])('refuses %s in a room for streams and recordings with a sentence', (name, codec) => {
+  expect(opened(offers.get(name)!, 'publish', 'h264')).toMatchObject({
+    type: 'refused',
+    code: 'NO_CODEC',
+    reason: `The room allows constrained baseline H.264 for video, the SDP offer has: ${codec}`,
   });
 });
 

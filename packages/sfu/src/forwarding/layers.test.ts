@@ -64,6 +64,22 @@ function narrow(viewer: MemoryPeer, capacityBps: number): NarrowClient {
 }
 
 describe('a viewer of a VP9 stream with three sizes', () => {
+  test('gets the next good packet after malformed descriptors, which are counted', () => {
+    const viewer = join();
+    for (const packet of camera.vp9Picture({ key: true, sizes: SIZES })) publisher.send(packet);
+    const before = viewer.packets.length;
+    // No picture id, half of one, a fourth reference index, and a structure of 255 pictures that is cut off.
+    const malformed = ['80', '8091', 'd01103030302ff', `8a1108ff${'0c'.repeat(1_000)}`];
+    for (const payload of malformed) publisher.send(camera.packet(Buffer.from(payload, 'hex'), false));
+    expect(viewer.packets).toHaveLength(before);
+    expect(world.context.dropped.malformed_media).toBe(malformed.length);
+    const [good] = camera.vp9Picture({ sizes: [200] });
+    publisher.send(good!);
+    const [last, previous] = [viewer.packets.at(-1)!, viewer.packets.at(-2)!];
+    expect(last.payload.length).toBe(205);
+    expect((last.sequence - previous.sequence) & 0xffff).toBe(1);
+  });
+
   test('gets the whole stream on a wide link, without a request for a key picture', () => {
     const viewer = join();
     const link = narrow(viewer, 20_000_000);

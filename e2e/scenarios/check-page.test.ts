@@ -134,7 +134,7 @@ describeWith(['chromium'], 'The check page', () => {
     const page = await browser.newPage();
     await page.goto(`${node.url}/#/check&invitation=${await invitationOf(node)}`);
     const text = await check(page);
-    expect(text).toMatch(/^FAIL Camera: (?:There is none|The browser has no permission to use it)\.$/m);
+    expect(text).toMatch(/^FAIL Camera: (?:None was found|The browser has no permission to use it)\.$/m);
     expect(text).toMatch(/^ok {3}UDP: /m);
   });
 });

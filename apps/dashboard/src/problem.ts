@@ -44,21 +44,21 @@ export function problemOfAnswer(status: number, errors: string): Problem {
     return new Problem(
       'wrong-token',
       'The API token is wrong',
-      'The server does not accept it. A node for trying things out takes “development”; otherwise it is the one in JF_SERVER_API_TOKEN.',
+      'The server does not accept it. A node in development accepts “development”; others accept the value of JF_SERVER_API_TOKEN.',
     );
   }
   if (status === 503 && errors.startsWith('Reached peer limit')) {
     return new Problem(
       'room-full',
       'The room is full',
-      `${errors}. Choose another room, or wait until somebody leaves.`,
+      `${errors}. Choose another room, or wait until someone leaves.`,
     );
   }
   if (errors.startsWith('Incompatible video codec')) {
     return new Problem(
       'refused',
       'This room cannot be streamed or recorded',
-      'That needs a room with the video codec h264, which is chosen as the room is created.',
+      'That needs a room with the video codec h264, which is set when the room is created.',
     );
   }
   if (status === 404 && errors.startsWith('Room ')) return new Problem('no-such-room', 'The room is gone', errors);
@@ -75,7 +75,7 @@ export function problemOfEnd({ code, message }: Pick<RoomClientError, 'code' | '
       return new Problem(
         'removed',
         'You are no longer in the room',
-        message.endsWith('Peer removed') ? 'Somebody removed you, or you were away too long.' : sentence(message),
+        message.endsWith('Peer removed') ? 'Someone removed you, or you were away too long.' : sentence(message),
       );
     case 'ROOM_ENDED':
       return new Problem('room-closed', 'The room was closed', 'Create it again, or choose another one.');
@@ -83,7 +83,7 @@ export function problemOfEnd({ code, message }: Pick<RoomClientError, 'code' | '
       return new Problem(
         'connection-lost',
         'The connection was lost',
-        'Several attempts to come back have failed. Check the network and the server, then join again.',
+        'Several attempts to reconnect have failed. Check the network and the server, then join again.',
       );
     default:
       return new Problem('connection-lost', 'The connection was closed', sentence(message));

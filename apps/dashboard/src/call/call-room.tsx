@@ -81,7 +81,7 @@ async function copy(create: () => Promise<string>): Promise<string> {
   }
   try {
     await navigator.clipboard.writeText(link);
-    return 'The link is in the clipboard. It lets guests in for a day.';
+    return 'The link is in the clipboard. It admits guests for one day.';
   } catch {
     return `The browser did not let it be copied; here it is: ${link}`;
   }

@@ -159,7 +159,7 @@ function Report({ text }: { readonly text: string }) {
       setSaid('Copied.');
     } catch {
       // Pages over plain HTTP have no clipboard.
-      setSaid('The browser does not copy. Select the text above.');
+      setSaid('The browser cannot copy it. Select the text above.');
     }
   }
   return (

@@ -11,13 +11,13 @@ const TONE_MS = 600;
 
 const WHY: Readonly<Record<string, string>> = {
   NotAllowedError: 'The browser has no permission to use it.',
-  NotFoundError: 'There is none.',
+  NotFoundError: 'None was found.',
   NotReadableError: 'Another program uses it.',
   OverconstrainedError: 'It has no usable picture or sound.',
 };
 
 const HELP: Readonly<Record<string, string>> = {
-  NotAllowedError: 'Allow it beside the address of this page, and in the settings of the system; then check again.',
+  NotAllowedError: 'Allow it next to the address of this page and in the system settings, then check again.',
   NotFoundError: 'Connect one, then check again.',
   NotReadableError: 'Close the other program, then check again.',
 };
@@ -50,7 +50,7 @@ export async function tryMicrophone(): Promise<Finding> {
     return {
       state: 'bad',
       text: `${name} gives no sound.`,
-      ask: 'Unmute it, at the device or in the settings of the system, then check again.',
+      ask: 'Unmute it on the device or in the system settings, then check again.',
     };
   } finally {
     for (const each of stream.getTracks()) each.stop();

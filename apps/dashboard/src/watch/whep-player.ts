@@ -99,10 +99,7 @@ export class WhepPlayer {
     clearTimeout(this.#silence);
     const lost = (): void =>
       // A path that never worked will not work the next time either.
-      this.#end(
-        new Problem('connection-lost', 'No picture', 'The media of the server do not arrive.'),
-        this.#everConnected,
-      );
+      this.#end(new Problem('connection-lost', 'No picture', 'No media arrives from the server.'), this.#everConnected);
     if (state === 'failed') return lost();
     if (state === 'disconnected') this.#silence = setTimeout(lost, DISCONNECTED_MS);
     if (state !== 'connected') return undefined;

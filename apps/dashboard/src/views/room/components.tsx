@@ -73,7 +73,7 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
         </label>
         {h264 && !streamable && (
           <p className="hint">
-            This kind needs a room with the video codec h264, which is chosen as the room is created.
+            This kind needs a room with the video codec h264, which is set when the room is created.
           </p>
         )}
         {note !== undefined && <p className="hint">{note}</p>}

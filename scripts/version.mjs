@@ -14,6 +14,7 @@ const TEXTS = [
   'docs/guide/debugging.md',
   'docs/guide/erlang.md',
   'docs/guide/production.md',
+  'docs/guide/shell.md',
   'docs/reference/openapi.json',
 ];
 const MANIFESTS = [

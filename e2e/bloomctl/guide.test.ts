@@ -1,9 +1,11 @@
-// Runs docs/guide/debugging.md. `npm run generate:debugging` rewrites the page and its pictures; the nightly run
-// compares them with the programs' current output.
-import { readFileSync, writeFileSync } from 'node:fs';
+// Runs docs/guide/debugging.md and shell.md. `npm run generate:debugging` rewrites the pages and their pictures; the
+// nightly run compares them with the programs' current output.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
+import { apiToken } from '../harness/bloom-node.js';
 import { describeWith } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
 import { repository } from '../harness/processes.js';
@@ -14,21 +16,30 @@ import { secrets, Trio } from './trio.js';
 
 jest.setTimeout(300_000);
 
-const file = join(repository, 'docs', 'guide', 'debugging.md');
+/** In the order in which their sessions follow each other: the second one removes a person. */
+const PAGES = ['debugging', 'shell'] as const;
+const fileOf = (page: string): string => join(repository, 'docs', 'guide', `${page}.md`);
 const writes = process.env['BLOOM_WRITE_GUIDE'] === '1';
 
-test('has sessions in the guide', () => {
-  expect(sessionsOf(readFileSync(file, 'utf8')).length).toBeGreaterThan(8);
+test.each(PAGES)('has sessions in the guide %s', (page) => {
+  expect(sessionsOf(readFileSync(fileOf(page), 'utf8')).length).toBeGreaterThan(6);
 });
 
 describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debugging', () => {
   let trio: Trio;
+  const resources = mkdtempSync(join(tmpdir(), 'bloomctl-resources-'));
   let stage: Stage;
   let hand: Stagehand;
   let stopTraffic: () => Promise<void> = () => Promise.resolve();
 
   beforeAll(async () => {
-    trio = await Trio.start();
+    // What a node that crashed has left of a recording, long enough ago not to be in progress.
+    const folder = join(resources, 'raw_recordings', 'attic', 'part_2026-01-02T03-04-05.000Z');
+    mkdirSync(folder, { recursive: true });
+    const before = Date.now() / 1_000 - 600;
+    writeFileSync(join(folder, 'track.rtpx'), Buffer.alloc(1_204_000));
+    for (const path of [join(folder, 'track.rtpx'), folder]) utimesSync(path, before, before);
+    trio = await Trio.start({ c: { JF_RESOURCES_BASE_PATH: resources } });
     stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
     await stage.open();
     // The kitchen goes to a, since all nodes are empty; the others go to the least loaded.
@@ -42,7 +53,9 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     const names = new Map([
       ['ann', ann.id],
       ['bob', bob.id],
+      ['url', trio.nodes.a.url],
     ]);
+    writeFileSync(join(trio.folder, 'token'), apiToken, { mode: 0o600 });
     hand = { names, actions: { traffic, quiet: () => stopTraffic(), request } };
 
     function traffic(): void {
@@ -69,6 +82,7 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     await stopTraffic();
     await stage?.close();
     await trio?.stop();
+    rmSync(resources, { recursive: true, force: true });
   });
 
   async function takeSeat(name: string): Promise<Peer> {
@@ -77,7 +91,8 @@ describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debu
     return peer;
   }
 
-  test('shows the current output of the programs', async () => {
+  test.each(PAGES)('shows the current output of the programs in %s', async (name) => {
+    const file = fileOf(name);
     const page = readFileSync(file, 'utf8');
     const sessions = sessionsOf(page);
     const texts: string[] = [];

@@ -1,5 +1,5 @@
-// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by its output. They run
-// against a real cluster, to rewrite the page or to compare it with the programs' current output.
+// The sessions of docs/guide/debugging.md and shell.md: each is a comment with what to type, followed by its output.
+// They run against a real cluster, to rewrite the pages or to compare them with the programs' current output.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Trio } from './trio.js';
 
@@ -69,11 +69,19 @@ async function typed(step: string, trio: Trio, names: ReadonlyMap<string, string
   // Stderr comes first when a stream begins and last when it ends, which is the program's order.
   const [first = '', ...others] = err.split(/(?<=\n)/);
   const isStream = first.startsWith('tracing') || first.includes('taking');
-  const text = isStream ? first + out + others.join('') : out + err;
-  const typedLine = `$ ${assignments}bloomctl ${words}\n`;
+  const text = shown(isStream ? first + out + others.join('') : out + err, trio);
+  const typedLine = shown(`$ ${assignments}bloomctl ${words}\n`, trio);
   const end = code === 0 ? '' : `exit ${code}\n`;
   // Replaces the user's name.
   return typedLine + `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\broot as b/g, 'ops as b');
+}
+
+/** Returns a text with the ports that readers have, and with tokens cut. */
+function shown(text: string, trio: Trio): string {
+  const { a, b, c } = trio.nodes;
+  const withPorts = [a, b, c].reduce((whole, { host }, i) => whole.replaceAll(host, `127.0.0.1:${5_002 + i}`), text);
+
+  return withPorts.replaceAll(trio.folder, '/home/ops').replaceAll(/\b([\w-]{12})[\w-]{28,}\.[\w-]{20,}/g, '$1…');
 }
 
 /** Returns the parts that are the same in every run: words, not figures. */

@@ -1,5 +1,5 @@
-// `npm run generate:debugging`: runs the sessions of docs/guide/debugging.md on a cluster of three nodes with a call,
-// and rewrites the page and its pictures. Needs Chromium. Check the diff before you keep it.
+// `npm run generate:debugging`: runs the sessions of docs/guide/debugging.md and shell.md on a cluster of three nodes
+// with a call, and rewrites the pages and their pictures. Needs Chromium. Check the diff before you keep it.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { root, setUp } from '../setup.mjs';

@@ -29,7 +29,7 @@ export const VERSION = '0.2.0';
 const EXITS = `
 Exit codes: 0 ok, 1 a check says no, 64 usage, 65 no such actor, room or node,
 69 unreachable, 75 timeout, 77 cookie, token or rights, 78 configuration, 130 interrupted.
-All commands and documents: docs/guide/debugging.md, docs/reference/bloomctl.md`;
+All commands and documents: docs/reference/bloomctl.md, docs/guide/debugging.md, docs/guide/shell.md`;
 
 function withCommonOptions(program: Command): Command {
   return program

@@ -113,13 +113,12 @@ export function addedView({ peer, token, websocketUrl, whipUrl, whepUrl }: Added
 }
 
 interface Muted {
-  readonly peer: string;
   readonly muted: boolean;
   readonly tracks: readonly Track[];
 }
 
-export function mutedView({ peer, muted, tracks }: Muted): string[] {
-  return tracks.map(({ id, type }) => printable(`${type} ${id} of ${peer} is ${muted ? 'muted' : 'no longer muted'}.`));
+export function mutedView({ muted, tracks }: Muted): string[] {
+  return tracks.map(({ id, type }) => printable(`${type} ${id} is ${muted ? 'muted' : 'no longer muted'}.`));
 }
 
 /** Values are never cut: people copy them. */

@@ -164,6 +164,10 @@ describe('documents', () => {
     const failed = await trio.run(['check', 'recordings', '--json']);
     expect(check(JSON.parse(failed.out), 'check').failed).toEqual([{ room: 'attic', part: PART }]);
     expect(failed.code).toBe(1);
+    const unmixed = await trio.run(['recordings', 'mix', 'attic', PART, '--wait', '--json']);
+    expect(check(JSON.parse(unmixed.out), 'recording-mix').mix.state).toBe('failed');
+    expect(unmixed.code).toBe(1);
+    await documentOf('recordings', 'recordings', 'list');
     await documentOf('recording-removed', 'recordings', 'rm', 'attic', PART, '--yes');
     const { rooms } = await documentOf('room-list', 'rooms', 'list');
     expect(rooms.map(({ id }: { id: string }) => id)).toContain('study');

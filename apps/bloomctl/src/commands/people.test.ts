@@ -34,6 +34,8 @@ const recording = {
   uploaded_at: null,
 };
 const failed = { ...recording, room: 'attic', state: 'failed', reason: `no bucket${CLEAR}`, progress: undefined };
+const job = { state: 'queued', layout: 'speaker', width: 640, height: 360, requested_at: 5, ended_at: null };
+const mixed = { ...job, state: 'finished', seconds: 61.4, bytes: 2_000_000, file: 'mix.mp4', ended_at: 9 };
 const EXPIRES = 1_800_000_000_000;
 
 const ANSWERS = {
@@ -45,8 +47,13 @@ const ANSWERS = {
   'GET /raw_recording?scope=cluster&limit=50': { data: [recording, failed] },
   'GET /raw_recording?scope=cluster&room=hall&limit=7': { data: [recording] },
   'GET /raw_recording?scope=cluster&limit=1000': { data: [recording, failed] },
-  'GET /raw_recording?scope=cluster&room=hall&limit=1000': { data: [recording] },
   [`DELETE /raw_recording/hall/${PART}`]: null,
+  [`POST /raw_recording/hall/${PART}/mix`]: { data: job },
+  'GET /raw_recording?scope=cluster&room=hall&limit=1000': { data: [{ ...recording, mix: mixed }] },
+  [`POST /raw_recording/attic/${PART}/mix`]: { data: job },
+  'GET /raw_recording?scope=cluster&room=attic&limit=1000': {
+    data: [{ ...failed, mix: { ...job, state: 'failed', reason: `no ffmpeg${CLEAR}`, ended_at: 9 } }],
+  },
   'GET /health': { data: { status: 'UP', version: '0.9.0' } },
   'GET /room?scope=cluster': { data: [hall, { ...hall, id: `evil${CLEAR}`, peers: [] }], unreachable: ['b@host'] },
   'GET /room/hall': { data: hall },
@@ -158,13 +165,26 @@ describe('rooms and people over HTTP', () => {
 
   test('leave recordings, which are listed with state and progress, and removed', async () => {
     const { out } = await run('recordings list');
-    expect(out).toMatch(/^hall +part_\S+ +uploading 42 % +2 +1 min +1\.2 MB$/m);
-    expect(out).toMatch(/^attic +part_\S+ +failed: no bucket\\u001b\[2J\\u009b2J +2 /m);
+    expect(out).toMatch(/^hall +part_\S+ +uploading 42 % +– +2 +1 min +1\.2 MB$/m);
+    expect(out).toMatch(/^attic +part_\S+ +failed: no bucket\\u001b\[2J\\u009b2J +– +2 /m);
     expect(JSON.parse((await run('recordings list hall --limit 7 --json')).out).recordings).toHaveLength(1);
     expect((await run(`recordings rm hall ${PART} --yes`)).asked).toMatchObject([
       { line: `DELETE /raw_recording/hall/${PART}` },
     ]);
     expect((await run(`recordings rm hall part_other --yes`)).exit).toBe(65);
+  });
+
+  test('leave recordings, of which one movie is made', async () => {
+    const queued = await run(`recordings mix hall ${PART} --layout speaker --size 640x360`);
+    expect(queued.asked).toMatchObject([{ body: { layout: 'speaker', width: 640, height: 360 } }]);
+    expect(queued.out).toBe('queued: speaker of 640 x 360\n');
+    const waited = await run(`recordings mix hall ${PART} --wait`);
+    expect(waited.exit).toBe(0);
+    expect(waited.out).toMatch(/^finished: speaker of 640 x 360, 1 min, 2\.0 MB\nhttp:.*\/mix\.mp4$/m);
+    const lost = await run(`recordings mix attic ${PART} --wait`);
+    expect([lost.exit, lost.out]).toEqual([1, expect.stringMatching(/^failed: no ffmpeg\\u001b\[2J/)]);
+    for (const size of ['640', '641x360', '64x2162', '0x0', '-64x64'])
+      expect(await run(`recordings mix hall ${PART} --size=${size}`)).toMatchObject({ exit: 64, asked: [] });
   });
 
   test.each([

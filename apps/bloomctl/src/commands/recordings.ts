@@ -1,7 +1,27 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { sleep } from '@bloom/time';
+import { EXIT, Failure } from '../exit.js';
 import * as answers from '../people/answers.js';
+import type { Connection } from '../people/connection.js';
 import { printable } from '../text/style.js';
-import { recordingsView } from '../views/people.js';
+import { mixView, recordingsView } from '../views/people.js';
 import { type Commands, connect, groupOf, shared } from './define.js';
+
+/** Interval between two looks at a mix. */
+const POLL_MS = 2_000;
+/** A busy node may answer late. The wait ends after this long without any answer. */
+const SILENCE_MS = 60_000;
+/** The most that the server lists at once. */
+const MAX_LISTED = 1_000;
+/** Largest and smallest sides of a movie that the server makes, in pixels. */
+const MAX_SIDE = { width: 3_840, height: 2_160 };
+const MIN_SIDE = 64;
+
+interface MixFlags {
+  readonly layout?: 'grid' | 'speaker';
+  readonly size?: { readonly width: number; readonly height: number };
+  readonly wait?: boolean;
+}
 
 /** Recordings of tracks, which Recording components make. */
 export function recordingCommands(commands: Commands): void {
@@ -24,6 +44,29 @@ export function recordingCommands(commands: Commands): void {
       }),
     );
 
+  recordings
+    .command('mix')
+    .argument('<room>')
+    .argument('<part>', 'as `recordings list` shows it')
+    .description('make one movie of all tracks, which takes about as long as the recording')
+    .addOption(new Option('--layout <layout>', 'default: grid').choices(['grid', 'speaker']))
+    .option('--size <pixels>', 'even numbers; default: 1280x720', pixels)
+    .option('--wait', 'return when it has ended')
+    .action(
+      run<MixFlags>(async (context, [room = '', part = ''], { layout, size, wait }) => {
+        const connection = await connect(context);
+        const options = { ...(layout === undefined ? {} : { layout }), ...size };
+        const asked = await connection.ask(answers.mix, (client) => client.mixRawRecording(room, part, options));
+        const mix = wait === true ? await untilEnded(connection, { room, part }) : asked;
+        const { file } = mix;
+        const movie = file === undefined ? null : connection.fileUrl(room, part, file);
+        const fields = { url: connection.url.href, room, part, mix, movie };
+        context.output.answer('recording-mix', fields, (screen) => mixView(fields, screen));
+
+        return mix.state === 'failed' ? EXIT.no : EXIT.ok;
+      }),
+    );
+
   shared
     .yes(recordings.command('rm'))
     .argument('<room>')
@@ -40,4 +83,34 @@ export function recordingCommands(commands: Commands): void {
         ]);
       }),
     );
+}
+
+/** Resolves with a mix that has ended. @throws Failure */
+async function untilEnded(
+  connection: Connection,
+  { room, part }: { room: string; part: string },
+): Promise<answers.Mix> {
+  let answeredAt = performance.now();
+  for (;;) {
+    try {
+      const listed = await connection.ask(answers.recordings, (client) =>
+        client.listRawRecordings('cluster', { room, limit: MAX_LISTED }),
+      );
+      const mix = listed.find((each) => each.part === part)?.mix;
+      if (mix === undefined) throw new Failure(EXIT.unknown, `nobody mixes ${printable(part)} any more`);
+      if (mix.endedAt !== null) return mix;
+      answeredAt = performance.now();
+    } catch (error) {
+      const isLate = error instanceof Failure && error.exit === EXIT.timeout;
+      if (!isLate || performance.now() - answeredAt > SILENCE_MS) throw error;
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+function pixels(text: string): MixFlags['size'] {
+  const [, width = 0, height = 0] = (/^(\d{2,4})x(\d{2,4})$/.exec(text) ?? []).map(Number);
+  const isSide = (side: number, most: number): boolean => side >= MIN_SIDE && side <= most && side % 2 === 0;
+  if (isSide(width, MAX_SIDE.width) && isSide(height, MAX_SIDE.height)) return { width, height };
+  throw new InvalidArgumentError(`${JSON.stringify(text)} is not from 64x64 to 3840x2160 in even numbers.`);
 }

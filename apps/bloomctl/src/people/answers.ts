@@ -15,6 +15,23 @@ export interface Viewer {
   expiresAt: number;
 }
 
+/** The making of one movie of a recording. */
+export interface Mix {
+  state: string;
+  /** 0 to 1, within some of the states. */
+  progress?: number;
+  reason?: string;
+  layout: string;
+  width: number;
+  height: number;
+  seconds?: number;
+  bytes?: number;
+  /** Name of the movie while the node has it. */
+  file?: string;
+  requestedAt: number;
+  endedAt: number | null;
+}
+
 export interface Recording {
   room: string;
   part: string;
@@ -27,6 +44,7 @@ export interface Recording {
   bytes: number;
   startedAt: number;
   uploadedAt: number | null;
+  mix?: Mix;
 }
 
 export interface Health {
@@ -133,6 +151,20 @@ export const invitation: Shape<Invitation> = object({ token: line, url: nullable
 
 export const viewer: Shape<Viewer> = object({ token: line, hlsUrl: line, expiresAt: time });
 
+export const mix: Shape<Mix> = object({
+  state: line,
+  progress: optional(number),
+  reason: optional(line),
+  layout: line,
+  width: count,
+  height: count,
+  seconds: optional(number),
+  bytes: optional(count),
+  file: optional(line),
+  requestedAt: time,
+  endedAt: nullable(time),
+});
+
 export const recordings: Shape<Recording[]> = list(
   object({
     room: line,
@@ -145,6 +177,7 @@ export const recordings: Shape<Recording[]> = list(
     bytes: count,
     startedAt: time,
     uploadedAt: nullable(time),
+    mix: optional(mix),
   }),
 );
 

@@ -68,6 +68,15 @@ export class Connection {
     await this.ask<void>(() => undefined, call);
   }
 
+  /** Returns the address of a file of a recording. */
+  fileUrl(room: string, part: string, file: string): string {
+    try {
+      return this.#client.rawRecordingUrl(room, part, file);
+    } catch (error) {
+      throw this.#failureOf(error);
+    }
+  }
+
   /** Compares names: under test runners that isolate modules, errors belong to another realm. */
   #failureOf(thrown: unknown): Failure {
     const { name, message, cause } = thrown as Error;
@@ -123,6 +132,7 @@ export class Connection {
 
 const EXITS: Readonly<Record<number, ExitCode>> = {
   404: EXIT.unknown,
+  409: EXIT.timeout,
   410: EXIT.unknown,
   429: EXIT.timeout,
   502: EXIT.unreachable,
@@ -130,6 +140,7 @@ const EXITS: Readonly<Record<number, ExitCode>> = {
   504: EXIT.timeout,
 };
 const ADVICE: Readonly<Record<number, string>> = {
+  409: 'wait until that has ended',
   429: 'wait a minute',
   502: 'the proxy in front of the node does not reach it',
   503: 'try again, or change what the sentence names',

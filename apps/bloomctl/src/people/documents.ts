@@ -35,6 +35,20 @@ const context = {
   tokenFile: z.string().nullable(),
 };
 
+const mix = z.object({
+  state: z.string(),
+  progress: z.number().optional(),
+  reason: z.string().optional(),
+  layout: z.string(),
+  width: z.number().int(),
+  height: z.number().int(),
+  seconds: z.number().optional(),
+  bytes: z.number().int().optional(),
+  file: z.string().optional(),
+  requestedAt: at,
+  endedAt: at.nullable(),
+});
+
 export const PEOPLE_DOCUMENTS: Readonly<Record<string, z.ZodRawShape>> = {
   context: { change: z.enum(['added', 'used', 'removed']), ...context },
   contexts: { contexts: z.array(z.object(context)) },
@@ -75,8 +89,10 @@ export const PEOPLE_DOCUMENTS: Readonly<Record<string, z.ZodRawShape>> = {
         bytes: z.number().int(),
         startedAt: at,
         uploadedAt: at.nullable(),
+        mix: mix.optional(),
       }),
     ),
   },
+  'recording-mix': { url, room, part: z.string(), mix, movie: z.string().nullable() },
   'recording-removed': { url, room, part: z.string() },
 };

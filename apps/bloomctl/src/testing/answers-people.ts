@@ -1,4 +1,4 @@
-import type { Peer, Recording, RoomList } from '../people/answers.js';
+import type { Mix, Peer, Recording, RoomList } from '../people/answers.js';
 
 const track = (id: string, type: string) => ({ id, type });
 
@@ -55,6 +55,16 @@ export const peerList: readonly (Peer & { name: string | null })[] = [
   },
 ];
 
+export const mix: Mix = {
+  state: 'mixing',
+  progress: 0.25,
+  layout: 'grid',
+  width: 1_280,
+  height: 720,
+  requestedAt: 1_795_957_500_000,
+  endedAt: null,
+};
+
 const recording: Recording = {
   room: 'kitchen',
   part: 'part_2026-11-29T12-00-00.000Z',
@@ -70,5 +80,5 @@ export const recordingList: readonly Recording[] = [
   { ...recording, state: 'recording', seconds: 12.3, bytes: 1_204_000, uploadedAt: null },
   { ...recording, state: 'uploading', progress: 0.42, uploadedAt: null },
   { ...recording, state: 'failed', reason: 'the bucket archive answers 403 Forbidden', uploadedAt: null },
-  recording,
+  { ...recording, mix },
 ];

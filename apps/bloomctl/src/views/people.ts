@@ -1,6 +1,6 @@
 // What the HTTP API says about rooms and people, as tables. Everybody's clients write names and metadata, so each cell
 // is made printable.
-import type { Peer, Permissions, Recording, RoomList, Track } from '../people/answers.js';
+import type { Mix, Peer, Permissions, Recording, RoomList, Track } from '../people/answers.js';
 import { paint, printable, type Screen } from '../text/style.js';
 import { type Cell, type Column, table } from '../text/table.js';
 import { counted, percent, size, span } from '../text/units.js';
@@ -132,16 +132,18 @@ const RECORDINGS: readonly Column[] = [
   { title: 'ROOM', shrinksTo: 10 },
   { title: 'PART' },
   { title: 'STATE', shrinksTo: 16 },
-  { title: 'TRACKS', align: 'right', drop: 1 },
+  { title: 'MIX', shrinksTo: 8, drop: 1 },
+  { title: 'TRACKS', align: 'right', drop: 2 },
   { title: 'LENGTH', align: 'right' },
   { title: 'SIZE', align: 'right' },
 ];
 
 export function recordingsView(recordings: readonly Recording[], screen: Screen): string[] {
-  const rows = recordings.map(({ room, part, tracks, seconds, bytes, ...rest }): Cell[] => [
+  const rows = recordings.map(({ room, part, tracks, seconds, bytes, mix, ...rest }): Cell[] => [
     room,
     part,
     stateOf(rest),
+    mix === undefined ? '–' : stateOf(mix),
     String(tracks),
     span(Math.round(seconds) * 1_000),
     size(bytes),
@@ -153,10 +155,22 @@ export function recordingsView(recordings: readonly Recording[], screen: Screen)
   ];
 }
 
-function stateOf({ state, progress, reason }: Pick<Recording, 'state' | 'progress' | 'reason'>): Cell {
-  if (state === 'failed') return { text: reason === undefined ? state : `${state}: ${reason}`, style: 'red' };
+function stateOf({ state, progress, reason }: Pick<Mix, 'state' | 'progress' | 'reason'>) {
+  if (state === 'failed') return { text: reason === undefined ? state : `${state}: ${reason}`, style: 'red' } as const;
 
-  return progress === undefined ? state : `${state} ${percent(progress)}`;
+  return { text: progress === undefined ? state : `${state} ${percent(progress)}`, style: undefined };
+}
+
+/** Returns what has become of a mix, and the address of its movie. */
+export function mixView({ mix, movie }: { mix: Mix; movie: string | null }, screen: Screen): string[] {
+  const { layout, width, height, seconds, bytes } = mix;
+  const { text, style } = stateOf(mix);
+  const made = seconds === undefined ? '' : `, ${span(Math.round(seconds) * 1_000)}, ${size(bytes ?? null)}`;
+
+  return [
+    `${paint(screen, style, printable(text))}: ${printable(layout)} of ${width} x ${height}${made}`,
+    ...(movie === null ? [] : [printable(movie)]),
+  ];
 }
 
 /** `2026-11-29 12:45 UTC` */

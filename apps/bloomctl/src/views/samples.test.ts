@@ -14,7 +14,7 @@ import { clusterView, drainView, eventView, faultsView, nodesView } from './clus
 import { doctorView } from './doctor.js';
 import { logView } from './logs.js';
 import { componentsView, componentView, mediaView, peerView, roomsView, roomView } from './media.js';
-import { peerListView, permissionsView, recordingsView, roomListView } from './people.js';
+import { mixView, peerListView, permissionsView, recordingsView, roomListView } from './people.js';
 import { decisionView, loadView } from './placement.js';
 import { processView } from './process.js';
 import { pathView, traceView } from './trace.js';
@@ -58,6 +58,7 @@ const views: Record<string, (screen: Screen) => readonly string[]> = {
   'room-list': (screen) => roomListView(answers.roomList, screen),
   'peer-list': (screen) => peerListView(answers.peerList, screen),
   permissions: (screen) => permissionsView({ publish: ['audio', 'data'], subscribe: true, metadata: false }, screen),
+  mix: (screen) => mixView({ mix: answers.mix, movie: null }, screen),
   recordings: (screen) => recordingsView(answers.recordingList, screen),
   load: (screen) => loadView(answers.load, true, screen),
   placement: (screen) => decisionView(answers.decision, screen),

@@ -33,6 +33,16 @@ describe('the sum of fields', () => {
     expect(() => decode(JoinRequest, Buffer.alloc(300_000, (15 << 3) | 3))).toThrow();
   });
 
+  test('counts no commas and braces in the strings of a text', () => {
+    const metadata = '{,'.repeat(MAX_FIELDS);
+    const request = SignalRequest.fromBinary(binaryOf(JSON.stringify({ updateMetadata: { metadata } }))!);
+    expect(request.message.value).toMatchObject({ metadata });
+  });
+
+  test('refuses a text of values in values without end', () => {
+    expect(binaryOf(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
+  });
+
   test('reads a request in text, and refuses one of too many values', () => {
     const request = SignalRequest.fromBinary(binaryOf(textOf(100)) ?? Buffer.alloc(0));
     expect(request.message.value).toMatchObject({ participantTracks: { length: 100 } });

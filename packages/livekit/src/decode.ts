@@ -5,6 +5,7 @@ import { SignalRequest } from '@livekit/protocol';
 export const MAX_FIELDS = 10_000;
 
 const { readerFactory } = SignalRequest.runtime.bin.makeReadOptions();
+type JsonValue = Parameters<typeof SignalRequest.fromJson>[0];
 type ReadOptions = NonNullable<Parameters<typeof SignalRequest.fromBinary>[1]>;
 
 /** Fields that may be read; `decode` counts them down. */
@@ -43,16 +44,33 @@ function countingReader(bytes: Uint8Array, count: FieldCount): ReturnType<typeof
  * `count`: the values in it that may be read, by default `MAX_FIELDS`, which are counted down.
  */
 export function binaryOf(text: string, count: FieldCount = { left: MAX_FIELDS }): Uint8Array | undefined {
-  // In JSON, each further value follows one of these.
-  const values = text.split(/[{,]/, count.left + 2).length - 1;
-  if (values > count.left) {
-    count.left = 0;
-    return undefined;
-  }
-  count.left -= values;
   try {
-    return SignalRequest.fromJsonString(text, { ignoreUnknownFields: true }).toBinary();
+    return decodeText(SignalRequest, text, count).toBinary();
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Decodes a message in text without its unknown fields.
+ * @throws Error when it cannot be decoded or has more values, at any depth, than `count`
+ */
+export function decodeText<T>(
+  type: { fromJson(value: JsonValue, options: { ignoreUnknownFields: boolean }): T },
+  text: string,
+  count: FieldCount = { left: MAX_FIELDS },
+): T {
+  const message = JSON.parse(text) as JsonValue;
+  const values: unknown[] = [message];
+  // A loop: the text may be deeper than the stack.
+  for (let value = values.pop(); value !== undefined; value = values.pop()) {
+    count.left -= 1;
+    if (count.left < values.length) {
+      count.left = 0;
+      throw new Error('too many values');
+    }
+    if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) values.push(each);
+  }
+
+  return type.fromJson(message, { ignoreUnknownFields: true });
 }

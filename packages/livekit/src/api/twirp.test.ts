@@ -48,10 +48,10 @@ afterEach(() => {
 /** Begins a call; the body may end later. */
 function begin(
   name = 'ListRooms',
-  authorization = 'list',
+  { authorization = 'list', type = 'application/protobuf' } = {},
 ): { asked: ClientRequest; answered: Promise<IncomingMessage> } {
   const { port } = server.address() as AddressInfo;
-  const headers = { 'content-type': 'application/protobuf', authorization };
+  const headers = { 'content-type': type, authorization };
   const path = `/twirp/livekit.RoomService/${name}`;
   const asked = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent: false });
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
@@ -61,8 +61,8 @@ function begin(
   return { asked, answered };
 }
 
-async function call(body: Uint8Array): Promise<{ status: number; text: string }> {
-  const { asked, answered } = begin();
+async function call(body: Uint8Array | string): Promise<{ status: number; text: string }> {
+  const { asked, answered } = begin('ListRooms', typeof body === 'string' ? { type: 'application/json' } : {});
   asked.end(body);
   const answer = await answered;
   let text = '';
@@ -84,7 +84,7 @@ test.each([
   ['ListRooms', 'join', 401],
   ['ForwardParticipant', 'list', 501],
 ])('answers a call of %s with the token "%s" before its body arrives', async (name, authorization, status) => {
-  const { asked, answered } = begin(name, authorization);
+  const { asked, answered } = begin(name, { authorization });
   asked.write('x');
   expect((await answered).statusCode).toBe(status);
 });
@@ -93,6 +93,18 @@ test('refuses a body of more than 256 KiB before its end', async () => {
   const { asked, answered } = begin();
   asked.write(Buffer.alloc(256 * 1024 + 1));
   expect((await answered).statusCode).toBe(429);
+});
+
+test.each([
+  ['binary', (names: string[]) => asks(...names)],
+  ['JSON', (names: string[]) => JSON.stringify({ names })],
+])('refuses a body of more than 10,000 fields in %s', async (_encoding, write) => {
+  const names = (count: number): string[] => Array<string>(count).fill('');
+  expect((await call(write(names(9_998)))).status).toBe(200);
+  expect(await call(write(names(10_001)))).toEqual({
+    status: 400,
+    text: JSON.stringify({ code: 'invalid_argument', msg: 'the body cannot be read' }),
+  });
 });
 
 test('serves small bodies while large ones exhaust what is kept of them', async () => {

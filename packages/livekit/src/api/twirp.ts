@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { decode as decodeBinary, decodeText } from '../decode.js';
 import { LivekitError, type LivekitErrorCode } from '../errors.js';
 import type { Claims } from '../grants.js';
 
@@ -32,10 +33,7 @@ interface Answer {
 }
 
 /** Reads a message of protobuf. */
-interface Reading<I> {
-  fromBinary(bytes: Uint8Array): I;
-  fromJsonString(text: string, options: { ignoreUnknownFields: boolean }): I;
-}
+type Reading<I> = Parameters<typeof decodeBinary<I>>[0] & Parameters<typeof decodeText<I>>[0];
 
 interface Method {
   /**
@@ -177,7 +175,7 @@ function encodingOf({ headers }: IncomingMessage): 'json' | 'protobuf' {
 
 function decode<I>(request: Reading<I>, body: Buffer, isJson: boolean): I {
   try {
-    return isJson ? request.fromJsonString(body.toString(), { ignoreUnknownFields: true }) : request.fromBinary(body);
+    return isJson ? decodeText(request, body.toString()) : decodeBinary(request, body);
   } catch (error) {
     throw new LivekitError('INVALID', 'the body cannot be read', { cause: error });
   }

@@ -50,6 +50,7 @@ export const livekit: readonly Attack[] = [
         if (frame.includes('"answer"')) answers += 1;
       });
       await flood((round) => send(socket, { offer: { type: 'offer', sdp: offer(round), id: round } }), { pauseMs: 30 });
+      for (let waited = 0; answers === 0 && waited < 100; waited += 1) await pause(100);
       expect(answers).toBeGreaterThan(0);
     },
   },

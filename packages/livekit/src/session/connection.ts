@@ -55,6 +55,8 @@ export class Connection {
   #ice: Ice | undefined;
   #generation = 0;
   #unanswered: Unanswered | undefined;
+  /** The newest offer that came while the media plane applied another one. */
+  #next: SessionDescription | undefined;
   #answered = false;
   /** Tracks that an answer has connected. */
   readonly #connected = new WeakSet<RemoteTrack>();
@@ -85,7 +87,15 @@ export class Connection {
     return this.needsOffer ? { ...missing, needsOffer: true } : missing;
   }
 
-  /** Applies an offer, which replaces one that is not answered yet. Returns undefined if it is not usable. */
+  /** Returns true for an offer that has to wait until the media plane has applied another one. */
+  postpones(offer: SessionDescription): boolean {
+    if (this.#unanswered === undefined) return false;
+    this.#next = offer;
+
+    return true;
+  }
+
+  /** Applies an offer. Returns undefined if it is not usable. */
   offer(
     { sdp, id }: { sdp: string; id: number },
     tracks: Iterable<RemoteTrack>,
@@ -117,14 +127,18 @@ export class Connection {
   }
 
   /**
-   * Returns the answer once the media plane has applied the newest offer, with the tracks that it connects first.
-   * Undefined for an older offer.
+   * Returns the answer once the media plane has applied an offer, with the tracks that it connects first; or else the
+   * offer that the client has sent in its place.
    */
-  answer(generation: number): { description: SessionDescription; started: RemoteTrack[] } | undefined {
+  answer(
+    generation: number,
+  ): { description: SessionDescription; started: RemoteTrack[] } | SessionDescription | undefined {
     const { endpoint } = this.#options;
     const unanswered = this.#unanswered;
     if (unanswered?.generation !== generation || this.#ice === undefined) return undefined;
-    this.#unanswered = undefined;
+    const next = this.#next;
+    this.#unanswered = this.#next = undefined;
+    if (next !== undefined) return next;
     this.#answered = true;
     const { offer, published, planned, id } = unanswered;
     const media = offer.media.map((line) => answerLine(line, published.get(line.mid), planned.get(line.mid)));

@@ -75,11 +75,12 @@ export class Negotiating {
     this.#connection.needsOffer = true;
   }
 
-  /** Applies an offer of the client. Returns undefined if it cannot be used: the client then has to leave. */
-  offer({ sdp, id }: SessionDescription): OfferChanges | undefined {
+  /** Applies an offer of the client. Returns undefined if it has to wait, or cannot be used and the client has to leave. */
+  offer(offer: SessionDescription): OfferChanges | undefined {
     const { others, act, send } = this.#parts;
+    if (this.#connection.postpones(offer)) return undefined;
     if (this.#downlink === undefined) this.#answered();
-    const outcome = this.#connection.offer({ sdp, id }, this.#downlink === undefined ? others.tracks() : []);
+    const outcome = this.#connection.offer(offer, this.#downlink === undefined ? others.tracks() : []);
     if (outcome === undefined) {
       this.#unusable('livekit.offer_invalid', this.#connection.fault);
       return undefined;
@@ -101,14 +102,19 @@ export class Negotiating {
     return this.#parts.act({ type: 'negotiate', negotiation });
   }
 
-  /** The media plane has applied a negotiation. `announce` makes sure that the client knows all tracks. */
-  negotiated(generation: number, announce: () => void): void {
+  /**
+   * The media plane has applied a negotiation. `announce` makes sure that the client knows all tracks. Returns the offer
+   * that has waited for it, to be applied instead of an answer.
+   */
+  negotiated(generation: number, announce: () => void): SessionDescription | undefined {
     const answer = this.#connection.answer(generation);
-    if (answer === undefined) return;
+    if (answer === undefined) return undefined;
+    if (!('description' in answer)) return answer;
     // A client ignores a track of somebody it does not know yet.
     announce();
     this.#parts.send({ case: 'answer', value: answer.description });
     this.#started(answer.started);
+    return undefined;
   }
 
   /** The media plane has applied a negotiation of the second connection. */

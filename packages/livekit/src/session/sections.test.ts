@@ -23,3 +23,12 @@ test('moves a track whose m-line is gone to another one, and sets its layer agai
     { type: 'setTargetVariant', variant: 'h' },
   ]);
 });
+
+test('applies only the newest of the offers that arrive while the media plane applies one', () => {
+  const client = new ScriptedClient().join().offerOnly([VIDEO]).offerOnly([VIDEO]).offerOnly([VIDEO, VIDEO]);
+  expect(client.took('negotiate')).toMatchObject([{ negotiation: { generation: 1 } }]);
+  client.input({ type: 'negotiated', generation: 1 });
+  expect(client.took('negotiate')).toMatchObject([{ negotiation: { generation: 2 } }]);
+  client.input({ type: 'negotiated', generation: 2 });
+  expect(client.heard('answer')).toMatchObject([{ id: 3 }]);
+});

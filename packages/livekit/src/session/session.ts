@@ -140,7 +140,7 @@ class Session implements PeerSession {
         return this.#voice(input.trackId, input.status === 'speech');
       case 'negotiated':
         if (input.receiver === true) return this.#negotiating.receiverNegotiated(input.generation);
-        return this.#negotiating.negotiated(input.generation, () => this.#tellChanges());
+        return this.#negotiated(input.generation);
       case 'dataPacket':
         return this.#dataPacket(input.label, input.data);
       case 'dataChannelClosed':
@@ -261,6 +261,11 @@ class Session implements PeerSession {
     this.#self.reach(ParticipantInfo_State.JOINED);
   }
 
+  #negotiated(generation: number): void {
+    const waiting = this.#negotiating.negotiated(generation, () => this.#tellChanges());
+    if (waiting !== undefined) this.#offer(waiting);
+  }
+
   #connected(): void {
     if (!this.#mediaUp) this.#act({ type: 'send', text: fromSession.connected() });
     this.#mediaUp = true;
@@ -271,8 +276,7 @@ class Session implements PeerSession {
   #dataPacket(label: string, bytes: Uint8Array): void {
     const { grants, record } = this.#self;
     if (!grants.canPublishData) return;
-    const { identity, kind } = record;
-    const sender = { sid: this.#self.sid, identity, kind, hidden: grants.hidden };
+    const sender = { ...record, sid: this.#self.sid, hidden: grants.hidden };
     const delivery = this.#data.deliver(label, bytes, sender);
     if (delivery === 'too many fields') return this.#ignore(`a data packet with ${delivery}`);
     if (delivery !== undefined) this.#media({ type: 'sendPacket', ...delivery });

@@ -33,6 +33,8 @@ export interface ClusterOptions {
   log: Log;
   /** True while a client of this node subscribes to events of this kind. */
   wants: EventRelayOptions['wants'];
+  /** Resolves when no webhook of a room is waiting or being sent. */
+  webhooksSettled: (roomId: string) => Promise<void>;
   /** Unix socket for tools on this machine; the cluster closes it. */
   localServer?: Server | undefined;
   /** Default: the system's. */
@@ -80,11 +82,12 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   if ((await ensureMapper(mapper)) === 'started') log.info('port_mapper.started', { port: mapper.port });
 
   const remote = connectActors(system, { log, onRefused: () => metrics.messageRefused() });
-  const registry = new RoomRegistry({
+  const registry: RoomRegistry = new RoomRegistry({
     system,
     host,
     port: createClusterPort({ system, remote, self }),
     log,
+    settled: async (roomId) => (await Promise.all([events.delivered(), options.webhooksSettled(roomId)]))[0],
     onPlaced: (node) => metrics.roomPlaced(node),
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),
@@ -148,6 +151,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     health: () => ({ nodeStatus: 'UP', nodesInCluster: 1 + node.nodes('members').length }),
     async close() {
       discovery.stop();
+      await registry.close();
       events.close();
       unfollow();
       unwatch();

@@ -28,6 +28,8 @@ export type EventsProtocol = {
   data: (message: { notification: Notification }) => void;
   /** Sent only to members that asked for recordings. */
   recording: (message: { notification: Notification }) => void;
+  /** Answered once all earlier messages of the sender have been handled. From protocol 2 on. */
+  flush: (message: object) => boolean;
   /** Earlier versions do not send `data` and do not accept text. */
   interest: (message: { node: string; metrics: boolean; data?: boolean; recording?: boolean; text?: boolean }) => void;
 };
@@ -70,6 +72,7 @@ export const EVENTS_SHAPES: Shapes<EventsProtocol> = {
   metrics: takes({ report: jsonText(json) }),
   data: takes({ notification: tagged('type', { dataMessage }) as Shape<Notification> }),
   recording: takes({ notification: tagged('type', recording) as Shape<Notification> }),
+  flush: takes({}, flag),
   interest: takes({
     node: sender,
     metrics: flag,

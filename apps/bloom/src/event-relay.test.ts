@@ -10,15 +10,21 @@ let member: ActorRef<MemberProtocol>;
 let relay: EventRelay;
 let bus: NotificationBus;
 let wanted: boolean;
+/** The member confirms that it has all events. */
+let confirms: boolean;
 /** Events that reached the member. */
 let arrived: object[];
 
-type MemberProtocol = Record<'interest' | 'notification' | 'metrics' | 'recording', (message: object) => void>;
+type MemberProtocol = Record<
+  'interest' | 'notification' | 'metrics' | 'recording' | 'flush',
+  (message: object) => void | boolean
+>;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
   wanted = false;
   arrived = [];
+  confirms = true;
   system = openActorSystem({ log: silentLog });
   members = ['b@x'];
   const arrives = (_state: null, message: object): void => void arrived.push(message);
@@ -26,7 +32,13 @@ beforeEach(() => {
     {
       kind: 'member',
       init: () => null,
-      handlers: { interest: arrives, notification: arrives, metrics: arrives, recording: arrives },
+      handlers: {
+        interest: arrives,
+        notification: arrives,
+        metrics: arrives,
+        recording: arrives,
+        flush: () => confirms,
+      },
     },
     { mailbox: { limit: 2 } },
   );
@@ -50,6 +62,23 @@ test('keeps a member interested until it leaves', async () => {
   members = [];
   relay.memberLeft('b@x');
   expect(relay.metricsWanted).toBe(false);
+});
+
+test('knows whether every member has all events', async () => {
+  bus.publish({ type: 'roomCreated', roomId: 'r' });
+  expect(await relay.delivered()).toBe(true);
+  expect(arrived).toHaveLength(1);
+  confirms = false;
+  expect(await relay.delivered()).toBe(false);
+  await system.stop(member);
+  expect(await relay.delivered()).toBe(false);
+  members = [];
+  expect(await relay.delivered()).toBe(true);
+});
+
+test('does not wait for a member whose link has refused events', async () => {
+  for (let i = 0; i < 3; i += 1) bus.publish({ type: 'roomCreated', roomId: `r${i}` });
+  expect(await relay.delivered()).toBe(false);
 });
 
 test('keeps relaying after malformed messages from a member', async () => {

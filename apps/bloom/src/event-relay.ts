@@ -12,6 +12,8 @@ const RESTATE_INTERVAL_MS = 10_000;
 const MAX_BACKLOG = 10_000;
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 const CATCH_UP_MS = 250;
+/** How long a member has to confirm that it has all events. */
+const FLUSH_TIMEOUT_MS = 600;
 
 /** Events sent to members only while they have subscribers for them. */
 const KINDS = ['metrics', 'data', 'recording'] as const;
@@ -81,6 +83,7 @@ export class EventRelay {
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
         recording: (_state, { notification }) => bus.publish(notification, 'remote'),
+        flush: () => true,
         interest: (_state, { node, ...wanted }) => {
           // The member may have left after sending this.
           const isMember = this.#members().includes(node);
@@ -95,7 +98,7 @@ export class EventRelay {
     };
     const actor = system.spawn(behaviour, {
       name: EVENTS_ACTOR,
-      mailbox: { essential: ['notification', 'recording', 'interest'] },
+      mailbox: { essential: ['notification', 'recording', 'flush', 'interest'] },
       permanent: true,
     });
     system.register(EVENTS_ACTOR, actor);
@@ -121,6 +124,17 @@ export class EventRelay {
   /** True while a member has a subscriber for this node's metrics report. */
   get metricsWanted(): boolean {
     return this.#interested.metrics.size > 0;
+  }
+
+  /** Resolves with whether every member has all events published here so far. */
+  async delivered(): Promise<boolean> {
+    if (this.#backlogs.size > 0) return false;
+    const { system } = this.#options;
+    const answers = this.#members().map((node) =>
+      system.call(this.#actorOn(node), { type: 'flush' }, FLUSH_TIMEOUT_MS).catch(() => false),
+    );
+
+    return (await Promise.all(answers)).every(Boolean);
   }
 
   memberJoined(node: string): void {

@@ -35,7 +35,7 @@ const TYPES = `
   muteTrack removeTrack sendMessage attach openRelay openSession askSession addComponent removeComponent dial subscribeComponent
   hangUp fromPeer fromComponent fromMedia fromData socketDown peerDown peerless peerOverdue attached detached input
   clientEvent bind ping close sweep setPublishes deliver negotiated sessionTimer metadataTick outboxTick describe
-  relayUnused   __proto__
+  relayUnused offerRoom takeRoom keepRoom moveState flush __proto__
 `
   .trim()
   .split(/\s+/);
@@ -43,7 +43,7 @@ const KEYS = `
   node rooms created removed roomId claimant owner creation reservation config seen request file kind id ids fileName
   start length report notification type v tool timeoutMs stream sink peerId changes permissions metadata trackId muted
   to topic data options requestId socket client replaces sessionId componentId origins phoneNumber connection event
-  reason text input path peer ref $req forwardedTracks createdAt track publish subscribe dataEvents maxPeers
+  reason text input path peer ref $req forwardedTracks createdAt epoch move snapshot track publish subscribe dataEvents maxPeers
 `
   .trim()
   .split(/\s+/);

@@ -152,7 +152,7 @@ interface ReachParts {
 /** Joins the cluster, if there is one, and lets tools reach this node. Fills in `reached` on the way. */
 async function reachOthers(reached: Reached, parts: ReachParts): Promise<void> {
   const { options, closing, host, own, health, serverSocket } = parts;
-  const { metrics, engine, system, bus } = parts.ground;
+  const { metrics, engine, system, bus, webhooks } = parts.ground;
   const { settings, log } = options;
   if (settings.cluster !== null) {
     // Members place rooms here immediately: accept none until the listener is up.
@@ -168,6 +168,7 @@ async function reachOthers(reached: Reached, parts: ReachParts): Promise<void> {
       metrics,
       log,
       wants: (kind) => serverSocket.wants(kind),
+      webhooksSettled: (roomId) => webhooks.settled(roomId),
       localServer,
       onRefused: options.onRefused,
       ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
@@ -328,6 +329,11 @@ function openRooms(parts: RoomParts): {
       if (requestId !== undefined) system.note(requestId, { where: 'notifications', what: type });
       bus.publish(notification);
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
+      metrics.load(host.load());
+    },
+    moved: (way, { roomId, webhookUrl }) => {
+      if (way === 'away') webhooks.leave(roomId);
+      else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
       metrics.load(host.load());
     },
     measure: (measure, roomId) => {

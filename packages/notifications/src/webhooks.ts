@@ -116,6 +116,17 @@ export class Webhooks {
     };
   }
 
+  /** Resolves when no event of the room is waiting or being sent. */
+  async settled(roomId: string): Promise<void> {
+    await this.#current.get(roomId)?.queue.idle();
+  }
+
+  /** Sends the remaining events of a room that goes on at another node; further ones are ignored. */
+  leave(roomId: string): void {
+    const registration = this.#current.get(roomId);
+    if (registration !== undefined) this.#end(roomId, registration);
+  }
+
   /** Events waiting or being sent. */
   get pending(): number {
     return [...this.#queues()].reduce((sum, queue) => sum + queue.size, 0);

@@ -11,6 +11,8 @@ export interface ClusterPort {
   received(node: string): number | undefined;
   /** Returns the release that a member has announced, or null if it announced none. */
   releaseOf(node: string): string | null;
+  /** Returns whether a member speaks at least this version of the member protocol. */
+  speaks(node: string, protocol: number): boolean;
   /** Calls the member's `rooms_node` actor. Rejects, whatever the reason, when no answer arrives within `timeoutMs`. */
   call<M extends MessageOf<NodeProtocol>>(
     node: string,

@@ -24,6 +24,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
     members: () => remote.node?.nodes('members') ?? [],
     received: (node) => remote.node?.linkCounters(node)?.bytesIn,
     releaseOf: (node) => remote.node?.announced(node)?.release ?? null,
+    speaks: (node, protocol) => remote.node?.speaks(node, protocol) ?? false,
     call: (node, message, { timeoutMs, requestId }) =>
       senderFor(requestId).call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
     cast: (node, message, requestId) => senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),

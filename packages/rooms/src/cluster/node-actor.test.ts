@@ -14,8 +14,24 @@ beforeEach(() => {
   const { host: rooms, clock } = node;
   const ignore = (): void => undefined;
   const claim = (): Promise<boolean> => Promise.resolve(true);
+  const arrivals = {
+    offer: async () => ({ refused: 'not in this test' }),
+    take: async () => null,
+    keep: ignore,
+  };
+  const departures = { says: () => 'unknown' as const };
   actor = node.system.spawn(
-    nodeBehaviour({ rooms, clock, newId: randomUUID, claim, unclaim: ignore, onSnapshot: ignore, onAnnounce: ignore }),
+    nodeBehaviour({
+      rooms,
+      arrivals,
+      departures,
+      clock,
+      newId: randomUUID,
+      claim,
+      unclaim: ignore,
+      onSnapshot: ignore,
+      onAnnounce: ignore,
+    }),
   );
 });
 afterEach(() => node.close());

@@ -4,14 +4,29 @@ import type { RoomHost } from '../room-host.js';
 import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
+import type { RoomSnapshot } from '../room/room-snapshot.js';
+import type { Arrivals } from './arrivals.js';
+import type { Departures } from './departures.js';
 import type { OwnedRoom } from './directory.js';
+import type { OfferAnswer } from './move-states.js';
 import { NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
 
 /** What other nodes may ask about the rooms of this node. */
 export type OwnRooms = Pick<
   RoomHost,
-  'load' | 'draining' | 'view' | 'views' | 'roomRef' | 'createdAt' | 'createRoom' | 'deleteRoom'
+  | 'load'
+  | 'draining'
+  | 'view'
+  | 'views'
+  | 'roomRef'
+  | 'relayRef'
+  | 'createdAt'
+  | 'createRoom'
+  | 'deleteRoom'
+  | 'giveRoom'
+  | 'holdRoom'
+  | 'roomIds'
 >;
 
 export interface NodeActorOptions {
@@ -19,6 +34,8 @@ export interface NodeActorOptions {
   clock: Clock;
   /** Returns ids that no other node returns. */
   newId: () => string;
+  arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep'>;
+  departures: Pick<Departures, 'says'>;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
@@ -52,7 +69,7 @@ const MAX_CREATIONS = 10_000;
 
 /** Answers other nodes from cached figures without asking rooms, so a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
-  const { rooms, clock, newId } = options;
+  const { rooms, clock, newId, arrivals, departures } = options;
 
   async function create(
     state: State,
@@ -107,7 +124,15 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       unclaim: (_state, { roomId, claimant, owner }) => options.unclaim(roomId, claimant, owner),
       snapshot: (_state, message) => options.onSnapshot(message.node, message.rooms),
       announce: (_state, message) => options.onAnnounce(message.node, message),
-      roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
+      offerRoom: (state, { reservation, snapshot, ...offer }) => {
+        // From here on the held room itself counts as load.
+        if (!state.reservations.release(reservation)) return { refused: 'The reservation has expired' };
+        return later<OfferAnswer>(arrivals.offer({ ...offer, snapshot: snapshotOf(snapshot) }));
+      },
+      takeRoom: (_state, message) => later(arrivals.take(message.node, message.move)),
+      keepRoom: (_state, message) => arrivals.keep(message.node, message.move),
+      moveState: (_state, message) => departures.says(message.node, message.move),
+      roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? rooms.relayRef(roomId) ?? null,
       listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),
       viewRoom: (_state, { roomId, text }) => {
         const view = rooms.view(roomId) ?? null;
@@ -126,4 +151,9 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       })),
     }),
   };
+}
+
+/** A message from another node has been read at the border; one from this node is still text. */
+function snapshotOf(snapshot: RoomSnapshot | string): RoomSnapshot {
+  return typeof snapshot === 'string' ? (JSON.parse(snapshot) as RoomSnapshot) : snapshot;
 }

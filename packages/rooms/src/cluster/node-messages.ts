@@ -1,6 +1,7 @@
 /** Messages about rooms between the nodes of a cluster: plain data and actor refs only. */
 import {
   actor,
+  constant,
   count,
   either,
   flag,
@@ -9,18 +10,22 @@ import {
   nullable,
   number,
   object,
+  oneOf,
   optional,
   sender,
   takes,
   text,
+  type Shape,
   type Shapes,
 } from '@bloom/actors';
 import type { Outcome } from '../outcome.js';
 import { ROOM_SHAPES, type RoomRef } from '../room/room-messages.js';
 import { createdRoom, id, namedConfig, outcome, roomView } from '../room/view-shapes.js';
 import type { CreatedRoom, NamedConfig, RoomView } from '../room-service.js';
+import { MAX_SNAPSHOT, roomSnapshot, type RoomSnapshot } from '../room/room-snapshot.js';
 import { MAX_ROOMS, type OwnedRoom } from './directory.js';
 import type { Load, LoadAnswer } from './load.js';
+import type { GiverSays, Offer, OfferAnswer } from './move-states.js';
 import type { ReserveAnswer } from './reservations.js';
 
 /** Registered name of the actor that speaks `NodeProtocol` on each node. */
@@ -42,7 +47,20 @@ export type NodeProtocol = {
   /** All rooms of the sender, sent when the link comes up. */
   snapshot: (message: { node: string; rooms: readonly OwnedRoom[] }) => void;
   announce: (message: { node: string; created?: OwnedRoom; removed?: string }) => void;
-  /** Returns the actor of a room of this node, or null. */
+  /**
+   * Offers a room that moves from the sender (docs/reference/moving.md), with the reservation for it. From protocol 2
+   * on, as are the next three. `snapshot` is JSON text between nodes.
+   */
+  offerRoom: (
+    message: Omit<Offer, 'snapshot'> & { reservation: string; snapshot: RoomSnapshot | string },
+  ) => OfferAnswer;
+  /** The offered room belongs to the receiver now. Returns its actor; null if the receiver knows nothing of it. */
+  takeRoom: (message: { node: string; move: string }) => RoomRef | null;
+  /** The offered room stays at the sender. */
+  keepRoom: (message: { node: string; move: string }) => void;
+  /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
+  moveState: (message: { node: string; move: string }) => GiverSays;
+  /** Returns the actor of a room of this node, or the one that passes messages on to a room that has moved, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
   /**
    * Asks for the answer as JSON text, because metadata can exceed the limit of terms per message. Older releases ignore
@@ -52,6 +70,12 @@ export type NodeProtocol = {
   /** Returns the last known state of a room of this node, or null. Does not ask the room, which may be stuck. */
   viewRoom: (message: { roomId: string; text?: boolean }) => RoomView | string | null;
 };
+
+const move = { node: sender, move: text(100) };
+const snapshotText: Shape<RoomSnapshot> = (value, reading) =>
+  typeof value === 'string' && value.length <= MAX_SNAPSHOT
+    ? jsonText(roomSnapshot)(value, reading)
+    : reading.fail(`JSON text of at most ${MAX_SNAPSHOT} characters`);
 
 const load = { forwardedTracks: count, rooms: count };
 const loadAnswer = object({ ...load, draining: flag });
@@ -67,6 +91,13 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
   unclaim: takes({ roomId: id, claimant: text(100), owner: optional(text()) }),
   snapshot: takes({ node: sender, rooms: list(ownedRoom, MAX_ROOMS) }),
   announce: takes({ node: sender, created: optional(ownedRoom), removed: optional(id) }),
+  offerRoom: takes(
+    { ...move, reservation: text(), createdAt: number, epoch: count, snapshot: snapshotText },
+    either(object({ accepted: constant(true) }), object({ refused: text() })),
+  ),
+  takeRoom: takes(move, nullable(room)),
+  keepRoom: takes(move),
+  moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
   roomRef: takes({ roomId: id }, nullable(room)),
   listRooms: takes({ text: optional(flag) }, jsonText(list(roomView))),
   viewRoom: takes({ roomId: id, text: optional(flag) }, jsonText(nullable(roomView))),

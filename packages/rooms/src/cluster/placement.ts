@@ -18,6 +18,8 @@ const OVERDUE_MS = 10_000;
 const WITHDRAW_PAUSE_MS = 500;
 const WITHDRAW_FOR_MS = 50_000;
 const MAX_DECISIONS = 1000;
+/** Reservations tried for a room that moves; each refusal brings newer figures. */
+const MAX_TRIES = 10;
 
 export interface PlacementDecision {
   roomId: string;
@@ -95,6 +97,31 @@ export class Placement {
     return turn;
   }
 
+  /** Reserves a place for a room that moves, on the best other node. Undefined: none can take it. */
+  async reserveElsewhere(roomId: string): Promise<{ node: string; reservation: string } | undefined> {
+    const { port } = this.#options;
+    const samples = new Map((await this.survey()).map((sample) => [sample.node, sample]));
+    samples.delete(port.self);
+    const conflicts: string[] = [];
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const [node] = rankByLoad([...samples.values()], port.self).candidates;
+      const sample = node === undefined ? undefined : samples.get(node);
+      if (node === undefined || !sample || !('answer' in sample)) break;
+      const reserve = { type: 'reserve', seen: sample.answer } as const;
+      const reserved = await port.call(node, reserve, { timeoutMs: CREATE_TIMEOUT_MS }).catch(() => undefined);
+      if (reserved !== undefined && 'granted' in reserved) {
+        this.#decided({ roomId, samples, conflicts, chosen: node });
+        return { node, reservation: reserved.granted };
+      }
+      if (reserved !== undefined) conflicts.push(node);
+      const failed = { node, answeredInMs: 0, failure: 'unreachable' } as const;
+      samples.set(node, reserved === undefined ? failed : { ...sample, answer: reserved.refused });
+    }
+    this.#decided({ roomId, samples, conflicts });
+
+    return undefined;
+  }
+
   /** Asks every node for its load, without creating anything. */
   survey(requestId?: string): Promise<LoadSample[]> {
     const { port } = this.#options;
@@ -125,21 +152,14 @@ export class Placement {
     };
     const conflicts: string[] = [];
     let config = withId(asked);
-    const decide = (chosen?: string): void => {
-      const all = [...samples.values()];
-      const { verdicts } = rankByLoad(all, port.self);
-      const decision = {
+    const decide = (chosen?: string): void =>
+      this.#decided({
         roomId: config.roomId,
-        at: clock.wall(),
-        asked: port.self,
-        samples: all,
-        verdicts,
+        samples,
         conflicts,
         ...named,
-      };
-      this.#decisions.push(chosen === undefined ? decision : { ...decision, chosen });
-      if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
-    };
+        ...(chosen === undefined ? {} : { chosen }),
+      });
     const fail = (node: string): void => {
       samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
       shared.delete(node);
@@ -196,6 +216,19 @@ export class Placement {
     const only = samples.size === 1 && reasons[0]?.endsWith('draining');
     if (only) return unwrap(refusals.draining());
     throw new RoomError('NO_NODE', `No node can take the room in time (${reasons.join(', ')})`);
+  }
+
+  #decided({
+    samples,
+    ...decision
+  }: Pick<PlacementDecision, 'roomId' | 'conflicts' | 'chosen' | 'requestId'> & {
+    samples: ReadonlyMap<string, LoadSample>;
+  }): void {
+    const { port, clock } = this.#options;
+    const all = [...samples.values()];
+    const { verdicts } = rankByLoad(all, port.self);
+    this.#decisions.push({ ...decision, at: clock.wall(), asked: port.self, samples: all, verdicts });
+    if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
   }
 
   /**

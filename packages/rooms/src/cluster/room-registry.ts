@@ -6,8 +6,10 @@ import { LogThrottle, sleep, systemClock, Timer, type Clock } from '@bloom/time'
 import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
+import { Arrivals } from './arrivals.js';
 import { Claims, homesOf } from './claims.js';
 import type { ClusterPort } from './cluster-port.js';
+import { Departures } from './departures.js';
 import { Directory, type OwnedRoom, type RoomConflict, type RoomPlace } from './directory.js';
 import { nodeBehaviour, type OwnRooms } from './node-actor.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
@@ -32,6 +34,8 @@ export interface RoomRegistryOptions {
   clock?: Clock;
   /** Returns ids that no other node returns, for rooms, claims and reservations. */
   newId?: () => string;
+  /** Resolves with whether every member and receiver has all events of a room so far. Default: at once. */
+  settled?: (roomId: string) => Promise<boolean>;
   onPlaced?: (node: string) => void;
   onReservationRefused?: (node: string) => void;
   onConflict?: (conflict: RoomConflict) => void;
@@ -51,6 +55,9 @@ export class RoomRegistry {
   readonly directory: Directory;
   readonly placement: Placement;
   readonly silentMembers: SilentMembers;
+  /** Moves rooms of this node away. */
+  readonly departures: Departures;
+  readonly #arrivals: Arrivals;
   readonly #options: RoomRegistryOptions;
   readonly #port: ClusterPort;
   readonly #claims: Claims;
@@ -92,11 +99,27 @@ export class RoomRegistry {
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
       ...(options.onReservationRefused ? { onConflict: options.onReservationRefused } : {}),
     });
+    this.#arrivals = new Arrivals({ port, host, own: (room) => this.#own(room), log, clock });
+    this.departures = new Departures({
+      port,
+      host,
+      placement: this.placement,
+      owned: (roomId) => this.#owned.get(roomId),
+      withdraw: (room) => {
+        if (this.#owned.get(room.roomId) === room) this.#disown(room.roomId);
+      },
+      settled: options.settled ?? (async () => true),
+      newId,
+      log,
+      clock,
+    });
     const actor = system.spawn(
       nodeBehaviour({
         rooms: host,
         clock,
         newId,
+        arrivals: this.#arrivals,
+        departures: this.departures,
         claim: (roomId, claimant) => this.#decide(roomId, claimant),
         unclaim: (roomId, claimant, owner) => {
           if (owner === undefined || this.directory.knows(owner, roomId)) this.#claims.release(roomId, claimant);
@@ -134,19 +157,11 @@ export class RoomRegistry {
   /** Must be called with every notification of a local room before it is published. */
   observe({ type, roomId }: Pick<Notification, 'type' | 'roomId'>, requestId?: string): void {
     const { host } = this.#options;
-    const { self } = this.#port;
     if (type === 'roomCreated') {
       const ref = host.roomRef(roomId);
       if (ref === undefined) return;
-      const created = { roomId, createdAt: host.createdAt(roomId) ?? this.#clock.wall(), ref };
-      this.#owned.set(roomId, created);
-      this.#report([this.directory.add(self, created)]);
-      this.#announce({ created }, requestId);
-    } else if (type === 'roomDeleted' || type === 'roomCrashed') {
-      this.#owned.delete(roomId);
-      this.directory.remove(self, roomId);
-      this.#announce({ removed: roomId }, requestId);
-    }
+      this.#own({ roomId, createdAt: host.createdAt(roomId) ?? this.#clock.wall(), ref }, requestId);
+    } else if (type === 'roomDeleted' || type === 'roomCrashed') this.#disown(roomId, requestId);
   }
 
   /** Sends this node's rooms to a member whose link has come up. The member does the same. */
@@ -155,6 +170,7 @@ export class RoomRegistry {
   }
 
   memberDown(node: string, orderly: boolean): void {
+    if (orderly) this.#arrivals.giverLeft(node);
     if (orderly) this.directory.left(node);
     else this.directory.lost(node);
   }
@@ -260,6 +276,24 @@ export class RoomRegistry {
     }
   }
 
+  /** Ends moves, because this node leaves the cluster. Takes up to 5 s while a taker does not answer. */
+  async close(): Promise<void> {
+    this.#arrivals.close();
+    await this.departures.close();
+  }
+
+  #own(created: OwnedRoom, requestId?: string): void {
+    this.#owned.set(created.roomId, created);
+    this.#report([this.directory.add(this.self, created)]);
+    this.#announce({ created }, requestId);
+  }
+
+  #disown(roomId: string, requestId?: string): void {
+    this.#owned.delete(roomId);
+    this.directory.remove(this.self, roomId);
+    this.#announce({ removed: roomId }, requestId);
+  }
+
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {
     const message = { type: 'announce', node: this.self, ...change } as const;
     for (const node of this.#port.members()) this.#tell(node, message, requestId);
@@ -343,7 +377,8 @@ export class RoomRegistry {
 
   /** Returns whether the node has the room now; undefined if it does not answer. */
   async #hasNow(node: string, roomId: string): Promise<boolean | undefined> {
-    if (node === this.self) return this.#options.host.roomRef(roomId) !== undefined;
+    const { host } = this.#options;
+    if (node === this.self) return host.roomRef(roomId) !== undefined || host.relayRef(roomId) !== undefined;
 
     return this.#lookUp(node, roomId).then(
       (ref) => ref !== null,

@@ -202,11 +202,11 @@ async function move(state: RoomState, carry: Carry, options: RoomActorOptions): 
   if (refusal !== null) return refusal;
   // The actor was stopped in the meantime.
   if (machine.ended) return 'it has ended';
-  const reportLoss = machine.giveAway();
+  const target = carry.given();
+  if (target === undefined) return 'the move took too long';
+  target.catch(machine.giveAway());
   options.given();
   void options.media.close();
-  const target = carry.given();
-  target.catch(reportLoss);
   state.relay = { to: new Relay(machine.roomId, target, context), carry };
 
   return null;

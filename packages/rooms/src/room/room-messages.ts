@@ -115,10 +115,13 @@ export type RoomRef = ActorRef<RoomProtocol>;
 
 /** Carries one room to another node (docs/reference/moving.md). */
 export interface Carry {
-  /** Offers the room. Resolves with why it stays here, or null once it must no longer run here. */
+  /** Offers the room. Resolves with why it stays here, or null when another node can run it. */
   offer(snapshot: RoomSnapshot): Promise<string | null>;
-  /** Called when the room has ended here. Resolves when it runs at the new owner; rejects when it is lost. */
-  given(): Promise<RoomRef>;
+  /**
+   * Decides the move: from now on the room must not run here. Resolves when it runs at the new owner, rejects when it
+   * is lost. Undefined: the move has been given up, and the room stays.
+   */
+  given(): Promise<RoomRef> | undefined;
   /** Called when nothing is passed on any more. */
   over(): void;
 }

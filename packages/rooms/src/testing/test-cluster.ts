@@ -198,6 +198,7 @@ export class TestCluster {
       members: () => this.nodes.map(({ name }) => name).filter((name) => name !== self && this.#isLinked(self, name)),
       received: () => 0,
       releaseOf: () => null,
+      speaks: () => true,
       call: (node: string, message: object, { timeoutMs }: { timeoutMs: number }) =>
         this.#call([self, node], timeoutMs, () =>
           this.node(node).system.call(NODE_ACTOR, travelled(message, self) as never, timeoutMs),

@@ -3,19 +3,15 @@ import type { Notification } from '@bloom/protocol';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
-/** The events of one room as one node delivers them to its subscribers. */
-interface Heard {
-  readonly node: VirtualNode;
-  /** State of the link to the owner, and of the owner's link back, when the room's first event happened. */
-  readonly links: string;
-  readonly events: string[];
-}
-
 interface Story {
-  readonly owner: VirtualNode;
-  /** What the owner published, in order. */
+  /** The room's owners, one after the other. */
+  readonly owners: VirtualNode[];
+  /** What the owners published, in order. */
   readonly events: string[];
-  readonly others: Map<VirtualNode, Heard>;
+  /** What each node delivered to its subscribers. */
+  readonly heard: Map<VirtualNode, string[]>;
+  /** States of the links between all nodes when the room's first event happened. */
+  readonly links: ReadonlyMap<string, string>;
 }
 
 /** Events that change whether a peer is connected. */
@@ -25,6 +21,7 @@ export class Events {
   readonly #cluster: VirtualCluster;
   /** By room id. Several rooms can have the same named id, one after the other, and are left out. */
   readonly #stories = new Map<string, Story>();
+  readonly #disconnections = new Map<string, number>();
 
   constructor(cluster: VirtualCluster) {
     this.#cluster = cluster;
@@ -34,10 +31,22 @@ export class Events {
   heard(node: VirtualNode, source: 'local' | 'remote', notification: Notification): void {
     const { type, roomId } = notification;
     const text = JSON.stringify(notification);
+    const isFirst = source === 'local' && type === 'roomCreated';
+    const story = (isFirst ? undefined : this.#stories.get(roomId)) ?? this.#begin(roomId, source);
+    if (source === 'local' && notification.type === 'peerDisconnected') {
+      const { peerId } = notification;
+      this.#disconnections.set(peerId, this.disconnections(peerId) + 1);
+    }
     if (source === 'local') {
-      const known = type === 'roomCreated' ? undefined : this.#stories.get(roomId);
-      (known ?? this.#begin(roomId, node)).events.push(text);
-    } else this.#stories.get(roomId)?.others.get(node)?.events.push(text);
+      if (story?.owners.at(-1) !== node) story?.owners.push(node);
+      story?.events.push(text);
+    }
+    story?.heard.get(node)?.push(text);
+  }
+
+  /** Number of times that a peer was reported as disconnected. */
+  disconnections(peerId: string): number {
+    return this.#disconnections.get(peerId) ?? 0;
   }
 
   /** Checks, after the cluster has healed, that every subscriber has received every event once and in order. */
@@ -45,42 +54,45 @@ export class Events {
     for (const [roomId, story] of this.#stories) {
       if (!generatedIds.has(roomId)) continue;
       const published = story.events.map((text) => JSON.parse(text) as Notification);
-      this.#checkOrder(roomId, story.owner, published);
-      this.#cluster.receivers.check(roomId, story.owner, published);
-      for (const heard of story.others.values()) this.#checkDelivery(roomId, story, heard);
+      this.#checkOrder(roomId, story, published);
+      this.#cluster.receivers.check(roomId, story.owners, published);
+      for (const node of story.heard.keys()) this.#checkDelivery(roomId, story, node);
     }
   }
 
-  #begin(roomId: string, owner: VirtualNode): Story {
-    const others = this.#cluster.nodes.filter((node) => node !== owner);
-    const story = {
-      owner,
+  #begin(roomId: string, source: 'local' | 'remote'): Story | undefined {
+    if (source === 'remote') return undefined;
+    const { nodes } = this.#cluster;
+    const story: Story = {
+      owners: [],
       events: [],
-      others: new Map(others.map((node) => [node, { node, links: linksOf(node, owner), events: [] }])),
+      heard: new Map(nodes.map((node) => [node, []])),
+      links: new Map(nodes.flatMap((a) => nodes.map((b) => [pairOf(a, b), linksOf(a, b)]))),
     };
     this.#stories.set(roomId, story);
     return story;
   }
 
-  #checkOrder(roomId: string, owner: VirtualNode, types: readonly Notification[]): void {
+  #checkOrder(roomId: string, { owners }: Story, types: readonly Notification[]): void {
+    const name = owners.map((owner) => owner.name).join(' and ');
     const connected = new Map<string, boolean>();
     const end = types.findIndex(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
     if (types[0]?.type !== 'roomCreated' || (end !== -1 && end !== types.length - 1))
-      this.#cluster.broken(`${owner.name} published events of room ${roomId} before its start or after its end`);
+      this.#cluster.broken(`${name} published events of room ${roomId} before its start or after its end`);
     for (const notification of types) {
       const now = CONNECTIONS[notification.type];
       if (now === undefined || !('peerId' in notification)) continue;
       const { peerId } = notification;
       if ((connected.get(peerId) ?? false) === now)
-        this.#cluster.broken(`${owner.name} published ${notification.type} of ${peerId} in ${roomId} twice`);
+        this.#cluster.broken(`${name} published ${notification.type} of ${peerId} in ${roomId} twice`);
       connected.set(peerId, now);
     }
     for (const [peerId, isConnected] of connected)
-      if (isConnected && end !== -1)
-        this.#cluster.broken(`${owner.name} never published that ${peerId} left ${roomId}`);
+      if (isConnected && end !== -1) this.#cluster.broken(`${name} never published that ${peerId} left ${roomId}`);
   }
 
-  #checkDelivery(roomId: string, { owner, events }: Story, { node, links, events: heard }: Heard): void {
+  #checkDelivery(roomId: string, { owners, events, heard: all, links }: Story, node: VirtualNode): void {
+    const heard = all.get(node) ?? [];
     let next = 0;
     for (const event of heard) {
       const at = events.indexOf(event, next);
@@ -90,12 +102,18 @@ export class Events {
       }
       next = at + 1;
     }
-    const stayedLinked = links !== '' && links === linksOf(node, owner) && owner.machine.alive && node.machine.alive;
-    if (stayedLinked && heard.length !== events.length)
+    const isSame = (a: VirtualNode, b: VirtualNode): boolean =>
+      a === b ||
+      (linksOf(a, b) !== '' && links.get(pairOf(a, b)) === linksOf(a, b) && a.machine.alive && b.machine.alive);
+    if (owners.every((owner) => isSame(node, owner)) && heard.length !== events.length)
       this.#cluster.broken(
-        `${node.name} delivered ${heard.length} of ${events.length} events of room ${roomId} of ${owner.name}`,
+        `${node.name} delivered ${heard.length} of ${events.length} events of room ${roomId} of ${owners.map(({ name }) => name).join(' and ')}`,
       );
   }
+}
+
+function pairOf(a: VirtualNode, b: VirtualNode): string {
+  return `${a.name} ${b.name}`;
 }
 
 /** Returns the states of the links between two nodes in both directions, empty if one is missing. */

@@ -61,6 +61,29 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       cluster.world.schedule(node.machine, 0, () => node.host.undrain('ordered'));
     });
   },
+  evacuate: (strike) => {
+    const { cluster, node, dice } = strike;
+    cluster.world.schedule(node.machine, 0, () => node.evacuate(dice.between(500, 20_000)));
+    later(strike, [500, 20_000], () => {
+      cluster.note(`${node.machine.host} undrain`);
+      cluster.world.schedule(node.machine, 0, () => {
+        node.registry.departures.stop();
+        node.host.undrain('ordered');
+      });
+    });
+  },
+  /** Something else goes wrong within the milliseconds that a move takes, with either of its nodes. */
+  badEvacuation: (strike) => {
+    const { cluster, node, dice } = strike;
+    FAULTS['evacuate']?.(strike);
+    const kind = dice.pick(['crash', 'powerLoss', 'stop', 'freeze', 'partition', 'halfOpen', 'reset']);
+    const victim = dice.pick([node, dice.pick(cluster.nodes)]);
+    later(strike, [0, 40], () => {
+      if (!victim.machine.alive || victim.machine.frozen || victim.isStopping) return;
+      cluster.note(`${victim.machine.host} ${kind}`);
+      FAULTS[kind]?.({ cluster, node: victim, dice });
+    });
+  },
   freeze: (strike) => {
     const { cluster, node } = strike;
     const { machine } = node;

@@ -6,12 +6,19 @@ import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
 const MAX_PEOPLE = 40;
+/** Close code of a peer whose room has moved. */
+const MOVED = 1012;
+/** A bit less than people of a moved room have to come back. */
+const RETURN_MS = 9_000;
+
 const LOST: ReadonlySet<string> = new Set(['NO_CONNECTION', 'TIMEOUT']);
 
 interface Person {
   readonly name: string;
   readonly token: string;
   attached: AttachedPeer | undefined;
+  /** When the room moved to another node, and how often the person had been reported as disconnected by then. */
+  moved?: { readonly atMs: number; readonly disconnections: number } | undefined;
 }
 
 export class People {
@@ -58,6 +65,30 @@ export class People {
     person.attached = undefined;
   }
 
+  /** Lets a person whose room has moved come back, as SDKs do, until somebody lets them in. */
+  #comeBack(person: Person): void {
+    const { world, events } = this.#cluster;
+    person.moved = { atMs: world.nowMs, disconnections: events.disconnections(person.name) };
+    const attempt = (): void => {
+      const node = world.pick(this.#cluster.nodes);
+      const isOver = person.attached !== undefined || world.nowMs - (person.moved?.atMs ?? 0) > RETURN_MS;
+      if (isOver || node === undefined) return;
+      world.schedule(node.machine, 0, () => void this.#attach(node, person));
+      world.schedule(world.outside, world.between(500, 2_000), attempt);
+    };
+    world.schedule(world.outside, world.between(10, 1_000), attempt);
+  }
+
+  /** Nobody who comes back in time to a room that has moved was ever away, unless the owner cannot hear the socket. */
+  #checkReturn(person: Person): void {
+    const { moved, name } = person;
+    const { world, events, wasSplit } = this.#cluster;
+    person.moved = undefined;
+    if (moved === undefined || wasSplit || world.nowMs - moved.atMs > RETURN_MS) return;
+    if (events.disconnections(name) > moved.disconnections)
+      this.#cluster.broken(`${name} came back to a room that had moved, and was reported as disconnected`);
+  }
+
   async #attach(node: VirtualNode, person: Person): Promise<void> {
     const label = `${node.machine.host} connect ${person.name}`;
     const socket = {
@@ -65,6 +96,7 @@ export class People {
       close: (code: number) => {
         this.#cluster.note(`${label} closed with ${code}`);
         person.attached = undefined;
+        if (code === MOVED) this.#comeBack(person);
       },
       ping: async () => true,
     };
@@ -75,6 +107,7 @@ export class People {
         return;
       }
       person.attached = attached;
+      this.#checkReturn(person);
       attached.receive(JSON.stringify([{ type: 'join', metadata: null }]));
       this.#cluster.note(`${label} -> connected`);
     } catch (error) {

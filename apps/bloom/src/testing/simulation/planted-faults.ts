@@ -60,6 +60,29 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     }),
   },
   'loses announcements of rooms': losing((message) => message.type === 'announce' && message.created !== undefined),
+  'does not announce rooms that have moved to it': losing(
+    (message) => message.type === 'announce' && message.created?.epoch !== undefined,
+  ),
+  'opens a room as soon as it is offered': {
+    port: (port) => ({
+      ...port,
+      call: (async (node: string, message: { type: string; node: string; move: string }, options: never) => {
+        const answer = await port.call(node, message as never, options);
+        if (message.type === 'offerRoom')
+          await port.call(node, { type: 'takeRoom', node: message.node, move: message.move }, options);
+        return answer;
+      }) as never,
+    }),
+  },
+  'forgets rooms that it has given away': {
+    port: (port) => ({
+      ...port,
+      call: (async (node: string, message: { type: string }, options: never) => {
+        if (message.type === 'takeRoom') return null;
+        return port.call(node, message as never, options);
+      }) as never,
+    }),
+  },
   'sends no rooms to nodes that join': losing((message) => message.type === 'snapshot'),
   'does not report a room on two nodes': { hidesConflicts: true },
   'publishes events twice': publishing((publish) => (notification, source) => {

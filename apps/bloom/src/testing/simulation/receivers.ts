@@ -57,8 +57,8 @@ export class Receivers {
     return { post, close: () => undefined };
   }
 
-  /** Checks, after the end, that a room's receiver got what its owner published: once, in order, up to its crash. */
-  check(roomId: string, owner: VirtualNode, published: readonly Notification[]): void {
+  /** Checks, after the end, that a room's receiver got what its owners published: once, in order, up to a crash. */
+  check(roomId: string, owners: readonly VirtualNode[], published: readonly Notification[]): void {
     const arrivals = (this.#arrivals.get(roomId) ?? []).filter(
       ({ event }, at, all) => all[at - 1]?.isUnanswered !== true || all[at - 1]?.event !== event,
     );
@@ -67,7 +67,7 @@ export class Receivers {
       const event = keyOf(encodeServerMessage(notification));
       if (arrivals[next]?.event === event) next += 1;
       else if ((this.#failures.get(event) ?? 0) > RETRIES) continue;
-      else if (next === arrivals.length && !owner.machine.alive) break;
+      else if (next === arrivals.length && owners.at(-1)?.machine.alive !== true) break;
       else {
         this.#cluster.broken(`the receiver of room ${roomId} did not get ${notification.type} in its turn`);
         return;

@@ -17,8 +17,8 @@ const LIMIT_MS = 5_000;
 interface Found {
   readonly owner: VirtualNode;
   readonly key: string;
-  /** State of the link from the asked node to the owner. */
-  readonly link: number | undefined;
+  /** State of the links from the asked node to all nodes. */
+  readonly links: ReadonlyMap<VirtualNode, number | undefined>;
   /** True if the owner had announced the room to the asked node. */
   readonly known: boolean;
 }
@@ -58,9 +58,12 @@ export class Requests {
     const { world, nodes } = this.#cluster;
     const ids = [...new Set(nodes.flatMap(({ host }) => host.views().map(({ id }) => id)))].toSorted();
     this.#cluster.events.end(this.#generated);
-    for (const [roomId, { owner, key }] of this.#kept)
-      if (owner.machine.alive && owner.roomKey(roomId) !== key)
-        this.#cluster.broken(`room ${roomId} has disappeared from ${owner.name}`);
+    for (const [roomId, { owner, key }] of this.#kept) {
+      const owners = [owner, ...(this.#cluster.owners.get(key) ?? [])];
+      const areAlive = !this.#cluster.lost.has(roomId) && owners.every(({ machine }) => machine.alive);
+      if (areAlive && !nodes.some((node) => node.roomKey(roomId) === key))
+        this.#cluster.broken(`room ${roomId} has disappeared from ${owners.map(({ name }) => name).join(' and ')}`);
+    }
     for (const roomId of ids) this.#checkOwners(roomId);
     for (const [roomId, wasSplit] of this.#cluster.conflicts)
       if (!wasSplit && !this.#excused.has(roomId))
@@ -123,11 +126,11 @@ export class Requests {
         this.#named.push(room.id);
         this.#generated.add(room.id);
       }
-      this.#given.add(`${address} ${key}`);
+      if (key !== undefined) this.#given.add(key);
       if (owner !== undefined && before === this.#deletions.get(room.id)) {
         if (key !== undefined) this.#kept.set(room.id, { owner, key });
         // A node that has restarted, or stops, has no more rooms.
-        else if (nodes.includes(owner) && !owner.host.draining)
+        else if (nodes.includes(owner) && !owner.host.draining && !owner.relays(room.id))
           this.#cluster.broken(`${label} was answered with room ${room.id}, which ${owner.name} does not have`);
       }
     } catch (error) {
@@ -158,8 +161,9 @@ export class Requests {
       await node.rooms.deleteRoom(roomId);
       this.#cluster.note(`${label} -> deleted`);
       const [only, another] = before;
-      if (only !== undefined && another === undefined && only.owner.roomKey(roomId) === only.key)
-        this.#cluster.broken(`the deleted room ${roomId} still runs on ${only.owner.name}`);
+      const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
+      if (only !== undefined && another === undefined && still !== undefined)
+        this.#cluster.broken(`the deleted room ${roomId} still runs on ${still.name}`);
     } catch (error) {
       const code = this.#cluster.refused(label, error);
       if (code === 'ROOM_NOT_FOUND') this.#checkMissing(node, roomId, before);
@@ -168,23 +172,27 @@ export class Requests {
 
   /** Returns where the room runs now. */
   #find(asker: VirtualNode, roomId: string): Found[] {
-    return this.#cluster.nodes.flatMap((owner) => {
+    const { nodes } = this.#cluster;
+    const links = new Map(nodes.map((node) => [node, node === asker ? 0 : asker.linkTo(node.name)]));
+    return nodes.flatMap((owner) => {
       const key = owner.roomKey(roomId);
       if (key === undefined) return [];
-      const link = owner === asker ? 0 : asker.linkTo(owner.name);
-      return [{ owner, key, link, known: asker.registry.directory.knows(owner.name, roomId) }];
+      return [{ owner, key, links, known: asker.registry.directory.knows(owner.name, roomId) }];
     });
   }
 
   /** A node must not deny a room that it could know of throughout its search. */
   #checkMissing(asker: VirtualNode, roomId: string, before: readonly Found[]): void {
     const now = this.#find(asker, roomId);
-    for (const { owner, key, link, known } of before) {
-      const still = now.find((each) => each.owner === owner && each.key === key);
+    for (const { owner, key, links, known } of before) {
+      const still = now.find((each) => each.key === key);
       if (still === undefined) continue;
-      const wasLinked = link !== undefined && still.link === link;
-      if (wasLinked || (known && still.known))
-        this.#cluster.broken(`${asker.name} denied room ${roomId}, which runs on ${owner.name}`);
+      const isSame = (node: VirtualNode): boolean =>
+        links.get(node) !== undefined && links.get(node) === still.links.get(node);
+      // It may have moved over any of its owners meanwhile.
+      const owners = [...(this.#cluster.owners.get(key) ?? []), owner, still.owner];
+      if (owners.every(isSame) || (still.owner === owner && known && still.known))
+        this.#cluster.broken(`${asker.name} denied room ${roomId}, which runs on ${still.owner.name}`);
     }
   }
 
@@ -192,7 +200,7 @@ export class Requests {
   #checkGiven(): void {
     for (const node of this.#cluster.nodes)
       for (const { id } of node.host.views())
-        if (!this.#given.has(`${node.machine.host} ${node.roomKey(id)}`))
+        if (!this.#given.has(node.roomKey(id) ?? ''))
           this.#cluster.broken(`nobody was given room ${id} of ${node.name}`);
   }
 
@@ -204,13 +212,17 @@ export class Requests {
       this.#cluster.broken(`nobody reported that ${names} have a room ${roomId}`);
   }
 
-  /** A node uses its own room, otherwise the oldest. */
+  /** A node uses its own room, otherwise the one that has moved most often, otherwise the oldest. */
   #checkPlace(node: VirtualNode, roomId: string): void {
     const owners = this.#cluster.nodes.filter((each) => each.roomKey(roomId) !== undefined);
-    const [oldest] = owners.toSorted(
-      (a, b) => (a.host.createdAt(roomId) ?? 0) - (b.host.createdAt(roomId) ?? 0) || (a.name < b.name ? -1 : 1),
+    const moves = (owner: VirtualNode): number => this.#cluster.moves.get(owner.roomKey(roomId) ?? '') ?? 0;
+    const [first] = owners.toSorted(
+      (a, b) =>
+        moves(b) - moves(a) ||
+        (a.host.createdAt(roomId) ?? 0) - (b.host.createdAt(roomId) ?? 0) ||
+        (a.name < b.name ? -1 : 1),
     );
-    const right = owners.includes(node) ? node : oldest;
+    const right = owners.includes(node) ? node : first;
     const found = node.registry.directory.find(roomId)?.node;
     if (right !== undefined && found !== right.name)
       this.#cluster.broken(`${node.name} looks for room ${roomId} on ${found} instead of ${right.name}`);

@@ -25,11 +25,19 @@ export class VirtualCluster {
   readonly violations: string[] = [];
   readonly events = new Events(this);
   readonly receivers = new Receivers(this);
+  /** Nodes on which each room has run, by its key. */
+  readonly owners = new Map<string, Set<VirtualNode>>();
+  /** Ids of rooms that were lost on the way to a node that ended. */
+  readonly lost = new Set<string>();
+  /** Number of moves of each room, by its key. */
+  readonly moves = new Map<string, number>();
   /** True once a fault has happened. */
   wasDisturbed = false;
   /** True once living nodes could not hear each other: from then on an id may have two rooms. */
   wasSplit = false;
   #changes = 0;
+  /** Names of nodes that have ended, and may have started again. */
+  readonly #ended = new Set<string>();
   readonly #lines: string[] = [];
   readonly #nodes = new Map<string, VirtualNode>();
   readonly #seeds: 'all' | 'first';
@@ -63,7 +71,7 @@ export class VirtualCluster {
 
   /** Changes whenever a node joins or leaves; undefined while some nodes have no link to each other. */
   get membership(): number | undefined {
-    const nodes = this.nodes.filter(({ host }) => !host.draining);
+    const nodes = this.nodes.filter(({ isStopping }) => !isStopping);
     const isWhole = nodes.every((a) => nodes.every((b) => a === b || a.linkTo(b.name) !== undefined));
     return isWhole ? this.#changes : undefined;
   }
@@ -89,6 +97,17 @@ export class VirtualCluster {
     return this.nodes.find(({ machine }) => machine.host === host);
   }
 
+  /** Records that the room has moved to this node. No other node may run it at the same time. */
+  owns(node: VirtualNode, roomId: string): void {
+    const key = node.roomKey(roomId);
+    if (key === undefined) return;
+    this.owners.set(key, (this.owners.get(key) ?? new Set()).add(node));
+    this.moves.set(key, (this.moves.get(key) ?? 0) + 1);
+    for (const other of this.nodes)
+      if (other !== node && other.roomKey(roomId) === key)
+        this.broken(`room ${roomId} runs on ${other.name} and ${node.name}`);
+  }
+
   /** Starts a node on a host that has none. */
   boot(host: string): void {
     const { world, network } = this;
@@ -103,10 +122,32 @@ export class VirtualCluster {
       this.note(`${host} ${change}`);
       if (this.nodes.some(({ name }) => name === lost)) this.wasSplit = true;
     };
+    const onMoved = (roomId: string): void => {
+      this.note(`${host} has taken room ${roomId}`);
+      const node = this.node(host);
+      if (node !== undefined) this.owns(node, roomId);
+    };
+    const onLost = (roomId: string, taker: string): void => {
+      this.note(`${host} lost room ${roomId} on its way to ${taker}`);
+      this.lost.add(roomId);
+      const stops = this.nodes.some(({ name, isStopping }) => isStopping && (name === taker || name === nameOf(host)));
+      if (!stops && !this.#ended.has(taker)) this.broken(`room ${roomId} was lost on its way to ${taker}, which lives`);
+    };
     world.schedule(machine, 0, () => {
       this.note(`${host} boot`);
-      const { events, receivers } = this;
-      const options = { world, network, host, seeds, events, receivers, fault: this.#fault, onConflict, onMember };
+      const options = {
+        world,
+        network,
+        host,
+        seeds,
+        events: this.events,
+        receivers: this.receivers,
+        fault: this.#fault,
+        onConflict,
+        onMoved,
+        onLost,
+        onMember,
+      };
       this.#nodes.set(host, new VirtualNode(options, machine));
     });
   }
@@ -114,6 +155,7 @@ export class VirtualCluster {
   /** Ends the process of a node. With `isReset` its machine notifies the others; otherwise it has lost power. */
   kill(node: VirtualNode, isReset: boolean): void {
     node.machine.alive = false;
+    this.#ended.add(node.name);
     this.network.ended(node.machine, isReset);
   }
 }

@@ -1,6 +1,7 @@
 /** A node of a simulated cluster on a virtual machine: the code of a real one, except for its media. */
 import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
-import { silentLog } from '@bloom/log';
+import { PROTOCOLS } from '@bloom/distribution';
+import { silentLog, type Log } from '@bloom/log';
 import { AwakeClock } from '@bloom/time';
 import { NotificationBus, Webhooks } from '@bloom/notifications';
 import { createClusterPort, followMembers, type RoomConflict, RoomHost, RoomRegistry, RoomRouter } from '@bloom/rooms';
@@ -28,6 +29,10 @@ export interface VirtualNodeOptions {
   receivers: Receivers;
   fault?: PlantedFault | undefined;
   onConflict: (conflict: RoomConflict) => void;
+  /** Called when a room of another node has moved here. */
+  onMoved: (roomId: string) => void;
+  /** Called when a room is lost on its way to that node. */
+  onLost: (roomId: string, taker: string) => void;
   /** `lost`: a member whose link is down although it has not left. */
   onMember: (change: string, lost?: string) => void;
 }
@@ -41,6 +46,8 @@ export class VirtualNode {
   readonly host: RoomHost;
   readonly registry: RoomRegistry;
   readonly rooms: RoomRouter;
+  /** True once the node leaves the cluster. */
+  isStopping = false;
   readonly #options: VirtualNodeOptions;
   readonly #system: ActorSystem;
   readonly #remote: RemoteActors;
@@ -56,6 +63,15 @@ export class VirtualNode {
     this.machine = machine;
     const clock = world.clockOf(machine);
     const newId = (): string => [world.word(), world.word()].map((word) => word.toString(16).padStart(8, '0')).join('');
+    const log: Log = {
+      ...silentLog,
+      info: (event, fields) => {
+        if (event === 'room.moved_here') options.onMoved(String(fields?.['roomId']));
+      },
+      error: (event, fields) => {
+        if (event === 'room.lost') options.onLost(String(fields?.['roomId']), String(fields?.['node']));
+      },
+    };
     const common = { log: silentLog, clock, newId };
     this.#system = openActorSystem(common);
     this.#remote = connectActors(this.#system, common);
@@ -85,6 +101,10 @@ export class VirtualNode {
         this.registry.observe(notification, requestId);
         bus.publish(notification);
       },
+      moved: (way, { roomId, webhookUrl }) => {
+        if (way === 'away') webhooks.leave(roomId);
+        else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
+      },
       address: alive,
       secretKeyBase: SECRET,
       webrtcEnabled: true,
@@ -93,7 +113,15 @@ export class VirtualNode {
     this.#relay = new EventRelay({ ...common, system, remote: this.#remote, self: this.name, bus, wants: everything });
     const port = createClusterPort({ system, remote: this.#remote, self: this.name });
     const usedPort = fault.port?.(port) ?? port;
-    this.registry = new RoomRegistry({ ...common, system, port: usedPort, host: this.host, onConflict });
+    this.registry = new RoomRegistry({
+      ...common,
+      log,
+      system,
+      port: usedPort,
+      host: this.host,
+      onConflict,
+      settled: async (roomId) => (await Promise.all([this.#relay.delivered(), webhooks.settled(roomId)]))[0],
+    });
     this.rooms = new RoomRouter({ ...common, system, host: this.host, registry: this.registry, secretKeyBase: SECRET });
     fault.rooms?.(this.rooms);
     void this.#join();
@@ -113,15 +141,28 @@ export class VirtualNode {
     return this.members.includes(member) ? (this.#downs.get(member) ?? 0) : undefined;
   }
 
-  /** Identifies the room with this id that runs here; undefined if there is none. */
+  /** Identifies the room with this id that runs here, wherever it ran before; undefined if there is none. */
   roomKey(roomId: string): string | undefined {
-    return this.host.view(roomId) === undefined ? undefined : this.host.roomRef(roomId)?.key;
+    return this.host.view(roomId) === undefined ? undefined : `${roomId} ${this.host.createdAt(roomId)}`;
+  }
+
+  /** True if the room has moved away from here and its requests are passed on. */
+  relays(roomId: string): boolean {
+    return this.host.relayRef(roomId) !== undefined;
+  }
+
+  /** Moves all rooms to other nodes. */
+  evacuate(timeoutMs: number): void {
+    this.host.drain('ordered');
+    void this.registry.departures.moveAll(timeoutMs);
   }
 
   /** Says goodbye to the other members, as a node does on a clean shutdown. */
   async stop(): Promise<void> {
+    this.isStopping = true;
     this.host.drain('closing');
     await this.host.deleteAll();
+    await this.registry.close();
     this.#relay.close();
     await this.#webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS });
     await this.#remote.close();
@@ -137,6 +178,7 @@ export class VirtualNode {
       tickTimeMs: TICK_TIME_MS,
       // Busy waiting would cost thousands of turns and show nothing.
       limits: { busyWaitMs: 0 },
+      spoken: { release: 'simulated', protocols: PROTOCOLS },
       world: {
         clock: new AwakeClock(world.clockOf(this.machine)),
         random: world.random,

@@ -1,0 +1,211 @@
+import type { Log } from '@bloom/log';
+import { inTime, sleep, type Clock } from '@bloom/time';
+import type { RoomHost } from '../room-host.js';
+import type { Carry, RoomRef } from '../room/room-messages.js';
+import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
+import type { ClusterPort } from './cluster-port.js';
+import type { OwnedRoom } from './directory.js';
+import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
+import type { Placement } from './placement.js';
+
+/** Version of the member protocol that knows moves. */
+const MOVES = 2;
+/** How long a room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
+const OFFER_TIMEOUT_MS = 700;
+const TAKE_TIMEOUT_MS = 1_000;
+const TAKE_PAUSE_MS = 200;
+/** How long the taker may be cut off before the room counts as lost. */
+const OVERDUE_MS = 60_000;
+/** Rooms that move at once. */
+const AT_ONCE = 4;
+/** Pause before rooms that stayed are tried again. */
+const RETRY_MS = 1_000;
+/** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
+const SETTLE_MS = 5_000;
+
+export interface DeparturesOptions {
+  port: ClusterPort;
+  host: Pick<RoomHost, 'giveRoom' | 'roomIds'>;
+  placement: Pick<Placement, 'reserveElsewhere'>;
+  /** Returns what this node has announced of its room. */
+  owned: (roomId: string) => OwnedRoom | undefined;
+  /** Withdraws the announcement of a room that has moved away. */
+  withdraw: (room: OwnedRoom) => void;
+  /** Resolves with whether every member and receiver has all events of the room. */
+  settled: (roomId: string) => Promise<boolean>;
+  newId: () => string;
+  log: Log;
+  clock: Clock;
+}
+
+/** A move of one room away from here. */
+interface Departure {
+  readonly roomId: string;
+  readonly move: string;
+  readonly node: string;
+  readonly side: MoveSide<GiverState, GiverEvent>;
+}
+
+/** Moves rooms of this node to other nodes. */
+export class Departures {
+  readonly #options: DeparturesOptions;
+  readonly #departures = new Map<string, Departure>();
+  /** Why rooms stay, by room id; logged when it changes. */
+  readonly #stay = new Map<string, string>();
+  #closed = false;
+  /** Identifies the current order. */
+  #order = 0;
+
+  constructor(options: DeparturesOptions) {
+    this.#options = options;
+  }
+
+  /** Returns why this node cannot move rooms now, naming the member that is in the way; undefined if it can. */
+  refusal(): string | undefined {
+    const { port } = this.#options;
+    const older = port.members().find((node) => !port.speaks(node, MOVES));
+    if (older === undefined) return undefined;
+
+    return `${older} of release ${port.releaseOf(older) ?? '0.1.0 or earlier'} does not know how rooms move`;
+  }
+
+  /** Moves all rooms away, a few at a time. Tries those that stay again until `timeoutMs` have passed or `stop`. */
+  async moveAll(timeoutMs: number): Promise<void> {
+    const { host, clock, log } = this.#options;
+    const until = clock.now() + timeoutMs;
+    const order = ++this.#order;
+    const isOver = (): boolean => order !== this.#order || clock.now() >= until;
+    while (!isOver()) {
+      const rooms = host.roomIds();
+      if (rooms.length === 0) break;
+      const lane = async (): Promise<void> => {
+        for (let roomId = rooms.shift(); roomId !== undefined && !isOver(); roomId = rooms.shift())
+          await this.move(roomId);
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, lane));
+      if (host.roomIds().length > 0) await sleep(RETRY_MS, { clock });
+    }
+    if (order !== this.#order) return;
+    log.info('node.moves_over', { rooms: host.roomIds().length });
+    this.#stay.clear();
+  }
+
+  /** Ends the current order; rooms that are on their way arrive. */
+  stop(): void {
+    this.#order += 1;
+    this.#stay.clear();
+  }
+
+  /** Moves a room. Returns why it stays, or null once it no longer runs here. */
+  async move(roomId: string): Promise<string | null> {
+    const reason = await this.#move(roomId).catch((error: unknown) => String(error));
+    if (reason === null || this.#stay.get(roomId) === reason) return reason;
+    this.#stay.set(roomId, reason);
+    this.#options.log.warn('room.stays', { roomId, reason });
+
+    return reason;
+  }
+
+  /** Answers a taker that has waited too long. */
+  says(taker: string, move: string): GiverSays {
+    const departure = this.#departures.get(move);
+
+    return giverSays(departure?.node === taker ? departure.side.state : undefined);
+  }
+
+  /** Resolves when every taker knows what is its, or after 5 s. */
+  async close(): Promise<void> {
+    const { clock } = this.#options;
+    this.stop();
+    const until = clock.now() + SETTLE_MS;
+    const isUnheard = (): boolean => [...this.#departures.values()].some(({ side }) => side.state === 'given');
+    while (isUnheard() && clock.now() < until) await sleep(TAKE_PAUSE_MS, { clock });
+    this.#closed = true;
+  }
+
+  async #move(roomId: string): Promise<string | null> {
+    const { host, placement, port, owned, withdraw, newId, clock, log } = this.#options;
+    const refusal = this.refusal();
+    if (refusal !== undefined) return refusal;
+    const own = owned(roomId);
+    if (own === undefined) return 'it has ended';
+    const place = await placement.reserveElsewhere(roomId);
+    if (place === undefined) return 'no other node can take it';
+
+    const { node, reservation } = place;
+    const move = newId();
+    const departure: Departure = { roomId, move, node, side: new MoveSide<GiverState, GiverEvent>(GIVER, 'offering') };
+    this.#departures.set(move, departure);
+    const since = clock.now();
+    let isOver = false;
+    const forget = (): void => {
+      // A taker that has not heard the decision may still ask for it.
+      if (isOver && departure.side.state !== 'given') this.#departures.delete(move);
+    };
+    const room = { createdAt: own.createdAt, epoch: (own.epoch ?? 0) + 1 };
+    const carry: Carry = {
+      offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
+      given: () => {
+        if (!departure.side.on('accepted')) return undefined;
+        const taken = this.#untilTaken(departure);
+        taken
+          .then(() => log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) }))
+          .catch(() => {})
+          .finally(forget);
+        return taken;
+      },
+      over: () => {
+        isOver = true;
+        forget();
+        withdraw(own);
+      },
+    };
+    const reason = await host.giveRoom(roomId, carry).catch((error: unknown) => String(error));
+    if (departure.side.on('refused')) {
+      this.#departures.delete(move);
+      port.cast(node, { type: 'keepRoom', node: port.self, move });
+    }
+
+    return departure.side.state === 'kept' ? reason : null;
+  }
+
+  async #offer(
+    { node, move, roomId }: Departure,
+    { snapshot, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
+  ): Promise<string | null> {
+    const { port, settled, clock } = this.#options;
+    const text = JSON.stringify(snapshot);
+    if (text.length > MAX_SNAPSHOT) return `its state has more than ${MAX_SNAPSHOT} characters`;
+    const limit = { timeoutMs: OFFER_TIMEOUT_MS, clock };
+    const offer = { type: 'offerRoom', node: port.self, move, ...room, snapshot: text } as const;
+    const [answer, isSettled] = await Promise.all([
+      port.call(node, offer, limit).catch(() => ({ refused: `${node} does not answer` })),
+      inTime(settled(roomId), { ...limit, late: () => false }),
+    ]);
+    if ('refused' in answer) return answer.refused;
+
+    return isSettled ? null : 'its events have not arrived everywhere';
+  }
+
+  /** Repeats the decision until the taker has heard it. Rejects when the room is lost. */
+  async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef> {
+    const { port, clock, log } = this.#options;
+    let heardAt = clock.now();
+    for (;;) {
+      const take = { type: 'takeRoom', node: port.self, move } as const;
+      const room = await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
+      if (room !== undefined && room !== null) {
+        side.on('opened');
+        return room;
+      }
+      if (port.members().includes(node)) heardAt = clock.now();
+      const isOverdue = this.#closed || clock.now() - heardAt > OVERDUE_MS;
+      if (room === null || isOverdue) {
+        side.on(isOverdue ? 'overdue' : 'unknown');
+        log.error('room.lost', { roomId, node });
+        throw new Error(`room ${roomId} was lost on its way to ${node}`);
+      }
+      await sleep(TAKE_PAUSE_MS, { clock });
+    }
+  }
+}

@@ -1,0 +1,292 @@
+// Rooms that move between nodes over real connections. The simulation runs what can go wrong on the way.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { connectActors, createActorSystem } from '@bloom/actors';
+import { type DistributionNode, PROTOCOLS } from '@bloom/distribution';
+import { type LogFields, silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { until } from '@bloom/time/testing';
+import { RoomHost } from '../room-host.js';
+import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
+import type { ComponentKind } from '../room/component-kind.js';
+import { MAX_SNAPSHOT } from '../room/room-snapshot.js';
+import { RoomRouter } from '../room-router.js';
+import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
+import type { ClusterPort } from './cluster-port.js';
+import { createClusterPort, followMembers } from './distributed-port.js';
+import { RoomRegistry } from './room-registry.js';
+
+interface Member {
+  name: string;
+  node: DistributionNode;
+  host: RoomHost;
+  registry: RoomRegistry;
+  rooms: RoomRouter;
+  port: ClusterPort;
+  news: string[];
+  lines: [string, LogFields | undefined][];
+  stop: () => Promise<void>;
+}
+
+const FILE: ComponentKind = {
+  type: 'file',
+  limitPerRoom: null,
+  requiresH264: false,
+  prepare: async () => ({
+    properties: {},
+    subscribeMode: null,
+    start: () => ({ close: async () => undefined }),
+  }),
+};
+
+async function startMember(alive: string, mapperPort: number, protocols = PROTOCOLS): Promise<Member> {
+  const name = `${alive}@127.0.0.1`;
+  const news: string[] = [];
+  const lines: Member['lines'] = [];
+  const note = (event: string, fields?: LogFields): void => void lines.push([event, fields]);
+  const log = { ...silentLog, info: note, warn: note };
+  const system = createActorSystem({ log: silentLog });
+  const remote = connectActors(system, { log: silentLog });
+  const secretKeyBase = 'a secret for tests';
+  const host = new RoomHost({
+    system,
+    engine: new TestMedia(),
+    createSession: scriptedSession,
+    events: (notification) => {
+      registry.observe(notification);
+      news.push(`${notification.type} ${notification.roomId}`);
+    },
+    log: silentLog,
+    address: `${alive}.example:5002`,
+    secretKeyBase,
+    webrtcEnabled: true,
+    componentKinds: [FILE],
+  });
+  const port = createClusterPort({ system, remote, self: name });
+  const registry: RoomRegistry = new RoomRegistry({ system, port, host, log });
+  const rooms = new RoomRouter({ system, host, registry, log: silentLog, secretKeyBase });
+  const node = await remote.start({
+    name,
+    mode: 'name',
+    cookie: 'c',
+    mapper: { port: mapperPort },
+    spoken: { release: '0.9.0', protocols },
+    log: silentLog,
+  });
+  followMembers(node, registry);
+  const stop = async (): Promise<void> => {
+    await registry.close();
+    await remote.close();
+    await system.close();
+  };
+
+  return { name, node, host, registry, rooms, port, news, lines, stop };
+}
+
+let mapper: PortMapperServer;
+let members: Member[];
+let a: Member;
+let b: Member;
+let c: Member;
+
+beforeAll(async () => {
+  mapper = await PortMapperServer.open({ port: 0, log: silentLog });
+});
+afterAll(() => mapper.close());
+
+beforeEach(async () => {
+  members = [];
+  for (const alive of ['a', 'b', 'c']) members.push(await startMember(alive, mapper.port));
+  [a, b, c] = members as [Member, Member, Member];
+  await join(members);
+});
+afterEach(() => Promise.all(members.map(({ stop }) => stop())));
+
+async function join(all: readonly Member[]): Promise<void> {
+  const names = all.map(({ name }) => name);
+  for (const { node } of all) node.seed(names);
+  await until(() => all.every(({ port }) => port.members().length === all.length - 1));
+}
+
+const open = (config: Partial<RoomConfig> = {}) =>
+  a.host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', ...config });
+
+/** Moves the room away from a, and returns the node that has it then. */
+async function move(): Promise<Member> {
+  expect(await a.registry.departures.move('kitchen')).toBeNull();
+  const has = ({ host }: Member): boolean => host.view('kitchen') !== undefined;
+  await until(() => [b, c].some(has));
+
+  return has(b) ? b : c;
+}
+
+describe('a moved room', () => {
+  test('answers through every node, and nothing is published', async () => {
+    await open();
+    const { peer } = await a.rooms.addPeer('kitchen', {});
+    a.news.length = 0;
+    const owner = await move();
+    expect(owner.host.createdAt('kitchen')).toBe(owner.registry.directory.find('kitchen')?.createdAt);
+    for (const { rooms } of members)
+      expect((await rooms.getRoom('kitchen')).peers.map(({ id }) => id)).toEqual([peer.id]);
+    for (const { rooms } of members) await rooms.updateRoom('kitchen', { maxPeers: 4 });
+    expect([...a.news, ...b.news, ...c.news]).toEqual([]);
+  });
+
+  test('takes back its people by their tokens, through its former node too', async () => {
+    await open();
+    const { token } = await a.rooms.addPeer('kitchen', {});
+    const socket = new TestSocket();
+    await a.rooms.attachPeer(token, socket);
+    a.news.length = 0;
+    await move();
+    await until(() => socket.closed !== undefined);
+    expect(socket.closed).toBe('1012 Room moved');
+    const again = new TestSocket();
+    expect(typeof (await a.rooms.attachPeer(token, again))).toBe('object');
+    expect([...a.news, ...b.news, ...c.news]).toEqual([]);
+  });
+
+  test('keeps its id, and gives it back when it ends', async () => {
+    await open();
+    await move();
+    for (const { rooms } of members)
+      await expect(rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' })).rejects.toMatchObject({
+        code: 'ROOM_EXISTS',
+      });
+    await c.rooms.deleteRoom('kitchen');
+    await until(() => a.host.relayRef('kitchen') === undefined);
+    await until(() => members.every(({ registry }) => registry.directory.find('kitchen') === undefined));
+    await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+  });
+
+  test('was placed by a decision that the former owner remembers', async () => {
+    await open();
+    const { name } = await move();
+    expect(a.registry.decisions.at(-1)).toMatchObject({ roomId: 'kitchen', chosen: name });
+  });
+});
+
+describe('a node that moves its rooms', () => {
+  test('is empty soon, and the others share them', async () => {
+    for (let i = 0; i < 20; i += 1) await a.host.createRoom({ ...defaultRoomConfig, roomId: `room-${i}` });
+    a.host.drain('ordered');
+    await a.registry.departures.moveAll(30_000);
+    await until(() => b.host.load().rooms + c.host.load().rooms === 20);
+    expect(a.host.load().rooms).toBe(0);
+    expect(Math.abs(b.host.load().rooms - c.host.load().rooms)).toBeLessThanOrEqual(4);
+  });
+
+  test('keeps a room with components, and says why once', async () => {
+    await open();
+    await a.rooms.addComponent('kitchen', 'file', {});
+    await a.registry.departures.moveAll(1_500);
+    expect(a.host.view('kitchen')?.components).toHaveLength(1);
+    const reasons = a.lines.filter(([event]) => event === 'room.stays');
+    expect(reasons).toEqual([['room.stays', { roomId: 'kitchen', reason: 'it has components' }]]);
+  });
+
+  test('keeps a room that no other node can take', async () => {
+    await open();
+    for (const { host } of [b, c]) host.drain('ordered');
+    expect(await a.registry.departures.move('kitchen')).toBe('no other node can take it');
+    expect(a.host.view('kitchen')).toBeDefined();
+  });
+
+  test('moves nothing while a member runs a release that does not know moves, and names it', async () => {
+    const old = await startMember('old', mapper.port, { min: 1, max: 1 });
+    members.push(old);
+    await join(members);
+    await open();
+    const refusal = 'old@127.0.0.1 of release 0.9.0 does not know how rooms move';
+    expect(a.registry.departures.refusal()).toBe(refusal);
+    expect(await a.registry.departures.move('kitchen')).toBe(refusal);
+    expect(a.host.view('kitchen')).toBeDefined();
+  });
+});
+
+describe('a member that lies', () => {
+  const config = { ...defaultRoomConfig, roomId: 'kitchen' };
+  const snapshot = JSON.stringify({ config, peers: [], invitations: [], peerlessMs: null });
+  const reserve = async (): Promise<string> => {
+    const reserved = await a.port.call(b.name, { type: 'reserve', seen: { forwardedTracks: 0, rooms: 99 } }, LIMIT);
+    if ('granted' in reserved) return reserved.granted;
+    throw new Error('no place');
+  };
+  const LIMIT = { timeoutMs: 4_000 };
+  const offer = async (changes: object) =>
+    a.port.call(
+      b.name,
+      {
+        type: 'offerRoom',
+        node: a.name,
+        move: 'm',
+        reservation: await reserve(),
+        createdAt: 1,
+        epoch: 1,
+        snapshot,
+        ...changes,
+      },
+      LIMIT,
+    );
+
+  test.each([
+    ['is too long', { snapshot: ' '.repeat(MAX_SNAPSHOT + 1) }],
+    ['is no JSON', { snapshot: '{' }],
+    ['is nested without end', { snapshot: '['.repeat(100_000) }],
+    ['is no snapshot', { snapshot: '{"config":{}}' }],
+    ['is no text', { snapshot: 7 }],
+  ])('cannot offer a room whose state %s', async (_what, changes) => {
+    await expect(offer(changes)).rejects.toMatchObject({ code: 'BAD_MESSAGE' });
+    expect(b.host.load().rooms).toBe(0);
+  });
+
+  test.each([
+    ['of another node', { node: 'c@127.0.0.1' }],
+    ['that has moved a negative number of times', { epoch: -1 }],
+  ])('cannot offer a room %s', async (_what, changes) => {
+    await expect(offer(changes)).rejects.toMatchObject({ code: 'BAD_MESSAGE' });
+  });
+
+  test('cannot offer a room without a reservation, or whose id exists', async () => {
+    expect(await offer({ reservation: 'none' })).toEqual({ refused: 'The reservation has expired' });
+    await b.host.createRoom(config);
+    expect(await offer({})).toMatchObject({ refused: expect.stringContaining('already exists') });
+  });
+
+  test('can neither take nor keep a room for the giver', async () => {
+    expect(await offer({})).toEqual({ accepted: true });
+    const byC = { node: c.name, move: 'm' };
+    expect(await c.port.call(b.name, { type: 'takeRoom', ...byC }, LIMIT)).toBeNull();
+    c.port.cast(b.name, { type: 'keepRoom', ...byC });
+    await expect(c.port.call(b.name, { type: 'takeRoom', node: a.name, move: 'm' }, LIMIT)).rejects.toMatchObject({
+      code: 'BAD_MESSAGE',
+    });
+    expect(await a.port.call(b.name, { type: 'takeRoom', node: a.name, move: 'm' }, LIMIT)).not.toBeNull();
+    expect(b.host.view('kitchen')).toBeDefined();
+  });
+
+  test('loses its place when the giver does not know the move', async () => {
+    expect(await offer({})).toEqual({ accepted: true });
+    expect(b.host.load().rooms).toBe(1);
+    // Asked after 2 s, it says that it keeps the room: nothing is on its way.
+    await until(() => b.host.load().rooms === 0);
+    expect(await a.port.call(b.name, { type: 'takeRoom', node: a.name, move: 'm' }, LIMIT)).toBeNull();
+  });
+
+  test('cannot hold more than 32 places', async () => {
+    const answers: object[] = [];
+    for (let i = 0; i < 33; i += 1) {
+      const named = JSON.stringify({ ...JSON.parse(snapshot), config: { ...config, roomId: `room-${i}` } });
+      answers.push(await offer({ move: `m${i}`, snapshot: named }));
+    }
+    expect(answers.at(-2)).toEqual({ accepted: true });
+    expect(answers.at(-1)).toEqual({ refused: `${b.name} holds 32 rooms already` });
+  });
+
+  test('learns nothing about moves to others', async () => {
+    expect(await c.port.call(a.name, { type: 'moveState', node: c.name, move: 'm' }, LIMIT)).toBe('unknown');
+    await expect(c.port.call(a.name, { type: 'moveState', node: b.name, move: 'm' }, LIMIT)).rejects.toMatchObject({
+      code: 'BAD_MESSAGE',
+    });
+  });
+});

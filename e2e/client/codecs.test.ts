@@ -72,7 +72,7 @@ browserSuite('A codec that the publisher asks for', {}, (stage) => {
         stage.node
           .log()
           .split('\n')
-          .filter((line) => line.includes('peer.no_codec')),
+          .filter((line) => line.includes('peer.no_codec') && line.includes(` in ${codec},`)),
       ).toHaveLength(1);
     });
   });

@@ -92,6 +92,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),
   });
+  host.drainOrder.moveThrough(registry.departures);
   const events = new EventRelay({ system, remote, self, bus, wants: options.wants, log });
 
   const starting = remote.start({

@@ -80,6 +80,8 @@ test("shows the node, its log without secrets, a room's placement and a peer's r
 
   expect((await node.request('GET', `/room/${roomId}/peer/none/stats`)).status).toBe(404);
   expect((await node.request('GET', '/cluster/logs?node=none@host')).status).toBe(404);
+  const moving = await node.request('POST', '/node/drain', { move: true });
+  expect(moving).toMatchObject({ status: 503, body: { errors: 'This node is not part of a cluster' } });
   expect((await node.request('POST', `/node/drain?node=${asked}`)).body.data).toEqual({ draining: true, rooms: 1 });
   expect((await node.request('DELETE', `/node/drain?node=${asked}`)).body.data).toEqual({ draining: false, rooms: 1 });
   await node.dispose();

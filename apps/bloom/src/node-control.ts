@@ -1,5 +1,5 @@
 import type { ActorSystem } from '@bloom/actors';
-import type { NodeControl } from '@bloom/http-api';
+import { HttpError, type NodeControl } from '@bloom/http-api';
 import type { RoomHost } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { Ask } from './cluster-view.js';
@@ -26,9 +26,12 @@ export function nodeControl({ rooms, engine, system, started, ask }: NodeControl
       if (!engine.takesRooms) return 'no_media_worker';
       return system.failedServices().length === 0 ? undefined : 'service_failed';
     },
-    drain: async (node, deadlineMs) => {
-      if (node !== null) return (await ask('drain', { deadlineMs }, node)).rooms;
-      rooms.drainOrder.give(by, deadlineMs);
+    drain: async (node, deadlineMs, moveMs) => {
+      // All members must know how rooms move, also the one that is asked.
+      const refusal = moveMs === null ? undefined : rooms.drainOrder.moveRefusal();
+      if (refusal !== undefined) throw new HttpError(503, refusal);
+      if (node !== null) return (await ask('drain', { deadlineMs, moveMs }, node)).rooms;
+      rooms.drainOrder.give(by, deadlineMs, moveMs);
       return rooms.load().rooms;
     },
     undrain: async (node) => {

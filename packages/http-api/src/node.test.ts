@@ -47,10 +47,16 @@ describe('draining', () => {
     expect(started.body).toEqual({ data: { draining: true, rooms: 1 } });
     await api.call('POST', '/node/drain');
     await api.call('POST', '/node/drain?node=bloom@b');
+    await api.call('POST', '/node/drain', { body: { move: true } });
+    await api.call('POST', '/node/drain', { body: { move: true, moveTimeout: 5, deadline: null } });
+    await api.call('POST', '/node/drain', { body: { move: false, moveTimeout: 5 } });
     expect(orders).toEqual([
-      [null, 60_000],
-      [null, null],
-      ['bloom@b', null],
+      [null, 60_000, null],
+      [null, null, null],
+      ['bloom@b', null, null],
+      [null, null, 30_000],
+      [null, null, 5_000],
+      [null, null, null],
     ]);
     const ended = await api.call('DELETE', '/node/drain');
     expect(ended.status).toBe(200);
@@ -62,6 +68,20 @@ describe('draining', () => {
     const { status, body } = await api.call('POST', '/node/drain', { body: { deadline } });
     expect(status).toBe(400);
     expect(body.errors).toBe(`Expected deadline to be a number of seconds from 1 to 604800, got: ${deadline}`);
+  });
+
+  test.each(['true', 1, 0, [], {}])('refuses to move as %j', async (move) => {
+    await start({ drain: () => Promise.reject(new Error('nothing may be drained')) });
+    const { status, body } = await api.call('POST', '/node/drain', { body: { move } });
+    expect(status).toBe(400);
+    expect(body.errors).toMatch(/^Expected move to be true or false, got: /);
+  });
+
+  test.each([0, 1.5, '60', 604_801])('refuses to move for %j s', async (moveTimeout) => {
+    await start();
+    const { status, body } = await api.call('POST', '/node/drain', { body: { move: true, moveTimeout } });
+    expect(status).toBe(400);
+    expect(body.errors).toBe(`Expected moveTimeout to be a number of seconds from 1 to 604800, got: ${moveTimeout}`);
   });
 
   test('demands the token for draining', async () => {

@@ -27,7 +27,7 @@ import {
 } from './schemas/peer.js';
 import { GuestRequest, InvitationRequest, ViewerRequest } from './schemas/pass.js';
 import { RoomConfigRequest, UpdateRoomRequest } from './schemas/room.js';
-import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/service.js';
+import { DEFAULT_MOVE_TIMEOUT, DrainRequest, type HealthReport, type NotReadyReason } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
 import { checkCreated } from './schemas/check.js';
 import { whipOperations } from './whip-operations.js';
@@ -36,8 +36,12 @@ import { whipOperations } from './whip-operations.js';
 export interface NodeControl {
   /** Returns why this node accepts no new rooms; undefined if it does. */
   notReady(): NotReadyReason | undefined;
-  /** Returns the number of rooms left on a node (null = this one). @throws HttpError */
-  drain(node: string | null, deadlineMs: number | null): Promise<number>;
+  /**
+   * Returns the number of rooms left on a node (null = this one). `moveMs`: how long to move rooms to other nodes;
+   * null = they stay.
+   * @throws HttpError
+   */
+  drain(node: string | null, deadlineMs: number | null, moveMs: number | null): Promise<number>;
   /** @throws HttpError */
   undrain(node: string | null): Promise<{ draining: boolean; rooms: number }>;
 }
@@ -339,8 +343,9 @@ export function createOperations({
     },
 
     drain_node: async (call) => {
-      const { deadline = null } = checked(DrainRequest, call.body);
-      const rooms = await node.drain(nodeOf(call), deadline && deadline * 1_000);
+      const { deadline = null, move, moveTimeout } = checked(DrainRequest, call.body);
+      const moveMs = move === true ? (moveTimeout ?? DEFAULT_MOVE_TIMEOUT) * 1_000 : null;
+      const rooms = await node.drain(nodeOf(call), deadline && deadline * 1_000, moveMs);
 
       return { status: 200, json: { data: { draining: true, rooms } } };
     },

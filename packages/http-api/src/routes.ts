@@ -420,7 +420,7 @@ export const ROUTES = routesOf([
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Keeps new rooms away from a node; its current rooms continue',
+    summary: 'Keeps new rooms away from a node; its current rooms continue, there or, with `move`, on other nodes',
     body: DrainRequest,
     query: node,
     answers: {

@@ -351,6 +351,8 @@ describe('requests', () => {
     expect((await ask('placement-dry-run', {})).answer.chosen).toBe(a.name);
     await until(() => !b.host.draining);
 
+    await expect(ask('drain', { moveMs: 30_000 }, b.name)).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    expect(b.host.draining).toBe(false);
     await ask('drain', {}, b.name);
     expect((await ask('faults', {}, b.name)).answer.faults).toMatchObject([{ kind: 'drain', until: null }]);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(true);

@@ -8,6 +8,15 @@ export interface DrainOrderOptions {
   clock: Clock;
 }
 
+/** Moves the rooms of this node to other members. */
+export interface Mover {
+  /** Returns why rooms cannot move now; undefined if they can. */
+  refusal(): string | undefined;
+  /** Moves rooms until none is left, `timeoutMs` have passed or `stop` is called. */
+  moveAll(timeoutMs: number): Promise<void>;
+  stop(): void;
+}
+
 interface Order {
   /** The issuer: a tool, or a route of the HTTP API. */
   by: string;
@@ -15,6 +24,8 @@ interface Order {
   since: number;
   /** Unix milliseconds at which the node accepts rooms again; null = only when the order is withdrawn. */
   until: number | null;
+  /** Unix milliseconds until which the node moves its rooms away; null = it moves none. */
+  movesUntil: number | null;
 }
 
 type Listener = (event: 'draining' | 'undrained', reason: string) => void;
@@ -25,6 +36,7 @@ export class DrainOrder {
   readonly #timer: Timer;
   readonly #listeners = new Set<Listener>();
   #current: Order | undefined;
+  #mover: Mover | undefined;
 
   constructor(options: DrainOrderOptions) {
     this.#options = options;
@@ -43,16 +55,34 @@ export class DrainOrder {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Starts draining, or replaces the deadline of the current order. */
-  give(by: string, deadlineMs: number | null): void {
+  /** Names who moves rooms: a node that is not part of a cluster has nobody. */
+  moveThrough(mover: Mover): void {
+    this.#mover = mover;
+  }
+
+  /** Returns why this node cannot move its rooms to others now; undefined if it can. */
+  moveRefusal(): string | undefined {
+    if (this.#mover === undefined) return 'This node is not part of a cluster';
+
+    return this.#mover.refusal();
+  }
+
+  /**
+   * Starts draining, or replaces the current order. `moveMs`: how long to try to move the running rooms away; null =
+   * they stay.
+   */
+  give(by: string, deadlineMs: number | null, moveMs: number | null = null): void {
     const { rooms, log, clock } = this.#options;
     const wasDraining = rooms.isDraining();
     this.#timer.stop();
     if (deadlineMs !== null) this.#timer.start(deadlineMs, () => this.#over());
     const since = this.#current?.since ?? clock.wall();
-    this.#current = { by, since, until: deadlineMs === null ? null : clock.wall() + deadlineMs };
+    const at = (ms: number | null): number | null => (ms === null ? null : clock.wall() + ms);
+    this.#current = { by, since, until: at(deadlineMs), movesUntil: at(moveMs) };
     rooms.drain();
-    log.warn('node.drain_ordered', { by, deadlineMs, rooms: rooms.count() });
+    log.warn('node.drain_ordered', { by, deadlineMs, moveMs, rooms: rooms.count() });
+    if (moveMs === null) this.#mover?.stop();
+    else void this.#mover?.moveAll(moveMs);
     if (!wasDraining) this.#notify('draining', by);
   }
 
@@ -79,6 +109,7 @@ export class DrainOrder {
 
   #end(reason: string): void {
     this.#timer.stop();
+    this.#mover?.stop();
     this.#current = undefined;
     this.#options.rooms.undrain();
     this.#notify('undrained', reason);

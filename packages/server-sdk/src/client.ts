@@ -312,7 +312,7 @@ export class BloomClient {
     return this.#call('GET', ['room', roomId, 'peer', peerId, 'stats']);
   }
 
-  /** Keeps new rooms away from a node. Its current rooms continue. */
+  /** Keeps new rooms away from a node. Its current rooms continue, there or, with `move`, on other nodes. */
   drain({ node, ...options }: DrainOptions = {}): Promise<Draining> {
     return this.#call('POST', ['node', 'drain'], { body: options, query: { node } });
   }

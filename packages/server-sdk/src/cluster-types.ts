@@ -99,6 +99,10 @@ export interface DrainOptions {
   node?: string;
   /** Seconds after which the node accepts rooms again by itself; if omitted, it does so only on request. */
   deadline?: number;
+  /** Moves the rooms of the node to other nodes, and their calls go on there. Default false. */
+  move?: boolean;
+  /** Seconds in which rooms that cannot move at first are tried again. Default 30. */
+  moveTimeout?: number;
 }
 
 /** Whether a node accepts new rooms. */

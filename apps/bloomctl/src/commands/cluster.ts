@@ -80,13 +80,18 @@ export function clusterCommands({ program, run }: Commands): void {
     .argument('<node>')
     .description('keep new rooms away from a node; shows what is left there')
     .option('--deadline <time>', 'take rooms again after this time', duration)
-    .option('--wait', 'return when the last room has ended')
+    .option('--wait', 'return when the last room has ended or moved')
+    .option('--move', 'move its rooms to other nodes, where their calls go on')
+    .option('--move-timeout <time>', 'how long rooms that cannot move at first are tried again', duration, 30_000)
     .action(
-      run<{ deadline?: number; wait?: boolean; yes?: boolean }>(
-        async (context, [name = ''], { deadline, wait, yes }) => {
+      run<{ deadline?: number; wait?: boolean; move?: boolean; moveTimeout: number; yes?: boolean }>(
+        async (context, [name = ''], { deadline, wait, move, moveTimeout, yes }) => {
           const node = await context.fullName(name);
-          await context.confirm(`${node} will take no new rooms`, yes);
-          const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
+          await context.confirm(`${node} will ${move === true ? 'move its rooms and ' : ''}take no new rooms`, yes);
+          const moveMs = move === true ? moveTimeout : null;
+          const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null, moveMs }, { node });
+          if (move === true && answer.movesUntil === undefined)
+            throw new Failure(EXIT.no, `${node} drains, but runs a release that cannot move its rooms`);
           context.output.answer('drain', { asked, node, ...answer }, (screen) =>
             drainView({ ...answer, node }, context.now, screen),
           );

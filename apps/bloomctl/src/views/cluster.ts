@@ -79,7 +79,10 @@ export function drainView({ node, ...drain }: Drain & { node: string }, now: num
   const shown = drain.roomIds.map(printable).join(', ');
   const more = drain.rooms - drain.roomIds.length;
   return [
-    ...wrap(`${node} accepts no new rooms: ${leftover(drain, now)}.`, screen),
+    ...wrap(
+      `${node} accepts no new rooms${drain.movesUntil === undefined ? '' : ' and moves its own'}: ${leftover(drain, now)}.`,
+      screen,
+    ),
     ...(shown === '' ? [] : wrap(`rooms: ${shown}${more > 0 ? ` and ${more} more` : ''}`, screen)),
   ];
 }

@@ -55,9 +55,16 @@ export const NotReady = z
 
 /** One week in seconds. */
 const MAX_DEADLINE = 604_800;
-const deadline = {
+/** Seconds for which a node moves its rooms, unless the request says. */
+export const DEFAULT_MOVE_TIMEOUT = 30;
+const secondsError = (name: string) => ({
   error: ({ input }: { input?: unknown }) =>
-    `Expected deadline to be a number of seconds from 1 to ${MAX_DEADLINE}, got: ${shown(input)}`,
+    `Expected ${name} to be a number of seconds from 1 to ${MAX_DEADLINE}, got: ${shown(input)}`,
+});
+const deadline = secondsError('deadline');
+const moveTimeout = secondsError('moveTimeout');
+const move = {
+  error: ({ input }: { input?: unknown }) => `Expected move to be true or false, got: ${shown(input)}`,
 };
 
 export const DrainRequest = z
@@ -68,6 +75,13 @@ export const DrainRequest = z
       .max(MAX_DEADLINE, deadline)
       .nullish()
       .meta({ description: 'Seconds after which the node takes rooms again by itself; null = when asked to' }),
+    move: z.boolean(move).nullish().meta({ description: 'Move the rooms of the node to other nodes; default false' }),
+    moveTimeout: z
+      .int(moveTimeout)
+      .min(1, moveTimeout)
+      .max(MAX_DEADLINE, moveTimeout)
+      .nullish()
+      .meta({ description: 'Seconds in which rooms that cannot move at first are tried again; default 30' }),
   })
   .meta({ id: 'DrainRequest', description: 'An order to drain' });
 

@@ -32,8 +32,11 @@ export function clusterAnswers(context: ClusterAnswerContext): Answers {
     nodes: (_fields, asker) => nodesAnswer(context, asker),
     links: () => ({ self: sources.self, links: [...sources.links.list()] }),
     cluster: (_fields, asker) => clusterAnswer(context, asker),
-    drain: ({ deadlineMs }, { tool }) => {
-      sources.rooms.drainOrder.give(tool, deadlineMs);
+    drain: ({ deadlineMs, moveMs }, { tool }) => {
+      const { drainOrder } = sources.rooms;
+      const refusal = moveMs === null ? undefined : drainOrder.moveRefusal();
+      if (refusal !== undefined) throw new InspectionError('NOT_SUPPORTED', refusal);
+      drainOrder.give(tool, deadlineMs, moveMs);
       return drainState(sources.rooms, clock) as AnswerOf<'drain'>;
     },
     undrain: (_fields, { tool }) => ({

@@ -17,6 +17,7 @@ export function drainState(rooms: RoomsSource, clock: Clock): AnswerOf<'drain'> 
     // A node that shuts down also drains, but the start of that is not recorded.
     since: order?.since ?? clock.wall(),
     deadlineAt: order?.until ?? null,
+    ...(typeof order?.movesUntil === 'number' ? { movesUntil: order.movesUntil } : {}),
     rooms: rooms.load().rooms,
     peers: views.reduce((sum, { peers }) => sum + peers.length, 0),
     components,

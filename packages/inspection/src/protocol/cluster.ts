@@ -7,6 +7,8 @@ const drainState = z.object({
   since: at,
   /** When the node accepts rooms again; null: on `undrain` only. */
   deadlineAt: at.nullable(),
+  /** Until when the node moves its rooms to others; absent: it moves none, or runs a release that cannot. */
+  movesUntil: at.optional(),
   rooms: count,
   peers: count,
   /** Number of components by kind. */
@@ -124,6 +126,14 @@ export const requests = {
         .number()
         .int()
         .min(100)
+        .max(7 * 86_400_000)
+        .nullable()
+        .default(null),
+      /** How long to move rooms to other nodes; null: they stay. */
+      moveMs: z
+        .number()
+        .int()
+        .min(1_000)
         .max(7 * 86_400_000)
         .nullable()
         .default(null),

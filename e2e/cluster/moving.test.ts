@@ -1,0 +1,81 @@
+// Moves rooms between two processes on two hosts, as an operator orders it.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { PeerConnection } from '../node/support/peer-socket.js';
+import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
+import { until } from './until.js';
+import { receiveWebhooksAt } from './webhooks.js';
+
+describeWith(['network namespaces'], 'a cluster that moves rooms', () => {
+  let cluster: LabCluster;
+  beforeAll(async () => {
+    cluster = await LabCluster.start(deployments['nodes-list'].services);
+  }, 120_000);
+  afterAll(() => cluster?.close());
+
+  /** Creates rooms until one is on this node. */
+  async function createOn(node: LabNode, body: Record<string, unknown> = {}): Promise<string> {
+    for (;;) {
+      const { id, address } = await node.create(body);
+      if (address === node.address) return id;
+    }
+  }
+
+  test('empties a node whose people come back, and tells the backend nothing but their metadata', async () => {
+    const [one, two] = [cluster.node(1), cluster.node(2)];
+    const receiver = await receiveWebhooksAt(cluster.ownAddress);
+    try {
+      const room = await createOn(one, { webhookUrl: receiver.url });
+      const { token } = await one.api.addPeer(room);
+      const ann = await PeerConnection.joined(one.url, token, { name: 'Ann' });
+      const before = (await one.api.request('GET', `/room/${room}`)).body;
+      await until('the backend knows her', () => receiver.heard.includes(`peerMetadataUpdated ${room}`));
+      const heard = receiver.heard.length;
+
+      const drained = await one.api.request('POST', '/node/drain', { move: true });
+      expect(drained.status).toBe(200);
+      expect(await ann.closed).toBe('1012 Room moved');
+      await until('the node is empty', async () => (await one.rooms()).length === 0);
+      expect(await two.rooms()).toContain(room);
+      // The draining node brings her to the room's new node.
+      const again = await PeerConnection.joined(one.url, token, { name: 'Ann' });
+      for (const { api } of [one, two]) expect((await api.request('GET', `/room/${room}`)).body).toEqual(before);
+      expect((await two.api.request('POST', '/room', { roomId: room })).status).toBe(400);
+      expect(receiver.heard.slice(heard)).toEqual([]);
+
+      again.socket.close();
+      await until('the backend knows that she left', () => receiver.heard.includes(`peerDisconnected ${room}`));
+      await two.api.deleteRoom(room);
+      await until('the backend knows that the room ended', () => receiver.heard.includes(`roomDeleted ${room}`));
+      await one.api.request('DELETE', '/node/drain');
+      await cluster.deleteAllRooms();
+    } finally {
+      await receiver.close();
+    }
+  }, 120_000);
+
+  test('moves 20 empty rooms within a few seconds by bloomctl', async () => {
+    const [one, two] = [cluster.node(1), cluster.node(2)];
+    await one.api.request('POST', '/node/drain');
+    for (let i = 0; i < 20; i += 1) await two.create();
+    await one.api.request('DELETE', '/node/drain');
+    const from = performance.now();
+    await two.bloomctl(two.checkout, 'drain', 'app@app2', '--move', '--wait', '--yes');
+    const seconds = (performance.now() - from) / 1_000;
+    process.stdout.write(`20 empty rooms moved in ${seconds.toFixed(1)} s, with the start of bloomctl\n`);
+    expect(await one.rooms()).toHaveLength(20);
+    expect(await two.rooms()).toEqual([]);
+    await two.api.request('DELETE', '/node/drain');
+    await cluster.deleteAllRooms();
+  }, 120_000);
+
+  test('refuses what is no order to move, and drains nothing', async () => {
+    const one = cluster.node(1);
+    for (const move of ['yes', 1, {}]) {
+      const { status, body } = await one.api.request('POST', '/node/drain', { move });
+      expect(status).toBe(400);
+      expect(body.errors).toMatch(/^Expected move to be true or false/);
+    }
+    expect((await fetch(`${one.url}/health/ready`)).status).toBe(200);
+  });
+});

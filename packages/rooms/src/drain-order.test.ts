@@ -1,0 +1,69 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import { DrainOrder } from './drain-order.js';
+
+let order: DrainOrder;
+let clock: ManualClock;
+let calls: string[];
+let refusal: string | undefined;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  calls = [];
+  refusal = undefined;
+  let draining = false;
+  order = new DrainOrder({
+    rooms: {
+      drain: () => void (draining = true),
+      undrain: () => void (draining = false),
+      isDraining: () => draining,
+      count: () => 1,
+    },
+    log: silentLog,
+    clock,
+  });
+});
+
+const joinCluster = (): void =>
+  order.moveThrough({
+    refusal: () => refusal,
+    moveAll: async (ms) => void calls.push(`move for ${ms}`),
+    stop: () => calls.push('stop'),
+  });
+
+test('cannot move rooms without a cluster', () => {
+  expect(order.moveRefusal()).toBe('This node is not part of a cluster');
+  order.give('bloomctl', null, 1_000);
+  expect(calls).toEqual([]);
+});
+
+test('says why rooms cannot move', () => {
+  joinCluster();
+  expect(order.moveRefusal()).toBeUndefined();
+  refusal = 'b is too old';
+  expect(order.moveRefusal()).toBe('b is too old');
+});
+
+test('moves rooms for as long as it is ordered', () => {
+  joinCluster();
+  order.give('bloomctl', null, 30_000);
+  expect(calls).toEqual(['move for 30000']);
+  expect(order.current?.movesUntil).toBe(clock.wall() + 30_000);
+});
+
+test('moves none when it is only to drain, and stops when the order is replaced or withdrawn', () => {
+  joinCluster();
+  order.give('bloomctl', null);
+  order.give('bloomctl', null, 1_000);
+  order.withdraw('bloomctl');
+  expect(calls).toEqual(['stop', 'move for 1000', 'stop']);
+  expect(order.current).toBeUndefined();
+});
+
+test('stops moving when its deadline passes', async () => {
+  joinCluster();
+  order.give('bloomctl', 5_000, 60_000);
+  await clock.advance(5_001);
+  expect(calls).toEqual(['move for 60000', 'stop']);
+});

@@ -81,7 +81,7 @@ function shown(text: string, trio: Trio): string {
   const { a, b, c } = trio.nodes;
   const withPorts = [a, b, c].reduce((whole, { host }, i) => whole.replaceAll(host, `127.0.0.1:${5_002 + i}`), text);
 
-  return withPorts.replaceAll(trio.folder, '/home/ops').replaceAll(/\b([\w-]{12})[\w-]{28,}\.[\w-]{20,}/g, '$1…');
+  return withPorts.replaceAll(trio.folder, '/home/ops').replaceAll(/\b([\w-]{8})[\w-]{32,}\.[\w-]{20,}/g, '$1…');
 }
 
 /** Returns the parts that are the same in every run: words, not figures. */

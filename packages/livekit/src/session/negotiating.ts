@@ -75,7 +75,7 @@ export class Negotiating {
     this.#connection.needsOffer = true;
   }
 
-  /** Applies an offer of the client. Returns undefined if it has to wait, or cannot be used and the client has to leave. */
+  /** Applies an offer of the client. Undefined if it has to wait, or if the client has to leave because of it. */
   offer(offer: SessionDescription): OfferChanges | undefined {
     const { others, act, send } = this.#parts;
     if (this.#connection.postpones(offer)) return undefined;
@@ -103,8 +103,8 @@ export class Negotiating {
   }
 
   /**
-   * The media plane has applied a negotiation. `announce` makes sure that the client knows all tracks. Returns the offer
-   * that has waited for it, to be applied instead of an answer.
+   * The media plane has applied a negotiation. `announce` makes sure that the client knows all tracks. Returns the
+   * offer that has waited for it, to be applied instead of an answer.
    */
   negotiated(generation: number, announce: () => void): SessionDescription | undefined {
     const answer = this.#connection.answer(generation);

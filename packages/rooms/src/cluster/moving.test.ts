@@ -1,6 +1,6 @@
 // Rooms that move between nodes over real connections. The simulation runs what can go wrong on the way.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem } from '@bloom/actors';
+import { connectActors, openActorSystem } from '@bloom/actors';
 import { type DistributionNode, PROTOCOLS } from '@bloom/distribution';
 import { type LogFields, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
@@ -44,7 +44,7 @@ async function startMember(alive: string, mapperPort: number, protocols = PROTOC
   const lines: Member['lines'] = [];
   const note = (event: string, fields?: LogFields): void => void lines.push([event, fields]);
   const log = { ...silentLog, info: note, warn: note };
-  const system = createActorSystem({ log: silentLog });
+  const system = openActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
   const secretKeyBase = 'a secret for tests';
   const host = new RoomHost({

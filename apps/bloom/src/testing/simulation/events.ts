@@ -54,8 +54,11 @@ export class Events {
     for (const [roomId, story] of this.#stories) {
       if (!generatedIds.has(roomId)) continue;
       const published = story.events.map((text) => JSON.parse(text) as Notification);
-      this.#checkOrder(roomId, story, published);
-      this.#cluster.receivers.check(roomId, story.owners, published);
+      // A taker that was cut off may have run a lost room, and have published its end too.
+      if (!this.#cluster.lost.has(roomId)) {
+        this.#checkOrder(roomId, story, published);
+        this.#cluster.receivers.check(roomId, story.owners, published);
+      }
       for (const node of story.heard.keys()) this.#checkDelivery(roomId, story, node);
     }
   }

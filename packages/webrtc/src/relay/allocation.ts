@@ -22,8 +22,8 @@ export interface RelayUserEntry {
   readonly username: string;
   /** Key of MESSAGE-INTEGRITY: MD5(username ":" realm ":" password), RFC 8489 section 9.2.2. */
   readonly key: Buffer;
-  /** The peer's transport; a client with two connections has two, which share the user. */
-  readonly owners: Set<RelayOwner>;
+  /** The peer's transport; a client with two connections has two, which share the user. Never empty. */
+  readonly owners: RelayOwner[];
   readonly allocations: Set<Allocation>;
 }
 

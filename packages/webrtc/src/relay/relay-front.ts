@@ -67,21 +67,21 @@ export class RelayFront {
   /** Adds a user, or a further owner of the allocations of one. */
   addUser(username: string, password: string, owner: RelayOwner): void {
     const user = this.#users.get(username);
-    if (user !== undefined) return void user.owners.add(owner);
+    if (user !== undefined) return void user.owners.push(owner);
     const key = longTermKey(username, RELAY_REALM, password);
-    this.#users.set(username, { username, key, owners: new Set([owner]), allocations: new Set() });
+    this.#users.set(username, { username, key, owners: [owner], allocations: new Set() });
   }
 
   /** Frees the allocations of the owner; with the last one, the user and all its allocations. */
   removeUser(username: string, owner: RelayOwner): void {
     const user = this.#users.get(username);
-    if (user === undefined || !user.owners.has(owner)) return;
-    const isLast = user.owners.size === 1;
+    if (user === undefined || !user.owners.includes(owner)) return;
+    const isLast = user.owners.length === 1;
     if (isLast) this.#users.delete(username);
     for (const allocation of user.allocations) {
       if (isLast || allocation.owner === owner) this.#free(allocation);
     }
-    user.owners.delete(owner);
+    user.owners.splice(user.owners.indexOf(owner), 1);
   }
 
   /** Handles any STUN message other than Binding. Returns why it was dropped, if it was. */
@@ -271,14 +271,13 @@ export class RelayFront {
 
   #deliver(allocation: Allocation, data: Buffer, nowMs: number): void {
     const { owners } = allocation.user;
-    if (owners.size > 1 && (data[0] ?? 0xff) <= 3) {
+    if (owners.length > 1 && (data[0] ?? 0xff) <= 3) {
       const username = StunMessage.parse(data)?.text(Attribute.username) ?? '';
       const named = this.#options.ownerOf?.(username.slice(0, Math.max(0, username.indexOf(':'))));
-      if (named !== undefined && owners.has(named)) allocation.owner = named;
+      if (named !== undefined && owners.includes(named)) allocation.owner = named;
     }
     // Until a check of the second connection tells otherwise, everything belongs to the first one.
-    const [first] = owners;
-    (allocation.owner ?? first)?.onRelayed(allocation, data, nowMs);
+    (allocation.owner ?? owners[0])?.onRelayed(allocation, data, nowMs);
   }
 
   #isOurselves(peer: TransportAddress): boolean {
@@ -298,7 +297,7 @@ export class RelayFront {
     if (user.allocations.size >= this.#limits.allocationsPerUser) {
       let idlest: Allocation | undefined;
       for (const allocation of user.allocations) {
-        if ([...user.owners].some((owner) => owner.isInUse(allocation))) continue;
+        if (user.owners.some((owner) => owner.isInUse(allocation))) continue;
         if (idlest === undefined || allocation.activeAtMs < idlest.activeAtMs) idlest = allocation;
       }
       if (idlest === undefined) return false;

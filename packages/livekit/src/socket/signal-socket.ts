@@ -16,11 +16,12 @@ const BYTES_PER_FRAME = 4 * 1024;
 /** Fields that count as one frame more: a few bytes of them cost as much as many of text. */
 const FIELDS_PER_FRAME = 50;
 /**
- * Requests of one kind that cost more than their frame. An offer is negotiated with the media plane, and a change of
- * metadata is sent to the whole room.
+ * Requests of one kind that cost more than their frame. Offers and answers are negotiated with the media plane, and a
+ * change of metadata is sent to the whole room.
  */
 const KINDS: Readonly<Partial<Record<NonNullable<SignalRequest['message']['case']>, Rate>>> = {
   offer: { burst: 20, perSecond: 10 },
+  answer: { burst: 20, perSecond: 10 },
   updateMetadata: { burst: 20, perSecond: 5 },
   simulate: { burst: 1, perSecond: 1 },
 };

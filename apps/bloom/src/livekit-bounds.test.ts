@@ -102,7 +102,7 @@ describe('limits', () => {
 
   test('disconnects attackers who negotiate without a pause', async () => {
     const client = await join({ video: { room: newRoom() } });
-    for (let id = 1; id <= 130; id++) client.send({ case: 'offer', value: { type: 'offer', sdp: OFFER, id } as never });
+    for (let id = 1; id <= 200; id++) client.send({ case: 'offer', value: { type: 'offer', sdp: OFFER, id } as never });
     expect(await client.ended).toBe('1008');
   });
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { SessionDescription, SignalRequest } from '@livekit/protocol';
+import { SessionDescription, SignalRequest, SimulateScenario, UpdateParticipantMetadata } from '@livekit/protocol';
 import { silentLog } from '@bloom/log';
 import { testNode, type TestNode } from '@bloom/rooms/testing';
 import type { WebSocket } from 'ws';
@@ -57,5 +57,37 @@ test.each(['offer', 'answer'] as const)('closes the websocket of a client that s
   send(message, 115);
   expect(socket.closed).toBeUndefined();
   send(message, 10);
+  expect(socket.closed).toBe(1008);
+});
+
+test('serves a client on that changes its metadata every 16 ms for 5 minutes', () => {
+  const value = new UpdateParticipantMetadata({ metadata: 'x' });
+  for (let ms = 0; ms < 300_000; ms += 16) {
+    send({ case: 'updateMetadata', value });
+    node.clock.advance(16);
+  }
+  expect(socket.closed).toBeUndefined();
+});
+
+test('serves a client on that sends ten offers too many in every minute of two hours', () => {
+  const value = new SessionDescription({ type: 'offer', sdp: 'v=0' });
+  for (let minute = 0; minute < 120; minute++) {
+    send({ case: 'offer', value }, 30);
+    for (let pings = 0; pings < 3; pings++) {
+      node.clock.advance(20_000);
+      send({ case: 'ping', value: 1n });
+    }
+  }
+  expect(socket.closed).toBeUndefined();
+});
+
+test.each<[string, SignalRequest['message']]>([
+  ['changes its metadata', { case: 'updateMetadata', value: new UpdateParticipantMetadata({ metadata: 'x' }) }],
+  ['requests a simulation', { case: 'simulate', value: new SimulateScenario() }],
+])('closes the websocket of a client that %s every 5 ms for half a minute', (_what, message) => {
+  for (let ms = 0; ms < 30_000; ms += 5) {
+    send(message);
+    node.clock.advance(5);
+  }
   expect(socket.closed).toBe(1008);
 });

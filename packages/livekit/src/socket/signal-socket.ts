@@ -25,8 +25,8 @@ const KINDS: Readonly<Partial<Record<NonNullable<SignalRequest['message']['case'
   updateMetadata: { burst: 20, perSecond: 5 },
   simulate: { burst: 1, perSecond: 1 },
 };
-/** Frames over the rate, in all, after which the websocket is closed: 10 s at the rate. */
-const MAX_EXCESS = 2_000;
+/** Frames over the rate after which the websocket is closed. `perSecond` are forgotten: short floods do not add up. */
+const EXCESS = { burst: 2_000, perSecond: 100 };
 /** Bytes that may wait for a slow client before it is disconnected. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 /** How long a client has to close a websocket that the server has closed. */
@@ -48,8 +48,8 @@ export class SignalSocket implements ClientSocket {
   readonly #silence: Timer;
   readonly #rate = new Allowance(RATE);
   readonly #kinds = new Map<string, Allowance>();
+  readonly #excess = new Allowance(EXCESS);
   #dropped = 0;
-  #excess = 0;
   #ignored = 0;
   #isText = false;
   #closed = false;
@@ -128,12 +128,15 @@ export class SignalSocket implements ClientSocket {
     const allowance = this.#kinds.get(message.case) ?? new Allowance(rate);
     this.#kinds.set(message.case, allowance);
     if (allowance.take(this.#clock.now())) return true;
-    if (message.case === 'updateMetadata') {
-      const { value } = message;
-      const request = { requestId: value.requestId, request: { case: 'updateMetadata', value } } as const;
-      this.#respond(respond(RequestResponse_Reason.LIMIT_EXCEEDED, 'too many changes', request));
+    if (message.case !== 'updateMetadata') {
+      this.#drop(RATE.perSecond / rate.perSecond);
+      return false;
     }
-    this.#drop(RATE.perSecond / rate.perSecond);
+    const { value } = message;
+    const request = { requestId: value.requestId, request: { case: 'updateMetadata', value } } as const;
+    this.#respond(respond(RequestResponse_Reason.LIMIT_EXCEEDED, 'too many changes', request));
+    // Counts as one frame, since the client is told: pages change metadata as often as a slider moves.
+    this.#drop();
 
     return false;
   }
@@ -145,9 +148,8 @@ export class SignalSocket implements ClientSocket {
   /** Counts a frame that is over its rate. `cost`: frames that may be sent in the same time. */
   #drop(cost = 1): void {
     this.#dropped += 1;
-    this.#excess += cost;
     if (isPowerOfTwo(this.#dropped)) this.#log.warn('livekit.frames_dropped', { dropped: this.#dropped });
-    if (this.#excess < MAX_EXCESS) return;
+    if (this.#excess.take(this.#clock.now(), cost)) return;
     this.close(POLICY_VIOLATION);
     this.#participation.lost(this);
   }

@@ -46,6 +46,8 @@ export class Negotiating {
   #downlink: Downlink | undefined;
   /** The client has not answered a request for an offer, or an offer. */
   #asked = false;
+  /** The client has no websocket, so it would receive no offer. */
+  #isAway = false;
 
   constructor(parts: NegotiatingParts) {
     this.#parts = parts;
@@ -129,14 +131,22 @@ export class Negotiating {
     this.#asked = false;
   }
 
+  /** The client has lost its websocket: it cannot answer until it returns. */
+  away(): void {
+    this.#isAway = true;
+    this.#answered();
+  }
+
   /** The client has returned on another websocket. */
   resume(): void {
+    this.#isAway = false;
     this.#downlink?.restart();
     if (this.#downlink !== undefined) this.#answered();
   }
 
   /** Offers, or requests an offer, when tracks wait for a section, or a section waits to become inactive. */
   consider(): void {
+    if (this.#isAway) return;
     const { others, act, send } = this.#parts;
     if (this.#downlink !== undefined) {
       const offer = this.#downlink.offer(others.tracks());

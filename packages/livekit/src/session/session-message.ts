@@ -41,6 +41,8 @@ export type ToSession =
   | { type: 'join'; join: JoinMessage }
   /** A frame of the client. */
   | { type: 'request'; request: SignalRequest }
+  /** The client has lost its websocket. */
+  | { type: 'away' }
   /** The client has returned on another websocket. */
   | { type: 'resume' };
 
@@ -67,6 +69,7 @@ export type FromSession =
 export const toSession = {
   join: (join: JoinMessage): string => `j${JSON.stringify(join)}`,
   request: (bytes: Uint8Array): string => `f${Buffer.from(bytes).toString('base64')}`,
+  away: (): string => 'a',
   resume: (): string => 'r',
 };
 
@@ -83,6 +86,7 @@ export const fromSession = {
 export function readToSession(text: string): ToSession | undefined {
   const rest = text.slice(1);
   if (text[0] === 'j') return { type: 'join', join: JSON.parse(rest) as JoinMessage };
+  if (text[0] === 'a') return { type: 'away' };
   if (text[0] === 'r') return { type: 'resume' };
   const request = readRequest(Buffer.from(rest, 'base64'));
 

@@ -297,6 +297,16 @@ describe('subscribing', () => {
     expect(client.heard('mediaSectionsRequirement')).toHaveLength(1);
   });
 
+  test('requests no offer of a client that is away until it returns', () => {
+    const client = new ScriptedClient().join().offer(FREE);
+    client.heard('answer');
+    client.input({ type: 'clientEvent', text: 'a' });
+    client.input({ type: 'endpointAdded', endpoint: native('bob', [track('v')]) });
+    expect(client.heard('mediaSectionsRequirement')).toEqual([]);
+    client.input({ type: 'clientEvent', text: 'r' });
+    expect(client.heard('mediaSectionsRequirement')).toHaveLength(1);
+  });
+
   test('makes a section inactive once before it carries another track', () => {
     const client = new ScriptedClient().join([native('bob', [track('v')])]).offer([VIDEO]);
     client.input({ type: 'tracksRemoved', endpointId: 'peer-bob', trackIds: ['v'] });

@@ -188,6 +188,8 @@ class Session implements PeerSession {
     if (this.#phase !== 'joined') return undefined;
     if (message === undefined) return this.#ignore('a frame that cannot be decoded');
 
+    if (message.type === 'away') return this.#negotiating.away();
+
     return message.type === 'resume' ? this.#resume() : this.#request(message.request);
   }
 

@@ -116,6 +116,19 @@ describe('the offers of the server', () => {
     expect(client.took('negotiate')).toHaveLength(1);
   });
 
+  test.each(['answered', 'not answered'])('wait for a client that is away and has %s the last one', (how) => {
+    join([track('t1')]);
+    const first = offered();
+    if (how === 'answered') answer(first);
+    client.input({ type: 'clientEvent', text: 'a' });
+    client.input({ type: 'endpointAdded', endpoint: native('eve', [track('t2')]) });
+    client.input({ type: 'timer', name: 'offer' });
+    expect(client.frames.filter(({ case: which }) => which === 'offer' || which === 'leave')).toEqual([]);
+    client.input({ type: 'clientEvent', text: 'r' });
+    expect(directions(offered().sdp)).toEqual(['sendonly', 'sendonly']);
+    expect(client.took('setTimer').at(-1)).toEqual({ type: 'setTimer', name: 'offer', ms: 15_000 });
+  });
+
   test('end a client that answers none for 15 seconds', () => {
     join();
     offered();

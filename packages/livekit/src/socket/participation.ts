@@ -140,6 +140,7 @@ export class Participation implements PeerSocket {
     this.#socket = undefined;
     this.#refresh.stop();
     if (!this.#isConnected) return this.end('connection_lost');
+    this.#peer?.receive(toSession.away());
     this.#away.start(AWAY_MS, () => this.end('connection_lost'));
   }
 

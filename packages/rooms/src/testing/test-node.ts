@@ -241,6 +241,8 @@ export function testNode(
     webrtcEnabled?: boolean;
     componentKinds?: readonly ComponentKind[];
     log?: Log;
+    /** Default: `scriptedSession`. */
+    createSession?: CreatePeerSession;
     measure?: (measure: RoomMeasure, roomId: string) => void;
     /** Called within the turn of the room. */
     onNotification?: (notification: Notification) => void;

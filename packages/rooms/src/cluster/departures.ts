@@ -29,6 +29,8 @@ export interface DeparturesOptions {
   placement: Pick<Placement, 'reserveElsewhere'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
+  /** Called when a room of this node belongs to its taker. */
+  given: (roomId: string) => void;
   /** Withdraws the announcement of a room that has moved away. */
   withdraw: (room: OwnedRoom) => void;
   /** Resolves with whether every member and receiver has all events of the room. */
@@ -124,7 +126,7 @@ export class Departures {
   }
 
   async #move(roomId: string): Promise<string | null> {
-    const { host, placement, port, owned, withdraw, newId, clock, log } = this.#options;
+    const { host, placement, port, owned, given, withdraw, newId, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     const own = owned(roomId);
@@ -147,6 +149,7 @@ export class Departures {
       offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
       given: () => {
         if (!departure.side.on('accepted')) return undefined;
+        given(roomId);
         const taken = this.#untilTaken(departure);
         taken
           .then(() => log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) }))

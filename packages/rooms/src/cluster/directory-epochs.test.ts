@@ -33,9 +33,26 @@ test('ignores the withdrawal and a late announcement of an old owner', () => {
 test('finds a room that has moved away from this node at its new owner, or here while that is cut off', () => {
   const directory = start();
   directory.add('a', roomAt('a'));
+  directory.given('r');
   directory.add('c', roomAt('c', 1));
   expect(directory.find('r')?.node).toBe('c');
   directory.lost('c');
+  expect(directory.find('r')?.node).toBe('a');
+});
+
+test('keeps its own room when a member announces that it has moved there, and reports the conflict', () => {
+  const directory = start();
+  directory.add('a', roomAt('a'));
+  expect(directory.add('c', roomAt('c', 1))).toEqual({ roomId: 'r', kept: 'c', shadowed: 'a' });
+  expect(directory.find('r')?.node).toBe('a');
+});
+
+test('keeps a room that has moved away and back when a member announces it again', () => {
+  const directory = start();
+  directory.add('a', roomAt('a'));
+  directory.given('r');
+  directory.add('a', roomAt('a', 2));
+  directory.add('c', roomAt('c', 3));
   expect(directory.find('r')?.node).toBe('a');
 });
 

@@ -47,6 +47,8 @@ export class Directory {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #nodes = new Map<string, Node>();
   readonly #conflicts = new Set<string>();
+  /** Rooms of this node that it has given to another. */
+  readonly #given = new Set<string>();
 
   constructor(self: string, clock: Pick<Clock, 'now'>) {
     this.#self = self;
@@ -61,6 +63,7 @@ export class Directory {
     const { rooms } = this.#node(node);
     if (roomId.length > MAX_ID_LENGTH || (rooms.size >= MAX_ROOMS && !rooms.has(roomId))) return undefined;
     rooms.set(roomId, room);
+    if (node === this.#self) this.#given.delete(roomId);
     // A lost owner may be dead: two owners conflict only while both are reachable.
     const owners = this.#ownersOf(roomId).filter(
       (owner) => this.#nodes.get(owner)?.reachable && !this.#isSuperseded(owner, roomId),
@@ -73,8 +76,14 @@ export class Directory {
     return { roomId, kept, shadowed };
   }
 
+  /** Accepts from now on that another node owns this room of this node, once that announces it. */
+  given(roomId: string): void {
+    this.#given.add(roomId);
+  }
+
   remove(node: string, roomId: string): void {
     this.#nodes.get(node)?.rooms.delete(roomId);
+    if (node === this.#self) this.#given.delete(roomId);
     this.unconfirmed(roomId);
   }
 
@@ -108,7 +117,7 @@ export class Directory {
 
   /**
    * Returns where a room lives. Prefers a reachable owner, then the owner after most moves, then the owner of the older
-   * room, then the lower name; this node prefers its own room unless it has moved to a reachable owner. `except` is a
+   * room, then the lower name; this node prefers its own room until it has given it to a reachable owner. `except` is a
    * node that does not have it.
    */
   find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
@@ -154,9 +163,11 @@ export class Directory {
 
   /**
    * True if the node's room has moved on to a reachable node. The old owner relays for a while and withdraws its
-   * announcement later, so that nobody takes the id before the new owner's announcement has arrived everywhere.
+   * announcement later, so that nobody takes the id before the new owner's announcement has arrived everywhere. Nobody
+   * can take a room of this node by announcing it.
    */
   #isSuperseded(node: string, roomId: string): boolean {
+    if (node === this.#self && !this.#given.has(roomId)) return false;
     const room = this.#nodes.get(node)?.rooms.get(roomId);
     if (room === undefined) return false;
     for (const { rooms, reachable } of this.#nodes.values()) {

@@ -105,6 +105,7 @@ export class RoomRegistry {
       host,
       placement: this.placement,
       owned: (roomId) => this.#owned.get(roomId),
+      given: (roomId) => this.directory.given(roomId),
       withdraw: (room) => {
         if (this.#owned.get(room.roomId) === room) this.#disown(room.roomId);
       },

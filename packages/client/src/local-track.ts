@@ -1,6 +1,7 @@
 import { mustBeSendable } from './errors.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
+/** Codecs of video tracks; browsers differ in which ones they have. */
 export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1' | 'h265';
 
 /** Options of `publish`. */

@@ -20,6 +20,8 @@ const MAX_REMEMBERED = 10_000;
 export interface ArrivalsOptions {
   port: ClusterPort;
   host: Pick<RoomHost, 'holdRoom' | 'draining'>;
+  /** Returns what a member has announced of its room. */
+  announced: (node: string, roomId: string) => OwnedRoom | undefined;
   /** Announces a room that runs here from now on. */
   own: (room: OwnedRoom) => void;
   log: Log;
@@ -57,10 +59,11 @@ export class Arrivals {
     return count;
   }
 
-  /** Takes a place for an offered room, without running it. */
+  /** Takes a place for an offered room, without running it. Members offer only rooms that they have announced. */
   async offer(offer: Offer): Promise<OfferAnswer> {
     const { host, clock, port } = this.#options;
     const key = keyOf(offer);
+    if (!this.#isGivers(offer)) return { refused: `${port.self} does not know this room at ${offer.node}` };
     if (host.draining) return { refused: `${port.self} accepts no rooms` };
     if (this.held >= MAX_HELD) return { refused: `${port.self} holds ${MAX_HELD} rooms already` };
     if (this.#arrivals.has(key)) return { refused: 'The move has been offered before' };
@@ -106,6 +109,12 @@ export class Arrivals {
   /** Gives up all places, because the node leaves the cluster. */
   close(): void {
     for (const arrival of this.#arrivals.values()) this.#drop(arrival, 'keep');
+  }
+
+  #isGivers({ node, snapshot, createdAt, epoch }: Offer): boolean {
+    const room = this.#options.announced(node, snapshot.config.roomId);
+
+    return room?.createdAt === createdAt && (room.epoch ?? 0) + 1 === epoch;
   }
 
   async #open({ node, roomId, place, doubt }: Arrival, { snapshot, createdAt, epoch }: Offer): Promise<RoomRef> {

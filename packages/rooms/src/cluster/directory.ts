@@ -141,7 +141,12 @@ export class Directory {
 
   /** Returns whether that node has announced the room. */
   knows(node: string, roomId: string): boolean {
-    return this.#nodes.get(node)?.rooms.has(roomId) ?? false;
+    return this.announced(node, roomId) !== undefined;
+  }
+
+  /** Returns what that node has announced of a room. */
+  announced(node: string, roomId: string): OwnedRoom | undefined {
+    return this.#nodes.get(node)?.rooms.get(roomId);
   }
 
   #ownersOf(roomId: string): string[] {

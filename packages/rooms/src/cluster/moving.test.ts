@@ -221,7 +221,7 @@ describe('a member that lies', () => {
         node: a.name,
         move: 'm',
         reservation: await reserve(),
-        createdAt: 1,
+        createdAt: a.host.createdAt('kitchen') ?? 1,
         epoch: 1,
         snapshot,
         ...changes,
@@ -247,13 +247,25 @@ describe('a member that lies', () => {
     await expect(offer(changes)).rejects.toMatchObject({ code: 'BAD_MESSAGE' });
   });
 
+  test.each([
+    ['that it has not announced', { snapshot: snapshot.replace('kitchen', 'yard') }],
+    ['of another age', { createdAt: 1 }],
+    ['that has moved more often', { epoch: 2 }],
+  ])('cannot offer a room %s', async (_what, changes) => {
+    await open();
+    expect(await offer(changes)).toEqual({ refused: `${b.name} does not know this room at ${a.name}` });
+    expect(b.host.load().rooms).toBe(0);
+  });
+
   test('cannot offer a room without a reservation, or whose id exists', async () => {
+    await open();
     expect(await offer({ reservation: 'none' })).toEqual({ refused: 'The reservation has expired' });
     await b.host.createRoom(config);
     expect(await offer({})).toMatchObject({ refused: expect.stringContaining('already exists') });
   });
 
   test('can neither take nor keep a room for the giver', async () => {
+    await open();
     expect(await offer({})).toEqual({ accepted: true });
     const byC = { node: c.name, move: 'm' };
     expect(await c.port.call(b.name, { type: 'takeRoom', ...byC }, LIMIT)).toBeNull();
@@ -266,6 +278,7 @@ describe('a member that lies', () => {
   });
 
   test('loses its place when the giver does not know the move', async () => {
+    await open();
     expect(await offer({})).toEqual({ accepted: true });
     expect(b.host.load().rooms).toBe(1);
     // Asked after 2 s, it says that it keeps the room: nothing is on its way.
@@ -276,8 +289,10 @@ describe('a member that lies', () => {
   test('cannot hold more than 32 places', async () => {
     const answers: object[] = [];
     for (let i = 0; i < 33; i += 1) {
-      const named = JSON.stringify({ ...JSON.parse(snapshot), config: { ...config, roomId: `room-${i}` } });
-      answers.push(await offer({ move: `m${i}`, snapshot: named }));
+      const room = { ...config, roomId: `room-${i}` };
+      await a.host.createRoom(room);
+      const named = JSON.stringify({ ...JSON.parse(snapshot), config: room });
+      answers.push(await offer({ move: `m${i}`, createdAt: a.host.createdAt(room.roomId), snapshot: named }));
     }
     expect(answers.at(-2)).toEqual({ accepted: true });
     expect(answers.at(-1)).toEqual({ refused: `${b.name} holds 32 rooms already` });

@@ -99,7 +99,14 @@ export class RoomRegistry {
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
       ...(options.onReservationRefused ? { onConflict: options.onReservationRefused } : {}),
     });
-    this.#arrivals = new Arrivals({ port, host, own: (room) => this.#own(room), log, clock });
+    this.#arrivals = new Arrivals({
+      port,
+      host,
+      announced: (node, roomId) => this.directory.announced(node, roomId),
+      own: (room) => this.#own(room),
+      log,
+      clock,
+    });
     this.departures = new Departures({
       port,
       host,

@@ -56,6 +56,11 @@ export function isActorRef(value: unknown): value is AnyRef {
   return value instanceof LocalRef || value instanceof RemoteRef;
 }
 
+/** True for an actor of another node. */
+export function isRemote(ref: AnyRef): boolean {
+  return ref instanceof RemoteRef;
+}
+
 /** Encodes a name as one path segment. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');

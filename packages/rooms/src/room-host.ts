@@ -8,7 +8,7 @@ import { DrainOrder } from './drain-order.js';
 import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
-import type { SocketRef } from './peer/peer-messages.js';
+import { AttachedSockets } from './peer/attached-sockets.js';
 import { RequestSessions } from './room/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
 import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
@@ -153,7 +153,7 @@ const owner: Behaviour<OwnerProtocol, null> = {
 export class RoomHost {
   readonly address: string;
   /** Actors of the websockets and sessions attached to rooms of this node. */
-  readonly sockets = new Set<SocketRef>();
+  readonly sockets = new AttachedSockets();
   readonly drainOrder: DrainOrder;
   readonly #options: RoomHostOptions;
   readonly #system: ActorSystem;
@@ -343,8 +343,7 @@ export class RoomHost {
   /** Ends every room as `deleteRoom` does, and waits until the sockets of its peers have closed. */
   async deleteAll(): Promise<void> {
     await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry, 'node_closing')));
-    const ended = [...this.sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
-    await Promise.all(ended);
+    await this.sockets.ended();
   }
 
   async reports(): Promise<RoomReport[]> {

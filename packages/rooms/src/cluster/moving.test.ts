@@ -8,6 +8,7 @@ import { until } from '@bloom/time/testing';
 import { RoomHost } from '../room-host.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import type { ComponentKind } from '../room/component-kind.js';
+import type { RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT } from '../room/room-snapshot.js';
 import { RoomRouter } from '../room-router.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
@@ -107,6 +108,8 @@ async function join(all: readonly Member[]): Promise<void> {
   await until(() => all.every(({ port }) => port.members().length === all.length - 1));
 }
 
+const LIMIT = { timeoutMs: 4_000 };
+
 const open = (config: Partial<RoomConfig> = {}) =>
   a.host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', ...config });
 
@@ -204,6 +207,26 @@ describe('a node that moves its rooms', () => {
   });
 });
 
+test('a node that has given a room does not wait at its end for a client that came during the move', async () => {
+  await open();
+  const { token } = await a.rooms.addPeer('kitchen', {});
+  let attaching: Promise<unknown> = Promise.resolve();
+  const stays = await a.host.giveRoom('kitchen', {
+    offer: async (snapshot) => {
+      attaching = a.rooms.attachPeer(token, new TestSocket());
+      const held = await b.host.holdRoom(snapshot.config);
+      await held.open(snapshot, 1);
+      return null;
+    },
+    given: async () => (await a.port.call(b.name, { type: 'roomRef', roomId: 'kitchen' }, LIMIT)) as RoomRef,
+    over: () => undefined,
+  });
+  expect(stays).toBeNull();
+  expect(await attaching).toHaveProperty('receive');
+  await a.host.deleteAll();
+  expect((await b.rooms.getRoom('kitchen')).peers[0]?.status).toBe('connected');
+});
+
 describe('a member that lies', () => {
   const config = { ...defaultRoomConfig, roomId: 'kitchen' };
   const snapshot = JSON.stringify({ config, peers: [], invitations: [], peerlessMs: null });
@@ -212,7 +235,6 @@ describe('a member that lies', () => {
     if ('granted' in reserved) return reserved.granted;
     throw new Error('no place');
   };
-  const LIMIT = { timeoutMs: 4_000 };
   const offer = async (changes: object) =>
     a.port.call(
       b.name,

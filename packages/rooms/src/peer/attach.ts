@@ -1,5 +1,6 @@
-import { ActorError, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
+import { ActorError, isRemote, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
+import type { AttachedSockets } from './attached-sockets.js';
 import { INTERNAL_ERROR } from './close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js';
 import type { ClientKind } from './peer-session.js';
@@ -17,8 +18,8 @@ export interface AttachOptions {
   peerId: string;
   socket: PeerSocket;
   client: ClientKind;
-  /** Holds the socket's actor while it lives. */
-  sockets?: Set<SocketRef>;
+  /** Holds the socket's actor while it lives and may belong to a room of this node. */
+  sockets?: AttachedSockets;
   /** Id of the attachment; each later client message gets its own. */
   requestId: string;
 }
@@ -50,6 +51,8 @@ export async function attachSocket({
       return answer;
     }
     const { peer, room } = answer;
+    // The room moved away meanwhile, and outlives this node.
+    if (isRemote(peer)) sockets?.delete(ref);
     sender.cast(ref, { type: 'bind', peer });
 
     return {

@@ -4,7 +4,7 @@ import { done, refusals, refused, type Outcome } from '../outcome.js';
 import type { AttachedPeer, PeerSocket, SessionAddress, SocketEnd } from '../room-service.js';
 import type { RoomRef } from './room-messages.js';
 import { attachSocket } from '../peer/attach.js';
-import type { SocketRef } from '../peer/peer-messages.js';
+import type { AttachedSockets } from '../peer/attached-sockets.js';
 
 /** How long a session has to answer a request; shorter than callers wait for the room. */
 const ANSWER_TIMEOUT_MS = 3_000;
@@ -15,7 +15,7 @@ export interface RequestSessionsOptions {
   system: ActorSystem;
   clock: Clock;
   /** Holds the sessions' actors while they live. */
-  sockets: Set<SocketRef>;
+  sockets: AttachedSockets;
 }
 
 /**

@@ -229,6 +229,13 @@ export class RoomHost {
     return { room: this.view(roomId) ?? unwrap(refusals.roomNotFound(roomId)), address: this.address };
   }
 
+  /** Returns why a room cannot move to another node now; undefined if it can. */
+  whyStays(roomId: string): string | undefined {
+    const snapshot = this.#entries.get(roomId)?.machine?.snapshot();
+
+    return typeof snapshot === 'string' ? snapshot : undefined;
+  }
+
   /**
    * Gives a room to another node. Returns why it stays, or null once it runs there.
    */

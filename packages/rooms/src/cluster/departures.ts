@@ -25,7 +25,7 @@ const SETTLE_MS = 5_000;
 
 export interface DeparturesOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'giveRoom' | 'roomIds'>;
+  host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds'>;
   placement: Pick<Placement, 'reserveElsewhere'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
@@ -131,6 +131,9 @@ export class Departures {
     if (refusal !== undefined) return refusal;
     const own = owned(roomId);
     if (own === undefined) return 'it has ended';
+    // Asked before a place is reserved: rooms that stay would exhaust the places of others.
+    const why = host.whyStays(roomId);
+    if (why !== undefined) return why;
     const place = await placement.reserveElsewhere(roomId);
     if (place === undefined) return 'no other node can take it';
 
@@ -166,7 +169,7 @@ export class Departures {
     const reason = await host.giveRoom(roomId, carry).catch((error: unknown) => String(error));
     if (departure.side.on('refused')) {
       this.#departures.delete(move);
-      port.cast(node, { type: 'keepRoom', node: port.self, move });
+      port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
     }
 
     return departure.side.state === 'kept' ? reason : null;

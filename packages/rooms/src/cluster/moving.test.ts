@@ -188,6 +188,18 @@ describe('a node that moves its rooms', () => {
     expect(reasons).toEqual([['room.stays', { roomId: 'kitchen', reason: 'it has components' }]]);
   });
 
+  test('takes no places for a room that stays or has ended', async () => {
+    await open();
+    await a.rooms.addComponent('kitchen', 'file', {});
+    expect(await a.registry.departures.move('kitchen')).toBe('it has components');
+    await a.host.createRoom({ ...defaultRoomConfig, roomId: 'yard' });
+    const moving = a.registry.departures.move('yard');
+    await a.host.deleteRoom('yard');
+    expect(await moving).toBe('it has ended');
+    const loads = await Promise.all([b, c].map(({ name }) => a.port.call(name, { type: 'load' }, LIMIT)));
+    expect(loads.map(({ rooms }) => rooms)).toEqual([0, 0]);
+  });
+
   test('keeps a room that no other node can take', async () => {
     await open();
     for (const { host } of [b, c]) host.drain('ordered');

@@ -25,6 +25,7 @@ export type OwnRooms = Pick<
   | 'createRoom'
   | 'deleteRoom'
   | 'giveRoom'
+  | 'whyStays'
   | 'holdRoom'
   | 'roomIds'
 >;
@@ -130,7 +131,10 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         return later<OfferAnswer>(arrivals.offer({ ...offer, snapshot: snapshotOf(snapshot) }));
       },
       takeRoom: (_state, message) => later(arrivals.take(message.node, message.move)),
-      keepRoom: (_state, message) => arrivals.keep(message.node, message.move),
+      keepRoom: ({ reservations }, { node, move, reservation }) => {
+        if (reservation !== undefined) reservations.release(reservation);
+        arrivals.keep(node, move);
+      },
       moveState: (_state, message) => departures.says(message.node, message.move),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? rooms.relayRef(roomId) ?? null,
       listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),

@@ -56,8 +56,8 @@ export type NodeProtocol = {
   ) => OfferAnswer;
   /** The offered room belongs to the receiver now. Returns its actor; null if the receiver knows nothing of it. */
   takeRoom: (message: { node: string; move: string }) => RoomRef | null;
-  /** The offered room stays at the sender. */
-  keepRoom: (message: { node: string; move: string }) => void;
+  /** The room stays at the sender, which may not have offered it yet. Ends its reservation. */
+  keepRoom: (message: { node: string; move: string; reservation?: string }) => void;
   /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
   moveState: (message: { node: string; move: string }) => GiverSays;
   /** Returns the actor of a room of this node, or the one that passes messages on to a room that has moved, or null. */
@@ -96,7 +96,7 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
     either(object({ accepted: constant(true) }), object({ refused: text() })),
   ),
   takeRoom: takes(move, nullable(room)),
-  keepRoom: takes(move),
+  keepRoom: takes({ ...move, reservation: optional(text()) }),
   moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
   roomRef: takes({ roomId: id }, nullable(room)),
   listRooms: takes({ text: optional(flag) }, jsonText(list(roomView))),

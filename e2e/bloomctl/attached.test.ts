@@ -163,7 +163,7 @@ describe('a trace', () => {
     const { code, out, err, ms } = await trio.run(['trace', 'rooms/kitchen', '--within', '400ms']);
     expect(code).toBe(0);
     expect(out).toBe('');
-    expect(err).toContain('time is over (0 of 20)');
+    expect(err).toContain('time is up (0 of 20)');
     expect(ms).toBeGreaterThan(400);
   });
 

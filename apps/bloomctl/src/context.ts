@@ -195,7 +195,7 @@ export class Context {
     const found = members.filter((member) => alive(member) === name);
     if (found.length === 1) return found[0] as string;
     const others = members.join(', ');
-    if (found.length === 0) throw new Failure(EXIT.unknown, `no member is called ${name}; there are: ${others}`);
+    if (found.length === 0) throw new Failure(EXIT.unknown, `no member is called ${name}; the members are: ${others}`);
     throw new Failure(EXIT.usage, `${name} can be ${found.join(' or ')}; write it in full`);
   }
 
@@ -206,13 +206,13 @@ export class Context {
 
   /** @throws Failure unless the user confirms, by the option or by typing yes */
   async confirm(what: string, yes: boolean | undefined): Promise<void> {
-    if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can be read only');
+    if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can only be read');
     if (yes === true) return;
     const { stdin, stderr } = this.machine;
     if (stdin.isTTY !== true) {
       throw new Failure(
         EXIT.usage,
-        `${what}: this changes the cluster and needs a confirmation, but there is no terminal`,
+        `${what}: this changes the cluster and needs confirmation, but there is no terminal`,
         { advice: 'say --yes' },
       );
     }

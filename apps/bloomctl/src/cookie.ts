@@ -75,7 +75,7 @@ async function fromFile(path: string, shown: string): Promise<Cookie> {
   if ((mode & 0o077) !== 0) {
     throw new Failure(
       EXIT.configuration,
-      `the cookie file ${shown} has mode ${octal}: others than its owner can read it`,
+      `the cookie file ${shown} has mode ${octal}: users other than its owner can read it`,
       { advice: `chmod 600 ${shown}` },
     );
   }

@@ -49,14 +49,14 @@ function withCommonOptions(program: Command): Command {
     .option('--token-file <file>', 'its API token; default: that of the context, or BLOOM_TOKEN')
     .addOption(new Option('--token <token>').hideHelp().argParser(refuseToken))
     .option('--width <columns>', 'width of the text; default: that of the terminal', whole(20, 10_000))
-    .addOption(new Option('--color', 'colour also without a terminal'))
+    .addOption(new Option('--color', 'colour even without a terminal'))
     .addOption(new Option('--no-color', 'no colour (NO_COLOR)'));
 }
 
 /** @throws Failure always, without the value: the shell's history and every user of the machine have seen it already */
 function refuseToken(): never {
   throw new Failure(EXIT.usage, 'a token on the command line can be read by every user of this machine', {
-    advice: 'put it into a file that only you can read (chmod 600) and name that: --token-file <file>',
+    advice: 'put it into a file that only you can read (chmod 600) and name the file: --token-file <file>',
   });
 }
 

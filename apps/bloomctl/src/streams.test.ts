@@ -63,7 +63,7 @@ describe('streams of several nodes', () => {
     await printStream(context, stream);
     expect(printed.err).toBe('');
     await printStream(context, { ...stream, isEndless: true });
-    expect(printed.err).toContain(`no more of ${A}: ${reason === 'limit' ? 'limit reached' : 'time is over'}`);
+    expect(printed.err).toContain(`no more of ${A}: ${reason === 'limit' ? 'limit reached' : 'time is up'}`);
   });
 
   test('ends all streams together, even one that opens after the others have sent everything', async () => {

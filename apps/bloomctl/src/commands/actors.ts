@@ -66,7 +66,7 @@ export function actorCommands({ program, run }: Commands): void {
     .cut(shared.on(program.command('state')))
     .argument('<id>', ID)
     .description('the state of an actor, without secrets')
-    .option('--path <path>', 'part of it: peers.*.tracks')
+    .option('--path <path>', 'only this part: peers.*.tracks')
     .action(
       run<Cut & { path?: string }>(async (context, [id = ''], { on, path = null, depth, bytes }) => {
         const fields = { id, path, depth, bytes };
@@ -142,7 +142,7 @@ export function actorCommands({ program, run }: Commands): void {
   shared
     .yes(shared.on(program.command('kill')))
     .argument('<id>', ID)
-    .description('an actor fails as if its handler had thrown')
+    .description('make an actor fail as if its handler had thrown')
     .option('--reason <text>', 'for its supervisor and the log', 'killed by bloomctl')
     .action(
       run<{ reason: string; yes?: boolean; on?: string }>(async (context, [id = ''], { reason, yes, on }) => {
@@ -157,7 +157,7 @@ export function actorCommands({ program, run }: Commands): void {
   shared
     .yes(shared.on(shared.forTime(program.command('suspend'), 'how long')))
     .argument('<id>', ID)
-    .description('an actor handles nothing for a while; its mailbox fills')
+    .description('stop an actor from handling messages for a while; its mailbox fills')
     .action(
       run<{ for: number; yes?: boolean; on?: string }>(async (context, [id = ''], { for: forMs, yes, on }) => {
         await context.confirm(`${id} will handle nothing for ${span(forMs)}`, yes);

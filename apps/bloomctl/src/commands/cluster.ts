@@ -81,8 +81,8 @@ export function clusterCommands({ program, run }: Commands): void {
     .description('keep new rooms away from a node; shows what is left there')
     .option('--deadline <time>', 'take rooms again after this time', duration)
     .option('--wait', 'return when the last room has ended or moved')
-    .option('--move', 'move its rooms to other nodes, where their calls go on')
-    .option('--move-timeout <time>', 'how long rooms that cannot move at first are tried again', duration, 30_000)
+    .option('--move', 'move its rooms to other nodes, where their calls continue')
+    .option('--move-timeout <time>', 'how long to retry rooms that cannot move at first', duration, 30_000)
     .action(
       run<{ deadline?: number; wait?: boolean; move?: boolean; moveTimeout: number; yes?: boolean }>(
         async (context, [name = ''], { deadline, wait, move, moveTimeout, yes }) => {
@@ -91,7 +91,7 @@ export function clusterCommands({ program, run }: Commands): void {
           const moveMs = move === true ? moveTimeout : null;
           const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null, moveMs }, { node });
           if (move === true && answer.movesUntil === undefined)
-            throw new Failure(EXIT.no, `${node} drains, but runs a release that cannot move its rooms`);
+            throw new Failure(EXIT.no, `${node} is draining, but runs a release that cannot move its rooms`);
           context.output.answer('drain', { asked, node, ...answer }, (screen) =>
             drainView({ ...answer, node }, context.now, screen),
           );

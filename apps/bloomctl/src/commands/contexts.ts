@@ -9,7 +9,7 @@ import { type Commands, groupOf } from './define.js';
 /** Names for servers of the HTTP API. */
 export function contextCommands(commands: Commands): void {
   const { run } = commands;
-  const contexts = groupOf(commands, 'context', 'names for servers, with where their tokens come from');
+  const contexts = groupOf(commands, 'context', 'names for servers, and where their tokens come from');
 
   contexts
     .command('add')

@@ -25,8 +25,8 @@ export function logCommands({ program, run }: Commands): void {
     .argument('[node]')
     .description('the last lines of a log, and the next ones with --follow')
     .option('-f, --follow', 'continue until Ctrl-C')
-    .option('--level <level>', 'debug, info, warning, error: these and worse', level, 'debug')
-    .option('--match <text>', 'lines that contain it')
+    .option('--level <level>', 'debug, info, warning or error: this level and worse', level, 'debug')
+    .option('--match <text>', 'only lines that contain this text')
     .option('--limit <n>', 'past lines of each node', whole(1, 1_000), 50)
     .action(
       run<{ all?: boolean; follow?: boolean; level: Line['level']; match?: string; limit: number }>(
@@ -73,10 +73,10 @@ export function logCommands({ program, run }: Commands): void {
     .action(
       run<{ for: number; yes?: boolean }>(async (context, [name = '', wanted = ''], { for: forMs, yes }) => {
         const node = await context.fullName(name);
-        await context.confirm(`${node} will log from ${wanted} on for ${span(forMs)}`, yes);
+        await context.confirm(`${node} will log at level ${wanted} for ${span(forMs)}`, yes);
         const { asked, answer } = await context.ask('log-level', { level: level(wanted), forMs }, { node });
         context.output.answer('log-level', { asked, node, ...answer }, () => [
-          `${node} logs from ${answer.level} on for ${span(forMs)}, then from ${answer.before} on again.`,
+          `${node} logs at level ${answer.level} for ${span(forMs)}, then at ${answer.before} again.`,
         ]);
       }),
     );

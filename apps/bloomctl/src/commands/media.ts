@@ -12,7 +12,7 @@ export function mediaCommands({ program, run }: Commands): void {
   shared
     .on(shared.limit(program.command('rooms')))
     .description('the rooms of the cluster')
-    .option('--match <pattern>', 'room ids; * is any part')
+    .option('--match <pattern>', 'room ids; * is any text')
     .action(
       run<Scope & { match?: string }>(async (context, _, { match = null, limit, on }) => {
         const scope = on === undefined ? 'cluster' : 'node';
@@ -35,7 +35,7 @@ export function mediaCommands({ program, run }: Commands): void {
   shared
     .on(program.command('media'))
     .argument('<room>')
-    .description('on which media worker each peer of a room is, and why')
+    .description('which media worker each peer of a room is on, and why')
     .action(
       run<{ on?: string }>(async (context, [room = ''], { on }) => {
         const { asked, answer } = await context.ask('media', { room }, await context.on(on));

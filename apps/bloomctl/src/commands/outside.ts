@@ -12,7 +12,7 @@ export function outsideCommands({ program, run }: Commands): void {
   program
     .command('try')
     .argument('<url>', 'https://media.example.com: the address that clients use')
-    .description('call a deployment from outside, by each path that it announces')
+    .description('call a deployment from outside, over each path that it announces')
     .option('--token-file <file>', 'API token, invitation or token of a peer; default: BLOOM_TOKEN')
     .addOption(timeOption('--within <time>', 'for media to come back over each path', '15s').argParser(timeout))
     .action(
@@ -58,7 +58,7 @@ export function outsideCommands({ program, run }: Commands): void {
         const server = new Server(serverUrl(url), options.timeout);
         const token = await findToken(own.tokenFile, machine);
         if (token.kind !== 'api') {
-          throw new Failure(EXIT.rights, 'a load test makes rooms, which only the API token may', {
+          throw new Failure(EXIT.rights, 'a load test creates rooms, which only the API token may do', {
             advice: `the token from ${token.source} is that of ${token.kind === 'peer' ? 'a peer' : 'an invitation'}`,
           });
         }

@@ -45,7 +45,7 @@ export function passCommands({ program, run }: Commands): void {
   program
     .command('viewer')
     .argument('<room>')
-    .description('print an address at which somebody watches the stream of a room')
+    .description('print an address for watching the stream of a room')
     .option('--ttl <time>', 'validity; default: 24h, at most 30d', seconds(1, MONTH_S))
     .action(
       run<{ ttl?: number }>(async (context, [room = ''], { ttl }) => {

@@ -29,7 +29,7 @@ export function peerCommands(commands: Commands): void {
 
   permissionOptions(peers.command('add'))
     .argument('<room>')
-    .description('add a person, whose client joins with the token that this prints')
+    .description('add a person and print the token with which their client joins')
     .option('--name <name>', 'their name, which their client cannot change')
     .option('--ttl <time>', 'validity of the token; default: 24h', seconds(1, 31_536_000))
     .action(
@@ -53,7 +53,7 @@ export function peerCommands(commands: Commands): void {
     .yes(peers.command('kick'))
     .argument('<room>')
     .argument('<peer>', 'id, as `peers list` shows it')
-    .description('remove a person, whose token is worthless from then on')
+    .description('remove a person; their token stops working')
     .option('--reason <text>', 'what their client is told, up to 100 bytes', reason)
     .action(
       run<{ yes?: boolean; reason?: string }>(async (context, [room = '', peer = ''], { yes, reason: why }) => {
@@ -174,5 +174,5 @@ function kinds(text: string): PermissionFlags['publish'] {
 
 function reason(text: string): string {
   if (Buffer.byteLength(text) <= 100) return text;
-  throw new InvalidArgumentError(`it has ${Buffer.byteLength(text)} bytes, at most 100 fit.`);
+  throw new InvalidArgumentError(`it has ${Buffer.byteLength(text)} bytes; at most 100 are allowed.`);
 }

@@ -44,7 +44,7 @@ export function reachCommands({ program, run }: Commands): void {
             throw new Failure(EXIT.unreachable, (error as Error).message, { cause: error });
           }
           throw new Failure(EXIT.unreachable, `no port mapper answers on ${host}:${port}`, {
-            advice: 'no node runs there, or ERL_EPMD_PORT is another',
+            advice: 'no node runs there, or it uses another ERL_EPMD_PORT',
           });
         });
         const found = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));

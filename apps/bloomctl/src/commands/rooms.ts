@@ -26,7 +26,7 @@ export function roomCommands(commands: Commands): void {
   shared
     .limit(rooms.command('list'))
     .description('the rooms of the cluster, over the HTTP API')
-    .option('--match <pattern>', 'room ids; * is any part')
+    .option('--match <pattern>', 'room ids; * is any text')
     .action(
       run<{ limit: number; match?: string }>(async (context, _, { limit, match }) => {
         const connection = await connect(context);
@@ -48,9 +48,9 @@ export function roomCommands(commands: Commands): void {
     .argument('[room]', 'letters, digits and hyphens; default: a new id')
     .description('create a room on the least loaded node')
     .option('--max-peers <n>', 'maximum number of people', whole(0, 1_000_000))
-    .addOption(new Option('--video-codec <codec>', 'the only codec of videos').choices(['h264', 'vp8']))
+    .addOption(new Option('--video-codec <codec>', 'the only video codec').choices(['h264', 'vp8']))
     .option('--webhook <url>', 'address that receives every notification of the room')
-    .option('--empty-for <time>', 'remove the room after this time without anybody connected', seconds(1, YEAR_S))
+    .option('--empty-for <time>', 'remove the room after this time with nobody connected', seconds(1, YEAR_S))
     .option('--away-for <time>', 'remove people after this time without a connection', seconds(1, YEAR_S))
     .action(
       run<RoomFlags>(async (context, [roomId], flags) => {

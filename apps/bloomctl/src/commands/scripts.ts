@@ -46,7 +46,7 @@ export function scriptCommands({ program, run }: Commands): void {
   shared
     .all(check.command('queue'))
     .argument('[node]')
-    .description('no actor has more messages waiting')
+    .description('no mailbox has more than --max messages waiting')
     .requiredOption('--max <n>', 'maximum number of messages', whole(0, 100_000_000))
     .action(
       run<{ max: number; all?: boolean }>(async (context, args, { max, all }) => {
@@ -60,7 +60,7 @@ export function scriptCommands({ program, run }: Commands): void {
         const words =
           longest === undefined
             ? 'no actor answers'
-            : `the longest mailbox is ${longest.actor.slice(1)} on ${longest.node} with ${longest.queue}, allowed are ${max}`;
+            : `the longest mailbox is ${longest.actor.slice(1)} on ${longest.node} with ${longest.queue}, at most ${max} allowed`;
         const sentence = silent.length === 0 ? words : `${words}; ${silent.join(', ')} did not answer`;
         const fields = { max, longest: longest ?? null, unreachable: silent };
         return tell(context, { check: 'queue', ok, sentence }, fields);
@@ -76,7 +76,7 @@ export function scriptCommands({ program, run }: Commands): void {
     .requiredOption('-o, --output <file>', 'the file')
     .action(
       run<{ output: string }>(async (context, names, { output: file }) => {
-        if (context.options.dump !== undefined) throw new Failure(EXIT.usage, 'this is a dump already');
+        if (context.options.dump !== undefined) throw new Failure(EXIT.usage, 'this is already a dump');
         const [node = ''] = await context.targets(names, false);
         // Fail early if the node cannot be reached.
         await context.ask('hello', {}, { node });

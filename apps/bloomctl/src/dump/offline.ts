@@ -58,7 +58,7 @@ export class Offline implements Asker {
   }
 
   stream(kind: string): Promise<OpenStream> {
-    return Promise.reject(new Failure(EXIT.usage, `a dump has no ${kind}: it stands still`));
+    return Promise.reject(new Failure(EXIT.usage, `a dump has no ${kind}: it is a snapshot`));
   }
 
   close(): Promise<void> {

@@ -76,7 +76,7 @@ export function unexplained(path: Path, where: string): PathFailure {
   return new PathFailure(undefined, {
     exit: EXIT.no,
     text: `${where}: no packets pass`,
-    message: `No packets pass to ${where}, and the server does not say what it sees; with the API token it may.`,
-    fix: `Let JF_WEBRTC_TURN_IP be an address that clients reach, and ${OPEN[path](port)}.`,
+    message: `No packets pass to ${where}, and the server does not say what it sees; with the API token it can.`,
+    fix: `Set JF_WEBRTC_TURN_IP to an address that clients reach, and ${OPEN[path](port)}.`,
   });
 }

@@ -128,7 +128,7 @@ export class Seats {
       message: `The server answers ${said}.`,
       fix:
         status === 503
-          ? 'The node drains, is full or has lost its cluster: GET /health/ready says which.'
+          ? 'The node is draining, is full or has lost its cluster: GET /health/ready says which.'
           : status === 404
             ? 'The room has ended, or what answers there is not a Bloom server.'
             : 'The log of the node says more.',

@@ -71,7 +71,7 @@ describe('a server that is none of ours', () => {
   ])('is named as such when it answers %p', async (body) => {
     await expect(listOf(await connect(says(200, body)))).rejects.toMatchObject({
       exit: 69,
-      message: expect.stringContaining('does not answer as this API does'),
+      message: expect.stringContaining('does not answer like this API'),
     });
   });
 

@@ -43,7 +43,7 @@ export class Connection {
   /** @throws Failure */
   static async open({ options, machine }: Context): Promise<Connection> {
     if (options.dump !== undefined) {
-      throw new Failure(EXIT.usage, 'a dump answers no questions to the HTTP API', { advice: 'leave out --dump' });
+      throw new Failure(EXIT.usage, 'a dump cannot answer commands for the HTTP API', { advice: 'leave out --dump' });
     }
     return new Connection({ ...(await findTarget(options, machine)), timeoutMs: options.timeout });
   }
@@ -89,7 +89,7 @@ export class Connection {
         // The client refuses ids that would change the path, and stumbles over answers without the fields it needs.
         return message.endsWith('is not a valid id')
           ? new Failure(EXIT.usage, message)
-          : this.#notBloom('it lacks what every answer has');
+          : this.#notBloom('it lacks the fields that every answer has');
       default:
         return toFailure(thrown);
     }
@@ -124,8 +124,8 @@ export class Connection {
   }
 
   #notBloom(why: string): Failure {
-    return new Failure(EXIT.unreachable, `${this.url.href} does not answer as this API does: ${why}`, {
-      advice: 'check the address and its path; the server may also be of an older release',
+    return new Failure(EXIT.unreachable, `${this.url.href} does not answer like this API: ${why}`, {
+      advice: 'check the address and its path; the server may also run an older release',
     });
   }
 }
@@ -143,5 +143,5 @@ const ADVICE: Readonly<Record<number, string>> = {
   409: 'wait until that has ended',
   429: 'wait a minute',
   502: 'the proxy in front of the node does not reach it',
-  503: 'try again, or change what the sentence names',
+  503: 'try again, or fix what the message names',
 };

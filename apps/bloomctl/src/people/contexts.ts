@@ -57,13 +57,13 @@ export async function readContexts(place: Place): Promise<Contexts> {
     // Ask the open file: another one may have its path by now.
     const info = await file.stat();
     if (!info.isFile() || info.size > MAX_FILE_BYTES)
-      throw unusable(path, `is no file of at most ${MAX_FILE_BYTES} bytes`);
+      throw unusable(path, `is not a file of at most ${MAX_FILE_BYTES} bytes`);
     if (place.uid !== undefined && info.uid !== place.uid && info.uid !== 0) {
-      throw unusable(path, `belongs to user ${info.uid}, who decides with it which commands run`);
+      throw unusable(path, `belongs to user ${info.uid}, who could use it to run commands as you`);
     }
     if ((info.mode & 0o077) !== 0) {
       const mode = (info.mode & 0o777).toString(8).padStart(4, '0');
-      throw unusable(path, `has mode ${mode}: others than its owner can use it`, `chmod 600 ${path}`);
+      throw unusable(path, `has mode ${mode}: users other than its owner can use it`, `chmod 600 ${path}`);
     }
     return parseContexts(await readFile(file, 'utf8'), path);
   } finally {
@@ -89,7 +89,7 @@ export function parseContexts(text: string, path: string): Contexts {
     byName.set(name, contextOf(entry, `has a context ${name}`, path));
   }
   if (current !== undefined && (typeof current !== 'string' || !byName.has(current))) {
-    throw unusable(path, 'names a context in use that it does not have');
+    throw unusable(path, 'says that a context is in use that it does not contain');
   }
 
   return { current, byName };
@@ -100,9 +100,9 @@ function contextOf(entry: unknown, whose: string, path: string): ServerContext {
   const isText = (given: unknown): given is string =>
     typeof given === 'string' && given !== '' && given.length <= MAX_TEXT;
   if (!isText(url)) throw unusable(path, `${whose} without "url"`);
-  if (tokenFile !== undefined && !isText(tokenFile)) throw unusable(path, `${whose} whose "tokenFile" is no path`);
+  if (tokenFile !== undefined && !isText(tokenFile)) throw unusable(path, `${whose} whose "tokenFile" is not a path`);
   if (tokenCommand !== undefined && !isText(tokenCommand)) {
-    throw unusable(path, `${whose} whose "tokenCommand" is no command`);
+    throw unusable(path, `${whose} whose "tokenCommand" is not a command`);
   }
   if (tokenFile !== undefined && tokenCommand !== undefined) {
     throw unusable(path, `${whose} with both "tokenFile" and "tokenCommand"`);

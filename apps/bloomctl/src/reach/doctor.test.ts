@@ -162,7 +162,7 @@ describe("stops at the first failing layer, gives advice, and exits with that la
       '  ok    port mapper  127.0.0.1:PORT knows: a2',
       '  FAIL  name         b is not registered; there: a2',
       '',
-      '  No node called b runs on 127.0.0.1. Start it, or use one of the names that are',
+      '  No node called b runs on 127.0.0.1. Start it, or use one of the registered',
     ]);
   });
 
@@ -209,7 +209,7 @@ describe("stops at the first failing layer, gives advice, and exits with that la
       (socket: Socket) => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
       [69, 'no distribution protocol of version 6'],
     ],
-    ['closes immediately', (socket: Socket) => void socket.end(), [69, 'closed without a word']],
+    ['closes immediately', (socket: Socket) => void socket.end(), [69, 'closed without an answer']],
     ['says nothing', () => {}, [75, 'silent for 500 ms']],
     [
       'does not allow us',

@@ -149,7 +149,7 @@ class Examination {
       throw new LayerFailure({
         exit: EXIT.unreachable,
         text: `${host} has no address (${code})`,
-        message: `The name ${host} leads to no address from this machine.`,
+        message: `This machine finds no address for the name ${host}.`,
         fix: 'Check its spelling, and that this machine asks a DNS server that knows the hosts of the cluster (or has the name in /etc/hosts).',
       });
     }
@@ -177,8 +177,8 @@ class Examination {
       throw new LayerFailure({
         exit: EXIT.unreachable,
         text: `${where}: ${(error as Error).message}`,
-        message: `What answers on ${where} is not a port mapper, or nothing answers in ${span(timeoutMs)}.`,
-        fix: 'A firewall that drops packets, or another program on that port. Open the port to this machine, or set ERL_EPMD_PORT.',
+        message: `What answers on ${where} is not a port mapper, or nothing answers within ${span(timeoutMs)}.`,
+        fix: 'A firewall drops the packets, or another program uses that port. Open the port to this machine, or set ERL_EPMD_PORT.',
       });
     }
   }
@@ -203,7 +203,7 @@ class Examination {
         exit: EXIT.unknown,
         text: `${name} is not registered; there: ${others}`,
         message: `No node called ${name} runs on ${address}.`,
-        fix: 'Start it, or use one of the names that are there. A node is registered under the part of JF_DIST_NODE_NAME before the @.',
+        fix: 'Start it, or use one of the registered names. A node is registered under the part of JF_DIST_NODE_NAME before the @.',
       });
     }
     this.#passed(`${name} listens on ${entry.port}`);

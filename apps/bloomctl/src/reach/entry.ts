@@ -44,7 +44,7 @@ export async function findEntry(options: EntryOptions, machine: Machine): Promis
   if (first === undefined) {
     if (node !== undefined) {
       const others = alive.length === 0 ? 'none' : known;
-      throw new Failure(EXIT.unknown, `no node called ${node} is registered on this machine; there: ${others}`);
+      throw new Failure(EXIT.unknown, `no node called ${node} is registered on this machine; others: ${others}`);
     }
     throw new Failure(EXIT.unreachable, 'a port mapper runs on this machine, but no node is registered with it', {
       advice: 'name a node of another machine with --node name@host',
@@ -65,7 +65,7 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
       `no node of this user runs on this machine, and no port mapper answers (port ${mapperPort})`,
       {
         advice:
-          'ask as the user of the node, in its folder or with its JF_RESOURCES_BASE_PATH; or name a node of a cluster with --node name@host',
+          'run this as the user of the node, in its folder or with its JF_RESOURCES_BASE_PATH; or name a node of a cluster with --node name@host',
       },
     );
   }

@@ -43,7 +43,7 @@ export function failedTcp({ reason }: ProbeFailed, where: string, timeoutMs: num
     exit: EXIT.unreachable,
     text: `${where}: ${reason}`,
     message: 'The name is registered, but nothing listens on its port at this address.',
-    fix: 'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
+    fix: 'The node listens on another address of its machine (JF_DIST_IP), or is shutting down.',
   });
 }
 
@@ -60,29 +60,29 @@ export function failedHandshake({ reason, answered }: ProbeFailed, timeoutMs: nu
       return new LayerFailure({
         exit: EXIT.unreachable,
         text: `flags missing: ${missingFlags(answered?.flags ?? 0n).join(', ')}`,
-        message: 'The program there is older than what Bloom speaks with (OTP 26).',
+        message: 'The program there is older than OTP 26, the oldest that Bloom talks to.',
         fix: 'Choose another node; only nodes of Bloom answer this tool.',
       });
     case 'not_allowed':
       return new LayerFailure({
         exit: EXIT.rights,
         text: 'not allowed',
-        message: 'The node does not let nodes of our name in.',
+        message: 'The node does not accept nodes with our name.',
         fix: 'Run this tool on a host that the node allows.',
       });
     case 'timeout':
       return new LayerFailure({
         exit: EXIT.timeout,
         text: `silent for ${span(timeoutMs)}`,
-        message: 'The port is open, but the program behind it says nothing: it is frozen, or no node.',
-        fix: 'Look at the process on that machine; kill -CONT when it was stopped.',
+        message: 'The port is open, but the program behind it says nothing: it is frozen, or not a node.',
+        fix: 'Look at the process on that machine; kill -CONT if it was stopped.',
       });
     default:
       return new LayerFailure({
         exit: EXIT.unreachable,
-        text: reason === 'closed' ? 'closed without a word' : `no distribution protocol of version ${VERSION}`,
-        message: 'What listens there is not what the port mapper says, or speaks another version.',
-        fix: 'Look which program has that port on that machine.',
+        text: reason === 'closed' ? 'closed without an answer' : `no distribution protocol of version ${VERSION}`,
+        message: 'The program there is not the node that the port mapper names, or it speaks another version.',
+        fix: 'Check which program uses that port on that machine.',
       });
   }
 }

@@ -115,7 +115,7 @@ test('lists several nodes without a common cluster', async () => {
   await startNode('b@desk');
   await expect(asked()).rejects.toMatchObject({
     exit: 64,
-    message: 'several nodes of this machine can be meant: a@desk, b@desk',
+    message: 'several nodes run on this machine: a@desk, b@desk',
     advice: 'choose one, such as --node a@desk',
   });
   expect(await asked('b')).toBe('b@desk');

@@ -65,7 +65,7 @@ export function mustBeMembers(others: readonly string[], members: readonly strin
   const strangers = others.filter((name) => !members.some((member) => member === name || alive(member) === name));
   if (strangers.length === 0) return;
   const [asked = ''] = members;
-  throw new Failure(EXIT.usage, `several nodes of this machine can be meant: ${[asked, ...strangers].join(', ')}`, {
+  throw new Failure(EXIT.usage, `several nodes run on this machine: ${[asked, ...strangers].join(', ')}`, {
     advice: `choose one, such as --node ${asked}`,
   });
 }

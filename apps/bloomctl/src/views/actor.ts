@@ -45,7 +45,7 @@ function status({ status: now_, current, sinceMs, suspendedUntil, ageMs }: Actor
 
 function mailbox({ queue, oldestMs, mailbox: { limit, essential }, overflowed }: Actor): string {
   const oldest = oldestMs === null ? '' : `, oldest ${span(oldestMs)}`;
-  const never = essential === 'all' ? 'nothing' : 'others than the essential';
+  const never = essential === 'all' ? 'nothing' : 'all but essential messages';
   const overflow = overflowed === 0 ? `overflow drops ${never}` : `${overflowed} not taken`;
   return `${queue} waiting${oldest}, limit ${limit}, ${overflow}`;
 }
@@ -81,7 +81,7 @@ export function stateView(answer: AnswerOf<'state'>, node: string, screen: Scree
   const { kind, path, state, shown, truncated, redacted } = answer;
   if (!shown) return [`${path.slice(1)} on ${node}: actors of the kind ${kind} show no state.`];
   const notes = [
-    ...(truncated ? ['some of it is left out: --depth and --bytes show more'] : []),
+    ...(truncated ? ['parts are left out: --depth and --bytes show more'] : []),
     ...(redacted > 0 ? [`${counted(redacted, 'secret')} replaced`] : []),
   ];
   return [

@@ -61,7 +61,7 @@ export interface StreamSummary {
 
 export const ENDS: Record<StreamEnd, string> = {
   limit: 'limit reached',
-  time: 'time is over',
+  time: 'time is up',
   complete: 'complete',
   stopped: 'stopped',
   slow: 'ended by the node: this side was too slow',

@@ -4,14 +4,14 @@ const INTRODUCTION = `# Configuration
 
 <!-- Generated from packages/config/src/variables.ts by \`npm run generate:config\`; do not edit. -->
 
-Bloom reads its configuration once, at start, from environment variables. A value that does not fit stops the start with
-a message that names the variable and the value. \`npm start -- --print-config\` prints the effective settings, each with
+Bloom reads its configuration once, at start, from environment variables. An invalid value stops the start with a
+message that names the variable and the value. \`npm start -- --print-config\` prints the effective settings, each with
 its origin and without secrets.
 
 - **Profile**: \`NODE_ENV=production\` (the container image sets it) is the strict one, \`NODE_ENV=test\` is for tests,
   anything else is development.
-- **Aliases**: \`FJ_X\` is read when \`JF_X\` is unset. Unknown names are no error; one that nearly matches a known name gets
-  a hint in the log.
+- **Aliases**: \`FJ_X\` is read when \`JF_X\` is unset. Unknown names are not an error; a name that nearly matches a known
+  one gets a hint in the log.
 - **Empty values**: a text, list or choice that is set but empty counts as unset; an empty boolean, number, port range or
   address stops the start.
 - **Grammars**: a *boolean* is \`true\` or \`false\` in any letter case; an *ip* is a literal IPv4 or IPv6 address; a *port* is
@@ -19,14 +19,14 @@ its origin and without secrets.
   spaces.
 - **Secrets** (marked with *) are never printed or logged.
 
-\`DOCKER_DEBUG=true\` is read by the entry point of the container image only: it prints what it re-owns and the ids it runs
-as.
+\`DOCKER_DEBUG=true\` is read only by the entry point of the container image, which then prints the files whose owner it
+changes and the ids that it runs as.
 `;
 
 const CLOSING = `## Constants
 
 Not configurable: a peer token without \`ttl\` is valid for 24 hours; websockets are pinged every 30 s after authentication and closed
-after about 60 s of silence; raw recordings are looked through every 600 s and removed 3,600 s after their last change.
+after about 60 s of silence; raw recordings are checked every 600 s and removed 3,600 s after their last change.
 `;
 
 function code(text: string): string {

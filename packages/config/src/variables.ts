@@ -66,7 +66,7 @@ export const VARIABLES = {
     fallback: { production: null, development: PUBLIC_API_TOKEN, test: PUBLIC_API_TOKEN },
     fallbackDoc: 'production, and with `JF_IP` beyond loopback: none, must be set; else `development`',
     secret: true,
-    doc: 'Token of the HTTP API (`Authorization: Bearer <token>`) and of the server websocket. While it is `development`, which every web page knows, requests of pages that are neither of this machine nor of `JF_HOST` nor listed in `JF_CHECK_ORIGIN` are refused with it.',
+    doc: 'Token of the HTTP API (`Authorization: Bearer <token>`) and of the server websocket. While it is `development`, which every web page knows, the API refuses it from pages that are neither on this machine nor on `JF_HOST` nor listed in `JF_CHECK_ORIGIN`.',
   }),
   secretKeyBase: variable({
     name: 'JF_SECRET_KEY_BASE',
@@ -111,7 +111,7 @@ export const VARIABLES = {
     grammar: listOf(network),
     fallback: null,
     fallbackDoc: 'none',
-    doc: 'Proxies in front of this node, addresses and CIDR ranges such as `10.0.0.0/8 fd00::/8`. The address of a client behind them is the last one in `X-Forwarded-For` that is none of them, and limits per address count that. From others the header is ignored.',
+    doc: 'Proxies in front of this node, addresses and CIDR ranges such as `10.0.0.0/8 fd00::/8`. The address of a client behind them is the last one in `X-Forwarded-For` that is not a proxy, and limits per address count that one. The header is ignored if it comes from any other address.',
   }),
   proxyProtocol: variable({
     name: 'JF_PROXY_PROTOCOL',
@@ -162,7 +162,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: mediaAddress,
     fallback: '127.0.0.1',
-    doc: 'Media address, as given to clients; one of each family, separated by a space, for media on IPv4 and IPv6. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees. In the development profile without this and `JF_WEBRTC_TURN_LISTEN_IP`, also the address of each family on the route to the default gateway, since Firefox and some others do not use loopback.',
+    doc: 'Media address, as given to clients; one of each family, separated by a space, for media on IPv4 and IPv6. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees. In the development profile without this and `JF_WEBRTC_TURN_LISTEN_IP`, also the address of each family on the route to the default gateway, because Firefox and some other clients do not use loopback.',
   }),
   stunServer: variable({
     name: 'JF_STUN_SERVER',
@@ -205,7 +205,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: port,
     fallback: null,
-    doc: 'TLS port for media of clients behind a firewall that passes nothing else, best 443; unset: off. Uses `JF_SSL_KEY_PATH` and `JF_SSL_CERT_PATH`. Equal to `JF_PORT`: HTTPS and media share the port, and clients are sent to host and port (443 unless given) of `JF_HOST`. Otherwise they check the certificate against `JF_WEBRTC_TURN_IP` when that is a host name, else against the host of `JF_HOST`.',
+    doc: 'TLS port for media of clients behind a firewall that passes nothing else, best 443; unset: off. Uses `JF_SSL_KEY_PATH` and `JF_SSL_CERT_PATH`. Equal to `JF_PORT`: HTTPS and media share the port, and clients are sent to host and port (443 unless given) of `JF_HOST`. Otherwise clients check the certificate against `JF_WEBRTC_TURN_IP` if that is a host name, else against the host of `JF_HOST`.',
   }),
   mediaWorkers: variable({
     name: 'JF_MEDIA_WORKERS',
@@ -242,7 +242,7 @@ export const VARIABLES = {
     section: 'Object storage',
     grammar: text,
     fallback: null,
-    doc: 'Bucket that Recording components upload to. This one, region, key id and secret key are given all or none.',
+    doc: 'Bucket that Recording components upload to. Bucket, region, key id and secret key are set together or not at all.',
   }),
   s3Region: variable({
     name: 'JF_S3_REGION',
@@ -272,7 +272,7 @@ export const VARIABLES = {
     section: 'Object storage',
     grammar: keyPrefix,
     fallback: null,
-    doc: 'Prefix of the object keys of Recording uploads; may be set alone.',
+    doc: 'Prefix of the object keys of Recording uploads; may be set without the other variables.',
   }),
   s3Endpoint: variable({
     name: 'JF_S3_ENDPOINT',
@@ -323,7 +323,7 @@ export const VARIABLES = {
     section: 'Metrics and webhooks',
     grammar: integer(0, 1_000),
     fallback: '0',
-    doc: 'Further attempts per webhook, with back-off, before the event is dropped; the order per room is kept.',
+    doc: 'Further attempts per webhook, with back-off, before the event is dropped; the order within a room is kept.',
   }),
   webhookSecret: variable({
     name: 'JF_WEBHOOK_SECRET',
@@ -369,7 +369,7 @@ export const VARIABLES = {
     grammar: listOf(nodeName),
     fallback: null,
     fallbackDoc: 'empty',
-    doc: 'Nodes to connect to (`NODES_LIST` only); the own name in it is ignored.',
+    doc: 'Nodes to connect to (`NODES_LIST` only); the name of this node is ignored.',
   }),
   distQuery: variable({
     name: 'JF_DIST_QUERY',
@@ -421,7 +421,7 @@ export const VARIABLES = {
     grammar: port,
     fallback: null,
     fallbackDoc: 'any free port',
-    doc: 'First port for the listener between nodes; alone it is a range of that one port.',
+    doc: 'First port for the listener between nodes; if only this is set, the range is that one port.',
   }),
   distMaxPort: variable({
     name: 'JF_DIST_MAX_PORT',
@@ -439,21 +439,21 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: integer(0, 2_147_483, ' (seconds)'),
     fallback: '0',
-    doc: 'Seconds that SIGTERM leaves existing rooms running; 0 closes them at once.',
+    doc: 'Seconds that SIGTERM leaves existing rooms running; 0 closes them immediately.',
   }),
   inspection: variable({
     name: 'JF_INSPECTION',
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
     fallback: { production: 'read', development: 'full', test: 'full' },
-    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`) and log levels included; a holder of the cookie could do as much to any Erlang cluster. `read`: looking, and `drain`. `off`: no inspection.',
+    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`) and log levels included; a holder of the cookie could do as much to any Erlang cluster. `read`: reading and `drain` only. `off`: no inspection.',
   }),
   dashboard: variable({
     name: 'JF_DASHBOARD',
     section: 'Operation',
     grammar: boolOr('guests'),
     fallback: { production: 'false', development: 'true', test: 'false' },
-    doc: 'Serves the dashboard at `/` (guide/dashboard.md), the description of the API at `/docs`, and at `/book` the book that `npm run book` writes. Who opens them signs in with `JF_SERVER_API_TOKEN`. Guests with an invitation get their page there too (guide/people.md#guests). `guests`: serves only the page for guests, which asks for no token. Both have the check of devices and network at `/#/check`.',
+    doc: 'Serves the dashboard at `/` (guide/dashboard.md), the description of the API at `/docs`, and at `/book` the book that `npm run book` writes. People who open these pages sign in with `JF_SERVER_API_TOKEN`. Guests with an invitation get their page there too (guide/people.md#guests). `guests`: serves only the page for guests, which asks for no token. Both have the check of devices and network at `/#/check`.',
   }),
   runtimePath: variable({
     name: 'XDG_RUNTIME_DIR',

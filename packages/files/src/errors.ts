@@ -3,7 +3,7 @@ export type MediaFileErrorCode =
   | 'INVALID_NAME'
   /** No such stream, recording or file. */
   | 'NOT_FOUND'
-  /** The request asks for what cannot be made, or is ambiguous. */
+  /** The request asks for something that cannot be made, or is ambiguous. */
   | 'INVALID_OPTIONS'
   /** The recording is still being made, or already being mixed. */
   | 'IN_PROGRESS'

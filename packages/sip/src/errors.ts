@@ -5,7 +5,7 @@ export type SipErrorCode =
   | 'SDP_UNUSABLE'
   /** A telephone number with characters other than digits. */
   | 'SIP_BAD_NUMBER'
-  /** A call that the state of the phone does not allow. */
+  /** The state of the phone does not allow the call. */
   | 'SIP_STATE';
 
 export class SipError extends Error {

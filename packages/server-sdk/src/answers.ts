@@ -1,6 +1,6 @@
-// The server's answers, where they differ from what a call returns.
+// The server's answers and queries, where they differ from what a call returns and takes.
 import type { CreatedPeer } from './created.js';
-import type { PathCheck, Peer, RawRecording, RawRecordingMix } from './types.js';
+import type { PathCheck, Peer, RawRecording, RawRecordingMix, RawRecordingQuery } from './types.js';
 
 /** Body of an answer; empty if nothing is returned. */
 export interface Answer<T> {
@@ -58,6 +58,19 @@ export function recordingOf({ started_at, uploaded_at, mix, ...rest }: ListedRaw
     startedAt: started_at,
     uploadedAt: uploaded_at,
     ...(mix === undefined ? {} : { mix: mixOf(mix) }),
+  };
+}
+
+/** Returns the query of `GET /raw_recording`. */
+export function rawQueryOf(
+  scope: 'local' | 'cluster',
+  { room, limit, after }: RawRecordingQuery = {},
+): Readonly<Record<string, string | undefined>> {
+  return {
+    scope: scope === 'cluster' ? scope : undefined,
+    room,
+    limit: limit?.toString(),
+    after: after && `${after.room}/${after.part}`,
   };
 }
 

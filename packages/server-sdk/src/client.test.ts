@@ -253,6 +253,18 @@ describe('recordings of tracks', () => {
     ]);
   });
 
+  test('are listed with the nodes that did not answer', async () => {
+    const client = await clientOf(json(200, { data: [listed], unreachable: ['b@host'] }));
+    const { recordings, unreachable } = await client.rawRecordingSnapshot({ room: 'a', limit: 7 });
+    expect([recordings.map(({ part }) => part), unreachable]).toEqual([['part_1'], ['b@host']]);
+    expect(requests.map(({ url }) => url)).toEqual(['/raw_recording?scope=cluster&room=a&limit=7']);
+  });
+
+  test('are listed without such nodes by a server that names none', async () => {
+    const client = await clientOf(json(200, { data: [] }));
+    expect(await client.rawRecordingSnapshot()).toEqual({ recordings: [], unreachable: [] });
+  });
+
   const mix = { state: 'mixing', progress: 0.5, layout: 'grid', width: 1280, height: 720 };
   const given = { ...mix, requested_at: 6, ended_at: null };
   const mixed = { ...mix, requestedAt: 6, endedAt: null };

@@ -1,4 +1,4 @@
-import { created, mixOf, recordingOf } from './answers.js';
+import { created, mixOf, rawQueryOf, recordingOf } from './answers.js';
 import type { AddedPeer, Answer, CreatedCheck, CreatedInvitation, CreatedViewer } from './answers.js';
 import type { ListedMix, ListedRawRecording } from './answers.js';
 import type {
@@ -32,6 +32,7 @@ import type {
   RawRecording,
   RawRecordingMix,
   RawRecordingQuery,
+  RawRecordingSnapshot,
   Room,
   RoomChanges,
   RoomMessage,
@@ -236,19 +237,13 @@ export class BloomClient {
    * Returns recordings of tracks on the asked node, or with `cluster` on every reachable node, newest first: at most
    * `limit` (100 by default, up to 1,000) of one room or of all. `after`: the last one of the list before.
    */
-  async listRawRecordings(
-    scope: 'local' | 'cluster' = 'local',
-    { room, limit, after }: RawRecordingQuery = {},
-  ): Promise<RawRecording[]> {
-    const query = {
-      scope: scope === 'cluster' ? scope : undefined,
-      room,
-      limit: limit?.toString(),
-      after: after === undefined ? undefined : `${after.room}/${after.part}`,
-    };
-    const found = await this.#call<ListedRawRecording[]>('GET', ['raw_recording'], { query });
+  async listRawRecordings(scope: 'local' | 'cluster' = 'local', query?: RawRecordingQuery): Promise<RawRecording[]> {
+    return (await this.#rawRecordings(scope, query)).recordings;
+  }
 
-    return found.map(recordingOf);
+  /** Returns recordings of tracks on all nodes, as `listRawRecordings` does, and the nodes that did not answer. */
+  rawRecordingSnapshot(query?: RawRecordingQuery): Promise<RawRecordingSnapshot> {
+    return this.#rawRecordings('cluster', query);
   }
 
   /**
@@ -385,6 +380,12 @@ export class BloomClient {
 
   async #call<T>(method: string, path: string[], content: Content = {}): Promise<T> {
     return (await this.#ask<T>(method, path, content)).data;
+  }
+
+  async #rawRecordings(scope: 'local' | 'cluster', query?: RawRecordingQuery): Promise<RawRecordingSnapshot> {
+    const content = { query: rawQueryOf(scope, query) };
+    const { data, unreachable = [] } = await this.#ask<ListedRawRecording[]>('GET', ['raw_recording'], content);
+    return { recordings: data.map(recordingOf), unreachable };
   }
 
   async #ask<T>(method: string, path: string[], content: Content = {}): Promise<Answer<T>> {

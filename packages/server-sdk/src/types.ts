@@ -310,6 +310,14 @@ export interface RawRecordingQuery {
   after?: Pick<RawRecording, 'room' | 'part'>;
 }
 
+/** Recordings of tracks on all nodes that answered. */
+export interface RawRecordingSnapshot {
+  /** Newest first. */
+  recordings: RawRecording[];
+  /** Nodes that did not answer. Recordings that only they have are missing. */
+  unreachable: string[];
+}
+
 /** State of the asked node. */
 export interface Health {
   status: 'UP';

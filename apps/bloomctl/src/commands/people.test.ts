@@ -44,9 +44,10 @@ const ANSWERS = {
   'POST /room/hall/viewer': {
     data: { token: 'v.v', hls_url: 'https://a/hls/hall/~v.v/index.m3u8', expires_at: EXPIRES },
   },
-  'GET /raw_recording?scope=cluster&limit=50': { data: [recording, failed] },
+  'GET /raw_recording?scope=cluster&limit=50': { data: [recording, failed], unreachable: [`b@host${CLEAR}`] },
   'GET /raw_recording?scope=cluster&room=hall&limit=7': { data: [recording] },
   'GET /raw_recording?scope=cluster&limit=1000': { data: [recording, failed] },
+  'GET /raw_recording?scope=cluster&room=cellar&limit=1000': { data: [recording], unreachable: [`b@host${CLEAR}`] },
   [`DELETE /raw_recording/hall/${PART}`]: null,
   [`POST /raw_recording/hall/${PART}/mix`]: { data: job },
   'GET /raw_recording?scope=cluster&room=hall&limit=1000': { data: [{ ...recording, mix: mixed }] },
@@ -167,6 +168,7 @@ describe('rooms and people over HTTP', () => {
     const { out } = await run('recordings list');
     expect(out).toMatch(/^hall +part_\S+ +uploading 42 % +– +2 +1 min +1\.2 MB$/m);
     expect(out).toMatch(/^attic +part_\S+ +failed: no bucket\\u001b\[2J\\u009b2J +– +2 /m);
+    expect(out).toContain('b@host\\u001b[2J\\u009b2J does not answer: its recordings are missing');
     expect(JSON.parse((await run('recordings list hall --limit 7 --json')).out).recordings).toHaveLength(1);
     expect((await run(`recordings rm hall ${PART} --yes`)).asked).toMatchObject([
       { line: `DELETE /raw_recording/hall/${PART}` },
@@ -193,6 +195,7 @@ describe('rooms and people over HTTP', () => {
     ['check room hall --people 2', 1, /^no {2}1 of 2 people in hall$/],
     ['check room none --people 1', 65, /^$/],
     ['check recordings hall', 0, /^ok {2}1 recording, and none has failed$/],
+    ['check recordings cellar', 1, /^no {2}1 recording, and none has failed; b@host\\u\S+ did not answer$/],
     ['check recordings', 1, /^no {2}1 of 2 recordings failed, last part_\S+ of attic$/],
   ])('are checked for scripts: %s ends with %i', async (line, exit, words) => {
     const ran = await run(line);

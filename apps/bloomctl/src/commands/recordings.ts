@@ -36,9 +36,9 @@ export function recordingCommands(commands: Commands): void {
       run<{ limit: number }>(async (context, [room], { limit }) => {
         const connection = await connect(context);
         const found = await connection.ask(answers.recordings, (client) =>
-          client.listRawRecordings('cluster', { limit, ...(room === undefined ? {} : { room }) }),
+          client.rawRecordingSnapshot({ limit, ...(room === undefined ? {} : { room }) }),
         );
-        context.output.answer('recordings', { url: connection.url.href, recordings: found }, (screen) =>
+        context.output.answer('recordings', { url: connection.url.href, ...found }, (screen) =>
           recordingsView(found, screen),
         );
       }),
@@ -93,10 +93,10 @@ async function untilEnded(
   let answeredAt = performance.now();
   for (;;) {
     try {
-      const listed = await connection.ask(answers.recordings, (client) =>
-        client.listRawRecordings('cluster', { room, limit: MAX_LISTED }),
+      const { recordings } = await connection.ask(answers.recordings, (client) =>
+        client.rawRecordingSnapshot({ room, limit: MAX_LISTED }),
       );
-      const mix = listed.find((each) => each.part === part)?.mix;
+      const mix = recordings.find((each) => each.part === part)?.mix;
       if (mix === undefined) throw new Failure(EXIT.unknown, `nobody mixes ${printable(part)} any more`);
       if (mix.endedAt !== null) return mix;
       answeredAt = performance.now();

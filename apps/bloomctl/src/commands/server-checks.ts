@@ -48,26 +48,28 @@ export function serverCheckCommands(commands: Commands): void {
   check
     .command('recordings')
     .argument('[room]', 'default: all rooms')
-    .description(`none of the last ${MAX_RECORDINGS} recordings has failed`)
+    .description(`all nodes answer, and none of the last ${MAX_RECORDINGS} recordings has failed`)
     .action(
       run(async (context, [room]) => {
         const connection = await connect(context);
-        const found = await connection.ask(answers.recordings, (client) =>
-          client.listRawRecordings('cluster', { limit: MAX_RECORDINGS, ...(room === undefined ? {} : { room }) }),
+        const { recordings, unreachable } = await connection.ask(answers.recordings, (client) =>
+          client.rawRecordingSnapshot({ limit: MAX_RECORDINGS, ...(room === undefined ? {} : { room }) }),
         );
-        const failed = found.filter(({ state }) => state === 'failed');
+        const failed = recordings.filter(({ state }) => state === 'failed');
         const [first] = failed;
-        const sentence =
+        const words =
           first === undefined
-            ? `${counted(found.length, 'recording')}, and none has failed`
-            : `${failed.length} of ${counted(found.length, 'recording')} failed, last ${printable(first.part)} of ${printable(first.room)}`;
+            ? `${counted(recordings.length, 'recording')}, and none has failed`
+            : `${failed.length} of ${counted(recordings.length, 'recording')} failed, last ${printable(first.part)} of ${printable(first.room)}`;
+        const isWhole = unreachable.length === 0;
+        const sentence = isWhole ? words : `${words}; ${printable(unreachable.join(', '))} did not answer`;
         const fields = {
           url: connection.url.href,
           failed: failed.map(({ room: of, part }) => ({ room: of, part })),
-          unreachable: [],
+          unreachable,
         };
 
-        return tell(context, { check: 'recordings', ok: first === undefined, sentence }, fields);
+        return tell(context, { check: 'recordings', ok: isWhole && first === undefined, sentence }, fields);
       }),
     );
 }

@@ -47,6 +47,11 @@ export interface Recording {
   mix?: Mix;
 }
 
+export interface RecordingList {
+  recordings: Recording[];
+  unreachable: string[];
+}
+
 export interface Health {
   version: string;
   draining?: boolean;
@@ -165,21 +170,21 @@ export const mix: Shape<Mix> = object({
   endedAt: nullable(time),
 });
 
-export const recordings: Shape<Recording[]> = list(
-  object({
-    room: line,
-    part: line,
-    state: line,
-    reason: optional(line),
-    progress: optional(number),
-    tracks: count,
-    seconds: number,
-    bytes: count,
-    startedAt: time,
-    uploadedAt: nullable(time),
-    mix: optional(mix),
-  }),
-);
+const recording: Shape<Recording> = object({
+  room: line,
+  part: line,
+  state: line,
+  reason: optional(line),
+  progress: optional(number),
+  tracks: count,
+  seconds: number,
+  bytes: count,
+  startedAt: time,
+  uploadedAt: nullable(time),
+  mix: optional(mix),
+});
+
+export const recordings: Shape<RecordingList> = object({ recordings: list(recording), unreachable: list(line) });
 
 export const health: Shape<Health> = object({ version: line, draining: optional(flag) });
 

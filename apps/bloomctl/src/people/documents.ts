@@ -77,6 +77,7 @@ export const PEOPLE_DOCUMENTS: Readonly<Record<string, z.ZodRawShape>> = {
   viewer: { url, room, token: z.string(), hlsUrl: z.string(), expiresAt: at },
   recordings: {
     url,
+    unreachable: z.array(z.string()),
     recordings: z.array(
       z.object({
         room,

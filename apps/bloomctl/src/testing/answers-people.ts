@@ -1,4 +1,4 @@
-import type { Mix, Peer, Recording, RoomList } from '../people/answers.js';
+import type { Mix, Peer, Recording, RecordingList, RoomList } from '../people/answers.js';
 
 const track = (id: string, type: string) => ({ id, type });
 
@@ -76,9 +76,12 @@ const recording: Recording = {
   uploadedAt: 1_795_957_400_000,
 };
 
-export const recordingList: readonly Recording[] = [
-  { ...recording, state: 'recording', seconds: 12.3, bytes: 1_204_000, uploadedAt: null },
-  { ...recording, state: 'uploading', progress: 0.42, uploadedAt: null },
-  { ...recording, state: 'failed', reason: 'the bucket archive answers 403 Forbidden', uploadedAt: null },
-  { ...recording, mix },
-];
+export const recordingList: RecordingList = {
+  recordings: [
+    { ...recording, state: 'recording', seconds: 12.3, bytes: 1_204_000, uploadedAt: null },
+    { ...recording, state: 'uploading', progress: 0.42, uploadedAt: null },
+    { ...recording, state: 'failed', reason: 'the bucket archive answers 403 Forbidden', uploadedAt: null },
+    { ...recording, mix },
+  ],
+  unreachable: ['c@sfu-3.internal'],
+};

@@ -1,6 +1,6 @@
 // What the HTTP API says about rooms and people, as tables. Everybody's clients write names and metadata, so each cell
 // is made printable.
-import type { Mix, Peer, Permissions, Recording, RoomList, Track } from '../people/answers.js';
+import type { Mix, Peer, Permissions, RecordingList, RoomList, Track } from '../people/answers.js';
 import { paint, printable, type Screen } from '../text/style.js';
 import { type Cell, type Column, table } from '../text/table.js';
 import { counted, percent, size, span } from '../text/units.js';
@@ -34,9 +34,13 @@ export function roomListView({ rooms, total, unreachable }: Shown, screen: Scree
 
   return [
     ...(rows.length === 0 ? [] : table(ROOMS, rows, screen)),
-    ...unreachable.map((node) => paint(screen, 'red', printable(`${node} does not answer: its rooms are missing`))),
+    ...silentLines(unreachable, 'rooms', screen),
     `${counted(total, 'room')}${left}.`,
   ];
+}
+
+function silentLines(nodes: readonly string[], missing: 'rooms' | 'recordings', screen: Screen): string[] {
+  return nodes.map((node) => paint(screen, 'red', printable(`${node} does not answer: its ${missing} are missing`)));
 }
 
 // Ids are copied into other commands, so they are never cut.
@@ -138,7 +142,7 @@ const RECORDINGS: readonly Column[] = [
   { title: 'SIZE', align: 'right' },
 ];
 
-export function recordingsView(recordings: readonly Recording[], screen: Screen): string[] {
+export function recordingsView({ recordings, unreachable }: RecordingList, screen: Screen): string[] {
   const rows = recordings.map(({ room, part, tracks, seconds, bytes, mix, ...rest }): Cell[] => [
     room,
     part,
@@ -151,6 +155,7 @@ export function recordingsView(recordings: readonly Recording[], screen: Screen)
 
   return [
     ...(rows.length === 0 ? [] : table(RECORDINGS, rows, screen)),
+    ...silentLines(unreachable, 'recordings', screen),
     `${counted(recordings.length, 'recording')}${rows.length === 0 ? '' : ', newest first'}.`,
   ];
 }

@@ -69,8 +69,8 @@ const ANSWERS = {
   'PATCH /room/hall/peer/b0b/track/a': { data: track('a', 'audio', true) },
 };
 
-async function run(line: string | string[], fields: Parameters<typeof testMachine>[0] = {}) {
-  const { url, asked } = await serveAnswers(ANSWERS);
+async function run(line: string | string[], fields: Parameters<typeof testMachine>[0] = {}, answers: object = {}) {
+  const { url, asked } = await serveAnswers({ ...ANSWERS, ...answers });
   const machine = testMachine({ env: { BLOOM_URL: url, BLOOM_TOKEN: TOKEN }, ...fields });
   const exit = await runProgram(typeof line === 'string' ? line.split(' ') : line, machine);
   const { out, err } = machine.printed;
@@ -187,6 +187,34 @@ describe('rooms and people over HTTP', () => {
     expect([lost.exit, lost.out]).toEqual([1, expect.stringMatching(/^failed: no ffmpeg\\u001b\[2J/)]);
     for (const size of ['640', '641x360', '64x2162', '0x0', '-64x64'])
       expect(await run(`recordings mix hall ${PART} --size=${size}`)).toMatchObject({ exit: 64, asked: [] });
+  });
+
+  describe('leave recordings, whose mix', () => {
+    const mix = `recordings mix hall ${PART} --wait`;
+    const first = 'GET /raw_recording?scope=cluster&room=hall&limit=1000';
+    const second = `${first}&after=hall%2Fpart_2027-01-01T00-00-00.000Z`;
+    const newer = Array.from({ length: 1_000 }, () => ({ ...recording, part: 'part_2027-01-01T00-00-00.000Z' }));
+
+    test('is awaited while its node misses a list', async () => {
+      const lists = [{ data: [], unreachable: [`b@host${CLEAR}`] }, ANSWERS[first]];
+      const { exit, asked } = await run(mix, {}, { [first]: () => lists.shift() });
+      expect([exit, asked.filter(({ line }) => line === first).length]).toEqual([0, 2]);
+    });
+
+    test('is missing once every node has answered without it', async () => {
+      const { exit, err } = await run(mix, {}, { [first]: { data: [recording], unreachable: [] } });
+      expect([exit, err]).toEqual([65, `bloomctl: nobody mixes ${PART} any more\n`]);
+    });
+
+    test('is found behind a thousand newer ones', async () => {
+      const { exit } = await run(mix, {}, { [first]: { data: newer }, [second]: ANSWERS[first] });
+      expect(exit).toBe(0);
+    });
+
+    test('is no longer looked for when a server gives the same page again', async () => {
+      const { exit, asked } = await run(mix, {}, { [first]: { data: newer }, [second]: { data: newer } });
+      expect([exit, asked.length]).toEqual([65, 3]);
+    });
   });
 
   test.each([

@@ -85,19 +85,14 @@ export function recordingCommands(commands: Commands): void {
     );
 }
 
+type Place = Pick<answers.Recording, 'room' | 'part'>;
+
 /** Resolves with a mix that has ended. @throws Failure */
-async function untilEnded(
-  connection: Connection,
-  { room, part }: { room: string; part: string },
-): Promise<answers.Mix> {
+async function untilEnded(connection: Connection, place: Place): Promise<answers.Mix> {
   let answeredAt = performance.now();
   for (;;) {
     try {
-      const { recordings } = await connection.ask(answers.recordings, (client) =>
-        client.rawRecordingSnapshot({ room, limit: MAX_LISTED }),
-      );
-      const mix = recordings.find((each) => each.part === part)?.mix;
-      if (mix === undefined) throw new Failure(EXIT.unknown, `nobody mixes ${printable(part)} any more`);
+      const mix = await findMix(connection, place);
       if (mix.endedAt !== null) return mix;
       answeredAt = performance.now();
     } catch (error) {
@@ -106,6 +101,28 @@ async function untilEnded(
     }
     await sleep(POLL_MS);
   }
+}
+
+/**
+ * Returns the mix of a recording, which may be on any page of its room's list.
+ * @throws Failure `timeout` when a node that may make it does not answer, `unknown` when all of them answered without it
+ */
+async function findMix(connection: Connection, { room, part }: Place): Promise<answers.Mix> {
+  const silent = new Set<string>();
+  for (let after: Place | undefined; ; ) {
+    const query = { room, limit: MAX_LISTED, ...(after === undefined ? {} : { after }) };
+    const page = await connection.ask(answers.recordings, (client) => client.rawRecordingSnapshot(query));
+    const mix = page.recordings.find((each) => each.part === part)?.mix;
+    if (mix !== undefined) return mix;
+    for (const node of page.unreachable) silent.add(node);
+    const last = page.recordings.at(-1);
+    // Newest first: names of parts sort by time. A server whose pages do not get older would be asked for ever.
+    const isLast = last === undefined || last.part <= part || (after !== undefined && last.part >= after.part);
+    if (isLast || page.recordings.length < MAX_LISTED) break;
+    after = last;
+  }
+  if (silent.size === 0) throw new Failure(EXIT.unknown, `nobody mixes ${printable(part)} any more`);
+  throw new Failure(EXIT.timeout, `${printable([...silent].join(', '))} did not answer and may mix ${printable(part)}`);
 }
 
 function pixels(text: string): MixFlags['size'] {

@@ -19,7 +19,7 @@ export interface Asked {
   readonly body: unknown;
 }
 
-/** Starts a server that answers from a table by method and path, and notes what it was asked. */
+/** Starts a server that answers from a table by method and path, and notes what it was asked. A function is called. */
 export async function serveAnswers(
   answers: Readonly<Record<string, unknown>>,
 ): Promise<{ url: string; asked: readonly Asked[] }> {
@@ -28,7 +28,8 @@ export async function serveAnswers(
     const body = await bodyOf(request);
     const line = `${request.method} ${request.url}`;
     asked.push({ line, authorization: request.headers.authorization, body });
-    const answer = answers[line];
+    const given = answers[line];
+    const answer: unknown = typeof given === 'function' ? given() : given;
     const status = answer === undefined ? 404 : answer === null ? 204 : 200;
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(

@@ -44,9 +44,15 @@ function withCommonOptions(program: Command): Command {
     .addOption(timeOption('--timeout <time>', 'for each answer, at most 1m', '5s').argParser(timeout))
     .option('--dump <file>', 'read a dump instead of asking a cluster')
     .option('--mapper-port <port>', 'port of the port mapper (ERL_EPMD_PORT); default 4369', whole(1, 65_535))
-    .option('--url <url>', 'server whose HTTP API to ask; default: --context, BLOOM_URL, BLOOM_CONTEXT, the one in use')
+    .option(
+      '--url <url>',
+      'server whose HTTP API to ask; default: --context, BLOOM_URL, BLOOM_CONTEXT, the one in use, a node here',
+    )
     .option('--context <name>', 'server whose HTTP API to ask, by its name: see bloomctl context')
-    .option('--token-file <file>', 'its API token; default: that of the context, or BLOOM_TOKEN')
+    .option(
+      '--token-file <file>',
+      'its API token; default: that of the context, or BLOOM_TOKEN, for a server that is named',
+    )
     .addOption(new Option('--token <token>').hideHelp().argParser(refuseToken))
     .option('--width <columns>', 'width of the text; default: that of the terminal', whole(20, 10_000))
     .addOption(new Option('--color', 'colour even without a terminal'))

@@ -135,6 +135,15 @@ describe('a refusal', () => {
     expect(JSON.stringify(failure) + String(failure)).not.toContain(SECRET);
   });
 
+  test('of the token by a server that nobody named says how to name one', async () => {
+    const url = serverUrl(await serveHttp((_, response) => says(401, '{"errors":"invalid token"}')(response)));
+    const connection = new Connection({ url, token: tokenOf(SECRET, 'here'), timeoutMs: 2_000, isGuess: true });
+    await expect(listOf(connection)).rejects.toMatchObject({
+      exit: 77,
+      advice: expect.stringMatching(/BLOOM_TOKEN goes to a named server only.*--url/),
+    });
+  });
+
   test('without a sentence of its own means another server', async () => {
     await expect(listOf(await connect(says(404, '<html>')))).rejects.toMatchObject({ exit: 69 });
   });

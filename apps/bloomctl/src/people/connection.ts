@@ -9,7 +9,7 @@ import type { Token } from '../outside/token.js';
 import { toFailure } from '../reach/failures.js';
 import { cutTo, printable } from '../text/style.js';
 import { boundedFetch } from './bounded-fetch.js';
-import { findTarget, type Target } from './target.js';
+import { findTarget, NAME_A_SERVER, type Target } from './target.js';
 
 /** More than the list of 10,000 rooms of ten people. */
 const MAX_ANSWER_BYTES = 32_000_000;
@@ -100,7 +100,7 @@ export class Connection {
     if (!this.#isGuess) return failure;
 
     return new Failure(failure.exit, `${failure.message}, and no server was named`, {
-      advice: 'name one: --url <url>, BLOOM_URL, or bloomctl context add <name> <url>',
+      advice: NAME_A_SERVER,
     });
   }
 
@@ -109,8 +109,11 @@ export class Connection {
     // The client says so when the answer has no sentence of its own.
     const isBloom = !message.startsWith('the server answered ');
     if (status === 401 || status === 403) {
+      const remedy = this.#isGuess
+        ? `BLOOM_TOKEN goes to a named server only; ${NAME_A_SERVER}`
+        : 'it has to be JF_SERVER_API_TOKEN of that server';
       return new Failure(EXIT.rights, `${this.url.host} refuses the token (${status}): ${sentence}`, {
-        advice: `it came from ${this.#token.source}; it has to be JF_SERVER_API_TOKEN of that server`,
+        advice: `it came from ${this.#token.source}; ${remedy}`,
       });
     }
     if (!isBloom && status < 500) return this.#notBloom(sentence);

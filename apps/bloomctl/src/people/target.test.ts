@@ -68,6 +68,17 @@ describe('the server that a command asks', () => {
     await expect(findTarget({}, testMachine({ env: { JF_PORT: '0' } }))).rejects.toMatchObject({ exit: 78 });
   });
 
+  test('is sent no token for another server if no server is named anywhere', async () => {
+    const env = { BLOOM_TOKEN: 'of-another-server' };
+    expect((await findTarget({}, testMachine({ env }))).token.value).toBe('development');
+    const container = testMachine({ env: { ...env, FJ_SERVER_API_TOKEN: 'of-the-node' } });
+    expect((await findTarget({}, container)).token.value).toBe('of-the-node');
+    await expect(findTarget({ tokenFile: join(home, 'token') }, testMachine({ env }))).rejects.toMatchObject({
+      exit: 64,
+      advice: expect.stringContaining('--url'),
+    });
+  });
+
   test('is named once', async () => {
     await expect(found({ url: 'https://a.example', context: 'lab' })).rejects.toMatchObject({ exit: 64 });
     await expect(found({ context: 'other' })).rejects.toMatchObject({

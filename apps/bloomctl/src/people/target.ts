@@ -19,6 +19,8 @@ export interface Target {
   readonly isGuess?: boolean;
 }
 
+/** Advice when no server was named. */
+export const NAME_A_SERVER = 'name one: --url <url>, BLOOM_URL, or bloomctl context add <name> <url>';
 /** Token of a node in the development profile. It is public, so not a secret. */
 const DEVELOPMENT_TOKEN = 'development';
 /** Port of a node in the development profile. */
@@ -48,16 +50,27 @@ export async function findTarget(options: TargetOptions, machine: Machine): Prom
   return await besideNode(options, machine);
 }
 
-/** A node on this machine, such as in its container, or one of `npm start`. */
-async function besideNode(options: TargetOptions, machine: Machine): Promise<Target> {
-  const { JF_PORT, FJ_PORT } = machine.env;
+/**
+ * A node on this machine, such as in its container, or one of `npm start`. Any user of the machine may listen there, so
+ * it is sent a token of its own environment, and never one for a server that nobody named.
+ */
+async function besideNode({ tokenFile }: TargetOptions, { env }: Machine): Promise<Target> {
+  if (tokenFile !== undefined) {
+    throw new Failure(EXIT.usage, '--token-file is the token of a server, and no server was named', {
+      advice: NAME_A_SERVER,
+    });
+  }
+  const { JF_PORT, FJ_PORT, JF_SERVER_API_TOKEN, FJ_SERVER_API_TOKEN } = env;
   const port = isSet(JF_PORT) ? JF_PORT : isSet(FJ_PORT) ? FJ_PORT : DEVELOPMENT_PORT;
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) {
     throw new Failure(EXIT.configuration, `JF_PORT is not a port: ${port}`);
   }
   const url = serverUrl(`http://127.0.0.1:${port}`);
-  const hasToken = options.tokenFile !== undefined || TOKENS.some((name) => isSet(machine.env[name]));
-  if (hasToken) return { ...(await at(url, options, machine)), isGuess: true };
+  if (isSet(JF_SERVER_API_TOKEN) || isSet(FJ_SERVER_API_TOKEN)) {
+    const own = { env: { JF_SERVER_API_TOKEN, FJ_SERVER_API_TOKEN } };
+
+    return { url, isGuess: true, token: mustBeApi(await findToken(undefined, own)) };
+  }
 
   return {
     url,
@@ -65,8 +78,6 @@ async function besideNode(options: TargetOptions, machine: Machine): Promise<Tar
     token: tokenOf(DEVELOPMENT_TOKEN, 'nowhere, so it is the public one of a node in development'),
   };
 }
-
-const TOKENS = ['BLOOM_TOKEN', 'JF_SERVER_API_TOKEN', 'FJ_SERVER_API_TOKEN'] as const;
 
 async function at(url: URL, { tokenFile }: TargetOptions, machine: Machine): Promise<Target> {
   return { url, token: mustBeApi(await findToken(tokenFile, machine)) };

@@ -52,7 +52,10 @@ export interface ClientEvents<PeerMetadata = unknown, TrackMetadata = unknown> {
   /** The track's `stalled` changed. */
   stalled: [track: RemoteTrack<TrackMetadata>];
   resumed: [track: RemoteTrack<TrackMetadata>];
-  /** The server refuses this track, or no longer accepts it, because of its codec or a withdrawn permission. */
+  /**
+   * The server refuses this track, or no longer accepts it, because of its codec or a withdrawn permission; or the
+   * browser does not send it with its options.
+   */
   unpublished: [track: LocalTrack];
   /** The backend has changed what this participant may do, or the server has reported it for the first time. */
   permissionsChanged: [permissions: Permissions];

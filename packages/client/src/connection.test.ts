@@ -6,8 +6,11 @@ class FakeConnection extends EventTarget {
   signalingState = 'stable';
   localDescription: { sdp: string } | undefined;
   readonly transceivers: unknown[] = [];
+  #isClosed = false;
   setConfiguration(): void {}
-  addTransceiver(): unknown {
+  addTransceiver(_media: unknown, { sendEncodings = [] }: RTCRtpTransceiverInit): unknown {
+    if (this.#isClosed) throw new DOMException('', 'InvalidStateError');
+    if (sendEncodings.some((one) => 'scalabilityMode' in one)) throw new DOMException('no such mode', 'OperationError');
     const transceiver = {
       mid: '0',
       direction: 'sendonly',
@@ -29,37 +32,87 @@ class FakeConnection extends EventTarget {
     return Promise.resolve();
   }
   removeTrack(): void {}
-  close(): void {}
+  close(): void {
+    this.#isClosed = true;
+  }
 }
 
 const world = globalThis as unknown as Record<string, unknown>;
 beforeEach(() => void (world['RTCPeerConnection'] = FakeConnection));
 afterEach(() => void delete world['RTCPeerConnection']);
 
-test('does not publish a track that is unpublished while another is being added', async () => {
+interface Offer {
+  trackIdToTrackMetadata: object;
+}
+
+/** Returns a connection, the metadata of the tracks in its offers, and the metadata of the tracks refused. */
+async function connect() {
   const { MediaConnection } = await import('./connection.js');
-  const offers: { trackIdToTrackMetadata: object }[] = [];
+  const offered: unknown[] = [];
+  const refused: unknown[] = [];
   const hooks = {
-    send: (type: string, data: { trackIdToTrackMetadata: object }) => void (type === 'sdpOffer' && offers.push(data)),
+    send: (type: string, data: Offer) =>
+      void (type === 'sdpOffer' && offered.push(...Object.values(data.trackIdToTrackMetadata))),
     received() {},
-    refused() {},
+    refused: ({ metadata }: LocalTrack) => void refused.push(metadata),
     channelOpened() {},
     lost() {},
   };
   const media = new MediaConnection(hooks as never, () => ({ selfId: 'ann', takesCodecs: false }));
+
+  return { media, offered, refused };
+}
+
+interface TrackParts {
+  bind?: () => Promise<void>;
+  init?: RTCRtpTransceiverInit;
+}
+
+function track(kind: string, { bind = () => Promise.resolve(), init = {} }: TrackParts = {}): LocalTrack {
+  return { kind, media: null, init, metadata: kind, bitratesBps: 1, bind, unbind() {} } as unknown as LocalTrack;
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('does not publish a track that is unpublished while another is being added', async () => {
+  const { media, offered } = await connect();
   let bound = (): void => undefined;
-  const track = (kind: string, bind: () => Promise<void>): LocalTrack =>
-    ({ kind, media: null, init: {}, metadata: kind, bitratesBps: 1, bind, unbind() {} }) as unknown as LocalTrack;
   // The sender of a muted microphone is emptied first.
-  const mic = track('audio', () => new Promise((resolve) => (bound = resolve)));
-  const camera = track('video', () => Promise.resolve());
+  const mic = track('audio', { bind: () => new Promise((resolve) => (bound = resolve)) });
+  const camera = track('video');
   media.publish(mic).catch(() => undefined);
   media.publish(camera).catch(() => undefined);
   media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
-  await new Promise((resolve) => setImmediate(resolve));
+  await settled();
   media.unpublish(camera);
   bound();
-  await new Promise((resolve) => setImmediate(resolve));
-  const published = offers.flatMap(({ trackIdToTrackMetadata }) => Object.values(trackIdToTrackMetadata));
-  expect(published).toEqual(['audio']);
+  await settled();
+  expect(offered).toEqual(['audio']);
+});
+
+test('refuses a track whose options the browser does not take, and publishes the others', async () => {
+  const { media, offered, refused } = await connect();
+  const camera = media.publish(track('video', { init: { sendEncodings: [{ scalabilityMode: 'L9T9' }] as never } }));
+  media.publish(track('audio')).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await expect(camera).rejects.toMatchObject({
+    code: 'PUBLISH_REFUSED',
+    message: 'the browser does not send video with these options: OperationError: no such mode',
+  });
+  await settled();
+  expect([offered, refused]).toEqual([['audio'], ['video']]);
+});
+
+test('refuses no track of a connection that is closed while it adds them', async () => {
+  const { media, refused } = await connect();
+  let bound = (): void => undefined;
+  const mic = media.publish(track('audio', { bind: () => new Promise((resolve) => (bound = resolve)) }));
+  const camera = media.publish(track('video'));
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await settled();
+  media.close();
+  bound();
+  for (const publication of [mic, camera]) await expect(publication).rejects.toMatchObject({ code: 'LEFT' });
+  await settled();
+  expect(refused).toEqual([]);
 });

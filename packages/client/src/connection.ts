@@ -8,7 +8,7 @@ export interface ConnectionHooks {
   /** Sends a media engine event. */
   send(type: 'renegotiateTracks' | 'sdpOffer', data?: object): void;
   received(trackId: string, media: MediaStreamTrack): void;
-  /** The server refuses to forward this track, or has stopped forwarding it. */
+  /** The browser cannot send this track, or the server does not forward it, or no longer. */
   refused(track: LocalTrack): void;
   /** The server has opened a channel. */
   channelOpened(channel: RTCDataChannel): void;
@@ -213,22 +213,33 @@ export class MediaConnection {
   async #addWaiting(): Promise<void> {
     // Add them one by one: the later ones may be unpublished in the meantime.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      const { track, resolve, reject } = next;
+      const { track } = next;
       const { selfId, takesCodecs } = this.#session();
       const id = `${selfId}:${uniqueName()}`;
-      const transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
+      let transceiver;
+      try {
+        transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
+      } catch (error) {
+        if (this.#closed) throw error;
+        this.#refuse(next, `the browser does not send ${track.kind} with these options: ${error}`);
+        continue;
+      }
       if (takesCodecs) track.requestCodec(transceiver);
-      this.#publications.set(track, { track, id, transceiver, resolve, reject, accepted: false });
+      this.#publications.set(track, { ...next, id, transceiver, accepted: false });
       await track.bind(id, transceiver.sender);
     }
   }
 
+  #refuse({ track, reject }: Deferred, message: string): void {
+    reject(new RoomClientError('PUBLISH_REFUSED', message));
+    this.#hooks.refused(track);
+  }
+
   #settle(publication: Publication): void {
-    const { track, transceiver, accepted, resolve, reject } = publication;
+    const { track, transceiver, accepted, resolve } = publication;
     if (transceiver.currentDirection !== 'sendonly') {
       const message = `the server accepts no ${track.kind} from this peer, or not with the codecs of this browser or simulcast`;
-      reject(new RoomClientError('PUBLISH_REFUSED', message));
-      return this.#hooks.refused(track);
+      return this.#refuse(publication, message);
     }
     if (accepted) return undefined;
     publication.accepted = true;

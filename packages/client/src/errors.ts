@@ -13,7 +13,10 @@ export type RoomClientErrorCode =
   | 'FAILED'
   /** The client left, or `leave` was called before the operation finished. */
   | 'LEFT'
-  /** The server accepted the offer without this track because of its codec, simulcast or the peer's permissions. */
+  /**
+   * The server accepted the offer without this track because of its codec, simulcast or the peer's permissions, or the
+   * browser does not send it with its options.
+   */
   | 'PUBLISH_REFUSED'
   /** A message to other clients cannot be sent because of its size, its label, or a server without data channels. */
   | 'DATA_REFUSED';

@@ -53,6 +53,16 @@ describe('a requested codec', () => {
     expect(offered('video', {})).toBeUndefined();
   });
 
+  test('is left out where the browser lacks setCodecPreferences, or refuses the codec in it', () => {
+    const refuses = () => {
+      throw new DOMException('', 'InvalidModificationError');
+    };
+    for (const transceiver of [{}, { setCodecPreferences: refuses }]) {
+      const request = () => trackOf('video', { codec: 'vp9' }).requestCodec(transceiver as RTCRtpTransceiver);
+      expect(request).not.toThrow();
+    }
+  });
+
   test('sends layers in one stream, without simulcast', () => {
     const options = { codec: 'vp9', scalabilityMode: 'L3T3_KEY', maxBitrateBps: 900_000 } as const;
     expect(encodings('video', options)).toEqual([{ maxBitrate: 900_000, scalabilityMode: 'L3T3_KEY' }]);

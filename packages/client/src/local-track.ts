@@ -21,7 +21,8 @@ export interface PublishOptions {
   readonly codec?: VideoCodec;
   /**
    * Sends the sizes as layers of one stream instead of `simulcast`, such as `L3T3_KEY` (W3C Scalable Video Coding).
-   * With `codec: 'vp9'` the server leaves out those for which a viewer lacks bandwidth.
+   * With `codec: 'vp9'` the server leaves out those for which a viewer lacks bandwidth. With a mode that the browser
+   * does not know, `publish` rejects with `PUBLISH_REFUSED`.
    */
   readonly scalabilityMode?: string;
   /** Upper limit in bits per second, of the track or of each variant. */
@@ -190,10 +191,14 @@ export class LocalTrack {
   requestCodec(transceiver: RTCRtpTransceiver): void {
     const { codec } = this.#options;
     if (codec === undefined || this.kind === 'audio') return;
-    const { codecs = [] } = RTCRtpSender.getCapabilities('video') ?? {};
     const is = (name: string) => (one: RTCRtpCodec) => one.mimeType.toLowerCase() === `video/${name}`;
-    const wanted = codecs.filter(is(codec));
-    if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
+    try {
+      const { codecs = [] } = RTCRtpSender.getCapabilities('video') ?? {};
+      const wanted = codecs.filter(is(codec));
+      if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
+    } catch {
+      // The browser lacks a method, such as Firefox before 128, or refuses the codec: the track is sent without the wish.
+    }
   }
 
   get #layers(): { scalabilityMode?: string } {

@@ -64,19 +64,16 @@ function toContent(message: ServerMessage): NonNullable<ContentInit> {
     case 'metricsReport':
       return { case: 'metricsReport', value: { metrics: jsonText(message.metrics) } };
     case 'roomCreated':
-      return { case: 'roomCreated', value: { roomId: message.roomId } };
     case 'roomDeleted':
-      return { case: 'roomDeleted', value: { roomId: message.roomId } };
     case 'roomCrashed':
-      return { case: 'roomCrashed', value: { roomId: message.roomId } };
+    case 'hlsUploaded':
+    case 'hlsUploadCrashed':
+      return { case: message.type, value: { roomId: message.roomId } };
     case 'peerAdded':
-      return { case: 'peerAdded', value: { roomId: message.roomId, peerId: message.peerId } };
     case 'peerDeleted':
-      return { case: 'peerDeleted', value: { roomId: message.roomId, peerId: message.peerId } };
     case 'peerConnected':
-      return { case: 'peerConnected', value: { roomId: message.roomId, peerId: message.peerId } };
     case 'peerDisconnected':
-      return { case: 'peerDisconnected', value: { roomId: message.roomId, peerId: message.peerId } };
+      return { case: message.type, value: { roomId: message.roomId, peerId: message.peerId } };
     case 'peerCrashed': {
       const { roomId, peerId, reason } = message;
       return { case: 'peerCrashed', value: { roomId, peerId, reason } };
@@ -85,24 +82,13 @@ function toContent(message: ServerMessage): NonNullable<ContentInit> {
       const { roomId, peerId, metadata } = message;
       return { case: 'peerMetadataUpdated', value: { roomId, peerId, metadata: jsonText(metadata) } };
     }
-    case 'componentCrashed': {
-      const { roomId, componentId } = message;
-      return { case: 'componentCrashed', value: { roomId, componentId } };
-    }
+    case 'componentCrashed':
+    case 'hlsPlayable':
+      return { case: message.type, value: { roomId: message.roomId, componentId: message.componentId } };
     case 'trackAdded':
-      return { case: 'trackAdded', value: toTrackEvent(message) };
     case 'trackRemoved':
-      return { case: 'trackRemoved', value: toTrackEvent(message) };
     case 'trackMetadataUpdated':
-      return { case: 'trackMetadataUpdated', value: toTrackEvent(message) };
-    case 'hlsPlayable': {
-      const { roomId, componentId } = message;
-      return { case: 'hlsPlayable', value: { roomId, componentId } };
-    }
-    case 'hlsUploaded':
-      return { case: 'hlsUploaded', value: { roomId: message.roomId } };
-    case 'hlsUploadCrashed':
-      return { case: 'hlsUploadCrashed', value: { roomId: message.roomId } };
+      return { case: message.type, value: toTrackEvent(message) };
     case 'recordingUploaded': {
       const { roomId, componentId, prefix, files } = message;
       return { case: 'recordingUploaded', value: { roomId, componentId, prefix, files } };

@@ -1,5 +1,5 @@
 // The Node.js websocket. The browser bundle uses web-socket.ts instead.
-import WebSocket from 'ws';
+import { WebSocket } from 'ws';
 import { BloomConnectionError } from './errors.js';
 
 /** Events for the owner of a socket. */

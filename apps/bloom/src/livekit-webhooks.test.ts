@@ -2,7 +2,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { createLogger } from '@bloom/log';
+import { createLogger, silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
 import { LeaveRequest } from '@livekit/protocol';
 import { type WebhookEvent, WebhookReceiver } from 'livekit-server-sdk';
@@ -15,6 +16,7 @@ const receiver = new WebhookReceiver('APIhooks', SIGNING_SECRET);
 const lines: string[] = [];
 let server: Server;
 let node: TestNode;
+let env: Record<string, string>;
 let rooms = 0;
 let room = '';
 /** Bodies and tokens as they arrived. */
@@ -35,14 +37,12 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const log = createLogger({ level: 'debug', structured: true, sink: (line: string) => void lines.push(line) });
-  node = await startTestNode(
-    {
-      JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}, APIhooks: ${SIGNING_SECRET}`,
-      JF_LIVEKIT_WEBHOOK_URLS: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-      JF_LIVEKIT_WEBHOOK_KEY: 'APIhooks',
-    },
-    { log },
-  );
+  env = {
+    JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}, APIhooks: ${SIGNING_SECRET}`,
+    JF_LIVEKIT_WEBHOOK_URLS: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    JF_LIVEKIT_WEBHOOK_KEY: 'APIhooks',
+  };
+  node = await startTestNode(env, { log });
 });
 beforeEach(() => void (room = `hooks-${++rooms}`));
 afterEach(() => void (posts.length = 0));
@@ -100,6 +100,36 @@ test('posts nothing that a receiver with another secret, or another body, accept
   const { body, token } = posts[0]!;
   await expect(new WebhookReceiver('APIhooks', SECRET).receive(body, token)).rejects.toThrow();
   await expect(receiver.receive(body.replace(room, 'other'), token)).rejects.toThrow();
+});
+
+test('posts what happens in a room at the node to which it has moved', async () => {
+  const mapper = await PortMapperServer.open({ port: 0, log: silentLog });
+  const start = (name: string): Promise<TestNode> =>
+    startTestNode({
+      ...env,
+      JF_SECRET_KEY_BASE: 'the-same-on-all-nodes-of-a-cluster',
+      JF_DIST_ENABLED: 'true',
+      JF_DIST_MODE: 'name',
+      JF_DIST_NODE_NAME: `${name}@127.0.0.1`,
+      JF_DIST_NODES: 'from@127.0.0.1',
+      JF_DIST_COOKIE: 'a_cookie_for_the_tests_of_clusters',
+      JF_DIST_IP: '127.0.0.1',
+      ERL_EPMD_PORT: String(mapper.port),
+    });
+  const from = await start('from');
+  await from.createRoom({ roomId: room });
+  const to = await start('to');
+  await until(() => to.cluster?.node.nodes().length === 1);
+  await received(1);
+  await from.request('POST', '/node/drain', { move: true });
+  await until(() => to.rooms.view(room) !== undefined);
+  await to.request('DELETE', `/room/${room}`);
+  const events = await received(2);
+  expect(events.map(({ event }) => event)).toEqual(['room_started', 'room_finished']);
+  expect(events[1]?.room?.sid).toBe(events[0]?.room?.sid);
+  await to.dispose();
+  await from.dispose();
+  await mapper.close();
 });
 
 test('logs neither the secret nor a token of a webhook', () => {

@@ -12,6 +12,8 @@ import type { LivekitModule } from './livekit.js';
 export interface LivekitWebhooks {
   /** Reports that the media of a peer is connected for the first time. */
   mediaUp(roomId: string, peerId: string): void;
+  /** Reports that a room has moved to this node, or away from it. */
+  moved(way: 'here' | 'away', roomId: string): void;
   /** Events waiting or being sent. */
   readonly pending: number;
   /** Sends pending events for at most `timeoutMs`. */
@@ -59,6 +61,11 @@ export function openLivekitWebhooks(parts: LivekitWebhooksParts): LivekitWebhook
 
   return {
     mediaUp: (roomId, peerId) => send(roomId, events.mediaUp(roomId, peerId)),
+    moved: (way, roomId) => {
+      if (way === 'here') return events.adopt(roomId);
+      events.forget(roomId);
+      return posts.end(roomId);
+    },
     get pending() {
       return posts.pending;
     },

@@ -334,6 +334,7 @@ function openRooms(parts: RoomParts): {
     moved: (way, { roomId, webhookUrl }) => {
       if (way === 'away') webhooks.leave(roomId);
       else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
+      livekitWebhooks?.moved(way, roomId);
       metrics.load(host.load());
     },
     measure: (measure, roomId) => {

@@ -66,7 +66,7 @@ export interface RoomHostOptions {
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
-  /** Called when a room has moved to this node, or away from it, before anything happens to it here. */
+  /** Called when a room has moved to this node, as it was and before anything happens to it here, or away from it. */
   moved?: (way: 'here' | 'away', room: { roomId: string; webhookUrl: string | null }) => void;
   /** Receives measurements for metrics. */
   measure?: (measure: RoomMeasure, roomId: string) => void;
@@ -439,8 +439,8 @@ export class RoomHost {
         entry.ref = ref;
         entry.createdAt ??= this.#clock.wall();
         for (const event of entry.early.splice(0)) this.#system.cast(ref, { type: 'fromMedia', event });
-        if (snapshot !== undefined) this.#options.moved?.('here', { roomId, webhookUrl });
       },
+      resumed: () => this.#options.moved?.('here', { roomId, webhookUrl }),
       measure: (measure) => {
         if (measure.type === 'media') this.#reach.record(measure);
         this.#options.measure?.(measure, roomId);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ParticipantInfo_Kind, ParticipantInfo_State, type WebhookEvent } from '@livekit/protocol';
 import { type ComponentHost, type ComponentKind, defaultRoomConfig } from '@bloom/rooms';
 import { testNode, type TestNode, videoTrack } from '@bloom/rooms/testing';
@@ -23,20 +23,28 @@ const camera: ComponentKind = {
 let node: TestNode;
 let sent: WebhookEvent[];
 
-beforeEach(async () => {
-  sent = [];
+/** Starts a node whose events are kept. */
+function start(): TestNode {
   const events: WebhookEvents = new WebhookEvents({
-    view: (id) => node.host.view(id),
-    createdAt: (id) => node.host.createdAt(id),
-    describedPeers: (id) => node.host.describedPeers(id),
+    view: (id) => started.host.view(id),
+    createdAt: (id) => started.host.createdAt(id),
+    describedPeers: (id) => started.host.describedPeers(id),
   });
-  node = testNode({
+  const started = testNode({
     componentKinds: [camera],
     onNotification: (notification) => sent.push(...events.observe(notification)),
+    moved: (way, { roomId }) => (way === 'here' ? events.adopt(roomId) : events.forget(roomId)),
     measure: (measure, roomId) => {
       if (measure.type === 'join' && measure.outcome === 'media') sent.push(...events.mediaUp(roomId, measure.peerId));
     },
   });
+
+  return started;
+}
+
+beforeEach(async () => {
+  sent = [];
+  node = start();
   await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', name: 'the kitchen' });
 });
 afterEach(() => node.close());
@@ -149,4 +157,67 @@ test('reports a component with its first track, and as left when it was removed'
     `track_unpublished ${id}`,
     `participant_left ${id}`,
   ]);
+});
+
+describe('a room that moves', () => {
+  let to: TestNode;
+  beforeEach(() => void (to = start()));
+  afterEach(() => to.close());
+
+  async function move(): Promise<void> {
+    const createdAt = node.host.createdAt('kitchen') ?? 0;
+    let text = '';
+    const offer = async (snapshot: unknown): Promise<null> => {
+      text = JSON.stringify(snapshot);
+      return null;
+    };
+    await node.host.giveRoom('kitchen', { offer, given: () => new Promise(() => {}), over: () => undefined });
+    const snapshot = JSON.parse(text);
+    await (await to.host.holdRoom(snapshot.config)).open(snapshot, createdAt);
+    await to.system.idle();
+  }
+
+  test('is the same room to the receivers, whose people leave it at the new node', async () => {
+    const bob = await node.join('kitchen', { name: 'Bob' });
+    await bob.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await node.rooms.addPeer('kitchen', { metadata: 'absent' });
+    const before = [...sent];
+    news();
+    await move();
+    await to.rooms.deleteRoom('kitchen');
+    const after = [...sent];
+    expect(news()).toEqual([`track_unpublished ${bob.id}`, `participant_left ${bob.id}`, 'room_finished']);
+    expect(after.at(-1)?.room?.sid).toBe(before[0]?.room?.sid);
+    expect(after[1]?.participant?.sid).toBe(before[1]?.participant?.sid);
+  });
+
+  test('has nobody join again who comes back, and reports what they publish then', async () => {
+    const bob = await node.join('kitchen', { name: 'Bob' });
+    await bob.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    news();
+    await move();
+    const back = await to.connect(bob.token);
+    const tracks = [videoTrack('t1'), videoTrack('t2')];
+    await back.act({ type: 'join', metadata: { name: 'Bob' } }, { type: 'publish', tracks });
+    to.media.emit.get('kitchen')?.({ type: 'dtlsConnected', peerId: bob.id });
+    await to.advance(11);
+    expect(news()).toEqual([`track_published ${bob.id}`]);
+  });
+
+  test('ends once when it is lost on the way', async () => {
+    const bob = await node.join('kitchen', { name: 'Bob' });
+    news();
+    const lost = { offer: async () => null, given: () => Promise.reject(new Error('died')), over: () => undefined };
+    await node.host.giveRoom('kitchen', lost);
+    await node.system.idle();
+    expect(news()).toEqual([`participant_left ${bob.id}`, 'room_finished']);
+  });
+});
+
+test('keeps nothing of a room that another node goes on with', async () => {
+  const events = new WebhookEvents(node.host);
+  const roomCreated = { type: 'roomCreated', roomId: 'kitchen' } as const;
+  events.observe(roomCreated);
+  events.forget('kitchen');
+  expect(events.observe({ ...roomCreated, type: 'roomDeleted' })).toEqual([]);
 });

@@ -76,12 +76,39 @@ export class WebhookEvents {
     return join(story, who);
   }
 
+  /** Continues the story of a room that has moved to this node. Those who are connected joined at the former one. */
+  adopt(roomId: string): void {
+    const view = this.#rooms.view(roomId);
+    if (view === undefined) return;
+    const { people } = this.#open(view);
+    const described = new Set(this.#rooms.describedPeers(roomId));
+    for (const peer of view.peers) {
+      const info = describePeer(believedPeer(peer, described.has(peer.id)))?.info;
+      if (peer.status !== 'connected' || info === undefined) continue;
+      const tracks = peer.tracks.flatMap(({ id }): [string, TrackInfo][] => {
+        const track = trackOf(info, id);
+        return track === undefined ? [] : [[id, track]];
+      });
+      people.set(peer.id, { info, joined: true, tracks: new Map(tracks) });
+    }
+  }
+
+  /** Forgets a room that another node goes on with. */
+  forget(roomId: string): void {
+    this.#stories.delete(roomId);
+  }
+
   #begin(view: RoomView | undefined): WebhookEvent[] {
     if (view === undefined) return [];
-    const room = this.#describe(view);
-    this.#stories.set(view.id, { roomId: view.id, room, people: new Map() });
 
-    return [new WebhookEvent({ event: 'room_started', room })];
+    return [new WebhookEvent({ event: 'room_started', room: this.#open(view).room })];
+  }
+
+  #open(view: RoomView): Story {
+    const story = { roomId: view.id, room: this.#describe(view), people: new Map() };
+    this.#stories.set(view.id, story);
+
+    return story;
   }
 
   #connected(story: Story, peerId: string): WebhookEvent[] {
@@ -109,7 +136,7 @@ export class WebhookEvents {
     if (info === undefined) return [];
     const who = known ?? { info, joined: false, tracks: new Map() };
     who.info = info;
-    const described = info.tracks.find(({ sid }) => sid === sidOf('TR', track.id));
+    const described = trackOf(info, track.id);
     if (described === undefined) return [];
     who.tracks.set(track.id, described);
     if (type === 'trackMetadataUpdated') return [];
@@ -158,6 +185,10 @@ export class WebhookEvents {
 
     return describePeer(believedPeer(peer, this.#rooms.describedPeers(roomId).includes(id)));
   }
+}
+
+function trackOf({ tracks }: ParticipantInfo, trackId: string): TrackInfo | undefined {
+  return tracks.find(({ sid }) => sid === sidOf('TR', trackId));
 }
 
 function join({ room }: Story, who: Somebody): WebhookEvent[] {

@@ -29,6 +29,8 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   created: (machine: RoomMachine, room: RoomRef) => void;
   /** State of the room on its former node; undefined for a new room. */
   snapshot: RoomSnapshot | undefined;
+  /** Called when the room is as it was on its former node. */
+  resumed: () => void;
   /** Called when the room has moved away and its actor passes messages on. */
   given: () => void;
   /** Called when the actor passes nothing on any more. */
@@ -75,7 +77,10 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       options.created(machine, context.self);
       const { snapshot } = options;
       if (snapshot === undefined) machine.start();
-      else machine.resume(snapshot);
+      else {
+        machine.resume(snapshot);
+        options.resumed();
+      }
       return { machine, guests: new Guests(snapshot?.invitations), context };
     },
     handlers: relaying({

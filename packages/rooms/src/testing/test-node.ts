@@ -243,6 +243,7 @@ export function testNode(
     log?: Log;
     /** Default: `scriptedSession`. */
     createSession?: CreatePeerSession;
+    moved?: (way: 'here' | 'away', room: { roomId: string }) => void;
     measure?: (measure: RoomMeasure, roomId: string) => void;
     /** Called within the turn of the room. */
     onNotification?: (notification: Notification) => void;

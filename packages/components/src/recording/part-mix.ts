@@ -92,9 +92,11 @@ export class MixNotes {
     return { ...note, state: 'failed', reason: 'the process that mixed it has ended', endedAt: touchedMs };
   }
 
-  /** Returns whether this process wrote the present note. */
+  /** Returns false if the note of this process has been removed, or replaced by another process. */
   async isOwn(part: PartName): Promise<boolean> {
-    return (await this.#notes.read(part))?.writer.run === THIS_WRITER.run;
+    const note = await this.#notes.read(part);
+    // A read that fails once must not end a mix of hours.
+    return note === undefined ? !(await this.#notes.isMissing(part)) : note.writer.run === THIS_WRITER.run;
   }
 
   /** Shows other nodes that this one works on the mix. */

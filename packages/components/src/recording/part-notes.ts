@@ -42,6 +42,14 @@ export class PartNotes<Note extends object> {
     return value === undefined ? undefined : this.#parse(value);
   }
 
+  /** Returns true only if there certainly is no note: one that cannot be read now may be readable the next time. */
+  isMissing(part: PartName): Promise<boolean> {
+    return stat(this.#pathOf(part)).then(
+      () => false,
+      ({ code }: NodeJS.ErrnoException) => code === 'ENOENT',
+    );
+  }
+
   /** Returns the parts that have notes, in one room or in all. */
   async parts(roomId?: string): Promise<PartName[]> {
     const found: PartName[] = [];

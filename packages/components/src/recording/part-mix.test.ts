@@ -1,0 +1,48 @@
+import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type MixNote, MixNotes } from './part-mix.js';
+
+const part = { roomId: 'kitchen', name: 'part_2026-01-02T03-04-05.000Z' };
+const note: MixNote = { layout: 'grid', width: 640, height: 360, state: 'mixing', requestedAt: 1, endedAt: null };
+const theirs = { host: 'elsewhere', pid: 1, run: 'theirs' };
+
+let base: string;
+let path: string;
+let notes: MixNotes;
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-mix-notes-'));
+  path = join(base, part.roomId, `${part.name}.json`);
+  notes = new MixNotes(base);
+  await notes.write(part, note);
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+/** Makes reads of the note fail, until the returned function is called. */
+async function makeUnreadable(): Promise<() => Promise<void>> {
+  await rename(path, `${path}.kept`);
+  // Opening a link to itself fails with ELOOP, for every user.
+  await symlink(path, path);
+
+  return () => rename(`${path}.kept`, path);
+}
+
+describe('the note about a mix of this process', () => {
+  test('stays its own while it cannot be read', async () => {
+    const repair = await makeUnreadable();
+    expect(await notes.isOwn(part)).toBe(true);
+    await repair();
+    expect(await notes.isOwn(part)).toBe(true);
+  });
+
+  test('is no longer its own once it is removed', async () => {
+    await notes.remove(part);
+    expect(await notes.isOwn(part)).toBe(false);
+  });
+
+  test('is no longer its own once another process has replaced it', async () => {
+    await writeFile(path, JSON.stringify({ ...note, writer: theirs }));
+    expect(await notes.isOwn(part)).toBe(false);
+  });
+});

@@ -46,7 +46,7 @@ describe('garbage collection', () => {
     await collectGarbage({
       directory: base,
       liveRooms: async () => new Set(['alive']),
-      isPending: (path) => path.endsWith('part_pending'),
+      isPending: async (path) => path.endsWith('part_pending'),
       log: silentLog,
       clock,
     });

@@ -13,7 +13,7 @@ export interface GarbageOptions {
   directory: string;
   /** Returns the ids of the rooms alive on this node. */
   liveRooms(): Promise<ReadonlySet<string>>;
-  isPending(partDirectory: string): boolean;
+  isPending(partDirectory: string): boolean | Promise<boolean>;
   /** Called once per pass. */
   tidy?(): Promise<void>;
   log: Log;
@@ -66,7 +66,7 @@ export function startGarbageCollection(options: GarbageOptions): () => void {
 }
 
 async function isObsolete(part: string, { isPending, clock }: GarbageOptions): Promise<boolean> {
-  if (isPending(part)) return false;
+  if (await isPending(part)) return false;
   const files = await readdir(part).catch(() => undefined);
   if (files === undefined) return false;
   // An empty directory counts with its own time: a recording that has just begun has no file yet.

@@ -276,7 +276,7 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
       await opened.start(place, { picture: {} });
       await until(async () => ((await opened.find(place))?.mix.progress ?? 0) > 0);
       await expect(opened.start(place, { picture: {} })).rejects.toMatchObject({ code: 'IN_PROGRESS' });
-      expect(opened.isUsing(directory)).toBe(true);
+      expect(await opened.isUsing(directory)).toBe(true);
       expect(await remove()).toBe(true);
       expect(await opened.find(place)).toBeUndefined();
       await until(() => processes.counts.running === 0);
@@ -325,7 +325,7 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
   });
 
   test('is left to the node that works on it, for as long as that node shows it does', async () => {
-    await record(1);
+    const directory = await record(1);
     const clock = new ManualClock(Date.now());
     const { mixes: opened } = open({ clock });
     const note = { layout: 'grid', width: 640, height: 360, requestedAt: 1, endedAt: null, state: 'mixing' };
@@ -334,7 +334,9 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
     await writeFile(path, JSON.stringify({ ...note, writer: { host: 'elsewhere', pid: 1, run: 'theirs' } }));
     expect(await opened.find(place)).toMatchObject({ mix: { state: 'mixing' }, isHere: false });
     await expect(opened.start(place, { picture: {} })).rejects.toMatchObject({ code: 'IN_PROGRESS' });
+    expect(await opened.isUsing(directory)).toBe(true);
     clock.advance(61_000);
+    expect(await opened.isUsing(directory)).toBe(false);
     expect((await opened.find(place))?.mix.state).toBe('failed');
     await opened.start(place, { picture: {} });
     expect(await ended(opened)).toMatchObject({ state: 'finished' });

@@ -1,5 +1,5 @@
 import { rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Processes } from '@bloom/processes';
 import { RoomError } from '@bloom/rooms';
@@ -20,6 +20,7 @@ import type { PartName } from './part-notes.js';
 import type { StoredPlace, UploadNotes } from './part-outcome.js';
 import type { PartState } from './part-state.js';
 import { THIS_WRITER } from './part-writer.js';
+import { PART_NAME } from './parts.js';
 import { REPORT_FILE } from './report.js';
 import { prefixOf, type RequestCredentials, targetOf, type UploadDefaults } from './upload-target.js';
 
@@ -158,13 +159,15 @@ export class Mixes implements PartMixes {
     return job !== undefined || wasNoted || hadFile;
   }
 
-  /** Returns true if a mix needs this directory of a part, or works in it. */
-  isUsing(directory: string): boolean {
+  /** Returns true if a mix of this node, or of one that shares the directory, needs this part or works in it. */
+  async isUsing(directory: string): Promise<boolean> {
     for (const { part } of this.#jobs.values()) {
       if (directory === this.#directoryOf(part) || directory === this.#workOf(part)) return true;
     }
+    const { notes, clock } = this.#options;
+    const part = { roomId: basename(dirname(directory)), name: basename(directory) };
 
-    return false;
+    return PART_NAME.test(part.name) && notes.isWorkedOn(part, clock.wall());
   }
 
   /** Shows other nodes which mixes this one works on, and ends those removed there; called every `BEAT_MS`. */

@@ -46,3 +46,30 @@ describe('the note about a mix of this process', () => {
     expect(await notes.isOwn(part)).toBe(false);
   });
 });
+
+describe('garbage collection', () => {
+  const nowMs = Date.now();
+  const put = (more: object): Promise<void> => writeFile(path, JSON.stringify({ ...note, writer: theirs, ...more }));
+
+  test('leaves a part alone that waits on another node to be mixed', async () => {
+    await put({ state: 'queued' });
+    expect(await notes.isWorkedOn(part, nowMs)).toBe(true);
+  });
+
+  test('leaves a part alone whose note cannot be read', async () => {
+    await makeUnreadable();
+    expect(await notes.isWorkedOn(part, nowMs)).toBe(true);
+  });
+
+  test('takes a part whose mix has ended, or whose node has not been heard of for a minute', async () => {
+    await put({ state: 'finished', endedAt: 2 });
+    expect(await notes.isWorkedOn(part, nowMs)).toBe(false);
+    await put({});
+    await notes.touch(part, nowMs);
+    expect(await notes.isWorkedOn(part, nowMs + 61_000)).toBe(false);
+  });
+
+  test('takes a part that was never mixed', async () => {
+    expect(await notes.isWorkedOn({ ...part, roomId: 'hall' }, nowMs)).toBe(false);
+  });
+});

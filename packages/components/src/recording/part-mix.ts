@@ -99,6 +99,13 @@ export class MixNotes {
     return note === undefined ? !(await this.#notes.isMissing(part)) : note.writer.run === THIS_WRITER.run;
   }
 
+  /** Returns false if the process that worked on the mix has ended, or none ever did. */
+  async isWorkedOn(part: PartName, nowMs: number): Promise<boolean> {
+    const note = await this.read(part, nowMs);
+    // Nothing that another node needs may be removed because a read fails once.
+    return note === undefined ? !(await this.#notes.isMissing(part)) : isActive(note);
+  }
+
   /** Shows other nodes that this one works on the mix. */
   touch(part: PartName, nowMs: number): Promise<void> {
     return this.#notes.touch(part, nowMs);

@@ -8,7 +8,7 @@ import { Processes } from '@bloom/processes';
 import { systemClock } from '@bloom/time';
 import { ManualClock, until } from '@bloom/time/testing';
 import S3rver from 's3rver';
-import type { S3Target } from '../s3/object-store.js';
+import { type ObjectStore, openStore, type S3Target } from '../s3/object-store.js';
 import { MAX_WAITING_MIXES, Mixes, type MixesOptions } from './mixes.js';
 import { MixNotes } from './part-mix.js';
 import { UploadNotes } from './part-outcome.js';
@@ -169,7 +169,7 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
 
   /** Puts a recording into a bucket, and leaves the note about it. */
   async function upload(files: Record<string, string | Buffer>, uploaded: UploadNotes): Promise<void> {
-    const store = await (await import('../s3/object-store.js')).openStore(target);
+    const store = await openStore(target);
     let bytes = 0;
     for (const [file, content] of Object.entries(files)) {
       await writeFile(join(base, 'file'), content);
@@ -266,6 +266,26 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
     const mix = await ended(opened).finally(() => clearInterval(pushing));
     expect(mix).toMatchObject({ state: 'failed', file: 'mix.mp4' });
     expect(mix['reason']).toMatch(/^the store does not take the recording: \w+$/);
+  });
+
+  test('ends its upload when it is removed or its node stops, and the next one begins', async () => {
+    const directory = await record(1);
+    await record(1, 'hall');
+    let puts = 0;
+    const put: ObjectStore['put'] = (_key, _path, signal) => {
+      puts++;
+      return new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)));
+    };
+    const { mixes: opened } = open({ open: async (to) => ({ ...(await openStore(to)), put }) });
+    await opened.start(place, { picture: {}, credentials: target });
+    await opened.start({ roomId: 'hall', name }, { picture: {}, credentials: target });
+    await until(() => puts === 1);
+    expect(await opened.remove(place)).toBe(true);
+    await until(() => puts === 2);
+    expect((await readdir(directory)).toSorted()).toEqual(['a.ogg', 'report.json']);
+    await opened.close({ timeoutMs: 10_000 });
+    const { mix } = (await opened.find({ roomId: 'hall', name }))!;
+    expect(mix).toMatchObject({ state: 'failed', reason: 'the node was stopped', file: 'mix.mp4' });
   });
 
   test('ends when it or its recording is removed, leaving nothing, and can be asked for again', async () => {

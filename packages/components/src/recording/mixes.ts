@@ -312,13 +312,14 @@ export class Mixes implements PartMixes {
     await this.#become(job, { ...made, state: 'uploading' });
     const key = keyOf(await this.#prefixOf(part, target), part.roomId, part.name, MIX_FILE);
     const path = join(this.#directoryOf(part), MIX_FILE);
+    const { signal } = job.cancelled;
     for (const retryMs of [...RETRY_MS, undefined]) {
       try {
-        await this.#uploader.upload(target, [{ key, path }]);
+        await this.#uploader.upload(target, [{ key, path }], { signal });
         break;
       } catch (error) {
-        if (retryMs === undefined || job.cancelled.signal.aborted) throw error;
-        await sleep(retryMs, { clock, signal: job.cancelled.signal });
+        if (retryMs === undefined || signal.aborted) throw error;
+        await sleep(retryMs, { clock, signal });
       }
     }
     try {

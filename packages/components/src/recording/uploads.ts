@@ -246,8 +246,10 @@ export class Uploads {
     };
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
       try {
-        await this.#uploader.upload(target, files, (arrived) => {
-          bringing.progress = arrived / files.length;
+        await this.#uploader.upload(target, files, {
+          onArrived: (arrived) => {
+            bringing.progress = arrived / files.length;
+          },
         });
         if (cancelled.aborted) return await end();
         await onUploaded?.(part, { bucket: target.bucket, prefix });

@@ -7,9 +7,11 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import S3rver from 's3rver';
-import { systemClock } from '@bloom/time';
+import { sleep, systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
 import { Uploads } from '../recording/uploads.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
+import { Uploader } from './upload-files.js';
 
 // Real sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);
@@ -115,6 +117,66 @@ describe('a bucket', () => {
     other.close();
     silent.closeAllConnections();
     silent.close();
+  });
+
+  /** Starts a store that answers only the start and the end of an upload in parts; returns what it is asked. */
+  async function holding(): Promise<{ url: string; asked: string[]; end(): void }> {
+    const asked: string[] = [];
+    const holder = createServer((request, response) => {
+      const { method = '', url = '' } = request;
+      asked.push(`${method} ${url.includes('partNumber') ? 'part' : url.includes('upload') ? 'parts' : 'object'}`);
+      request.resume().on('end', () => {
+        if (method === 'DELETE') response.writeHead(204).end();
+        if (method !== 'POST') return;
+        const id = '<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>';
+        response.writeHead(200, { 'content-type': 'application/xml' }).end(id);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    const { port } = holder.address() as AddressInfo;
+    const end = (): void => {
+      holder.closeAllConnections();
+      holder.close();
+    };
+
+    return { url: `http://127.0.0.1:${port}`, asked, end };
+  }
+
+  test.each([
+    ['a file', 1_000, ['PUT object']],
+    ['a file in parts', 6 * 1024 * 1024, ['POST parts', 'PUT part', 'PUT part', 'DELETE parts']],
+  ])('ends the upload of %s that is aborted, without repeating it', async (_what, bytes, all) => {
+    const { url, asked, end } = await holding();
+    await writeFile(join(local, 'a.ogg'), Buffer.alloc(bytes));
+    const ending = new AbortController();
+    const uploader = new Uploader();
+    const file = { key: 'j/a.ogg', path: join(local, 'a.ogg') };
+    const uploaded = uploader.upload({ ...target, endpoint: url }, [file], { signal: ending.signal });
+    const ended = expect(uploaded).rejects.toMatchObject({
+      code: 'UPLOAD_FAILED',
+      message: expect.stringContaining('aborted'),
+    });
+    const puts = all.filter((each) => each.startsWith('PUT'));
+    await until(() => asked.filter((each) => each.startsWith('PUT')).length === puts.length);
+    ending.abort();
+    await ended;
+    await until(() => asked.length === all.length);
+    // The client would repeat a request within this time.
+    await sleep(500, { clock: systemClock });
+    expect(asked).toEqual(all);
+    end();
+  });
+
+  test('is not asked for an upload that was aborted before', async () => {
+    const { url, asked, end } = await holding();
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const other = await openStore({ ...target, endpoint: url });
+    await expect(other.put('j/a.ogg', join(local, 'a.ogg'), AbortSignal.abort())).rejects.toMatchObject({
+      code: 'UPLOAD_FAILED',
+    });
+    expect(asked).toEqual([]);
+    other.close();
+    end();
   });
 
   test('gives up on a bucket that falls silent, so that a retry is possible', async () => {

@@ -27,9 +27,10 @@ export interface GetLimits {
 /** One bucket. */
 export interface ObjectStore {
   /**
-   * Uploads a file, in parts if it is large, and replaces an existing object. @throws ComponentError `UPLOAD_FAILED`
+   * Uploads a file, in parts if it is large, and replaces an existing object; ends when aborted.
+   * @throws ComponentError `UPLOAD_FAILED`
    */
-  put(key: string, path: string): Promise<void>;
+  put(key: string, path: string, signal?: AbortSignal): Promise<void>;
   /**
    * Downloads an object into a new file, which is removed if that fails. Returns its size in bytes.
    * @throws ComponentError `DOWNLOAD_FAILED`, also for an object of more than `maxBytes`
@@ -39,6 +40,7 @@ export interface ObjectStore {
   sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
+  /** Ends the requests in progress, which are not repeated. */
   close(): void;
 }
 
@@ -96,9 +98,12 @@ export async function openStore(
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
   });
+  let isClosed = false;
   client.middlewareStack.add(
     (next, { commandName }) =>
       async (args) => {
+        // Otherwise the client would repeat what `close` interrupts, and an aborted upload could still arrive.
+        if (isClosed && commandName !== 'AbortMultipartUploadCommand') throw new Error('the store was closed');
         const result = await next(args);
         const response = result.response as { body?: unknown; statusCode?: number };
         const isObject = commandName === 'GetObjectCommand' && Math.trunc((response.statusCode ?? 0) / 100) === 2;
@@ -124,16 +129,20 @@ export async function openStore(
   };
 
   return {
-    put: async (Key, path) => {
+    put: async (Key, path, signal) => {
       const ContentType = CONTENT_TYPES[path.slice(path.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
       const Body = createReadStream(path);
       const upload = new Upload({ client, params: { Bucket, Key, Body, ContentType } });
-      const overdue = putTimeoutMs === undefined ? undefined : setTimeout(() => void upload.abort(), putTimeoutMs);
+      const end = (): void => void upload.abort();
+      const overdue = putTimeoutMs === undefined ? undefined : setTimeout(end, putTimeoutMs);
+      if (signal?.aborted === true) end();
+      signal?.addEventListener('abort', end, { once: true });
       await upload
         .done()
         .catch(failed('put', Key))
         .finally(() => {
           clearTimeout(overdue);
+          signal?.removeEventListener('abort', end);
           Body.destroy();
         });
     },
@@ -169,6 +178,7 @@ export async function openStore(
       await client.send(new DeleteObjectCommand({ Bucket, Key })).catch(failed('remove', Key));
     },
     close: () => {
+      isClosed = true;
       client.destroy();
       agents.destroy();
     },

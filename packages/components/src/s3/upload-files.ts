@@ -11,6 +11,13 @@ export interface StoredFile {
   path: string;
 }
 
+export interface UploadOptions {
+  /** Called with the number of files so far. */
+  onArrived?(files: number): void;
+  /** Ends the upload when aborted. */
+  signal?: AbortSignal;
+}
+
 export interface UploaderOptions extends StoreOptions {
   /** Skips objects that already exist with the right size. Only for keys whose content never changes. */
   skipPresent?: boolean;
@@ -27,14 +34,16 @@ export class Uploader {
   }
 
   /**
-   * Uploads the files one by one, stopping at the first failure. `onArrived` gets the number of files so far.
+   * Uploads the files one by one, stopping at the first failure.
    * @throws ComponentError `UPLOAD_FAILED`
    */
-  upload(target: S3Target, files: readonly StoredFile[], onArrived?: (files: number) => void): Promise<void> {
+  upload(target: S3Target, files: readonly StoredFile[], options: UploadOptions = {}): Promise<void> {
+    const { onArrived, signal } = options;
+
     return this.#limit(() =>
       this.#with(target, async (store) => {
         for (const [i, file] of files.entries()) {
-          await this.#put(store, file);
+          await this.#put(store, file, signal);
           onArrived?.(i + 1);
         }
       }),
@@ -58,10 +67,10 @@ export class Uploader {
     }
   }
 
-  async #put(store: ObjectStore, { key, path }: StoredFile): Promise<void> {
+  async #put(store: ObjectStore, { key, path }: StoredFile, signal: AbortSignal | undefined): Promise<void> {
     const { size } = await stat(path);
     if (this.#options.skipPresent === true && (await store.sizeOf(key)) === size) return;
-    await store.put(key, path);
+    await store.put(key, path, signal);
     const stored = await store.sizeOf(key);
     // Write-only credentials cannot read the size, so the store's acknowledgement has to suffice.
     if (stored === size || stored === 'unknown') return;

@@ -9,11 +9,12 @@ import { systemClock } from '@bloom/time';
 import { ManualClock, until } from '@bloom/time/testing';
 import S3rver from 's3rver';
 import { type ObjectStore, openStore, type S3Target } from '../s3/object-store.js';
+import { RESERVE_BYTES } from './free-space.js';
 import { MAX_WAITING_MIXES, Mixes, type MixesOptions } from './mixes.js';
 import { MixNotes } from './part-mix.js';
 import { UploadNotes } from './part-outcome.js';
 import { THIS_WRITER } from './part-writer.js';
-import { Parts } from './parts.js';
+import { bytesIn, Parts } from './parts.js';
 import { OpusContainer } from './track-container.js';
 
 // These tests run a real mixer and a real store, which are slow on a busy machine.
@@ -94,6 +95,7 @@ function open(options: Partial<MixesOptions> = {}): { mixes: Mixes; parts: Parts
     pathPrefix: null,
     log: silentLog,
     clock,
+    freeBytes: async () => 2 * RESERVE_BYTES,
     mixerEntry: new URL('../../dist/mix/mix-main.js', import.meta.url),
     ...options,
   });
@@ -227,6 +229,64 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
     await uploaded.write(place, { ...note, bytes: note.bytes - 1 });
     await opened.start(place, { picture: {}, credentials: target });
     expect(await ended(opened)).toMatchObject({ state: 'failed', reason: expect.stringContaining('does not return') });
+  });
+
+  const noSpace = {
+    state: 'failed',
+    reason: expect.stringMatching(/^the disk has 1024 MiB free: a mix needs 1025 MiB/),
+  };
+
+  test('fails, before anything is fetched, on a disk without space for the tracks, the movie and the reserve', async () => {
+    const files = { 'a.ogg': silence(1), 'report.json': reportOf(['a.ogg'], 1) };
+    const bytes = files['a.ogg'].length + files['report.json'].length;
+    let opened = 0;
+    const store: MixesOptions['open'] = (to) => {
+      opened++;
+      return openStore(to);
+    };
+    const freeBytes = async (): Promise<number> => RESERVE_BYTES + 2 * bytes - 1;
+    const { mixes: mixer, uploaded } = open({ open: store, freeBytes });
+    await upload(files, uploaded);
+    await mixer.start(place, { picture: {}, credentials: target });
+    expect(await ended(mixer)).toMatchObject(noSpace);
+    expect(opened).toBe(0);
+    expect(await readdir(raw)).toEqual([]);
+  });
+
+  test('fails on a disk without space for the movie and the reserve, if the tracks are there', async () => {
+    const directory = await record(1);
+    const bytes = await bytesIn(directory, await readdir(directory));
+    let free = RESERVE_BYTES + bytes - 1;
+    const { mixes: opened } = open({ freeBytes: async () => free });
+    await opened.start(place, { picture: {} });
+    expect(await ended(opened)).toMatchObject(noSpace);
+    free++;
+    await opened.start(place, { picture: {} });
+    expect(await ended(opened)).toMatchObject({ state: 'finished' });
+  });
+
+  test('ends when the disk fills up to the reserve', async () => {
+    const directory = await record(600);
+    let free = 2 * RESERVE_BYTES;
+    const { mixes: opened } = open({ freeBytes: async () => free });
+    await opened.start(place, { picture: {} });
+    await until(async () => (await opened.find(place))?.mix.state === 'mixing');
+    await opened.beat();
+    free = RESERVE_BYTES - 1;
+    await opened.beat();
+    expect(await ended(opened)).toMatchObject({
+      ...noSpace,
+      reason: expect.stringContaining('has 1023 MiB free: a mix needs 1024 MiB'),
+    });
+    expect((await readdir(directory)).toSorted()).toEqual(['a.ogg', 'report.json']);
+    expect(await readdir(join(raw, 'kitchen'))).toEqual([name]);
+  });
+
+  test('is made if the system does not say how much space the disk has', async () => {
+    await record(1);
+    const { mixes: opened } = open({ freeBytes: () => Promise.reject(new Error('ENOSYS')) });
+    await opened.start(place, { picture: {} });
+    expect(await ended(opened)).toMatchObject({ state: 'finished' });
   });
 
   test('fails for damaged tracks and reports, without showing where they lie', async () => {

@@ -1,4 +1,4 @@
-import { rename, rm, rmdir, stat } from 'node:fs/promises';
+import { readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Processes } from '@bloom/processes';
@@ -12,6 +12,7 @@ import type { MixPicture } from '../mix/mix-protocol.js';
 import { mixRecording, pictureOf } from '../mix/mix-recording.js';
 import { openStore, type S3Target, withoutAddress } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
+import { freeBytes, shortage } from './free-space.js';
 import { fetchTracks, linkTracks } from './mix-tracks.js';
 import { readMark } from './part-mark.js';
 import { type FoundMix, isActive, type ListedMix, listedMix, MIX_FILE } from './part-mix.js';
@@ -20,7 +21,7 @@ import type { PartName } from './part-notes.js';
 import type { StoredPlace, UploadNotes } from './part-outcome.js';
 import type { PartState } from './part-state.js';
 import { THIS_WRITER } from './part-writer.js';
-import { PART_NAME } from './parts.js';
+import { bytesIn, PART_NAME } from './parts.js';
 import { REPORT_FILE } from './report.js';
 import { prefixOf, type RequestCredentials, targetOf, type UploadDefaults } from './upload-target.js';
 
@@ -53,6 +54,8 @@ export interface MixesOptions extends UploadDefaults {
   /** Built entry of the mixing process; defaults to the one beside its module. */
   mixerEntry?: URL;
   open?: UploaderOptions['open'];
+  /** Returns the bytes that can still be written to the disk of a directory; defaults to the system's answer. */
+  freeBytes?(directory: string): Promise<number>;
 }
 
 interface Job {
@@ -170,12 +173,18 @@ export class Mixes implements PartMixes {
     return PART_NAME.test(part.name) && notes.isWorkedOn(part, clock.wall());
   }
 
-  /** Shows other nodes which mixes this one works on, and ends those removed there; called every `BEAT_MS`. */
+  /**
+   * Shows other nodes which mixes this one works on, and ends those removed there, and the one at work when it takes
+   * the space of recordings in progress; called every `BEAT_MS`.
+   */
   async beat(): Promise<void> {
     const { notes, clock } = this.#options;
     for (const job of this.#jobs.values()) {
       if (await this.#isOurs(job)) await notes.touch(job.part, clock.wall());
       else this.#drop(job);
+      const isWriting = job.note.state === 'fetching' || job.note.state === 'mixing';
+      const short = isWriting ? await this.#shortage(0) : undefined;
+      if (short !== undefined) job.cancelled.abort(short);
     }
   }
 
@@ -240,7 +249,7 @@ export class Mixes implements PartMixes {
         if (job.isPublished) await this.#removeFile(part);
         log.info('recording.mix_cancelled', fields);
       } else {
-        const reason = this.#reasonOf(job, error, work);
+        const reason = this.#reasonOf(job, signal.aborted ? signal.reason : error, work);
         log.warn('recording.mix_failed', { ...fields, reason });
         await this.#become(job, { state: 'failed', reason, endedAt: clock.wall() }).catch(() => undefined);
       }
@@ -259,13 +268,21 @@ export class Mixes implements PartMixes {
   async #gather(job: Job, work: string): Promise<void> {
     const { uploaded } = this.#options;
     const { part, target } = job;
-    if ((await uploaded.read(part)) === undefined) await linkTracks(this.#directoryOf(part), work);
+    if ((await uploaded.read(part)) === undefined) {
+      const directory = this.#directoryOf(part);
+      const files = await readdir(directory).catch(() => []);
+      // Of the movie: the tracks are linked.
+      await this.#reserve(await bytesIn(directory, files));
+      await linkTracks(directory, work);
+    }
     const note = await uploaded.read(part);
     if (note === undefined) return;
     // An upload may have removed some of the files meanwhile.
     await rm(work, { recursive: true, force: true });
     await makeFolder(work);
     const store = checkStore(`Recording ${part.roomId}/${part.name}`, note.stored, target);
+    // Of the tracks and the movie.
+    await this.#reserve(2 * note.bytes);
     await this.#become(job, { state: 'fetching' });
     const overdue = new AbortController();
     const { clock, open = openStore } = this.#options;
@@ -285,6 +302,18 @@ export class Mixes implements PartMixes {
       clock.clearTimeout(timer);
       bucket.close();
     }
+  }
+
+  /** @throws ComponentError `MIX_FAILED` unless the disk has space for so many bytes */
+  async #reserve(bytes: number): Promise<void> {
+    const short = await this.#shortage(bytes);
+    if (short !== undefined) throw short;
+  }
+
+  async #shortage(bytes: number): Promise<ComponentError | undefined> {
+    const { directory, freeBytes: free = freeBytes } = this.#options;
+    // A system that does not say must not end mixes.
+    return shortage(await free(directory).catch(() => Number.POSITIVE_INFINITY), bytes);
   }
 
   /** Moves the movie beside the tracks. */
@@ -341,7 +370,7 @@ export class Mixes implements PartMixes {
   async #become(job: Job, changes: Partial<MixNote>): Promise<void> {
     if (!(await this.#isOurs(job))) this.#drop(job);
     if (job.isDropped) throw new Error('nobody wants the mix any more');
-    if (changes.endedAt === undefined && job.cancelled.signal.aborted) throw new Error('the node was stopped');
+    if (changes.endedAt === undefined) job.cancelled.signal.throwIfAborted();
     const note = { ...job.note, ...changes };
     await this.#write(job, note);
     if (job.isDropped) {

@@ -20,8 +20,12 @@ const OVERDUE_MS = 60_000;
 const AT_ONCE = 4;
 /** Pause before rooms that stayed are tried again. */
 const RETRY_MS = 1_000;
+/** Longest pause between two tries for which a room was frozen in vain. Each is twice as long as the one before. */
+const LONGEST_PAUSE_MS = 8_000;
 /** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
 const SETTLE_MS = 5_000;
+
+const NOT_SETTLED = 'its events have not arrived everywhere';
 
 export interface DeparturesOptions {
   port: ClusterPort;
@@ -54,6 +58,8 @@ export class Departures {
   readonly #departures = new Map<string, Departure>();
   /** Why rooms stay, by room id; logged when it changes. */
   readonly #stay = new Map<string, string>();
+  /** Rooms that were frozen in vain: when they are tried again, by `clock.now`. */
+  readonly #pauses = new Map<string, { until: number; ms: number }>();
   #closed = false;
   /** Identifies the current order. */
   #order = 0;
@@ -78,8 +84,8 @@ export class Departures {
     const order = ++this.#order;
     const isOver = (): boolean => order !== this.#order || clock.now() >= until;
     while (!isOver()) {
-      const rooms = host.roomIds();
-      if (rooms.length === 0) break;
+      if (host.roomIds().length === 0) break;
+      const rooms = host.roomIds().filter((roomId) => !this.#rests(roomId));
       const lane = async (): Promise<void> => {
         for (let roomId = rooms.shift(); roomId !== undefined && !isOver(); roomId = rooms.shift())
           await this.move(roomId);
@@ -89,13 +95,14 @@ export class Departures {
     }
     if (order !== this.#order) return;
     log.info('node.moves_over', { rooms: host.roomIds().length });
-    this.#stay.clear();
+    this.stop();
   }
 
   /** Ends the current order; rooms that are on their way arrive. */
   stop(): void {
     this.#order += 1;
     this.#stay.clear();
+    this.#pauses.clear();
   }
 
   /** Moves a room. Returns why it stays, or null once it no longer runs here. */
@@ -134,6 +141,8 @@ export class Departures {
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
+    // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
+    if (!(await this.#isSettled(roomId))) return NOT_SETTLED;
     const place = await placement.reserveElsewhere(roomId);
     if (place === undefined) return 'no other node can take it';
 
@@ -169,6 +178,7 @@ export class Departures {
     const reason = await host.giveRoom(roomId, carry).catch((error: unknown) => String(error));
     if (departure.side.on('refused')) {
       this.#departures.delete(move);
+      this.#rest(roomId);
       port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
     }
 
@@ -179,18 +189,33 @@ export class Departures {
     { node, move, roomId }: Departure,
     { snapshot, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
   ): Promise<string | null> {
-    const { port, settled, clock } = this.#options;
+    const { port } = this.#options;
     const text = JSON.stringify(snapshot);
     if (text.length > MAX_SNAPSHOT) return `its state has more than ${MAX_SNAPSHOT} characters`;
-    const limit = { timeoutMs: OFFER_TIMEOUT_MS, clock };
     const offer = { type: 'offerRoom', node: port.self, move, ...room, snapshot: text } as const;
     const [answer, isSettled] = await Promise.all([
-      port.call(node, offer, limit).catch(() => ({ refused: `${node} does not answer` })),
-      inTime(settled(roomId), { ...limit, late: () => false }),
+      port.call(node, offer, { timeoutMs: OFFER_TIMEOUT_MS }).catch(() => ({ refused: `${node} does not answer` })),
+      this.#isSettled(roomId),
     ]);
     if ('refused' in answer) return answer.refused;
 
-    return isSettled ? null : 'its events have not arrived everywhere';
+    return isSettled ? null : NOT_SETTLED;
+  }
+
+  #isSettled(roomId: string): Promise<boolean> {
+    const { settled, clock } = this.#options;
+
+    return inTime(settled(roomId), { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
+  }
+
+  #rests(roomId: string): boolean {
+    return (this.#pauses.get(roomId)?.until ?? 0) > this.#options.clock.now();
+  }
+
+  #rest(roomId: string): void {
+    const last = this.#pauses.get(roomId)?.ms;
+    const ms = last === undefined ? RETRY_MS : Math.min(2 * last, LONGEST_PAUSE_MS);
+    this.#pauses.set(roomId, { until: this.#options.clock.now() + ms, ms });
   }
 
   /** Repeats the decision until the taker has heard it. Rejects when the room is lost. */

@@ -1,0 +1,62 @@
+// When and how often rooms are offered to other nodes. moving.test.ts moves them.
+import { expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import { defaultRoomConfig } from '../room-service.js';
+import type { Carry, RoomRef } from '../room/room-messages.js';
+import type { ClusterPort } from './cluster-port.js';
+import { Departures } from './departures.js';
+
+const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
+
+/** A node with the room `kitchen`, which others answer with `offerAnswer`. */
+function start({ offerAnswer = { refused: 'full' } as object, isSettled = true } = {}) {
+  const clock = new ManualClock();
+  /** When the room was frozen. */
+  const freezes: number[] = [];
+  const port = {
+    self: 'a',
+    members: () => ['b'],
+    speaks: () => true,
+    call: async () => offerAnswer,
+    cast: () => true,
+  } as unknown as ClusterPort;
+  const departures = new Departures({
+    port,
+    host: {
+      roomIds: () => ['kitchen'],
+      whyStays: () => undefined,
+      giveRoom: async (_roomId: string, carry: Carry) => {
+        freezes.push(clock.now());
+        return carry.offer(SNAPSHOT);
+      },
+    },
+    placement: { reserveElsewhere: async () => ({ node: 'b', reservation: 'r' }) },
+    owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
+    given: () => undefined,
+    withdraw: () => undefined,
+    settled: async () => isSettled,
+    newId: () => `move ${freezes.length}`,
+    log: silentLog,
+    clock,
+  });
+
+  return { clock, departures, freezes };
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test('freezes a room that is refused again and again after longer and longer pauses', async () => {
+  const { clock, departures, freezes } = start();
+  const order = departures.moveAll(30_000);
+  await turn();
+  await clock.advanceAsync(31_000, turn);
+  await order;
+  expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('does not freeze a room whose events have not arrived everywhere', async () => {
+  const { departures, freezes } = start({ isSettled: false });
+  expect(await departures.move('kitchen')).toBe('its events have not arrived everywhere');
+  expect(freezes).toEqual([]);
+});

@@ -14,6 +14,8 @@ function start({ offerAnswer = { refused: 'full' } as object, isSettled = true }
   const clock = new ManualClock();
   /** When the room was frozen. */
   const freezes: number[] = [];
+  /** Members that the latest place was not to be on, if there are others. */
+  let avoided: ReadonlySet<string> = new Set();
   const port = {
     self: 'a',
     members: () => ['b'],
@@ -31,7 +33,12 @@ function start({ offerAnswer = { refused: 'full' } as object, isSettled = true }
         return carry.offer(SNAPSHOT);
       },
     },
-    placement: { reserveElsewhere: async () => ({ node: 'b', reservation: 'r' }) },
+    placement: {
+      reserveElsewhere: async (_roomId: string, nodes: ReadonlySet<string> = new Set()) => {
+        avoided = nodes;
+        return { node: 'b', reservation: 'r' };
+      },
+    },
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
     given: () => undefined,
     withdraw: () => undefined,
@@ -41,7 +48,7 @@ function start({ offerAnswer = { refused: 'full' } as object, isSettled = true }
     clock,
   });
 
-  return { clock, departures, freezes };
+  return { clock, departures, freezes, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -53,6 +60,18 @@ test('freezes a room that is refused again and again after longer and longer pau
   await clock.advanceAsync(31_000, turn);
   await order;
   expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('avoids a node that has refused a room for 10 s', async () => {
+  const { clock, departures, avoided } = start();
+  await departures.move('kitchen');
+  expect(avoided()).toEqual([]);
+  clock.advance(9_999);
+  await departures.move('kitchen');
+  expect(avoided()).toEqual(['b']);
+  clock.advance(10_000);
+  await departures.move('kitchen');
+  expect(avoided()).toEqual([]);
 });
 
 test('does not freeze a room whose events have not arrived everywhere', async () => {

@@ -22,6 +22,8 @@ const AT_ONCE = 4;
 const RETRY_MS = 1_000;
 /** Longest pause between two tries for which a room was frozen in vain. Each is twice as long as the one before. */
 const LONGEST_PAUSE_MS = 8_000;
+/** How long rooms go to other nodes, if there are any, after a node has refused one or has not answered. */
+const AVOIDED_MS = 10_000;
 /** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
 const SETTLE_MS = 5_000;
 
@@ -60,6 +62,8 @@ export class Departures {
   readonly #stay = new Map<string, string>();
   /** Rooms that were frozen in vain: when they are tried again, by `clock.now`. */
   readonly #pauses = new Map<string, { until: number; ms: number }>();
+  /** Nodes that have refused a room, with the time of that by `clock.now`. */
+  readonly #refusedAt = new Map<string, number>();
   #closed = false;
   /** Identifies the current order. */
   #order = 0;
@@ -143,7 +147,7 @@ export class Departures {
     if (why !== undefined) return why;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
     if (!(await this.#isSettled(roomId))) return NOT_SETTLED;
-    const place = await placement.reserveElsewhere(roomId);
+    const place = await placement.reserveElsewhere(roomId, this.#avoided());
     if (place === undefined) return 'no other node can take it';
 
     const { node, reservation } = place;
@@ -197,7 +201,10 @@ export class Departures {
       port.call(node, offer, { timeoutMs: OFFER_TIMEOUT_MS }).catch(() => ({ refused: `${node} does not answer` })),
       this.#isSettled(roomId),
     ]);
-    if ('refused' in answer) return answer.refused;
+    if ('refused' in answer) {
+      this.#refusedAt.set(node, this.#options.clock.now());
+      return answer.refused;
+    }
 
     return isSettled ? null : NOT_SETTLED;
   }
@@ -206,6 +213,13 @@ export class Departures {
     const { settled, clock } = this.#options;
 
     return inTime(settled(roomId), { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
+  }
+
+  #avoided(): Set<string> {
+    const since = this.#options.clock.now() - AVOIDED_MS;
+    for (const [node, at] of this.#refusedAt) if (at <= since) this.#refusedAt.delete(node);
+
+    return new Set(this.#refusedAt.keys());
   }
 
   #rests(roomId: string): boolean {

@@ -17,8 +17,8 @@ export interface LoadAnswer extends Load {
 export type LoadSample = { node: string; answeredInMs: number } & (
   | { answer: LoadAnswer }
   /**
-   * `silent`: did not answer in time. `left out`: not asked, because it missed an earlier query or an earlier creation
-   * on it is still running.
+   * `silent`: did not answer in time. `left out`: not asked, because it missed an earlier query, an earlier creation on
+   * it is still running, or it has refused rooms that move.
    */
   | { failure: 'silent' | 'unreachable' | 'left out' }
 );

@@ -157,3 +157,25 @@ test('refuses requests that run out of time before their turn at that moment', a
   expect(ends.at(-1)).toMatchObject({ outcome: 'NO_NODE' });
   expect(ends.at(-1)?.at).toBeLessThan(5_000);
 });
+
+/** Reserves a place for a room that moves. Node `b` refuses if `refuses`, although it reports no load; `c` grants. */
+async function reserved(avoided: string[], { members = ['b', 'c'], refuses = false } = {}) {
+  const node = nodeAmong(members, (type, name) => {
+    if (type === 'load') return { tookMs: 0, answer: name === 'c' ? { ...IDLE, rooms: 1 } : IDLE };
+    return { tookMs: 0, answer: refuses && name === 'b' ? { refused: IDLE } : { granted: `at ${name}` } };
+  });
+  const place = node.placement.reserveElsewhere('r', new Set(avoided));
+  await node.advance(100);
+
+  return place;
+}
+
+test('finds another place for a room that moves when a member never grants what it offers', async () => {
+  expect(await reserved([], { refuses: true })).toEqual({ node: 'c', reservation: 'at c' });
+});
+
+test('avoids a member for rooms that move, unless there is no other', async () => {
+  expect(await reserved([])).toMatchObject({ node: 'b' });
+  expect(await reserved(['b'])).toMatchObject({ node: 'c' });
+  expect(await reserved(['b'], { members: ['b'] })).toMatchObject({ node: 'b' });
+});

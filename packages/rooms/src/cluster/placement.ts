@@ -20,6 +20,8 @@ const WITHDRAW_FOR_MS = 50_000;
 const MAX_DECISIONS = 1000;
 /** Reservations tried for a room that moves; each refusal brings newer figures. */
 const MAX_TRIES = 10;
+/** Refusals by one node, for a room that moves: one that never grants what it offers must not keep the room here. */
+const MAX_REFUSALS = 3;
 
 export interface PlacementDecision {
   roomId: string;
@@ -97,11 +99,17 @@ export class Placement {
     return turn;
   }
 
-  /** Reserves a place for a room that moves, on the best other node. Undefined: none can take it. */
-  async reserveElsewhere(roomId: string): Promise<{ node: string; reservation: string } | undefined> {
+  /**
+   * Reserves a place for a room that moves, on the best other node. Undefined: none can take it. Nodes in `avoided` are
+   * left out, unless there are no others.
+   */
+  async reserveElsewhere(
+    roomId: string,
+    avoided: ReadonlySet<string> = new Set(),
+  ): Promise<{ node: string; reservation: string } | undefined> {
     const { port } = this.#options;
-    const samples = new Map((await this.survey()).map((sample) => [sample.node, sample]));
-    samples.delete(port.self);
+    const others = (await this.survey()).filter(({ node }) => node !== port.self);
+    const samples = new Map(without(avoided, others).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const [node] = rankByLoad([...samples.values()], port.self).candidates;
@@ -114,8 +122,11 @@ export class Placement {
         return { node, reservation: reserved.granted };
       }
       if (reserved !== undefined) conflicts.push(node);
-      const failed = { node, answeredInMs: 0, failure: 'unreachable' } as const;
-      samples.set(node, reserved === undefined ? failed : { ...sample, answer: reserved.refused });
+      const { answeredInMs } = sample;
+      const isLeftOut = conflicts.filter((refused) => refused === node).length >= MAX_REFUSALS;
+      if (reserved === undefined) samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
+      else if (isLeftOut) samples.set(node, { node, answeredInMs, failure: 'left out' });
+      else samples.set(node, { ...sample, answer: reserved.refused });
     }
     this.#decided({ roomId, samples, conflicts });
 
@@ -145,7 +156,7 @@ export class Placement {
     // was frozen when it granted the id.
     if (asked.roomId !== null && (await this.#options.isTaken?.(asked.roomId)) === true)
       unwrap(refusals.roomExists(asked.roomId));
-    const samples = new Map(this.#withoutOverdue([...shared.values()]).map((sample) => [sample.node, sample]));
+    const samples = new Map(without(this.#overdue, [...shared.values()]).map((sample) => [sample.node, sample]));
     const update = (sample: LoadSample): void => {
       samples.set(sample.node, sample);
       shared.set(sample.node, sample);
@@ -277,17 +288,6 @@ export class Placement {
     return samples;
   }
 
-  /** Marks nodes with overdue creations as left out, unless there are no others. */
-  #withoutOverdue(samples: LoadSample[]): LoadSample[] {
-    const isOpen = (sample: LoadSample): boolean => 'answer' in sample && !sample.answer.draining;
-    if (!samples.some((sample) => isOpen(sample) && !this.#overdue.has(sample.node))) return samples;
-    return samples.map((sample) =>
-      isOpen(sample) && this.#overdue.has(sample.node)
-        ? { node: sample.node, answeredInMs: sample.answeredInMs, failure: 'left out' }
-        : sample,
-    );
-  }
-
   async #ask(node: string, requestId: string | undefined): Promise<LoadSample> {
     const { port, silentMembers, clock } = this.#options;
     if (silentMembers.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
@@ -300,4 +300,16 @@ export class Placement {
       return { node, answeredInMs: Math.round(clock.now() - from), failure: 'silent' };
     }
   }
+}
+
+/** Marks these nodes as left out, unless there are no others. */
+function without(nodes: { has(node: string): boolean }, samples: LoadSample[]): LoadSample[] {
+  const isOpen = (sample: LoadSample): boolean => 'answer' in sample && !sample.answer.draining;
+  if (!samples.some((sample) => isOpen(sample) && !nodes.has(sample.node))) return samples;
+
+  return samples.map((sample) =>
+    isOpen(sample) && nodes.has(sample.node)
+      ? { node: sample.node, answeredInMs: sample.answeredInMs, failure: 'left out' }
+      : sample,
+  );
 }

@@ -14,7 +14,8 @@ const ANSWER_TIMEOUT_MS = 1_000;
 const HELD_MS = 10 * 60_000;
 /** Rooms held at once: their snapshots take at most 128 MiB. */
 const MAX_HELD = 32;
-/** Moves whose end is remembered, because the giver may ask again; the oldest are forgotten first. */
+/** How long and how many moves are remembered after their end, because the giver may ask again. */
+const REMEMBERED_MS = HELD_MS;
 const MAX_REMEMBERED = 10_000;
 
 export interface ArrivalsOptions {
@@ -35,8 +36,8 @@ interface Arrival {
   /** Only while the room is held: remembered moves must not keep its state. */
   offer?: Offer | undefined;
   readonly side: MoveSide<TakerState, TakerEvent>;
-  /** Resolves once the room has a place. */
-  readonly place: Promise<HeldRoom>;
+  /** Resolves once the room has a place. Only while the room is held. */
+  place?: Promise<HeldRoom> | undefined;
   readonly doubt: Timer;
   readonly since: number;
   room?: Promise<RoomRef>;
@@ -87,9 +88,10 @@ export class Arrivals {
   async take(node: string, move: string): Promise<RoomRef | null> {
     const arrival = this.#arrivals.get(keyOf({ node, move }));
     if (arrival === undefined) return null;
-    if (arrival.offer !== undefined && arrival.side.on('take')) {
-      arrival.room = this.#open(arrival, arrival.offer);
-      arrival.offer = undefined;
+    const { offer, place } = arrival;
+    if (offer !== undefined && place !== undefined && arrival.side.on('take')) {
+      arrival.room = this.#open(arrival, offer, place);
+      forget(arrival);
     }
 
     return (await arrival.room?.catch(() => null)) ?? null;
@@ -117,9 +119,12 @@ export class Arrivals {
     return room?.createdAt === createdAt && (room.epoch ?? 0) + 1 === epoch;
   }
 
-  async #open({ node, roomId, place, doubt }: Arrival, { snapshot, createdAt, epoch }: Offer): Promise<RoomRef> {
+  async #open(
+    { node, roomId }: Arrival,
+    { snapshot, createdAt, epoch }: Offer,
+    place: Promise<HeldRoom>,
+  ): Promise<RoomRef> {
     const { own, log } = this.#options;
-    doubt.stop();
     try {
       const ref = await (await place).open(snapshot, createdAt);
       own({ roomId, createdAt, epoch, ref });
@@ -133,11 +138,10 @@ export class Arrivals {
   }
 
   #drop(arrival: Arrival, event: 'keep' | 'overdue'): void {
-    const { side, place, doubt } = arrival;
+    const { side, place } = arrival;
     if (!side.on(event)) return;
-    doubt.stop();
-    arrival.offer = undefined;
-    void place.then((held) => held.drop()).catch(() => {});
+    forget(arrival);
+    place?.then((held) => held.drop()).catch(() => {});
   }
 
   /** Asks the giver for its decision: its message may be lost, or it may have died. */
@@ -157,12 +161,20 @@ export class Arrivals {
   }
 
   #remember(key: string, arrival: Arrival): void {
-    for (const [old, { side }] of this.#arrivals) {
-      if (this.#arrivals.size < MAX_REMEMBERED) break;
+    const before = this.#options.clock.now() - REMEMBERED_MS;
+    for (const [old, { side, since }] of this.#arrivals) {
+      if (since >= before && this.#arrivals.size < MAX_REMEMBERED) break;
       if (side.state !== 'holding') this.#arrivals.delete(old);
     }
     this.#arrivals.set(key, arrival);
   }
+}
+
+/** Drops what only a held room needs: the state of a room can take megabytes. */
+function forget(arrival: Arrival): void {
+  arrival.doubt.stop();
+  arrival.offer = undefined;
+  arrival.place = undefined;
 }
 
 function keyOf({ node, move }: { node: string; move: string }): string {

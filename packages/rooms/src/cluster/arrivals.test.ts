@@ -1,0 +1,67 @@
+// What a taker keeps of moves. moving.test.ts takes rooms over real connections.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import type { HeldRoom } from '../room-host.js';
+import { defaultRoomConfig } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
+import { Arrivals } from './arrivals.js';
+import type { ClusterPort } from './cluster-port.js';
+
+const REF = { path: '/rooms/kitchen', key: '1' } as RoomRef;
+
+function start() {
+  const clock = new ManualClock();
+  const places: WeakRef<HeldRoom>[] = [];
+  const arrivals = new Arrivals({
+    port: { self: 'b', call: async () => 'offered' } as unknown as ClusterPort,
+    host: {
+      draining: false,
+      holdRoom: async () => {
+        const place: HeldRoom = { open: async () => REF, drop: async () => undefined };
+        places.push(new WeakRef(place));
+        return place;
+      },
+    },
+    announced: (_node, roomId) => ({ roomId, createdAt: 1, ref: REF }),
+    own: () => undefined,
+    log: silentLog,
+    clock,
+  });
+  const offer = (move: string) => {
+    const config = { ...defaultRoomConfig, roomId: move };
+    const snapshot = { config, peers: [], invitations: [], peerlessMs: null };
+
+    return arrivals.offer({ node: 'a', move, createdAt: 1, epoch: 1, snapshot });
+  };
+
+  return { clock, arrivals, offer, places };
+}
+
+test('remembers a taken room for 10 minutes, because the giver may ask again', async () => {
+  const { clock, arrivals, offer } = start();
+  await offer('m');
+  expect(await arrivals.take('a', 'm')).toBe(REF);
+  clock.advance(600_000);
+  await offer('m2');
+  expect(await arrivals.take('a', 'm')).toBe(REF);
+  clock.advance(1);
+  await offer('m3');
+  expect(await arrivals.take('a', 'm')).toBeNull();
+});
+
+test('keeps the place of a room neither once it runs nor once it is given up', async () => {
+  const { arrivals, offer, places } = start();
+  await offer('taken');
+  await arrivals.take('a', 'taken');
+  await offer('kept');
+  arrivals.keep('a', 'kept');
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  expect(places.map((place) => place.deref())).toEqual([undefined, undefined]);
+  expect(await arrivals.take('a', 'taken')).toBe(REF);
+});

@@ -114,6 +114,8 @@ interface Entry {
   /** Unix milliseconds; undefined until the room starts. */
   createdAt: number | undefined;
   media: MediaRoom | undefined;
+  /** Settles once a room of another node runs here or has failed. */
+  opening?: Promise<void>;
   /** Events of the media plane before the room's actor runs. */
   early: MediaRoomEvent[];
   subscriptions: number;
@@ -169,6 +171,7 @@ export class RoomHost {
   readonly #reach = new MediaReach();
   #subscriptions = 0;
   readonly #drainedFor = new Set<DrainReason>();
+  #isEnding = false;
 
   constructor(options: RoomHostOptions) {
     const { system, log, address, componentKinds = [] } = options;
@@ -260,8 +263,11 @@ export class RoomHost {
 
     return {
       open: async (snapshot, createdAt) => {
+        // Its former node hears of that, and reports the end of the room.
+        if (this.#isEnding) unwrap(refusals.draining());
         entry.createdAt = createdAt;
-        await this.#start(entry, media, { config: snapshot.config, snapshot, requestId: undefined });
+        entry.opening = this.#start(entry, media, { config: snapshot.config, snapshot, requestId: undefined });
+        await entry.opening;
         return entry.ref ?? unwrap(refusals.roomFailed());
       },
       drop: () => this.#abandon(roomId, entry),
@@ -347,9 +353,14 @@ export class RoomHost {
     };
   }
 
-  /** Ends every room as `deleteRoom` does, and waits until the sockets of its peers have closed. */
+  /** Ends every room as `deleteRoom` does, refuses rooms that move here, and waits until the sockets of its peers have closed. */
   async deleteAll(): Promise<void> {
-    await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry, 'node_closing')));
+    this.#isEnding = true;
+    const ending = [...this.#entries.values()].map(async (entry) => {
+      await entry.opening?.catch(() => {});
+      await this.#delete(entry, 'node_closing');
+    });
+    await Promise.all(ending);
     await this.sockets.ended();
   }
 

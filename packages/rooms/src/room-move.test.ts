@@ -139,6 +139,29 @@ describe('a room that moves', () => {
   });
 });
 
+describe('a node that ends', () => {
+  const hold = async () => {
+    const config = { ...defaultRoomConfig, roomId: 'kitchen' };
+    const held = await to.host.holdRoom(config);
+    return () => held.open({ config, peers: [], invitations: [], peerlessMs: null }, 1);
+  };
+
+  test('refuses a room for which it held a place, so that its former node reports its end', async () => {
+    const take = await hold();
+    await to.host.deleteAll();
+    await expect(take()).rejects.toMatchObject({ code: 'DRAINING' });
+    expect(to.news()).toEqual([]);
+  });
+
+  test('ends a room that is just moving to it', async () => {
+    const take = await hold();
+    const taken = take();
+    await to.host.deleteAll();
+    await taken;
+    expect(to.news()).toEqual(['roomDeleted']);
+  });
+});
+
 describe('a person of a room that has moved', () => {
   test('who comes back within 10 s with the same tracks causes no event', async () => {
     await open();

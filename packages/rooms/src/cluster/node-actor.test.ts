@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { ActorRef } from '@bloom/actors';
 import { defaultRoomConfig } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
 import { testNode, type TestNode } from '../testing/index.js';
 import { nodeBehaviour } from './node-actor.js';
 import type { NodeProtocol } from './node-messages.js';
@@ -92,4 +93,29 @@ test('bounds memory and load when a member withdraws and reserves endlessly', as
   const { state } = system.inspect(actor) as unknown as { state: { creations: unknown[]; reservations: number } };
   expect(state.creations).toHaveLength(10_000);
   expect(state.reservations).toBe(1_000);
+});
+
+/** Gives `kitchen` away; `taken` settles once it runs elsewhere. */
+async function give(taken: Promise<RoomRef>): Promise<void> {
+  await node.host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+  const carry = { offer: async () => null, given: () => taken, over: () => undefined };
+  expect(await node.host.giveRoom('kitchen', carry)).toBeNull();
+}
+
+test('shows a room that has moved away as its new owner does, once that runs it', async () => {
+  let opened: (ref: RoomRef) => void = () => undefined;
+  await give(new Promise((resolve) => (opened = resolve)));
+  const view = node.system.call(actor, { type: 'viewRoom', roomId: 'kitchen', text: true });
+  await node.host.createRoom({ ...defaultRoomConfig, roomId: 'elsewhere' });
+  opened(node.host.roomRef('elsewhere') as RoomRef);
+  expect(JSON.parse((await view) as string)).toMatchObject({ id: 'elsewhere' });
+});
+
+test('does not deny a room that has moved away while its new owner does not answer', async () => {
+  await give(new Promise(() => {}));
+  const view = node.system.call(actor, { type: 'viewRoom', roomId: 'kitchen' }, 4_000);
+  const refused = expect(view).rejects.toMatchObject({ code: 'CRASHED' });
+  await node.system.idle();
+  await node.advance(3.9);
+  await refused;
 });

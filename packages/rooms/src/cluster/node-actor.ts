@@ -1,8 +1,8 @@
-import { later, outcomeOf, type Behaviour } from '@bloom/actors';
+import { type ActorContext, later, outcomeOf, type Behaviour } from '@bloom/actors';
 import type { Clock } from '@bloom/time';
 import type { RoomHost } from '../room-host.js';
-import { refused, type Outcome } from '../outcome.js';
-import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
+import { refused, unwrap, type Outcome } from '../outcome.js';
+import { RoomError, type CreatedRoom, type NamedConfig, type RoomView } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { Arrivals } from './arrivals.js';
@@ -65,6 +65,8 @@ interface Attempt {
  * while.
  */
 const CREATION_MEMORY_MS = 60_000;
+/** How long the relay of a room that has moved away has to answer; shorter than other nodes wait for a view. */
+const RELAY_TIMEOUT_MS = 3_800;
 /** Maximum number of remembered creations and withdrawals; the oldest that have ended are forgotten first. */
 const MAX_CREATIONS = 10_000;
 
@@ -138,9 +140,11 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       moveState: (_state, message) => departures.says(message.node, message.move),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? rooms.relayRef(roomId) ?? null,
       listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),
-      viewRoom: (_state, { roomId, text }) => {
-        const view = rooms.view(roomId) ?? null;
-        return text === true ? JSON.stringify(view) : view;
+      viewRoom: (_state, { roomId, text }, context) => {
+        const answer = (view: RoomView | null) => (text === true ? JSON.stringify(view) : view);
+        const view = rooms.view(roomId);
+        const relay = view === undefined ? rooms.relayRef(roomId) : undefined;
+        return relay === undefined ? answer(view ?? null) : later(viewElsewhere(relay, context).then(answer));
       },
     },
     inspect: ({ reservations, creations }) => ({
@@ -155,6 +159,13 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       })),
     }),
   };
+}
+
+/** Returns the state of a room that has moved away. Rejects while its new owner does not answer. */
+async function viewElsewhere(relay: RoomRef, context: ActorContext<NodeProtocol>): Promise<RoomView | null> {
+  const outcome = await context.call(relay, { type: 'getRoom' }, RELAY_TIMEOUT_MS);
+
+  return !outcome.ok && outcome.code === 'ROOM_NOT_FOUND' ? null : unwrap(outcome);
 }
 
 /** A message from another node has been read at the border; one from this node is still text. */

@@ -443,6 +443,7 @@ export class RoomHost {
         websocketUrl: `${this.address}/socket/peer/websocket`,
       }),
       createdAt: () => entry.createdAt,
+      clock: this.#clock,
       sessions: this.#sessions,
       snapshot,
       created: (machine, ref) => {

@@ -303,3 +303,23 @@ test('a message to the former actor of a room reaches the room', async () => {
   expect(over).toBe(true);
   await expect(from.system.call(former, { type: 'getRoom' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
 });
+
+test('what waited 3.2 s for a room that moves is refused, and does not happen when it runs at last', async () => {
+  await open();
+  const former = from.host.roomRef('kitchen') as RoomRef;
+  await from.host.createRoom({ ...defaultRoomConfig, roomId: 'elsewhere' });
+  let opened: (ref: RoomRef) => void = () => undefined;
+  const target = new Promise<RoomRef>((resolve) => (opened = resolve));
+  await from.host.giveRoom('kitchen', { offer: async () => null, given: () => target, over: () => undefined });
+  const update = from.system.call(former, { type: 'updateRoom', changes: { maxPeers: 3 } }, 4_000);
+  const request = { peerId: 'nobody', socket: former as never, client: 'sdk', replaces: null } as const;
+  const attach = from.system.call(former, { type: 'attach', ...request }, 4_000);
+  const late = expect(attach).rejects.toMatchObject({ code: 'TIMEOUT' });
+  await from.system.idle();
+  await from.advance(3.3);
+  opened(from.host.roomRef('elsewhere') as RoomRef);
+  await from.advance(1);
+  expect(await update).toMatchObject({ ok: false, code: 'OWNER_UNREACHABLE' });
+  await late;
+  expect(from.host.view('elsewhere')?.config.maxPeers).toBeNull();
+});

@@ -1,9 +1,15 @@
 import { ActorError, LOCAL, later, type ActorContext, type MessageOf } from '@bloom/actors';
+import { type Clock, inTime } from '@bloom/time';
 import { done, refusals, refused } from '../outcome.js';
 import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
 
 /** How long the former owner passes requests on: every member knows the new owner by then. */
 const RELAY_MS = 10_000;
+/**
+ * How long a message waits until the room runs at its new owner. Callers wait 4 s, up to 0.7 s of it for the frozen
+ * room: what they saw fail must not happen later.
+ */
+const WAIT_MS = 3_200;
 /** How long the new owner has to answer; shorter than callers wait for the room. */
 const ANSWER_TIMEOUT_MS = 3_500;
 
@@ -14,11 +20,13 @@ type Message = MessageOf<RoomProtocol>;
 export class Relay {
   readonly #roomId: string;
   readonly #target: Promise<RoomRef>;
+  readonly #clock: Clock;
 
   /** `target`: settles when the room runs at its new owner; rejects when it is lost. */
-  constructor(roomId: string, target: Promise<RoomRef>, context: Context) {
+  constructor({ roomId, target, clock }: { roomId: string; target: Promise<RoomRef>; clock: Clock }, context: Context) {
     this.#roomId = roomId;
     this.#target = target;
+    this.#clock = clock;
     target.then(
       (room) => {
         context.monitor(room, (down) => ({ type: 'relayDown', reason: down.reason }));
@@ -41,21 +49,30 @@ export class Relay {
 
   async #call(message: Message, context: Context): Promise<unknown> {
     try {
-      return await context.call(await this.#target, message as never, ANSWER_TIMEOUT_MS);
+      const room = await this.#room();
+      if (room !== undefined) return await context.call(room, message as never, ANSWER_TIMEOUT_MS);
     } catch (error) {
       if (hasEnded(error)) return refusals.roomNotFound(this.#roomId);
-      return refused('OWNER_UNREACHABLE', `Room ${this.#roomId} has moved to a node that is currently unreachable`);
     }
+
+    return refused('OWNER_UNREACHABLE', `Room ${this.#roomId} has moved to a node that is currently unreachable`);
   }
 
   /** Never settles when the new owner cannot be reached: a rejection would tell the client that the room has ended. */
   async #attach(message: Message, context: Context): Promise<unknown> {
     try {
-      return await context.call(await this.#target, message as never, ANSWER_TIMEOUT_MS);
+      const room = await this.#room();
+      if (room !== undefined) return await context.call(room, message as never, ANSWER_TIMEOUT_MS);
     } catch (error) {
       if (hasEnded(error)) throw error;
-      return new Promise(() => {});
     }
+
+    return new Promise(() => {});
+  }
+
+  /** Returns the room; undefined if it does not run in time. */
+  #room(): Promise<RoomRef | undefined> {
+    return inTime(this.#target, { timeoutMs: WAIT_MS, late: () => undefined, clock: this.#clock });
   }
 }
 

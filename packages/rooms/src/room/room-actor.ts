@@ -1,5 +1,6 @@
 import { ActorError, later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
 import type { Log } from '@bloom/log';
+import type { Clock } from '@bloom/time';
 import { done, refusals, type Outcome } from '../outcome.js';
 import type { RequestSessions } from './request-sessions.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
@@ -23,6 +24,7 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   admit: (peerId: string, ttl: number) => Omit<AddedPeer, 'peer'>;
   /** Returns when the room was created, in Unix milliseconds. */
   createdAt: () => number | undefined;
+  clock: Clock;
   /** Sessions of this node. */
   sessions: RequestSessions;
   /** Called before the machine announces anything. */
@@ -212,7 +214,7 @@ async function move(state: RoomState, carry: Carry, options: RoomActorOptions): 
   target.catch(machine.giveAway());
   options.given();
   void options.media.close();
-  state.relay = { to: new Relay(machine.roomId, target, context), carry };
+  state.relay = { to: new Relay({ roomId: machine.roomId, target, clock: options.clock }, context), carry };
 
   return null;
 }

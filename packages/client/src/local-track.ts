@@ -197,7 +197,7 @@ export class LocalTrack {
       const wanted = codecs.filter(is(codec));
       if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
     } catch {
-      // The browser lacks a method, such as Firefox before 128, or refuses the codec: the track is sent without the wish.
+      // The browser lacks a method, such as Firefox before 128, or refuses the codec: the wish is ignored.
     }
   }
 

@@ -353,7 +353,10 @@ export class RoomHost {
     };
   }
 
-  /** Ends every room as `deleteRoom` does, refuses rooms that move here, and waits until the sockets of its peers have closed. */
+  /**
+   * Ends every room as `deleteRoom` does, refuses rooms that move here, and waits until the sockets of its peers have
+   * closed.
+   */
   async deleteAll(): Promise<void> {
     this.#isEnding = true;
     const ending = [...this.#entries.values()].map(async (entry) => {

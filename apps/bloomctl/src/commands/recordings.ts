@@ -105,7 +105,7 @@ async function untilEnded(connection: Connection, place: Place): Promise<answers
 
 /**
  * Returns the mix of a recording, which may be on any page of its room's list.
- * @throws Failure `timeout` when a node that may make it does not answer, `unknown` when all of them answered without it
+ * @throws Failure `timeout` when a node that may make it does not answer, `unknown` when all answered without it
  */
 async function findMix(connection: Connection, { room, part }: Place): Promise<answers.Mix> {
   const silent = new Set<string>();

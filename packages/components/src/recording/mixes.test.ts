@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
 import { systemClock } from '@bloom/time';
-import { ManualClock, until } from '@bloom/time/testing';
+import { ManualClock, until as untilWithin } from '@bloom/time/testing';
 import S3rver from 's3rver';
 import { type ObjectStore, openStore, type S3Target } from '../s3/object-store.js';
 import { RESERVE_BYTES } from './free-space.js';
@@ -17,8 +17,12 @@ import { THIS_WRITER } from './part-writer.js';
 import { bytesIn, Parts } from './parts.js';
 import { OpusContainer } from './track-container.js';
 
+/** Beside other tests, a mixer gets few turns: it has the lowest priority. */
+const MIXER_MS = 60_000;
+const until = (condition: () => unknown): Promise<number> => untilWithin(condition, MIXER_MS);
+
 // These tests run a real mixer and a real store, which are slow on a busy machine.
-jest.setTimeout(60_000);
+jest.setTimeout(180_000);
 
 const mixes = ((): boolean => {
   try {

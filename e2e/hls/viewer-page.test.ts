@@ -12,10 +12,10 @@ hlsSuite('The page to watch a room', {}, (stage) => {
       await page.getByRole('radio', { name: 'Stream (HLS)' }).check();
       await page.getByText('Nothing is streamed yet').waitFor();
       await page.getByRole('button', { name: 'Start the stream' }).click();
-      await page.getByText('Started; it begins').waitFor();
+      await page.getByText('Started. It begins').waitFor();
       // Nobody can start the stream again that waits for its first picture.
       await page.reload();
-      await page.getByText('Started; it begins').waitFor();
+      await page.getByText('Started. It begins').waitFor();
 
       const [ann, bob] = [await stage.peer('stadium', 'ann'), await stage.peer('stadium', 'bob')];
       await ann.join();

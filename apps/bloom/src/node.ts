@@ -331,7 +331,8 @@ function openRooms(parts: RoomParts): {
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
       metrics.load(host.load());
     },
-    moved: (way, { roomId, webhookUrl }) => {
+    moved: (way, { roomId, webhookUrl, peers }) => {
+      metrics.roomMoved(way, roomId, peers);
       if (way === 'away') webhooks.leave(roomId);
       else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
       livekitWebhooks?.moved(way, roomId);

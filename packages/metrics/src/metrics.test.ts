@@ -43,6 +43,24 @@ describe('rooms', () => {
     });
   });
 
+  test('begins the series of a room that moves here with its peers, and ends them when it moves away', async () => {
+    const { metrics, clock } = start();
+    metrics.roomMoved('here', 'r1', 2);
+    metrics.tick();
+    expect(await seriesOf(metrics, 'r1')).toMatchObject({
+      bloom_room_peers: '2',
+      bloom_room_peer_time_seconds_total: '20',
+      bloom_room_peer_connects_total: '0',
+    });
+
+    metrics.roomMoved('away', 'r1', 0);
+    expect(await value(metrics, 'bloom_rooms')).toBe('0');
+    expect(await seriesOf(metrics, 'r1')).toMatchObject({ bloom_room_peers: '0' });
+    clock.advance(5 * 60_000);
+    metrics.tick();
+    expect(await seriesOf(metrics, 'r1')).toEqual({});
+  });
+
   test('updates peers at once and times per tick, and prints integers without decimals', async () => {
     const { metrics } = start();
     metrics.roomCreated('r1');

@@ -134,6 +134,13 @@ export class Metrics {
     this.#rooms.removed(roomId);
   }
 
+  /** Begins the series of a room that has moved to this node with its peers, or ends those of one that has left it. */
+  roomMoved(way: 'here' | 'away', roomId: string, peers: number): void {
+    if (way === 'away') return this.#rooms.removed(roomId);
+    this.#rooms.created(roomId);
+    this.#rooms.addPeers(roomId, peers);
+  }
+
   peerAdded(roomId: string): void {
     this.#rooms.addPeers(roomId, 1);
   }

@@ -66,8 +66,8 @@ export interface RoomHostOptions {
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
-  /** Called when a room has moved to this node, as it was and before anything happens to it here, or away from it. */
-  moved?: (way: 'here' | 'away', room: { roomId: string; webhookUrl: string | null }) => void;
+  /** Called when a room has moved to this node with its peers, before anything happens to it here, or away from it. */
+  moved?: (way: 'here' | 'away', room: { roomId: string; webhookUrl: string | null; peers: number }) => void;
   /** Receives measurements for metrics. */
   measure?: (measure: RoomMeasure, roomId: string) => void;
   log: Log;
@@ -428,7 +428,7 @@ export class RoomHost {
     media: MediaRoom,
     { config, snapshot, requestId }: { config: NamedConfig; snapshot?: RoomSnapshot; requestId: string | undefined },
   ): Promise<void> {
-    const { events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
+    const { events, moved, createSession, webrtcEnabled, secretKeyBase } = this.#options;
     const { roomId, webhookUrl } = config;
     // The room of this id that has moved away has ended.
     const relay = this.#relays.get(roomId);
@@ -455,7 +455,7 @@ export class RoomHost {
         entry.createdAt ??= this.#clock.wall();
         for (const event of entry.early.splice(0)) this.#system.cast(ref, { type: 'fromMedia', event });
       },
-      resumed: () => this.#options.moved?.('here', { roomId, webhookUrl }),
+      resumed: () => moved?.('here', { roomId, webhookUrl, peers: snapshot?.peers.length ?? 0 }),
       measure: (measure) => {
         if (measure.type === 'media') this.#reach.record(measure);
         this.#options.measure?.(measure, roomId);
@@ -469,7 +469,7 @@ export class RoomHost {
       },
       relayed: () => {
         if (this.#relays.get(roomId) === entry.ref) this.#relays.delete(roomId);
-        this.#options.moved?.('away', { roomId, webhookUrl });
+        moved?.('away', { roomId, webhookUrl, peers: 0 });
       },
     });
     const sender = requestId === undefined ? this.#system : this.#system.forRequest(requestId, 'rooms');

@@ -103,6 +103,17 @@ describe('a room that moves', () => {
     expect(from.host.relayRef('kitchen')).toBeUndefined();
   });
 
+  test('is reported to its new node with the number of its peers', async () => {
+    const moved: string[] = [];
+    await to.close();
+    to = testNode({ moved: (way, { roomId, peers }) => moved.push(`${roomId} ${way} ${peers}`) });
+    await open();
+    await from.join('kitchen');
+    await from.rooms.addPeer('kitchen', {});
+    await move();
+    expect(moved).toEqual(['kitchen here 2']);
+  });
+
   test('keeps its time without peers', async () => {
     await open({ peerlessPurgeTimeout: 60 });
     await from.advance(50);

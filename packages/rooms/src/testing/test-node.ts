@@ -14,7 +14,7 @@ import {
   type TransportNegotiation,
   type TransportStats,
 } from '@bloom/sfu';
-import { RoomHost, type RoomsLoad } from '../room-host.js';
+import { RoomHost, type RoomHostOptions, type RoomsLoad } from '../room-host.js';
 import type {
   CreatePeerSession,
   EndpointTrack,
@@ -245,6 +245,7 @@ export function testNode(
     createSession?: CreatePeerSession;
     moved?: (way: 'here' | 'away', room: { roomId: string }) => void;
     measure?: (measure: RoomMeasure, roomId: string) => void;
+    moved?: NonNullable<RoomHostOptions['moved']>;
     /** Called within the turn of the room. */
     onNotification?: (notification: Notification) => void;
   } = {},

@@ -58,7 +58,8 @@ describe('a requested codec', () => {
       throw new DOMException('', 'InvalidModificationError');
     };
     for (const transceiver of [{}, { setCodecPreferences: refuses }]) {
-      const request = () => trackOf('video', { codec: 'vp9' }).requestCodec(transceiver as unknown as RTCRtpTransceiver);
+      const request = () =>
+        trackOf('video', { codec: 'vp9' }).requestCodec(transceiver as unknown as RTCRtpTransceiver);
       expect(request).not.toThrow();
     }
   });

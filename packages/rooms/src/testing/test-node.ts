@@ -243,7 +243,6 @@ export function testNode(
     log?: Log;
     /** Default: `scriptedSession`. */
     createSession?: CreatePeerSession;
-    moved?: (way: 'here' | 'away', room: { roomId: string }) => void;
     measure?: (measure: RoomMeasure, roomId: string) => void;
     moved?: NonNullable<RoomHostOptions['moved']>;
     /** Called within the turn of the room. */

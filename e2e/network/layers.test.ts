@@ -34,7 +34,7 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
       await eve.page.waitForTimeout(STEADY_MS);
       const [steady] = await eve.page.evaluate(() => window.application.tracks());
       expect(steady?.width).toBeLessThan(960);
-      // By day this is not judged: Chromium sometimes shows nothing for 2 to 3 s after it has lost part of an upper layer.
+      // By day this is not judged: Chromium sometimes shows nothing for 2 to 3 s after a loss in an upper layer.
       if (nightly) promise('narrow link: longest pause of scalable video', steady?.pauseMs ?? Infinity, 2_000);
 
       network.impair({ down: {} });

@@ -38,6 +38,8 @@ const packages = {
   'docker-compose': { program: 'docker-compose', why: 'reading the compose files' },
   'python3-aiortc': { why: 'WHIP and WHEP by another hand' },
   'python3-aiohttp': { why: 'the HTTP of that' },
+  zsh: { program: 'zsh', why: 'completing commands of bloomctl' },
+  fish: { program: 'fish', why: 'the same in another shell' },
   tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
   'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
   'python3-gi': { why: 'the program of the cameras' },

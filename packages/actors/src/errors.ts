@@ -48,6 +48,11 @@ export class ActorError extends Error {
   ) {
     super(message, options);
   }
+
+  /** True if the target is gone or has crashed, so that repeating the call is of no use. */
+  get isFinal(): boolean {
+    return this.code === 'NO_PROCESS' || this.code === 'CRASHED';
+  }
 }
 
 export class MailboxFull extends ActorError {

@@ -267,7 +267,7 @@ export class RoomRouter implements RoomService {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       // The room ended while the request was in flight.
-      if (error.code === 'NO_PROCESS' || error.code === 'CRASHED') return unwrap(refusals.roomNotFound(roomId));
+      if (error.isFinal) return unwrap(refusals.roomNotFound(roomId));
       if (node === undefined) {
         throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} does not answer`, { cause: error });
       }

@@ -71,9 +71,7 @@ export async function attachSocket({
   } catch (error) {
     void system.stop(ref);
     // SDKs treat this reason as final: any other failure, such as a broken link, must let them retry.
-    if (error instanceof ActorError && (error.code === 'NO_PROCESS' || error.code === 'CRASHED')) {
-      return 'room not found';
-    }
+    if (error instanceof ActorError && error.isFinal) return 'room not found';
     throw error;
   }
 }

@@ -81,5 +81,5 @@ function isCall({ type }: Message): boolean {
 }
 
 function hasEnded(error: unknown): boolean {
-  return !(error instanceof ActorError) || error.code === 'NO_PROCESS' || error.code === 'CRASHED';
+  return !(error instanceof ActorError) || error.isFinal;
 }

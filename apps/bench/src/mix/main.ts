@@ -64,10 +64,9 @@ try {
     quiet.push(...(await window()));
     await recording.startMix();
     say(`round ${round} of ${rounds}, with a mix`);
+    const mixed = recording.keepMixing();
     mixing.push(...(await window()));
-    if ((await recording.progress()) === 1)
-      throw new Error('the mix ended first: use fewer --seconds or more --people');
-    await recording.endMix();
+    await mixed.end();
     await delay(1_000);
   }
 

@@ -5,9 +5,10 @@ import { type PlantedFault, PLANTED_FAULTS } from './testing/simulation/planted-
 
 /**
  * Seeds whose histories have exposed a fault. 1235: a node denied a room that had been deleted and recreated while the
- * node was frozen.
+ * node was frozen. 1232537754: a person coming back to a moved room was reported as disconnected, because a connection
+ * given up by the client had reached the room in the meantime.
  */
-const REGRESSIONS = [1235] as const;
+const REGRESSIONS = [1235, 1232537754] as const;
 const SEEDS = [1, 2, 3, 4, 5, 6] as const;
 
 /** Throws an error that contains the whole history if it breaks a rule. */

@@ -201,6 +201,35 @@ describe('a person of a room that has moved', () => {
     expect(to.news()).toEqual([`peerDeleted ${ann.id}`]);
   });
 
+  test('whose first connection dies before the client has joined is still expected', async () => {
+    await open();
+    const ann = await from.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    const given = await to.connect(ann.token);
+    await given.detach();
+    const back = await to.connect(ann.token);
+    await back.act({ type: 'join', metadata: { name: 'Ann' } }, { type: 'publish', tracks: [videoTrack('t1')] });
+    await to.advance(11);
+    expect(to.news()).toEqual([]);
+  });
+
+  test('whose client dies over and over before it has joined is disconnected once, 10 s after the move', async () => {
+    await open({ peerDisconnectedTimeout: 3 });
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await move();
+    for (const seconds of [3, 3]) {
+      await (await to.connect(ann.token)).detach();
+      await to.advance(seconds);
+    }
+    expect(to.news()).toEqual([]);
+    await to.advance(5);
+    expect(to.news()).toEqual([`peerDisconnected ${ann.id}`, `trackRemoved ${ann.id}/t1`]);
+    await to.advance(3);
+    expect(to.news()).toEqual([`peerDeleted ${ann.id}`]);
+  });
+
   test('who publishes other tracks than before removes the earlier ones after 10 s', async () => {
     await open();
     const ann = await from.join('kitchen');

@@ -20,9 +20,6 @@ import type { RoomSnapshot } from './room-snapshot.js';
 import { RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
 
-/** How long the people of a moved room have to come back before they count as disconnected. */
-const RETURN_MS = 10_000;
-
 export interface RoomMachineOptions {
   config: NamedConfig;
   world: RoomWorld;
@@ -116,7 +113,6 @@ export class RoomMachine {
     this.#setDataEvents();
     for (const peer of peers) this.moderation.admit(restorePeer(peer, this.#endpoints.peers, this.#world));
     this.#timeouts.resume(peers, peerlessMs);
-    this.#world.setTimer('returns', RETURN_MS);
     this.#endpoints.changed();
   }
 
@@ -439,11 +435,14 @@ export class RoomMachine {
 
   /** Handles the loss of the socket: the peer stays in the room, disconnected. */
   #disconnect(peer: PeerRecord, why: ConnectionEnd): void {
-    this.#notifyDisconnected(peer);
+    // A client that did not join may have given up on this connection and be about to come back over another.
+    const isAwaited = peer.connection !== undefined && peer.expected !== undefined && !peer.joined;
+    if (!isAwaited) this.#notifyDisconnected(peer);
     peer.connection = undefined;
     this.#world.detachPeer(peer.ref);
     this.#endConnection(peer.id, why);
     this.#endpoints.release(peer);
+    if (isAwaited) return;
     this.#endpoints.clearTracks(peer);
     this.#requests.leave(peer);
     this.#endpoints.changed(peer);

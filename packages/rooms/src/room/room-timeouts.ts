@@ -3,6 +3,9 @@ import type { NamedConfig } from '../room-service.js';
 import { GUEST_AWAY_S } from './guests.js';
 import type { RoomTimer, RoomWorld } from './room-world.js';
 
+/** How long the people of a moved room have to come back before they count as disconnected. */
+const RETURN_MS = 10_000;
+
 type Timeout = Exclude<RoomTimer, 'returns'>;
 
 export interface RoomTimeoutsOptions {
@@ -51,10 +54,11 @@ export class RoomTimeouts {
     }
   }
 
-  /** Starts what was running where the room ran before; null = not running. */
+  /** Starts what was running where the room ran before, and the wait for its people; null = not running. */
   resume(peers: readonly { id: string; awayMs: number | null }[], peerlessMs: number | null): void {
     for (const { id, awayMs } of peers) if (awayMs !== null) this.#start({ peerId: id }, awayMs);
     if (peerlessMs !== null) this.#start('peerless', peerlessMs);
+    this.#options.world.setTimer('returns', RETURN_MS);
   }
 
   stop(timeout: Timeout): void {

@@ -1,5 +1,6 @@
 // A room that leaves one node and is continued by another.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { MediaRoomEvent } from '@bloom/sfu';
 import { defaultRoomConfig, type RoomConfig } from './room-service.js';
 import type { RoomRef } from './room/room-messages.js';
 import type { RoomSnapshot } from './room/room-snapshot.js';
@@ -100,6 +101,17 @@ describe('a room that moves', () => {
     expect(await from.host.giveRoom('kitchen', lost)).toBeNull();
     await from.system.idle();
     expect(from.news()).toEqual([`peerDisconnected ${ann.id}`, 'roomCrashed']);
+    expect(from.host.relayRef('kitchen')).toBeUndefined();
+  });
+
+  test('has not crashed as far as its former node knows when it may run on a node that is cut off', async () => {
+    await open();
+    await from.join('kitchen');
+    from.news();
+    const parted = { offer: async () => null, given: async () => undefined, over: () => undefined };
+    expect(await from.host.giveRoom('kitchen', parted)).toBeNull();
+    await from.system.idle();
+    expect(from.news()).toEqual([]);
     expect(from.host.relayRef('kitchen')).toBeUndefined();
   });
 
@@ -342,6 +354,27 @@ test('a message to the former actor of a room reaches the room', async () => {
   await from.system.idle();
   expect(over).toBe(true);
   await expect(from.system.call(former, { type: 'getRoom' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
+});
+
+test('what a client sent while the room was frozen is reported by the new owner', async () => {
+  await open({ dataEvents: ['chat'] });
+  await from.host.createRoom({ ...defaultRoomConfig, roomId: 'elsewhere' });
+  const target = from.host.roomRef('elsewhere') as RoomRef;
+  from.news();
+  const carry = {
+    offer: async () => {
+      const event: MediaRoomEvent = { type: 'dataMessage', peerId: 'ann', label: 'chat', to: [], data: 'hello' };
+      from.media.emit.get('kitchen')?.(event);
+      return null;
+    },
+    given: async () => target,
+    over: () => undefined,
+  };
+  expect(await from.host.giveRoom('kitchen', carry)).toBeNull();
+  await from.system.idle();
+  expect(from.notifications.filter(({ type }) => type === 'dataMessage')).toEqual([
+    { type: 'dataMessage', roomId: 'elsewhere', peerId: 'ann', label: 'chat', to: [], data: 'hello' },
+  ]);
 });
 
 test('what waited 3.2 s for a room that moves is refused, and does not happen when it runs at last', async () => {

@@ -40,11 +40,11 @@ function start() {
   return { clock, arrivals, offer, places };
 }
 
-test('remembers a taken room for 10 minutes, because the giver may ask again', async () => {
+test('remembers a taken room for 20 minutes, twice as long as givers ask', async () => {
   const { clock, arrivals, offer } = start();
   await offer('m');
   expect(await arrivals.take('a', 'm')).toBe(REF);
-  clock.advance(600_000);
+  clock.advance(1_200_000);
   await offer('m2');
   expect(await arrivals.take('a', 'm')).toBe(REF);
   clock.advance(1);

@@ -14,8 +14,11 @@ const ANSWER_TIMEOUT_MS = 1_000;
 const HELD_MS = 10 * 60_000;
 /** Rooms held at once: their snapshots take at most 128 MiB. */
 const MAX_HELD = 32;
-/** How long and how many moves are remembered after their end, because the giver may ask again. */
-const REMEMBERED_MS = HELD_MS;
+/**
+ * How long and how many moves are remembered after their end. Givers ask again for `HELD_MS`, and would report the end
+ * of a room that has been forgotten.
+ */
+const REMEMBERED_MS = 2 * HELD_MS;
 const MAX_REMEMBERED = 10_000;
 
 export interface ArrivalsOptions {

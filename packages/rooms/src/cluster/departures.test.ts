@@ -9,18 +9,27 @@ import { Departures } from './departures.js';
 
 const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
 
-/** A node with the room `kitchen`, which others answer with `offerAnswer`. */
-function start({ offerAnswer = { refused: 'full' } as object, isSettled = true } = {}) {
+/** A node with the room `kitchen`, which others answer with `offerAnswer` and then with `takeAnswer`. */
+function start({
+  offerAnswer = { refused: 'full' } as object,
+  takeAnswer = null as 'none' | null,
+  isSettled = true,
+} = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
   const freezes: number[] = [];
+  const given: ReturnType<Carry['given']>[] = [];
   /** Members that the latest place was not to be on, if there are others. */
   let avoided: ReadonlySet<string> = new Set();
   const port = {
     self: 'a',
     members: () => ['b'],
     speaks: () => true,
-    call: async () => offerAnswer,
+    call: async (_node: string, { type }: { type: string }) => {
+      if (type === 'offerRoom') return offerAnswer;
+      if (takeAnswer === 'none') throw new Error('no answer');
+      return takeAnswer;
+    },
     cast: () => true,
   } as unknown as ClusterPort;
   const departures = new Departures({
@@ -30,7 +39,12 @@ function start({ offerAnswer = { refused: 'full' } as object, isSettled = true }
       whyStays: () => undefined,
       giveRoom: async (_roomId: string, carry: Carry) => {
         freezes.push(clock.now());
-        return carry.offer(SNAPSHOT);
+        const stays = await carry.offer(SNAPSHOT);
+        if (stays !== null) return stays;
+        const taken = carry.given();
+        given.push(taken);
+        taken?.catch(() => {});
+        return null;
       },
     },
     placement: {
@@ -48,7 +62,7 @@ function start({ offerAnswer = { refused: 'full' } as object, isSettled = true }
     clock,
   });
 
-  return { clock, departures, freezes, avoided: () => [...avoided] };
+  return { clock, departures, freezes, given, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -72,6 +86,21 @@ test('avoids a node that has refused a room for 10 s', async () => {
   clock.advance(10_000);
   await departures.move('kitchen');
   expect(avoided()).toEqual([]);
+});
+
+test('leaves a room to a taker that is cut off for 10 minutes, because it may run there', async () => {
+  const { clock, departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: 'none' });
+  await departures.move('kitchen');
+  await clock.advanceAsync(599_000, turn);
+  expect(await Promise.race([given[0], 'waits'])).toBe('waits');
+  await clock.advanceAsync(2_500, turn);
+  expect(await given[0]).toBeUndefined();
+});
+
+test('reports a room as lost to a taker that does not know it', async () => {
+  const { departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: null });
+  await departures.move('kitchen');
+  await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
 });
 
 test('does not freeze a room whose events have not arrived everywhere', async () => {

@@ -14,8 +14,11 @@ const MOVES = 2;
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
 const TAKE_PAUSE_MS = 200;
-/** How long the taker may be cut off before the room counts as lost. */
-const OVERDUE_MS = 60_000;
+/**
+ * How long the taker may be cut off before its former owner forgets the room. As long as a held room waits for its
+ * giver, and shorter than takers remember moves: one that does not know the move has never run the room.
+ */
+const OVERDUE_MS = 10 * 60_000;
 /** Rooms that move at once. */
 const AT_ONCE = 4;
 /** Pause before rooms that stayed are tried again. */
@@ -168,7 +171,9 @@ export class Departures {
         given(roomId);
         const taken = this.#untilTaken(departure);
         taken
-          .then(() => log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) }))
+          .then((room) => {
+            if (room !== undefined) log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) });
+          })
           .catch(() => {})
           .finally(forget);
         return taken;
@@ -232,10 +237,13 @@ export class Departures {
     this.#pauses.set(roomId, { until: this.#options.clock.now() + ms, ms });
   }
 
-  /** Repeats the decision until the taker has heard it. Rejects when the room is lost. */
-  async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef> {
+  /**
+   * Repeats the decision until the taker has heard it. Rejects when the room is lost; resolves with undefined when the
+   * taker has been cut off for too long. Its room may run there, so this node must not report its end.
+   */
+  async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef | undefined> {
     const { port, clock, log } = this.#options;
-    let heardAt = clock.now();
+    const since = clock.now();
     for (;;) {
       const take = { type: 'takeRoom', node: port.self, move } as const;
       const room = await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
@@ -243,12 +251,15 @@ export class Departures {
         side.on('opened');
         return room;
       }
-      if (port.members().includes(node)) heardAt = clock.now();
-      const isOverdue = this.#closed || clock.now() - heardAt > OVERDUE_MS;
-      if (room === null || isOverdue) {
-        side.on(isOverdue ? 'overdue' : 'unknown');
+      if (room === null) {
+        side.on('unknown');
         log.error('room.lost', { roomId, node });
         throw new Error(`room ${roomId} was lost on its way to ${node}`);
+      }
+      if (this.#closed || clock.now() - since > OVERDUE_MS) {
+        side.on('overdue');
+        log.error('room.parted', { roomId, node });
+        return undefined;
       }
       await sleep(TAKE_PAUSE_MS, { clock });
     }

@@ -34,6 +34,8 @@ interface Node {
 
 /** How long the rooms of a lost node are remembered: the node may be cut off rather than dead. */
 const LOST_NODE_MEMORY_MS = 10 * 60_000;
+/** How long after a node has left its rooms may turn out to have moved: announcements of their new owners are late. */
+const LEFT_ROOM_MEMORY_MS = 10_000;
 /** Maximum number of rooms kept per member; further rooms are found by asking it. */
 export const MAX_ROOMS = 200_000;
 /** No node creates a room with a longer id. */
@@ -49,6 +51,8 @@ export class Directory {
   readonly #conflicts = new Set<string>();
   /** Rooms of this node that it has given to another. */
   readonly #given = new Set<string>();
+  /** Ids of rooms whose node has left, with the time until which they are remembered. */
+  readonly #left = new Map<string, number>();
 
   constructor(self: string, clock: Pick<Clock, 'now'>) {
     this.#self = self;
@@ -109,9 +113,12 @@ export class Directory {
     known.lostAt = this.#clock.now();
   }
 
-  /** Forgets a node that has left: its rooms have ended. */
+  /** Forgets a node that has left: its rooms have ended, or have just moved elsewhere. */
   left(node: string): void {
     this.#forgetConflicts(node, new Set());
+    const now = this.#clock.now();
+    for (const [roomId, until] of this.#left) if (until <= now) this.#left.delete(roomId);
+    for (const roomId of this.#nodes.get(node)?.rooms.keys() ?? []) this.#left.set(roomId, now + LEFT_ROOM_MEMORY_MS);
     this.#nodes.delete(node);
   }
 
@@ -131,6 +138,11 @@ export class Directory {
     const room = known?.rooms.get(roomId);
     if (owner === undefined || known === undefined || room === undefined) return undefined;
     return { node: owner, ref: room.ref, createdAt: room.createdAt, reachable: known.reachable };
+  }
+
+  /** True if the room's last known node is gone, so that it may run where it has not been announced from yet. */
+  mayHaveMoved(roomId: string): boolean {
+    return this.find(roomId)?.reachable === false || (this.#left.get(roomId) ?? 0) > this.#clock.now();
   }
 
   /** Returns the lost nodes that may still be running. */

@@ -31,7 +31,9 @@ export type GiverState =
   /** The taker runs the room. */
   | 'gone'
   /** The taker has ended before it ran the room. */
-  | 'lost';
+  | 'lost'
+  /** The taker has been cut off for too long. Only it knows whether it runs the room. */
+  | 'parted';
 
 export type GiverEvent =
   /** The taker holds a place, and every member has the room's events. */
@@ -67,9 +69,10 @@ type Table<S extends string, E extends string> = Readonly<Record<S, Readonly<Par
 export const GIVER: Table<GiverState, GiverEvent> = {
   offering: { accepted: 'given', refused: 'kept' },
   kept: {},
-  given: { opened: 'gone', unknown: 'lost', overdue: 'lost' },
+  given: { opened: 'gone', unknown: 'lost', overdue: 'parted' },
   gone: {},
   lost: {},
+  parted: {},
 };
 
 export const TAKER: Table<TakerState, TakerEvent> = {

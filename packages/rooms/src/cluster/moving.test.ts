@@ -1,6 +1,6 @@
 // Rooms that move between nodes over real connections. The simulation runs what can go wrong on the way.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { connectActors, openActorSystem } from '@bloom/actors';
+import { type ActorSystem, connectActors, openActorSystem } from '@bloom/actors';
 import { type DistributionNode, PROTOCOLS } from '@bloom/distribution';
 import { type LogFields, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
@@ -19,6 +19,7 @@ import { RoomRegistry } from './room-registry.js';
 interface Member {
   name: string;
   node: DistributionNode;
+  system: ActorSystem;
   host: RoomHost;
   registry: RoomRegistry;
   rooms: RoomRouter;
@@ -80,7 +81,7 @@ async function startMember(alive: string, mapperPort: number, protocols = PROTOC
     await system.close();
   };
 
-  return { name, node, host, registry, rooms, port, news, lines, stop };
+  return { name, node, system, host, registry, rooms, port, news, lines, stop };
 }
 
 let mapper: PortMapperServer;
@@ -160,6 +161,24 @@ describe('a moved room', () => {
     await until(() => a.host.relayRef('kitchen') === undefined);
     await until(() => members.every(({ registry }) => registry.directory.find('kitchen') === undefined));
     await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+  });
+
+  test('keeps its id when its former node leaves before everybody has heard of the new owner', async () => {
+    const ids = ['r1', 'r2', 'r3', 'r4', 'r5', 'r6'];
+    for (const roomId of ids) await open({ roomId });
+    const delayed = [b, c].map(({ port }) => {
+      const cast = port.cast;
+      port.cast = (node, message, requestId) => message.type === 'announce' || cast(node, message, requestId);
+    });
+    expect(delayed).toHaveLength(2);
+    for (const roomId of ids) expect(await a.registry.departures.move(roomId)).toBeNull();
+    await until(() => b.host.load().rooms + c.host.load().rooms === ids.length);
+    members = [b, c];
+    await a.stop();
+    await until(() => b.port.members().length === 1);
+    for (const roomId of ids)
+      for (const { rooms } of members)
+        await expect(rooms.createRoom({ ...defaultRoomConfig, roomId })).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
   });
 
   test('was placed by a decision that the former owner remembers', async () => {
@@ -309,6 +328,19 @@ describe('a member that lies', () => {
     });
     expect(await a.port.call(b.name, { type: 'takeRoom', node: a.name, move: 'm' }, LIMIT)).not.toBeNull();
     expect(b.host.view('kitchen')).toBeDefined();
+  });
+
+  test('cannot report data of clients in another form than a former owner does', async () => {
+    await open();
+    await until(() => c.registry.directory.find('kitchen') !== undefined);
+    const room = c.registry.directory.find('kitchen')?.ref as RoomRef;
+    const data = { type: 'lateData', peerId: 'ann', label: 'chat', to: [], data: 'hello' } as const;
+    a.news.length = 0;
+    for (const wrong of [{ peerId: 7 }, { label: null }, { to: 'ann' }, { data: { deep: true } }, { data: 7 }])
+      c.system.cast(room, { ...data, ...wrong } as never);
+    c.system.cast(room, { ...data, to: [] });
+    await until(() => a.news.length > 0);
+    expect(a.news).toEqual(['dataMessage kitchen']);
   });
 
   test('loses its place when the giver does not know the move', async () => {

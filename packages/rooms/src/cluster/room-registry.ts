@@ -21,6 +21,8 @@ const VIEW_TIMEOUT_MS = 4000;
 /** How long a home has to decide about an id before the next home is asked. */
 const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
+/** How long all members have to deny a room whose node has gone: its id is asked for meanwhile. */
+const DENIAL_TIMEOUT_MS = CLAIM_TIMEOUT_MS - 200;
 /** Delay before all rooms are resent to a member whose link rejected an announcement. */
 const CATCH_UP_MS = 1000;
 /** Delay before an owner of a conflicting room that did not answer is asked again. */
@@ -369,11 +371,24 @@ export class RoomRegistry {
     if (!this.#claims.claim(roomId, claimant)) return false;
 
     const owner = this.directory.find(roomId);
-    if (owner?.reachable !== true) return true;
-    // The room may have just ended: ask its owner before refusing the id.
-    const exists = await this.#has(owner.node, roomId);
+    // The room may have just ended, or moved from a node that has gone: ask before deciding about the id.
+    const exists = owner?.reachable === true ? await this.#has(owner.node, roomId) : await this.#hasMoved(roomId);
     if (exists) this.#claims.release(roomId, claimant);
     return !exists;
+  }
+
+  /** Returns whether a room whose node has gone runs on this or another member, as far as they answer. */
+  async #hasMoved(roomId: string): Promise<boolean> {
+    if (!this.directory.mayHaveMoved(roomId)) return false;
+    const isHere = this.#options.host.roomRef(roomId) !== undefined;
+    const lookUp = (node: string): Promise<boolean> =>
+      this.#lookUp(node, roomId, DENIAL_TIMEOUT_MS).then(
+        (ref) => ref !== null,
+        () => false,
+      );
+    const answers = await Promise.all(this.#port.members().map(lookUp));
+
+    return isHere || answers.includes(true);
   }
 
   /**
@@ -394,10 +409,8 @@ export class RoomRegistry {
     );
   }
 
-  #lookUp(node: string, roomId: string): Promise<RoomRef | null> {
-    return this.silentMembers.guard(node, () =>
-      this.#port.call(node, { type: 'roomRef', roomId }, { timeoutMs: LOOKUP_TIMEOUT_MS }),
-    );
+  #lookUp(node: string, roomId: string, timeoutMs = LOOKUP_TIMEOUT_MS): Promise<RoomRef | null> {
+    return this.silentMembers.guard(node, () => this.#port.call(node, { type: 'roomRef', roomId }, { timeoutMs }));
   }
 
   #report(conflicts: readonly (RoomConflict | undefined)[]): void {

@@ -16,19 +16,26 @@ const ANSWER_TIMEOUT_MS = 3_500;
 type Context = ActorContext<RoomProtocol>;
 type Message = MessageOf<RoomProtocol>;
 
+interface RelayOptions {
+  roomId: string;
+  target: Promise<RoomRef | undefined>;
+  clock: Clock;
+}
+
 /** Passes on what still reaches a room that has moved to another node, in order. */
 export class Relay {
   readonly #roomId: string;
-  readonly #target: Promise<RoomRef>;
+  readonly #target: Promise<RoomRef | undefined>;
   readonly #clock: Clock;
 
-  /** `target`: settles when the room runs at its new owner; rejects when it is lost. */
-  constructor({ roomId, target, clock }: { roomId: string; target: Promise<RoomRef>; clock: Clock }, context: Context) {
+  /** `target`: resolves when the room runs at its new owner, as that of `Carry.given` does; rejects when it is lost. */
+  constructor({ roomId, target, clock }: RelayOptions, context: Context) {
     this.#roomId = roomId;
     this.#target = target;
     this.#clock = clock;
     target.then(
       (room) => {
+        if (room === undefined) return void context.cast(context.self, { type: 'relayOver' });
         context.monitor(room, (down) => ({ type: 'relayDown', reason: down.reason }));
         context.setTimer('relay', RELAY_MS, { type: 'relayOver' });
       },
@@ -44,7 +51,18 @@ export class Relay {
     if (message.type === 'deleteRoom' && message.why === 'node_closing') return done(null);
     if (message.type === 'attach') return later(this.#attach(message, context));
 
+    if (message.type === 'fromData' && message.event.type === 'dataMessage') {
+      const { peerId, label, to, data } = message.event;
+      return this.#passOn({ type: 'lateData', peerId, label, to, data }, context);
+    }
+    if (message.type === 'lateData') return this.#passOn(message, context);
+
     return isCall(message) ? later(this.#call(message, context)) : undefined;
+  }
+
+  /** Clients sent this while the room was frozen, so its former node has not reported it. */
+  #passOn(message: MessageOf<RoomProtocol, 'lateData'>, context: Context): void {
+    this.#target.then((room) => room !== undefined && context.cast(room, message)).catch(() => {});
   }
 
   async #call(message: Message, context: Context): Promise<unknown> {

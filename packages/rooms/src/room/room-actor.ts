@@ -158,6 +158,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromComponent: ({ machine }, { componentId, report }) => machine.fromComponent(componentId, report),
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
       fromData: ({ machine }, { event }) => machine.fromMedia(event),
+      lateData: ({ machine }, { type: _type, ...data }) => machine.fromMedia({ type: 'dataMessage', ...data }),
       socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
       // After a clean end the room no longer has a record of the peer.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),

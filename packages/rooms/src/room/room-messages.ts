@@ -1,8 +1,10 @@
 /** Messages of the room actor: plain data and actor refs only, because calls also come from other nodes. */
 import {
   actor,
+  bytes,
   constant,
   count,
+  either,
   flag,
   integer,
   json,
@@ -96,6 +98,8 @@ export type RoomAnswer<K extends keyof RoomCalls> = ReplyOf<RoomCalls, K> extend
 
 export type RoomProtocol = RoomCalls & {
   attach: (message: AttachRequest) => AttachAnswer;
+  /** What a client sent to the room before it moved here, which its former node has not reported. */
+  lateData: (message: LateData) => void;
   fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
   fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
   fromMedia: (message: { event: MediaRoomEvent }) => void;
@@ -113,15 +117,18 @@ export type RoomProtocol = RoomCalls & {
 } & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;
 
+export type LateData = Pick<MediaRoomEvent & { type: 'dataMessage' }, 'peerId' | 'label' | 'to' | 'data'>;
+
 /** Carries one room to another node (docs/reference/moving.md). */
 export interface Carry {
   /** Offers the room. Resolves with why it stays here, or null when another node can run it. */
   offer(snapshot: RoomSnapshot): Promise<string | null>;
   /**
-   * Decides the move: from now on the room must not run here. Resolves when it runs at the new owner, rejects when it
-   * is lost. Undefined: the move has been given up, and the room stays.
+   * Decides the move: from now on the room must not run here. Resolves when it runs at the new owner, or with undefined
+   * when nobody here can know whether it does; rejects when it is lost. Undefined: the move has been given up, and the
+   * room stays.
    */
-  given(): Promise<RoomRef> | undefined;
+  given(): Promise<RoomRef | undefined> | undefined;
   /** Called when nothing is passed on any more. */
   over(): void;
 }
@@ -184,6 +191,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
     },
     attachAnswer(() => ROOM_SHAPES),
   ),
+  lateData: takes({ peerId: id, label: text(), to: list(id), data: either(text(), bytes) }),
   socketDown: takes({ peerId: id, socket: actor(() => SOCKET_SHAPES), end: optional(oneOf(SOCKET_ENDS)) }),
   fromPeer: LOCAL,
   fromComponent: LOCAL,

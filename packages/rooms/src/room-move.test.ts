@@ -200,6 +200,35 @@ describe('a person of a room that has moved', () => {
     expect(to.news()).toEqual([`peerDisconnected ${ann.id}`, `trackRemoved ${ann.id}/t1`]);
   });
 
+  test('who publishes the same track under another id keeps its former one, and the mute of the backend', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    const { token } = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1', { metadata: 'camera' })] });
+    await from.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 't1', muted: true });
+    await move();
+    const bob = await to.connect(token);
+    await bob.act({ type: 'join', metadata: null });
+    const back = await to.connect(ann.token);
+    to.news();
+    const again = videoTrack('t2', { metadata: 'camera' });
+    await back.act({ type: 'join', metadata: null }, { type: 'publish', tracks: [again] });
+    await to.advance(11);
+    expect(to.news()).toEqual([]);
+    expect(to.host.view('kitchen')?.peers[0]?.tracks).toEqual([
+      { id: 't1', type: 'video', metadata: 'camera', muted: true },
+    ]);
+    expect(back.socket.sent).toContainEqual({ type: 'trackMutedByServer', trackId: 't2', muted: true });
+    expect(bob.socket.sent).toContainEqual({
+      type: 'tracksAdded',
+      endpointId: ann.id,
+      tracks: [{ ...again, trackId: 't1' }],
+    });
+    await to.rooms.removeTrack('kitchen', { peerId: ann.id, trackId: 't1' });
+    await to.system.idle();
+    expect(back.socket.sent).toContainEqual({ type: 'trackRemovedByServer', trackId: 't2' });
+  });
+
   test('who does not come back is disconnected once, 10 s later, and removed in time', async () => {
     await open({ peerDisconnectedTimeout: 30 });
     const ann = await from.join('kitchen');
@@ -248,7 +277,8 @@ describe('a person of a room that has moved', () => {
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     await move();
     const back = await to.connect(ann.token);
-    await back.act({ type: 'join', metadata: 'new' }, { type: 'publish', tracks: [videoTrack('t2')] });
+    const screen = videoTrack('t2', { metadata: 'screen' });
+    await back.act({ type: 'join', metadata: 'new' }, { type: 'publish', tracks: [screen] });
     await to.advance(11);
     expect(to.news()).toEqual([
       `peerMetadataUpdated ${ann.id}`,

@@ -16,6 +16,7 @@ import type {
   SessionInput,
   SessionTimer,
 } from './peer-session.js';
+import { type ExpectedTracks, TrackNames } from './track-names.js';
 
 export interface PeerActorOptions {
   peerId: string;
@@ -29,6 +30,8 @@ export interface PeerActorOptions {
   videoCodec: VideoCodec | null;
   enableSimulcast: boolean;
   randomBytes: (n: number) => Uint8Array;
+  /** Set for a peer of a room that has moved here. */
+  expected?: ExpectedTracks | undefined;
 }
 
 interface Connection {
@@ -59,6 +62,7 @@ export class PeerState {
   readonly #options: PeerActorOptions;
   /** Outlives connections, so reconnecting does not refill it. */
   readonly #metadata = new MetadataGate();
+  readonly #names: TrackNames;
   /** Kinds of tracks that the client may publish. Outlives connections. */
   #publishes: readonly TrackKind[] = ['audio', 'video'];
   #permissions: PeerPermissions = defaultPermissions;
@@ -69,6 +73,7 @@ export class PeerState {
 
   constructor(options: PeerActorOptions) {
     this.#options = options;
+    this.#names = new TrackNames(options.expected);
   }
 
   isConnection(number: number): boolean {
@@ -124,6 +129,7 @@ export class PeerState {
     // The client may have left after the room closed the transport, and have a new one by now.
     if (this.#connection !== undefined && this.#connection.transport > 0) this.#options.closeTransport();
     this.#endConnection(context);
+    this.#names.reset();
   }
 
   setPublishes(context: Context, allowed: { kinds: readonly TrackKind[]; permissions: PeerPermissions }): void {
@@ -139,11 +145,14 @@ export class PeerState {
     if (connection === undefined) return;
 
     let left = false;
-    for (const action of connection.session.handle(input)) {
+    const actions = connection.session.handle(this.#names.toClient(input));
+    for (const action of this.#names.toRoom(actions, context.now())) {
       if (action.type === 'leave') left = true;
       this.#perform(context, connection, action);
     }
-    if (left) this.#replaceTransport(connection);
+    if (!left) return;
+    this.#names.reset();
+    this.#replaceTransport(connection);
   }
 
   sessionTimer(context: Context, name: SessionTimer): void {

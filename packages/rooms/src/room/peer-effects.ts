@@ -6,6 +6,7 @@ import { peerBehaviour } from '../peer/peer-actor.js';
 import type { PeerProtocol, PeerRef } from '../peer/peer-messages.js';
 import type { CreatePeerSession } from '../peer/peer-session.js';
 import { PeerTraffic } from '../peer/peer-traffic.js';
+import type { ExpectedTracks } from '../peer/track-names.js';
 import { mayPublish } from '../peer/permissions.js';
 import type { NamedConfig } from '../room-service.js';
 import type { RoomProtocol } from './room-messages.js';
@@ -55,8 +56,8 @@ export function peerEffects(options: PeerEffectsOptions, context: ActorContext<R
   const closeTransport = (peerId: string): void => traffic.add(peerId, media.closeTransport(peerId));
 
   return {
-    startPeer: (peerId, { enableSimulcast }) =>
-      startPeer(options, context, { peerId, enableSimulcast, closeTransport: () => closeTransport(peerId) }),
+    startPeer: (peerId, { enableSimulcast, expected }) =>
+      startPeer(options, context, { peerId, enableSimulcast, expected, closeTransport: () => closeTransport(peerId) }),
     endPeer: (peer) => context.end(peer),
     attachPeer: (peer, connection) => {
       context.cast(peer, { type: 'attached', connection });
@@ -99,6 +100,7 @@ export function peerEffects(options: PeerEffectsOptions, context: ActorContext<R
 interface NewPeer {
   peerId: string;
   enableSimulcast: boolean;
+  expected: ExpectedTracks | undefined;
   closeTransport: () => void;
 }
 
@@ -106,7 +108,7 @@ interface NewPeer {
 function startPeer(
   { config, media, createSession, relaySecret }: PeerEffectsOptions,
   context: ActorContext<RoomProtocol>,
-  { peerId, enableSimulcast, closeTransport }: NewPeer,
+  { peerId, closeTransport, ...more }: NewPeer,
 ): PeerRef {
   const { roomId, videoCodec } = config;
   const room = context.self;
@@ -120,7 +122,7 @@ function startPeer(
     relay: relayCredentials(peerId, context.wall(), relaySecret),
     createSession,
     videoCodec,
-    enableSimulcast,
+    ...more,
     randomBytes: (n) => randomBytes(n),
   });
   const ref = context.spawn(behaviour, {

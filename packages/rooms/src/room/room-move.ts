@@ -6,6 +6,9 @@ import type { PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.
 import type { RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
 
+/** How long the people of a moved room have to come back before they count as disconnected. */
+export const RETURN_MS = 10_000;
+
 /** Returns why the room cannot move; undefined if it can. */
 export function whyStays({ components, peers }: Endpoints): string | undefined {
   if (components.all().length > 0) return 'it has components';
@@ -61,7 +64,8 @@ function trackSnapshots({ tracks, expected, moderated }: PeerRecord): TrackSnaps
 /** Adds a peer as it was on the room's former node, and starts its actor. */
 export function restorePeer(snapshot: PeerSnapshot, peers: Map<string, PeerRecord>, world: RoomWorld): PeerRecord {
   const { id, metadata, serverMetadata, permissions, connected, joined, tracks, ...kept } = snapshot;
-  const ref = world.startPeer(id, kept);
+  const expected = { tracks: connected ? tracks : [], until: world.now() + RETURN_MS };
+  const ref = world.startPeer(id, { ...kept, expected });
   const peer = newPeer({ ...kept, id, ref, metadata: serverMetadata, permissions });
   peers.set(id, peer);
   peer.metadata = metadata;

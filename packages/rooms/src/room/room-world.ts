@@ -4,6 +4,7 @@ import type { MediaCommand, MediaEndpoint, MediaRoomEvent } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRecord } from '../peer/peer-record.js';
 import type { Traffic } from '../peer/peer-traffic.js';
+import type { ExpectedTracks } from '../peer/track-names.js';
 import type { SessionInput } from '../peer/peer-session.js';
 import type { PeerPermissions, RoomMessage } from '../room-service.js';
 import type { ReceivedTrack } from './component-kind.js';
@@ -13,8 +14,8 @@ import type { RoomMeasure } from './room-journal.js';
 /** The effects of a room machine. The room actor carries them out; tests record them. */
 export interface RoomWorld {
   notify(notification: Notification): void;
-  /** Starts the actor of a new peer. */
-  startPeer(peerId: string, options: { enableSimulcast: boolean }): PeerRef;
+  /** Starts the actor of a new peer, or of one that has moved here with its room. */
+  startPeer(peerId: string, options: { enableSimulcast: boolean; expected?: ExpectedTracks }): PeerRef;
   /** Ends the actor, which does not count as a fault. */
   endPeer(peer: PeerRef): void;
   attachPeer(peer: PeerRef, connection: PeerConnection): void;

@@ -86,7 +86,48 @@ test('refers to no other host for its scripts, styles and pictures', () => {
   expect(foreign).toEqual([]);
 });
 
+/** What newcomers look for, with the page that has to be among the first three results. */
+function searches(): [string, string][] {
+  const questions = readFileSync(join(repository, 'docs', 'README.md'), 'utf8').matchAll(
+    /^- \[(.+\?)\]\(([^)#]+)\.md/gm,
+  );
+
+  return [
+    ...[...questions].map(([, question = '', page = '']): [string, string] => [question, `${page}.html`]),
+    ['mute a person', 'guide/people.html'],
+    ['recording to s3', 'guide/files-and-recordings.html'],
+    ['upgrade without downtime', 'guide/upgrading.html'],
+    ['turn over tls', 'guide/getting-started.html'],
+    ['JF_WEBRTC_TURN_IP', 'reference/configuration.html'],
+    ['createRoom', 'classes/_bloom_server-sdk.BloomClient.html#createroom'],
+  ];
+}
+
 describeWith(['chromium'], 'the book in Chromium, opened as files', () => {
+  test('finds the answers to the questions of newcomers among the first three results', async () => {
+    expect(searches().length).toBeGreaterThanOrEqual(16);
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      await page.goto(pathToFileURL(join(folder, 'index.html')).href);
+      await page.locator('#tsd-search-trigger').click();
+      const results = page.locator('#tsd-search-results a');
+      const missed: { words: string; first: (string | null)[] }[] = [];
+      for (const [words, answer] of searches()) {
+        await page.locator('#tsd-search-input').fill('');
+        await results.first().waitFor({ state: 'detached' });
+        await page.locator('#tsd-search-input').fill(words);
+        await results.first().waitFor();
+        const links = await results.evaluateAll((all) => all.map((each) => each.getAttribute('href')));
+        const first = links.slice(0, 3);
+        if (!first.some((link) => link?.endsWith(answer))) missed.push({ words, first });
+      }
+      expect(missed).toEqual([]);
+    } finally {
+      await browser.close();
+    }
+  });
+
   test('finds a page by its search, without a server', async () => {
     const browser = await launchChromium();
     try {

@@ -2,7 +2,8 @@
 // needs no server. Fails when a link leads nowhere.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { Converter, KindRouter, PageEvent } from 'typedoc';
+import { Converter, IndexEvent, KindRouter, PageEvent } from 'typedoc';
+import { answersOf, BOOSTS, fieldsOf, WEIGHTS, withRanking } from './search.mjs';
 import { root, writeSite } from './site.mjs';
 
 /** The folders below docs, with their headings in the sidebar. */
@@ -66,6 +67,16 @@ function moveInlineScript(page) {
   });
 }
 
+function addSearchFields(index) {
+  Object.assign(index.searchFieldWeights, WEIGHTS);
+  for (const [i, reflection] of index.searchResults.entries()) {
+    if (!reflection.isDocument()) continue;
+    const { path } = reflection.frontmatter;
+    const text = reflection.content.map((part) => part.text).join('');
+    index.searchFields[i] = { ...fieldsOf(text), answers: answersOf(path, first) };
+  }
+}
+
 rmSync(folder, { recursive: true, force: true });
 await writeSite(
   folder,
@@ -73,6 +84,7 @@ await writeSite(
     readme: join(root, FIRST),
     projectDocuments: pages().map((page) => relative(process.cwd(), join(root, page)).split(sep).join('/')),
     searchInDocuments: true,
+    searchGroupBoosts: BOOSTS,
     router: 'path',
     // Anchors as GitHub generates them, where the same pages are read.
     sluggerConfiguration: { lowercase: true },
@@ -86,7 +98,10 @@ await writeSite(
   (app) => {
     app.renderer.defineRouter('path', PathRouter);
     app.renderer.on(PageEvent.END, moveInlineScript);
+    app.renderer.on(IndexEvent.PREPARE_INDEX, addSearchFields);
     app.converter.on(Converter.EVENT_CREATE_DOCUMENT, nameAfterHeading);
   },
 );
 writeFileSync(join(folder, 'assets', 'theme.js'), inline);
+const code = join(folder, 'assets', 'main.js');
+writeFileSync(code, withRanking(readFileSync(code, 'utf8')));

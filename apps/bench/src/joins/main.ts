@@ -1,10 +1,11 @@
 /**
  * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--visitors 500] [--node-flags="..."] [--rounds 1]
- * [--also path/to/another/main.js]`: the server's CPU time for one subscriber's join (HTTP request, websocket,
- * negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors` have come and gone.
- * The idle cost of those already there is measured before and after each step and subtracted. A room takes `--room`
- * subscribers beside its publisher, then the next one opens. `--also` compares another build of Bloom in alternating
- * rounds. Exits with status 1 if joins after visitors cost more than promised.
+ * [--also path/to/another/main.js] [--against janus]`: the server's CPU time for one subscriber's join (HTTP request,
+ * websocket, negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors` have come
+ * and gone. The idle cost of those already there is measured before and after each step and subtracted. A room takes
+ * `--room` subscribers beside its publisher, then the next one opens. `--also` compares another build of Bloom and
+ * `--against` Janus with one event loop, in alternating rounds; Janus takes everyone into one room. Exits with status 1
+ * if joins cost more than promised.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,9 +17,11 @@ import { enterPrivateNetwork } from '../sfu/private-network.js';
 import { median } from '../sfu/measure.js';
 import { printTable, printVerdict } from '../report.js';
 import { comeAndGo, sleep } from '../load/rooms.js';
-import { bloom } from '../sfu/servers/bloom.js';
+import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
+import { janus } from '../sfu/servers/janus.js';
+import type { Server } from '../sfu/servers/server.js';
 import { difference, scaled, sum, type ThreadCpu, threadCpu } from './thread-cpu.js';
-import { NODE_FLAGS } from '../sfu/process.js';
+import { cpuMicros, NODE_FLAGS } from '../sfu/process.js';
 
 const { values } = parseArgs({
   options: {
@@ -29,6 +32,7 @@ const { values } = parseArgs({
     'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },
     rounds: { type: 'string', default: '1' },
     also: { type: 'string' },
+    against: { type: 'string', default: '' },
   },
 });
 enterPrivateNetwork();
@@ -39,21 +43,23 @@ const REST_MS = 4000;
 const step = Number(values.step);
 const digits = (value: number) => value.toFixed(1);
 
-/** Rows of the table, for all builds and rounds. */
+/** Rows of the table, for all servers and rounds. */
 const rows: Record<string, string>[] = [];
 
-/**
- * @param main program of another build
- * @returns CPU milliseconds per join, for each step
- */
-async function measure(label: string, main?: string): Promise<number[]> {
-  const server = await bloom({
+/** Starts this build of Bloom, or the one with this `main.js`. */
+function startBloom(main?: string): Promise<BloomServer> {
+  return bloom({
     workers: 1,
     nodeFlags: [...values['node-flags'].split(' ').filter(Boolean), `--import=${preload}`],
     ...(main === undefined ? {} : { main }),
   }).start('video');
+}
+
+/** Returns the CPU milliseconds per join, for each step, of a server that has just started. */
+async function measure(label: string, server: Server | BloomServer): Promise<number[]> {
   const connections: ReturnType<typeof connection>[] = [];
-  const cpu = () => threadCpu(server.pid, names);
+  const cpu = () =>
+    'nextRoom' in server ? threadCpu(server.pid, names) : { main: 0, workers: 0, helpers: cpuMicros(server.pid) };
 
   /** Returns the idle CPU cost of those who have joined, per millisecond. */
   const atRest = async (): Promise<ThreadCpu> => {
@@ -64,7 +70,7 @@ async function measure(label: string, main?: string): Promise<number[]> {
 
   /** Opens a room whose publisher has sent, so that its track counts, but is now silent: only joins must cost CPU. */
   const openRoom = async (): Promise<void> => {
-    if (connections.length > 0) await server.nextRoom();
+    if (connections.length > 0 && 'nextRoom' in server) await server.nextRoom();
     const source = connection();
     connections.push(source);
     const publisher = new Publisher('video', 1200);
@@ -76,7 +82,7 @@ async function measure(label: string, main?: string): Promise<number[]> {
 
   const costs: number[] = [];
   try {
-    if (Number(values.visitors) > 0) {
+    if (Number(values.visitors) > 0 && 'visit' in server) {
       await openRoom();
       // Visitors make the process compile the code that joins need.
       await comeAndGo(server, Number(values.visitors), (gone) => {
@@ -104,7 +110,7 @@ async function measure(label: string, main?: string): Promise<number[]> {
       const cost = scaled(difference(spent, scaled(rest, elapsedMs)), 1 / count / 1000);
       costs.push(cost.main + cost.workers + cost.helpers);
       rows.push({
-        ...(values.also === undefined ? {} : { build: label }),
+        server: label,
         joins: `${to - count + 1}-${to}`,
         'ms CPU': digits(cost.main + cost.workers + cost.helpers),
         main: digits(cost.main),
@@ -123,23 +129,33 @@ async function measure(label: string, main?: string): Promise<number[]> {
   return costs;
 }
 
-const ours: number[] = [];
-const others: number[] = [];
+/** The rivals of this build. */
+const starts = new Map<string, () => Promise<Server>>();
+const { also } = values;
+if (also !== undefined) starts.set('the other build', () => startBloom(resolve(also)));
+if (values.against === 'janus') starts.set(janus(1).name, () => janus(1).start('video'));
+const ours: number[][] = [];
+const others = new Map<string, number[][]>([...starts.keys()].map((name) => [name, []]));
 try {
   for (let round = 0; round < Number(values.rounds); round += 1) {
-    ours.push(...(await measure('this one')));
-    if (values.also !== undefined) others.push(...(await measure('the other', resolve(values.also))));
+    ours.push(await measure('bloom', await startBloom()));
+    for (const [name, start] of starts) others.get(name)?.push(await measure(name, await start()));
   }
 } finally {
   rmSync(names, { recursive: true, force: true });
 }
 printTable(`CPU of one join, after ${values.visitors} visitors`, rows);
-if (values.also !== undefined) {
-  const [one, other] = [median(ours), median(others)];
-  console.log(
-    `CPU of a join, median of the steps: ${digits(one)} ms, the other build ${digits(other)} ms, ${(one / other).toFixed(2)}x`,
-  );
+const steps = ours[0]?.map((_, index) => index) ?? [];
+/** Median of the rounds, for each step. */
+const bySteps = (runs: number[][]): number[] => steps.map((index) => median(runs.map((run) => run[index] ?? NaN)));
+for (const [name, runs] of others) {
+  const theirs = bySteps(runs);
+  const ratios = bySteps(ours).map((cost, index) => cost / (theirs[index] ?? NaN));
+  console.log(`bloom / ${name}, CPU of a join, by steps: ${ratios.map((ratio) => `${ratio.toFixed(2)}x`).join(', ')}`);
+  // Janus compiles nothing, so only the first joins of a process are promised beside it.
+  if (name === janus(1).name && values.visitors === '0')
+    printVerdict('the dearest step', Math.max(...ratios), { must: 1.5, aim: 1, unit: 'x' });
 }
 if (Number(values.visitors) > 0)
-  printVerdict('CPU of a join, median of the steps', median(ours), { must: 10, aim: 4, unit: ' ms' });
+  printVerdict('CPU of a join, median of the steps', median(ours.flat()), { must: 10, aim: 4, unit: ' ms' });
 process.exit();

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:load -- capacity|scale|joining|memory [--subscribers 50] [--bytes 1200] [--kind video] [--pps 50000]
- * [--joins 1000] [--node-flags="..."]`: capacity of one Bloom media worker, growth of its cost, its lateness while
- * clients join and leave, and the memory they leave behind. Exits with status 1 if a target is missed.
+ * [--joins 1000] [--span] [--node-flags="..."]`: capacity of one Bloom media worker, growth of its cost, its lateness
+ * while clients join and leave, and the memory they leave behind, with `--span` in rooms across two workers. Exits with
+ * status 1 if a target is missed.
  */
 import { parseArgs } from 'node:util';
 import type { TrackKind } from '@bloom/participant';
@@ -22,6 +23,7 @@ const { values, positionals } = parseArgs({
     /** Packets per second sent by the server. */
     pps: { type: 'string', default: '50000' },
     joins: { type: 'string', default: '1000' },
+    span: { type: 'boolean', default: false },
     'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },
   },
 });
@@ -38,7 +40,8 @@ const [what] = positionals;
 if (what === 'capacity') await capacity(shape, flags);
 else if (what === 'scale') await scale(shape, flags);
 else if (what === 'joining') await joining(shape, flags, Number(values.pps));
-else if (what === 'memory') await memory(shape, flags, Number(values.joins));
+else if (what === 'memory')
+  await memory(shape, { workers: values.span ? 2 : 1, spans: values.span, nodeFlags: flags }, Number(values.joins));
 else {
   console.error(`bench:load ${what ?? ''}: choose capacity, scale, joining or memory`);
   process.exit(64);

@@ -1,6 +1,6 @@
 import { printVerdict, provenance } from '../report.js';
 import { rss } from '../sfu/process.js';
-import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
+import { bloom, type BloomOptions, type BloomServer } from '../sfu/servers/bloom.js';
 import { HeapReports } from './heap-reports.js';
 import { comeAndGo, Rooms, type Shape } from './rooms.js';
 
@@ -13,20 +13,20 @@ interface Reading {
 /** One server that reports the heaps of its threads. */
 class Measured {
   readonly #shape: Shape;
-  readonly #nodeFlags: string[];
+  readonly #options: BloomOptions;
   readonly #reports = new HeapReports();
   #server: BloomServer | undefined;
   #rooms: Rooms | undefined;
 
-  constructor(shape: Shape, nodeFlags: string[]) {
+  constructor(shape: Shape, options: BloomOptions) {
     this.#shape = shape;
-    this.#nodeFlags = nodeFlags;
+    this.#options = options;
   }
 
   /** Starts with visitors that join and leave, so that code is compiled and tables are filled. */
   async open(warmUp: number): Promise<Rooms> {
-    const nodeFlags = [...this.#nodeFlags, ...this.#reports.nodeFlags];
-    this.#server = await bloom({ workers: 1, nodeFlags }).start(this.#shape.kind);
+    const nodeFlags = [...this.#options.nodeFlags, ...this.#reports.nodeFlags];
+    this.#server = await bloom({ ...this.#options, nodeFlags }).start(this.#shape.kind);
     this.#rooms = new Rooms(this.#server, { ...this.#shape, rooms: 1, subscribers: 10 });
     await this.#rooms.open();
     await this.comeAndGo(warmUp);
@@ -50,10 +50,10 @@ class Measured {
 }
 
 /** Measures the memory of an idle peer, and what a thousand peers leave behind, each in a separate process. */
-export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
+export async function memory(shape: Shape, options: BloomOptions, joins: number): Promise<void> {
   const crowd = 100;
   console.log(provenance());
-  const idle = new Measured(shape, nodeFlags);
+  const idle = new Measured(shape, options);
   try {
     // No peer has left before, since its memory would be reused. These peers therefore also pay for compiled code.
     const rooms = await idle.open(0);
@@ -67,7 +67,7 @@ export async function memory(shape: Shape, nodeFlags: string[], joins: number): 
     await idle.close();
   }
   if (joins === 0) return;
-  const coming = new Measured(shape, nodeFlags);
+  const coming = new Measured(shape, options);
   try {
     await coming.open(100);
     const before = await coming.read();

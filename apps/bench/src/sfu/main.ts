@@ -1,9 +1,11 @@
 /**
- * `npm run bench:sfu -- [--against janus,werift,whip,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind
- * video] [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per
- * forwarded packet, with all servers in one run and interleaved rounds. `--also` compares another build of Bloom;
- * `whip` is Bloom with clients that connect by WHIP and WHEP; the flags apply to Bloom's process. Exits with status 1
- * if a target is missed, a server fails or a packet is invalid.
+ * `npm run bench:sfu -- [--against janus,werift,whip,two,span,floor] [--subscribers 50] [--pps 1000] [--bytes 1200]
+ * [--kind video] [--frames] [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."]
+ * [--json file]`: CPU cost per forwarded packet, with all servers in one run and interleaved rounds. `--frames` sends
+ * the packets of a picture at once, 30 times a second, as cameras do (`--pps 300`: bursts of 10). `--also` compares
+ * another build of Bloom; `whip` is Bloom with clients that connect by WHIP and WHEP, `two` has two media workers, and
+ * `span` also has every second client on the other one; the flags apply to Bloom's process. Exits with status 1 if a
+ * target is missed, a server fails or a packet is invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -26,6 +28,7 @@ const { values } = parseArgs({
     pps: { type: 'string', default: '1000' },
     bytes: { type: 'string', default: '1200' },
     kind: { type: 'string', default: 'video' },
+    frames: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     windows: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
@@ -43,6 +46,8 @@ const known: Record<string, ServerKind[]> = {
   janus: [janus(1), janus(0)],
   werift: [naive()],
   whip: [bloom({ ...settings, signalling: 'http' })],
+  two: [bloom({ ...settings, workers: 2 })],
+  span: [bloom({ ...settings, workers: 2, spans: true })],
 };
 let withFloor = false;
 const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom(settings)];
@@ -71,6 +76,7 @@ const load: Load = {
   subscribers: Number(values.subscribers),
   rate: Number(values.pps),
   bytes: Number(values.bytes),
+  frames: values.frames,
   windows: Number(values.windows),
   windowMs: 2000,
 };
@@ -106,6 +112,7 @@ const rows = kinds.map((kind) => {
       2,
     ),
     spread: `${digits(Math.min(...costs), 2)}-${digits(Math.max(...costs), 2)}`,
+    'busier of two threads %': digits(of((m) => m.busierShare) * 100, 0),
     'pps out': digits(
       of((m) => m.packetsPerSecond),
       0,
@@ -141,7 +148,7 @@ const rows = kinds.map((kind) => {
   };
 });
 printTable(
-  `1 publisher -> ${load.subscribers} subscribers, ${load.bytes} B ${load.kind}, ${load.rate} packets/s in; medians of ${values.rounds} interleaved rounds`,
+  `1 publisher -> ${load.subscribers} subscribers, ${load.bytes} B ${load.kind}, ${load.rate} packets/s in${load.frames ? ', in bursts' : ''}; medians of ${values.rounds} interleaved rounds`,
   rows,
 );
 const cost = (name: string) => median(all.filter((m) => m.server === name).map((m) => m.microsPerPacket));
@@ -155,14 +162,30 @@ const TARGETS: Readonly<Record<string, Readonly<Record<string, Target>>>> = {
   },
   'audio 100': { [janus(1).name]: { must: 0.9, aim: 0.6 } },
 };
-const targets = load.subscribers === 50 && load.rate === 1000 ? TARGETS[`${load.kind} ${load.bytes}`] : undefined;
+const targets =
+  load.subscribers === 50 && load.rate === 1000 && !load.frames ? TARGETS[`${load.kind} ${load.bytes}`] : undefined;
 function compare(other: string, ratio: number): void {
   const what = `${own} / ${other}, CPU per packet`;
   const target = values.without.includes('bloom') ? undefined : targets?.[other];
   if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
   else printVerdict(what, ratio, { ...target, unit: 'x' });
 }
-for (const kind of kinds.slice(1)) compare(kind.name, cost(own) / cost(kind.name));
+const [two, span] = [known.two?.[0], known.span?.[0]];
+for (const kind of kinds.slice(1)) if (kind !== two && kind !== span) compare(kind.name, cost(own) / cost(kind.name));
+/** Prints what more workers add to the cost. */
+function compareWorkers(kind: ServerKind | undefined, target: Target | undefined): void {
+  if (kind === undefined || !kinds.includes(kind)) return;
+  const [what, ratio] = [`${kind.name} / ${own}, CPU per packet`, cost(kind.name) / cost(own)];
+  if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
+  else printVerdict(what, ratio, { ...target, unit: 'x' });
+}
+compareWorkers(two, { must: 1.02, aim: 1 });
+// A small room pays more for its crossings: they are promised for one that needs a second worker.
+compareWorkers(span, load.subscribers >= 200 ? { must: 1.1, aim: 1 } : undefined);
+if (span !== undefined && kinds.includes(span)) {
+  const share = median(all.filter((m) => m.server === span.name).map((m) => m.busierShare));
+  printVerdict('the busier worker of the spanning room', share * 100, { must: 60, aim: 55, unit: ' %' });
+}
 if (withFloor) {
   console.log(`${floorName}: ${digits(median(floors), 2)} us/packet`);
   compare(floorName, cost(own) / median(floors));

@@ -1,6 +1,6 @@
 import { Publisher, type TrackKind } from '@bloom/participant';
 import { connection } from './client.js';
-import { cpuMicros, rss } from './process.js';
+import { cpuMicros, rss, threadMicros } from './process.js';
 import type { ServerKind } from './servers/server.js';
 import { Sink } from './sink.js';
 
@@ -11,6 +11,8 @@ export interface Load {
   rate: number;
   /** Size of a datagram in bytes, without header extensions and SRTP tag. */
   bytes: number;
+  /** All packets of a picture arrive at once, as from a camera. */
+  frames: boolean;
   /** Number of measured windows per run, and the length of each. */
   windows: number;
   windowMs: number;
@@ -23,6 +25,8 @@ export interface Measurement {
   microsPerPacket: number;
   /** Share of one core. */
   cores: number;
+  /** CPU time of the busiest thread, as a share of that of the two busiest, 0.5 to 1. */
+  busierShare: number;
   packetsPerSecond: number;
   /** Share of packets that arrived, 0 to 1. */
   delivered: number;
@@ -90,7 +94,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
 
     sink = new Sink(receivers);
     progress(`${kind.name}: warming up at ${load.rate} packets/s in, ${load.rate * load.subscribers} out`);
-    publisher.start(load.rate);
+    publisher.start(load.rate, load);
     await sleep(2500);
     sink.reset();
 
@@ -99,6 +103,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     let arrived = 0;
     let wanted = 0;
     let generator = 0;
+    const threads = threadMicros(server.pid);
     const startedAt = performance.now();
     for (let window = 0; window < load.windows; window += 1) {
       progress(`${kind.name}: measuring, window ${window + 1} of ${load.windows}`);
@@ -114,11 +119,14 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       wanted += (publisher.sent - from.sent) * load.subscribers;
     }
     const elapsedMs = performance.now() - startedAt;
+    const spent = [...threadMicros(server.pid)].map(([thread, micros]) => micros - (threads.get(thread) ?? 0));
+    const [busiest = 0, second = 0] = spent.toSorted((a, b) => b - a);
     return {
       server: kind.name,
       load,
       microsPerPacket: median(costs),
       cores: median(shares),
+      busierShare: busiest / (busiest + second),
       packetsPerSecond: (arrived / elapsedMs) * 1000,
       delivered: Math.min(1, arrived / wanted),
       undelivered: { repairs: sink.repairs, others: sink.others },

@@ -1,7 +1,7 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 
 /** Node.js flags used by `npm start` and the image. */
@@ -62,6 +62,12 @@ export function statMicros(path: string): number {
   const stat = readFileSync(path, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / ticksPerSecond;
+}
+
+/** Returns the CPU time of each thread of a process, in microseconds, by its kernel number. */
+export function threadMicros(pid: number): Map<string, number> {
+  const tasks = `/proc/${pid}/task`;
+  return new Map(readdirSync(tasks).map((thread) => [thread, statMicros(`${tasks}/${thread}/stat`)]));
 }
 
 /** Returns resident memory in bytes. */

@@ -10,6 +10,8 @@ import { BloomClients, type Signalling, token } from './bloom-clients.js';
 import type { Server, ServerKind } from './server.js';
 
 const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../bloom/dist/main.js');
+/** Also used by the end-to-end tests. */
+const acrossWorkers = new URL('../../../../../e2e/harness/across-workers.mjs', import.meta.url);
 
 export interface BloomOptions {
   /** Number of media workers of the node. */
@@ -19,6 +21,8 @@ export interface BloomOptions {
   /** The compiled `main.js` of another build, for comparison. */
   main?: string;
   signalling?: Signalling;
+  /** Every second transport of a room goes to the other one of two workers, however idle the first one is. */
+  spans?: boolean;
 }
 
 export interface BloomServer extends Server {
@@ -40,7 +44,8 @@ export interface BloomKind extends ServerKind {
 export function bloom(options: BloomOptions): BloomKind {
   const { signalling } = options;
   const plain = signalling === 'http' ? 'bloom by WHIP and WHEP' : 'bloom';
-  const name = options.main === undefined ? plain : `${plain} (${options.main})`;
+  const name = `${plain}${options.spans === true ? ' spanning' : ''}${options.main === undefined ? '' : ` (${options.main})`}`;
+  const flags = [...options.nodeFlags, ...(options.spans === true ? [`--import=${acrossWorkers.href}`] : [])];
   return {
     name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
     unavailable: () => undefined,
@@ -48,7 +53,7 @@ export function bloom(options: BloomOptions): BloomKind {
       const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
       const port = await freePort(address);
       const metricsPort = await freePort(address);
-      const server = new ServerProcess(process.execPath, [...options.nodeFlags, options.main ?? main], {
+      const server = new ServerProcess(process.execPath, [...flags, options.main ?? main], {
         env: {
           PATH: process.env.PATH,
           JF_IP: address,

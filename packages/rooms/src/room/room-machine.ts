@@ -15,7 +15,7 @@ import { MediaFaults } from './dropped-media.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
 import { Moderation } from './moderation.js';
 import { RoomJournal, type ConnectionEnd, type RoomEnd } from './room-journal.js';
-import { restorePeer, RETURN_MS, snapshotOf, whyStays } from './room-move.js';
+import { restorePeer, snapshotOf, whyStays } from './room-move.js';
 import type { RoomSnapshot } from './room-snapshot.js';
 import { RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';

@@ -3,11 +3,8 @@ import { newPeer, type PeerRecord } from '../peer/peer-record.js';
 import type { NamedConfig } from '../room-service.js';
 import type { Endpoints } from './endpoints.js';
 import type { PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.js';
-import type { RoomTimeouts } from './room-timeouts.js';
+import { RETURN_MS, type RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
-
-/** How long the people of a moved room have to come back before they count as disconnected. */
-export const RETURN_MS = 10_000;
 
 /** Returns why the room cannot move; undefined if it can. */
 export function whyStays({ components, peers }: Endpoints): string | undefined {

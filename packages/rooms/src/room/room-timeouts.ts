@@ -4,7 +4,7 @@ import { GUEST_AWAY_S } from './guests.js';
 import type { RoomTimer, RoomWorld } from './room-world.js';
 
 /** How long the people of a moved room have to come back before they count as disconnected. */
-const RETURN_MS = 10_000;
+export const RETURN_MS = 10_000;
 
 type Timeout = Exclude<RoomTimer, 'returns'>;
 

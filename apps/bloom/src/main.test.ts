@@ -131,7 +131,7 @@ describe('a node without settings', () => {
 
 test('says in production that the dashboard is off, and which setting turns it on', async () => {
   const program = run({ ...ports, NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'of-a-test' });
-  await program.says('The dashboard is off: JF_DASHBOARD is not true');
+  await program.says('The dashboard is off; JF_DASHBOARD=true turns it on');
 });
 
 describe('signals', () => {

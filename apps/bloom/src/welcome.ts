@@ -47,7 +47,7 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
 }
 
 function pageText({ dashboard }: Settings, url: string, hasPage: boolean): string {
-  if (dashboard === false) return 'The dashboard is off: JF_DASHBOARD is not true';
+  if (dashboard === false) return 'The dashboard is off; JF_DASHBOARD=true turns it on';
   if (!hasPage) return 'The page of the dashboard is not built: npm run build';
   if (dashboard === 'guests') return `Guests with an invitation join at ${url}/`;
 

@@ -11,6 +11,8 @@ export default defineConfig({
   build: {
     target: 'es2022',
     chunkSizeWarningLimit: 700,
+    // Who gets the page gets the licences of what is in it.
+    license: { fileName: 'assets/licences.md' },
     // Warns on slow machines that plugins are slow.
     rolldownOptions: { input: ['index.html', 'guests.html'], checks: { pluginTimings: false } },
   },

@@ -1,7 +1,7 @@
 // bloomctl as one file, in a folder with nothing else: no checkout, no packages.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -51,6 +51,19 @@ async function run(line: string) {
 test('is a program that needs Node and nothing else', () => {
   expect(existsSync(join(folder, 'node_modules'))).toBe(false);
   expect(statSync(file).mode & 0o111).toBe(0o111);
+});
+
+test('contains the licences of the packages in it', () => {
+  const text = readFileSync(file, 'utf8');
+  for (const one of [
+    'LICENSE',
+
+    'node_modules/ws/LICENSE',
+    'node_modules/ink/license',
+  ])
+    expect(text).toContain(readFileSync(join(repository, one), 'utf8').trim());
+  // Its manifest states the licence, but the package has no file with the text.
+  expect(text).toMatch(/^werift [\d.]+ \(MIT\)$/m);
 });
 
 test('runs under another name, as a link', () => {

@@ -1,12 +1,21 @@
-// Tests the API page as somebody who evaluates a node in production uses it.
+// Tests the API page as somebody who evaluates a node in production uses it, and what comes with the dashboard.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { axeFindings } from '../harness/axe.js';
 import { apiToken } from '../harness/bloom-node.js';
+import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
 
 const env = { NODE_ENV: 'production', JF_DASHBOARD: 'true', JF_SERVER_API_TOKEN: apiToken, JF_HOST: 'localhost' };
 
 browserSuite('The page of the API', { node: { env } }, (stage) => {
+  test('comes with the licences of the packages in the dashboard', async () => {
+    const licences = await (await fetch(`${stage.node.url}/assets/licences.md`)).text();
+    expect(licences).toContain(readFileSync(join(repository, 'node_modules/react/LICENSE'), 'utf8').trim());
+    expect(licences).toContain('## hls.js');
+  });
+
   test('accepts the token, offers examples and sends requests, all to this node', async () => {
     const page = await stage.newPage();
     const elsewhere: string[] = [];

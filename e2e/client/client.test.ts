@@ -19,6 +19,14 @@ describe.each([
   ['Firefox', true],
 ])('Our own client in %s', (browser, firefox) => {
   browserSuite('a call', { firefox }, (stage) => {
+    test('can check its path in an empty room, and publish right after', async () => {
+      const { ann, bob } = await call(stage);
+      await ann.page.evaluate(() => void window.dispatchEvent(new Event('online')));
+      await ann.page.waitForTimeout(500);
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
+      await bob.sees(playing('red'), 8_000);
+    });
+
     test('shows two people each other, with a Jellyfish SDK in the same room', async () => {
       const { room, ann, bob } = await call(stage);
       const eve = await stage.peer(room, 'eve');

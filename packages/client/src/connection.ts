@@ -198,6 +198,11 @@ export class MediaConnection {
       }
     }
 
+    // Browsers do not apply an offer without m-lines, which a check of the path may ask for in an empty room.
+    if (connection.getTransceivers().length === 0 && !this.#hasChannels) {
+      connection.addTransceiver('audio', { direction: 'recvonly' });
+    }
+
     const iceRestart = this.#restart;
     this.#restart = false;
     await connection.setLocalDescription(await connection.createOffer({ iceRestart }));

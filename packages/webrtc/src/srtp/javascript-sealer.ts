@@ -26,7 +26,6 @@ export class JavascriptSealer implements PacketSealer {
   readonly kind = 'javascript';
   readonly arena: Buffer;
   readonly maxPacketBytes: number;
-  readonly counters: SealerCounters = { sealed: 0, overruns: 0, oversized: 0, sinkFaults: 0 };
   readonly #words: Uint32Array;
   readonly #slots: Slots;
   #source: Buffer;
@@ -60,13 +59,12 @@ export class JavascriptSealer implements PacketSealer {
     this.#sourceEnd = end;
   }
 
+  get counters(): SealerCounters {
+    return this.#slots.counters;
+  }
+
   reserve(): number {
-    const slot = this.#slots.peek();
-    if (slot < 0) {
-      this.counters.overruns += 1;
-      return -1;
-    }
-    return this.#slots.offset(slot);
+    return this.#slots.reserve();
   }
 
   commit(handle: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean {
@@ -90,15 +88,7 @@ export class JavascriptSealer implements PacketSealer {
     arena.writeUInt32BE(Math.floor(index / 65536), at + end);
     stream.session.hmac.digest(arena, at, at + end + 4).copy(arena, at + end, 0, AUTH_TAG_BYTES);
 
-    const { sink } = stream;
-    let left = true;
-    try {
-      left = sink.send(this.#slots.view(slot, sink.headroom, end + AUTH_TAG_BYTES), slot);
-      this.counters.sealed += 1;
-    } catch {
-      this.counters.sinkFaults += 1;
-    }
-    if (left) this.#slots.release(slot);
+    this.#slots.send(slot, stream.sink, end + AUTH_TAG_BYTES);
     return true;
   }
 

@@ -1,4 +1,5 @@
-import { SLOT_HEADROOM } from './packet-sealer.js';
+import type { DatagramSink } from './datagram-sink.js';
+import { type SealerCounters, SLOT_HEADROOM } from './packet-sealer.js';
 
 /** Cached views per slot, a power of two. Packets of one round, and often of one frame, have the same length. */
 const VIEWS = 32;
@@ -7,6 +8,8 @@ const VIEWS = 32;
  * stay in the cache with their views. A slot that a sink keeps is unavailable until it is released.
  */
 export class Slots {
+  /** The counters of the sealer that owns the slots. */
+  readonly counters: SealerCounters = { sealed: 0, overruns: 0, oversized: 0, sinkFaults: 0 };
   readonly packetBytes: number;
   readonly count: number;
   readonly #arena: Buffer;
@@ -36,7 +39,27 @@ export class Slots {
     return Math.ceil((SLOT_HEADROOM + packetBytes + tailroom) / 64) * 64;
   }
 
-  /** Returns the slot that `take` would return; -1 if none is free. */
+  /** Returns the arena offset of the next packet; -1, which is counted, if no slot is free. */
+  reserve(): number {
+    const slot = this.peek();
+    if (slot >= 0) return this.offset(slot);
+    this.counters.overruns += 1;
+    return -1;
+  }
+
+  /** Passes a sealed packet to its sink, and frees the slot unless the sink keeps it. */
+  send(slot: number, sink: DatagramSink, length: number): void {
+    let left = true;
+    try {
+      left = sink.send(this.#view(slot, sink.headroom, length), slot);
+      this.counters.sealed += 1;
+    } catch {
+      this.counters.sinkFaults += 1;
+    }
+    if (left) this.release(slot);
+  }
+
+  /** Returns the slot that `take` takes; -1 if none is free. */
   peek(): number {
     return this.#freeCount === 0 ? -1 : this.#free[this.#freeCount - 1]!;
   }
@@ -60,7 +83,7 @@ export class Slots {
   }
 
   /** Returns a view of `headroom` bytes followed by a packet of `length` bytes. */
-  view(slot: number, headroom: number, length: number): Buffer {
+  #view(slot: number, headroom: number, length: number): Buffer {
     const key = slot * VIEWS + ((length + headroom) & (VIEWS - 1));
     const start = this.offset(slot) - headroom;
     const cached = this.#views[key];

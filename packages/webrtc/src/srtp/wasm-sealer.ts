@@ -44,7 +44,6 @@ export class WasmSealer implements PacketSealer {
   readonly kind = 'wasm';
   readonly arena: Buffer;
   readonly maxPacketBytes: number;
-  readonly counters: SealerCounters = { sealed: 0, overruns: 0, oversized: 0, sinkFaults: 0 };
 
   readonly #kernel: SealKernel;
   readonly #words: Uint32Array;
@@ -112,13 +111,12 @@ export class WasmSealer implements PacketSealer {
     this.#sourceLength = length;
   }
 
+  get counters(): SealerCounters {
+    return this.#slots.counters;
+  }
+
   reserve(): number {
-    const slot = this.#slots.peek();
-    if (slot < 0) {
-      this.counters.overruns += 1;
-      return -1;
-    }
-    return this.#slots.offset(slot);
+    return this.#slots.reserve();
   }
 
   commit(handle: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean {
@@ -213,14 +211,7 @@ export class WasmSealer implements PacketSealer {
       const lane = this.#lanes[i]!;
       const sink = lane.stream!.sink;
       lane.stream = undefined;
-      let left = true;
-      try {
-        left = sink.send(this.#slots.view(lane.slot, sink.headroom, lane.length), lane.slot);
-        this.counters.sealed += 1;
-      } catch {
-        this.counters.sinkFaults += 1;
-      }
-      if (left) this.#slots.release(lane.slot);
+      this.#slots.send(lane.slot, sink, lane.length);
     }
   }
 

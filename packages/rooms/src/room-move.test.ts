@@ -208,6 +208,8 @@ describe('a person of a room that has moved', () => {
     await from.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 't1', muted: true });
     await move();
     const bob = await to.connect(token);
+    const dying = await to.connect(ann.token);
+    await dying.detach();
     await bob.act({ type: 'join', metadata: null });
     const back = await to.connect(ann.token);
     to.news();

@@ -25,9 +25,8 @@ export class TrackNames {
     this.#until = until;
   }
 
-  /** Forgets everything: a later connection or membership publishes new tracks. */
+  /** Forgets the ids of a connection or membership that has ended. One that has published nothing changes nothing. */
   reset(): void {
-    this.#expected = [];
     this.#names.clear();
   }
 

@@ -48,6 +48,11 @@ test.each(pages)('links from %s to pages, headings and files that exist', (page)
   expect(broken).toEqual([]);
 });
 
+test.each(pages)('has no table in %s that an empty line splits, because its end would be shown as text', (page) => {
+  const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  expect(text.match(/(?<=\n\n)\|.*\n(?!\|[-| :]+\|\n).*/g) ?? []).toEqual([]);
+});
+
 test('keeps every page of the book within three links of its first page', () => {
   let reached = ['docs/README.md'];
   for (let clicks = 0; clicks < 3; clicks += 1)

@@ -92,8 +92,12 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
       else if (message.type === 'leftOut') onLeftOut?.(message.path, message.reason);
-      else if (message.type === 'done') made = message.durationMs;
-      else failure = message.message;
+      else if (message.type === 'failed') failure = message.message;
+      else {
+        made = message.durationMs;
+        // It has done its work: without the request its end would be logged as a fault.
+        mixer.kill();
+      }
     },
     onCrash: (reason) => {
       failure ??= reason;

@@ -139,7 +139,8 @@ const stored = (key: string, bucket = 'calls'): Promise<Buffer> =>
 whereItMixes('the mix of a recording [needs node-av]', () => {
   test('goes through its states to a movie beside the tracks, which stays when they are uploaded', async () => {
     const directory = await record(20);
-    const { mixes: opened, parts } = open();
+    const warn = jest.fn();
+    const { mixes: opened, parts } = open({ processes: new Processes({ log: { ...silentLog, warn } }) });
     expect(await opened.start(place, { picture: { layout: 'speaker' } })).toMatchObject({
       state: 'queued',
       layout: 'speaker',
@@ -158,6 +159,7 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
     expect((await readdir(directory)).toSorted()).toEqual(['mix.mp4', 'report.json']);
     expect((await readFile(join(directory, 'mix.mp4'))).subarray(4, 8).toString()).toBe('ftyp');
     expect(await readdir(join(raw, 'kitchen'))).toEqual([name]);
+    expect(warn).not.toHaveBeenCalled();
     const [listed] = (await parts.list({ limit: 1 })).parts;
     expect(listed).toMatchObject({ mix: { state: 'finished' }, isHere: false });
     // The movie is no track.

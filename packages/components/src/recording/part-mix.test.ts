@@ -1,8 +1,9 @@
-import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type MixNote, MixNotes } from './part-mix.js';
+import { THIS_WRITER } from './part-writer.js';
 
 const part = { roomId: 'kitchen', name: 'part_2026-01-02T03-04-05.000Z' };
 const note: MixNote = { layout: 'grid', width: 640, height: 360, state: 'mixing', requestedAt: 1, endedAt: null };
@@ -44,6 +45,19 @@ describe('the note about a mix of this process', () => {
   test('is no longer its own once another process has replaced it', async () => {
     await writeFile(path, JSON.stringify({ ...note, writer: theirs }));
     expect(await notes.isOwn(part)).toBe(false);
+  });
+});
+
+describe('the note about a mix whose process is gone', () => {
+  test.each([
+    ['mixing', 'the process that mixed it has ended'],
+    ['uploading', 'the node ended before the movie was uploaded'],
+  ] as const)('has failed while %s, at a whole millisecond', async (state, reason) => {
+    await writeFile(path, JSON.stringify({ ...note, state, writer: { ...THIS_WRITER, run: 'an earlier one' } }));
+    // Files have times of nanoseconds.
+    await utimes(path, 1_700_000_000, 1_700_000_000.123_456);
+    const read = await notes.read(part, Date.now());
+    expect(read).toMatchObject({ state: 'failed', reason, endedAt: 1_700_000_000_123 });
   });
 });
 

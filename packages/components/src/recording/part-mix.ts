@@ -89,7 +89,12 @@ export class MixNotes {
     const touchedMs = (await this.#notes.touchedAt(part)) ?? 0;
     if (!isOwn && !isGone(writer) && Math.abs(nowMs - touchedMs) <= ORPHAN_MS) return note;
 
-    return { ...note, state: 'failed', reason: 'the process that mixed it has ended', endedAt: touchedMs };
+    const reason =
+      note.state === 'uploading'
+        ? 'the node ended before the movie was uploaded'
+        : 'the process that mixed it has ended';
+
+    return { ...note, state: 'failed', reason, endedAt: touchedMs };
   }
 
   /** Returns false if the note of this process has been removed, or replaced by another process. */

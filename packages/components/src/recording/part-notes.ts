@@ -65,7 +65,9 @@ export class PartNotes<Note extends object> {
 
   /** Returns when the note was written or touched last, Unix milliseconds; undefined without a note. */
   async touchedAt(part: PartName): Promise<number | undefined> {
-    return (await stat(this.#pathOf(part)).catch(() => undefined))?.mtimeMs;
+    const found = await stat(this.#pathOf(part)).catch(() => undefined);
+
+    return found === undefined ? undefined : Math.floor(found.mtimeMs);
   }
 
   async touch(part: PartName, nowMs: number): Promise<void> {

@@ -180,6 +180,41 @@ describe('bandwidth allocation', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(120_500);
   });
 
+  /** A slot whose step up to 500,000 bit/s at an estimate of 600,000 has just failed, at 11,000 ms. */
+  function failed(): (provenBps: number, nowMs: number, sendingBps?: number) => ReturnType<typeof allocation.update> {
+    const allocation = new BandwidthAllocation<string>();
+    const update = (estimateBps: number, provenBps: number, nowMs: number, sendingBps = 150_000) => {
+      const slots = [slot('a', { target: 'm', wanted: sendingBps > 150_000 ? 'm' : 'l', sendingBps })];
+      return allocation.update({ estimateBps, provenBps, fixedBps: 0, slots, nowMs });
+    };
+    update(200_000, 0, 0, 500_000);
+    expect(update(600_000, 0, 10_000).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+    expect(update(200_000, 0, 11_000, 500_000).grants.get('a')).toBe(165_000);
+    return (provenBps, nowMs, sendingBps) => update(Math.max(provenBps, 200_000), provenBps, nowMs, sendingBps);
+  }
+
+  test('probes during the wait for clearly more than was expected, once the queue has drained', () => {
+    const update = failed();
+    expect(update(0, 12_900).probeBps).toBeUndefined();
+    expect(update(0, 13_000).probeBps).toBeGreaterThan(900_000);
+  });
+
+  test('ends the wait when a probe has found clearly more than was expected', () => {
+    const update = failed();
+    expect(update(899_999, 13_000).grants.get('a')).toBe(165_000);
+    expect(update(900_000, 13_200).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+  });
+
+  test('does not believe probes again after a step up that they caused failed', () => {
+    const update = failed();
+    expect(update(900_000, 13_000).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+    update(0, 14_000, 500_000);
+    const later = update(9_000_000, 40_000);
+    expect(later.grants.get('a')).toBe(165_000);
+    expect(later.probeBps).toBeUndefined();
+    expect(update(9_000_000, 46_000).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+  });
+
   test('raises a slot without its target to the best variant, and requests a probe if that does not fit', () => {
     const allocation = new BandwidthAllocation<string>();
     const active = { l: true, m: false, h: true };

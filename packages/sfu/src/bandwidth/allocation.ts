@@ -17,6 +17,12 @@ const TRIAL_MS = 10_000;
 /** Pause after a failed step up, doubled with each consecutive failure, ms. */
 const HOLD_OFF_MS = 8_000;
 const HOLD_OFF_MAX_MS = 120_000;
+/** To end that pause, a probe has to find this many times the rate that was expected before the step up. */
+const CLEARLY_MORE = 1.5;
+/** Pause after a step down, in which the link's queue drains, ms. */
+const DRAIN_MS = 2_000;
+/** Time between two steps up, in which the first one shows its effect, ms. */
+const STEP_MS = 1_000;
 
 /** One simulcast track on its way to one client. */
 export interface AllocationSlot<K> {
@@ -38,6 +44,8 @@ export interface AllocationSlot<K> {
 interface AllocationInput<K> {
   /** Undefined before the first measurement; everything is granted until then. */
   estimateBps: number | undefined;
+  /** What the latest probe has shown the link to carry, bits per second; 0 if nothing. */
+  provenBps?: number;
   /** Measured rate of audio and non-simulcast video, which is not negotiable, bits per second. */
   fixedBps: number;
   slots: readonly AllocationSlot<K>[];
@@ -53,7 +61,7 @@ interface AllocationResult<K> {
 /**
  * Divides the estimate of one client among its simulcast slots. Slots go down one variant at a time when more is sent
  * than the estimate allows, and up one at a time when the next variant fits. Each failed step up lengthens the wait
- * before the next attempt, so that a narrow link does not oscillate.
+ * before the next attempt, so that a narrow link does not oscillate. A probe that shows a wider link ends the wait.
  */
 export class BandwidthAllocation<K> {
   /** Highest variant each slot may take. */
@@ -63,6 +71,13 @@ export class BandwidthAllocation<K> {
   #shortSinceMs: number | undefined;
   #holdOffMs = HOLD_OFF_MS;
   #holdUntilMs = 0;
+  #drainedAtMs = 0;
+  /** Rate that the link was expected to carry at the last step up. */
+  #expectedBps = 0;
+  /** True if a probe ended the wait before the last step up. */
+  #isEarly = false;
+  /** False after an early step up that failed: the link carries more for a moment than for long. */
+  #trustsProbes = true;
   #nextSlot = 0;
 
   update(input: AllocationInput<K>): AllocationResult<K> {
@@ -80,8 +95,10 @@ export class BandwidthAllocation<K> {
     if (estimateBps >= SHORT * sending) this.#shortSinceMs = undefined;
     else this.#shortSinceMs ??= input.nowMs;
     const isShort = this.#shortSinceMs !== undefined && input.nowMs - this.#shortSinceMs >= SHORT_FOR_MS;
-    if (isShort || estimateBps < OVERUSE * sending) this.#lower(input, estimateBps);
-    else probeBps = this.#raise(input, estimateBps, sending);
+    const isOverused = estimateBps < OVERUSE * sending;
+    const hasStepped = (isShort || isOverused) && this.#lower(input, estimateBps);
+    // A link that just carries the lowest variants may carry more.
+    if (!hasStepped && !isOverused) probeBps = this.#raise(input, estimateBps, sending);
 
     const grants = this.#grants(input, estimateBps);
     return probeBps === undefined ? { grants } : { grants, probeBps };
@@ -93,8 +110,8 @@ export class BandwidthAllocation<K> {
     for (const key of this.#ceilings.keys()) if (!present.has(key)) this.#ceilings.delete(key);
   }
 
-  /** Steps slots down, the costliest first, until the rest fits. */
-  #lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): void {
+  /** Steps slots down, the costliest first, until the rest fits. Returns false if none can step. */
+  #lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): boolean {
     let stepped = false;
     for (;;) {
       const total = fixedBps + sum(slots, (slot) => this.#need(slot));
@@ -108,32 +125,45 @@ export class BandwidthAllocation<K> {
       this.#ceilings.set(worst.key, this.#lowerVariant(worst)!);
       stepped = true;
     }
-    if (!stepped) return;
-    if (nowMs - this.#lastRaiseMs < TRIAL_MS) this.#holdOffMs = Math.min(this.#holdOffMs * 2, HOLD_OFF_MAX_MS);
-    else this.#holdOffMs = HOLD_OFF_MS;
-    this.#holdUntilMs = nowMs + (this.#holdOffMs > HOLD_OFF_MS ? this.#holdOffMs : 2000);
+    if (!stepped) return false;
+    const hasFailed = nowMs - this.#lastRaiseMs < TRIAL_MS;
+    this.#holdOffMs = hasFailed ? Math.min(this.#holdOffMs * 2, HOLD_OFF_MAX_MS) : HOLD_OFF_MS;
+    this.#trustsProbes = !(hasFailed && this.#isEarly);
+    this.#drainedAtMs = nowMs + DRAIN_MS;
+    this.#holdUntilMs = hasFailed ? nowMs + this.#holdOffMs : this.#drainedAtMs;
+    return true;
   }
 
   /**
    * Raises the next slot in turn whose next variant fits; otherwise returns the rate at which the first one would fit.
    * Skips a slot whose next variant does not fit, because it may never fit.
    */
-  #raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
-    if (nowMs < this.#holdUntilMs) return undefined;
+  #raise(
+    { slots, provenBps = 0, nowMs }: AllocationInput<K>,
+    estimateBps: number,
+    sending: number,
+  ): number | undefined {
+    const isHeld = nowMs < this.#holdUntilMs;
+    if (nowMs < this.#drainedAtMs || (isHeld && !this.#trustsProbes)) return undefined;
+    const neededBps = isHeld ? CLEARLY_MORE * this.#expectedBps : 0;
+    const limitBps = provenBps >= neededBps ? estimateBps : 0;
     let asked: number | undefined;
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[(this.#nextSlot + i) % slots.length]!;
       const next = this.#higherVariant(slot);
       if (next === undefined) continue;
       const required = sending - slot.sendingBps + slot.bitratesBps[next] * FIT_MARGIN;
-      if (required > estimateBps) {
-        asked ??= required * PROBE_MARGIN;
+      if (required > limitBps) {
+        asked ??= Math.max(required, neededBps) * PROBE_MARGIN;
         continue;
       }
+      // Take one step at a time and wait for its effect.
+      if (nowMs - this.#lastRaiseMs < STEP_MS) return undefined;
       this.#ceilings.set(slot.key, next);
       this.#lastRaiseMs = nowMs;
-      // Take one step at a time and wait for its effect.
-      this.#holdUntilMs = nowMs + 1000;
+      this.#isEarly = isHeld;
+      this.#expectedBps = Math.min(estimateBps, 2 * required);
+      this.#holdUntilMs = nowMs;
       this.#nextSlot = (this.#nextSlot + i + 1) % slots.length;
       return undefined;
     }

@@ -269,11 +269,21 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(700_000);
     probe(run, 2_000_000);
     play(run, { bps: 150_000, seconds: 1 });
-    expect(run.estimator.wantsConfirmation).toBe(true);
+    expect(run.estimator.wantsProbe).toBe(true);
+    expect(run.estimator.provenBps).toBe(0);
     probe(run, 2_000_000);
     play(run, { bps: 150_000, seconds: 1 });
     expect(run.estimator.estimateBps).toBeGreaterThan(1_600_000);
-    expect(run.estimator.wantsConfirmation).toBe(false);
+    expect(run.estimator.provenBps).toBeGreaterThan(1_600_000);
+  });
+
+  test('follows media that soon need more than a narrow link carried, once the link is wide', () => {
+    const run = start(new Link(60_000));
+    play(run, { bps: 300_000, seconds: 10 });
+    expect(run.estimator.estimateBps).toBeLessThan(60_000);
+    run.link.capacityBps = 10_000_000;
+    play(run, { bps: 90_000, seconds: 2 });
+    expect(run.estimator.estimateBps).toBeGreaterThan(0.8 * 90_000);
   });
 
   test('lets only probes that arrive complete end the limit set by an earlier loss', () => {
@@ -359,7 +369,7 @@ describe('bandwidth estimation', () => {
     estimator.endProbe();
     estimator.feedbackEnd(nowMs);
     expect(estimator.overused).toBe(true);
-    expect(estimator.wantsConfirmation).toBe(false);
+    expect(estimator.wantsProbe).toBe(false);
     expect(estimator.estimateBps).toBeLessThan(1_000_000);
   });
 

@@ -49,6 +49,8 @@ export class BandwidthEstimator {
   /** Rate at the last congestion, until clearly more has been delivered or two probes have found more; 0 = none. */
   #congestedBps = 0;
   #roundTripMs = 100;
+  /** See `provenBps`. */
+  #provenBps = 0;
   /** Rate up to which the estimate may grow without delivery, because the client cannot be probed. */
   #reachBps = 0;
 
@@ -88,9 +90,17 @@ export class BandwidthEstimator {
     return this.#trend.use === 'overuse';
   }
 
-  /** True after a surprising probe result: another probe should follow soon. */
-  get wantsConfirmation(): boolean {
-    return this.#probe.wantsConfirmation;
+  /**
+   * Rate that the latest probe found to be more than was known, bits per second; 0 if it found none, and after
+   * congestion.
+   */
+  get provenBps(): number {
+    return this.#provenBps;
+  }
+
+  /** True if another probe should follow soon: to confirm a surprising result, or to find what is above a good one. */
+  get wantsProbe(): boolean {
+    return this.#provenBps > 0 || this.#probe.wantsConfirmation;
   }
 
   /** Transport-wide sequence number of the packet being sent; its low 16 bits go on the wire. */
@@ -107,7 +117,9 @@ export class BandwidthEstimator {
    * Starts a probe: packets sent with `probe` belong to it until `endProbe`. Returns false if one is already under way.
    */
   startProbe(nowMs: number): boolean {
-    return this.#probe.start(nowMs);
+    if (!this.#probe.start(nowMs)) return false;
+    this.#provenBps = 0;
+    return true;
   }
 
   /** Reports that all packets of the probe have been sent. */
@@ -207,6 +219,7 @@ export class BandwidthEstimator {
     this.#slowStart = false;
     if (delivered === 0) return;
     this.#lastDecreaseMs = nowMs;
+    this.#provenBps = 0;
     const near = this.#capacityBps > 0 && Math.abs(delivered - this.#capacityBps) < 0.3 * this.#capacityBps;
     this.#capacityBps = near ? 0.95 * this.#capacityBps + 0.05 * delivered : delivered;
     this.#congestedBps = delivered;
@@ -228,7 +241,8 @@ export class BandwidthEstimator {
     } else {
       next = this.#delayBps * GROWTH ** (elapsedMs / 1000);
     }
-    this.#delayBps = clamp(Math.min(next, limit));
+    // What arrives without a growing delay is what a decrease would leave, at least.
+    this.#delayBps = clamp(Math.max(BACK_OFF * delivered, Math.min(next, limit)));
   }
 
   #updateLoss(delivered: number, nowMs: number): void {
@@ -247,11 +261,13 @@ export class BandwidthEstimator {
     const current = Math.min(this.#delayBps, this.#lossBps);
     if (ratio > LOSS_HIGH) {
       this.#slowStart = false;
+      this.#provenBps = 0;
       if (delivered > 0) this.#congestedBps = delivered;
       // Not below the delivered rate: a policer that drops the rest must not starve the client completely.
       this.#lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
     } else if (ratio < LOSS_LOW && this.#lossBps < Number.POSITIVE_INFINITY) {
-      this.#lossBps *= GROWTH ** (elapsedMs / 1000);
+      // What arrives without loss is what the link carries, at least.
+      this.#lossBps = Math.max(delivered, this.#lossBps * GROWTH ** (elapsedMs / 1000));
       if (this.#lossBps > 1.5 * this.#delayBps) this.#lossBps = Number.POSITIVE_INFINITY;
     }
   }
@@ -269,6 +285,7 @@ export class BandwidthEstimator {
     const foundBps = isSurprising ? this.#probe.confirmed(bps, nowMs) : bps;
     if (foundBps === 0) return;
     if (isSurprising) this.#congestedBps = 0;
+    this.#provenBps = foundBps;
     this.#delayBps = clamp(Math.max(this.#delayBps, foundBps));
     if (this.#capacityBps > 0 && foundBps > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     if (isWhole) this.#lossBps = Math.max(this.#lossBps, foundBps);

@@ -377,15 +377,16 @@ export class OutboundSide implements SlotReceiver {
     if (estimateBps === undefined) return;
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
-    const { grants, probeBps } = this.#allocation.update({ estimateBps, fixedBps, slots, nowMs });
+    const { provenBps } = this.#estimator!;
+    const { grants, probeBps } = this.#allocation.update({ estimateBps, provenBps, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       for (const each of [slot, this.#successors.get(slot.params.mid)]) {
         each?.setAllocation(bps, nowMs);
       }
     }
     this.#estimator!.reachFor(probeBps === undefined || this.#probes.canProbe ? 0 : probeBps);
-    const confirming = this.#estimator!.wantsConfirmation;
-    if (probeBps !== undefined && this.#probes.mayStart(nowMs, confirming) && this.#estimator!.startProbe(nowMs)) {
+    const isSoon = this.#estimator!.wantsProbe;
+    if (probeBps !== undefined && this.#probes.mayStart(nowMs, isSoon) && this.#estimator!.startProbe(nowMs)) {
       this.#probes.start(probeBps, estimateBps, nowMs);
     }
   }

@@ -4,8 +4,8 @@ import type { OutboundTrack } from './outbound-track.js';
 const PROBE_MS = 100;
 /** Time between the starts of two probes, ms. */
 const PROBE_GAP_MS = 3000;
-/** Time from the start of a probe to that of the one that confirms it, ms. */
-const CONFIRM_GAP_MS = 1000;
+/** Time from the start of a probe that found more to that of the one that confirms it or finds the rest, ms. */
+const SOON_MS = 500;
 const TICK_MS = 20;
 /**
  * A probe exceeds the estimate by at most this many bits per second, or a multiple of the estimate: more would fill a
@@ -29,8 +29,8 @@ export class ProbeSender {
     this.#slots = slots;
   }
 
-  mayStart(nowMs: number, confirming = false): boolean {
-    return !this.active && nowMs - this.#startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
+  mayStart(nowMs: number, isSoon: boolean): boolean {
+    return !this.active && nowMs - this.#startedMs >= (isSoon ? SOON_MS : PROBE_GAP_MS);
   }
 
   /** False if no slot has a stream for padding, in which case the probe would be the media alone. */

@@ -2,6 +2,7 @@
 // limit.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { freeUdpRange } from '@bloom/net/testing';
 import type { LinkOptions } from '../../apps/bench/src/network/link.js';
 import { openUdpRelay, type UdpRelay } from '../../apps/bench/src/network/udp-relay.js';
@@ -66,6 +67,27 @@ export async function badNetworkSuite(title: string, body: (stage: Stage, networ
     beforeEach(() => network.impair({ up: {}, down: {} }));
     afterAll(() => network.close());
     body(stage, network);
+  });
+}
+
+/**
+ * Keeps the page's rate and size, which Chromium lowers on a busy machine: then there is no large size to forward.
+ */
+export async function sendAllSizes(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    window.RTCPeerConnection = class extends RTCPeerConnection {
+      override async setRemoteDescription({ type, sdp = '' }: RTCSessionDescriptionInit): Promise<void> {
+        const rate = 'x-google-start-bitrate=2000;x-google-min-bitrate=2000';
+        await super.setRemoteDescription({
+          type,
+          sdp: sdp.replace(/^a=rtpmap:(\d+) VP[89].*\r\n/gm, `$&a=fmtp:$1 ${rate}\r\n`),
+        });
+        for (const sender of this.getSenders()) {
+          const parameters = sender.getParameters();
+          if (sender.track) await sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' });
+        }
+      }
+    };
   });
 }
 

@@ -3,30 +3,12 @@ import type { Page } from 'playwright-core';
 import { Person, playing } from '../client/person.js';
 import { promise } from '../harness/measurements.js';
 import { nightly } from '../harness/needs.js';
-import { badNetworkSuite } from './bad-network.js';
+import { badNetworkSuite, sendAllSizes } from './bad-network.js';
 
 const STEADY_MS = nightly ? 60_000 : 20_000;
 /** Fits the smallest of three sizes; the largest does not fit at half the pictures per second either. */
 const NARROW_BPS = 60_000;
 const PUBLISHED = { codec: 'vp9', scalabilityMode: 'L3T3_KEY', maxBitrateBps: 1_500_000 } as const;
-
-/**
- * Keeps the page's rate and size, which Chromium lowers on a busy machine: then there is no large size to forward.
- */
-async function sendAllSizes(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    window.RTCPeerConnection = class extends RTCPeerConnection {
-      override async setRemoteDescription({ type, sdp = '' }: RTCSessionDescriptionInit): Promise<void> {
-        const rate = 'x-google-start-bitrate=2000;x-google-min-bitrate=2000';
-        await super.setRemoteDescription({ type, sdp: sdp.replace(/^a=fmtp:\d+ profile-id=0/gm, `$&;${rate}`) });
-        for (const sender of this.getSenders()) {
-          const parameters = sender.getParameters();
-          if (sender.track) await sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' });
-        }
-      }
-    };
-  });
-}
 
 // How soon the server follows the link is judged by its own tests, whose clock no busy machine delays.
 await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage, network) => {

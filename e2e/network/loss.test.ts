@@ -39,10 +39,8 @@ await badNetworkSuite('A subscriber that loses packets', (stage, network) => {
     // The loss was real, and retransmissions repaired it.
     expect((after[1]?.nackCount ?? 0) - (before[1]?.nackCount ?? 0)).toBeGreaterThan(0);
     promise('frames missing under 2 % loss', 100 * (1 - (withLoss ?? 0) / (without ?? 1)), { bound: 3, unit: '%' });
-    promise(
-      'longest pause of the picture under 2 % loss',
-      gaps[1]?.maxGapMs ?? Number.POSITIVE_INFINITY,
-      LONGEST_PAUSE_MS,
-    );
+    // A busy machine stops the picture of both.
+    const [pause, longer] = gaps.map(({ maxGapMs }) => maxGapMs) as [number, number];
+    promise('longest pause of the picture added by 2 % loss', longer - pause, LONGEST_PAUSE_MS);
   });
 });

@@ -69,6 +69,36 @@ describeWith(['network namespaces'], 'a cluster that moves rooms', () => {
     await cluster.deleteAllRooms();
   }, 120_000);
 
+  test('moves one room by an order that any node takes, and says why another stays', async () => {
+    const [one, two] = [cluster.node(1), cluster.node(2)];
+    const room = await createOn(one);
+    const moved = await two.api.request('POST', `/room/${room}/move`, { node: 'app@app2' });
+    expect(moved).toEqual({
+      status: 200,
+      body: { data: { room, from: 'app@app1', to: 'app@app2', ms: expect.any(Number) } },
+    });
+    expect([await one.rooms(), await two.rooms()]).toEqual([[], [room]]);
+    expect((await one.api.request('GET', `/cluster/placement?room=${room}`)).body.data).toMatchObject({
+      asked: 'app@app1',
+      chosen: 'app@app2',
+      policy: 'ordered',
+    });
+
+    const refused = async (id: string, node: string): Promise<unknown> => {
+      const { status, body } = await one.api.request('POST', `/room/${id}/move`, { node });
+      return [status, body.errors];
+    };
+    const stays = `Room ${room} stays on app@app2: it is on app@app2 already`;
+    expect(await refused(room, 'app@app2')).toEqual([409, stays]);
+    expect(await refused(room, 'app@app9')).toEqual([404, 'app@app9 is not a member that app@app2 has a link to']);
+    expect(await refused('no-room', 'app@app2')).toEqual([404, expect.stringContaining('no-room')]);
+    const other = await createOn(one);
+    const document = await one.bloomctl(one.checkout, 'rooms', 'move', other, 'app@app2', '--yes');
+    expect(document).toMatchObject({ kind: 'room-move', room: other, from: 'app@app1', to: 'app@app2', reason: null });
+    expect((await two.rooms()).toSorted()).toEqual([room, other].toSorted());
+    await cluster.deleteAllRooms();
+  });
+
   test('refuses what is no order to move, and drains nothing', async () => {
     const one = cluster.node(1);
     for (const move of ['yes', 1, {}]) {

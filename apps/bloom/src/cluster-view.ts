@@ -75,6 +75,8 @@ export function clusterView(ask: Ask): ClusterView {
           cpu: line.cpu,
           loopP99Ms: line.loopP99Ms,
           drainDeadline: line.drain?.deadlineAt ?? null,
+          movesUntil: line.drain?.movesUntil ?? null,
+          staying: line.drain?.staying ?? [],
         })),
         links: views.flatMap(({ node: from, links }) =>
           links

@@ -44,5 +44,11 @@ export function nodeControl({ rooms, engine, system, started, ask }: NodeControl
       // A node that is closing keeps draining.
       return { draining: rooms.draining, rooms: rooms.load().rooms };
     },
+    moveRoom: async (room, node) => {
+      const { from, to, reason, ms } = await ask('room-move', { room, to: node });
+      if (to === null) throw new HttpError(409, `Room ${room} stays on ${from}: ${reason}`);
+
+      return { room, from, to, ms };
+    },
   };
 }

@@ -26,6 +26,7 @@ const NAMES_ITS_NODES: ReadonlySet<string> = new Set([
   'nodes',
   'cluster',
   'link-cut',
+  'room-move',
   'path',
   'rooms',
   'room',

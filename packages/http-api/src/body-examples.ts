@@ -46,6 +46,7 @@ export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<stri
   subscribe_to: { 'one peer': { origins: ['4a1c1164-5fb7-425d-89d7-24cdb8fff1cf'] } },
   dial: { 'a number': { phoneNumber: '+48 123 456 789' } },
   mix_raw_recording: { 'whoever speaks is large': { layout: 'speaker', width: 1920, height: 1080 }, 'a grid': {} },
+  move_room: { 'to a node': { node: 'bloom@10.0.0.2' }, 'to the least loaded one': {} },
   drain_node: {
     'for five minutes': { deadline: 300 },
     'without a limit': {},

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { HttpError } from './errors.js';
 import type { NodeControl } from './operations.js';
 import { TestApi } from './testing/api.js';
 
@@ -11,6 +12,7 @@ const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
       notReady: () => undefined,
       drain: async () => 3,
       undrain: async () => ({ draining: false, rooms: 3 }),
+      moveRoom: () => Promise.reject(new Error('nothing may move')),
       ...node,
     },
   });
@@ -89,5 +91,47 @@ describe('draining', () => {
     for (const method of ['POST', 'DELETE'] as const) {
       expect((await api.call(method, '/node/drain', { authorization: null })).status).toBe(401);
     }
+  });
+});
+
+describe('moving a room', () => {
+  const moved = { room: 'kitchen', from: 'bloom@a', to: 'bloom@b', ms: 412 };
+
+  test('goes to the node that the body names, or to one that placement chooses', async () => {
+    const orders: unknown[] = [];
+    await start({
+      moveRoom: async (...order) => {
+        orders.push(order);
+        return moved;
+      },
+    });
+    const { status, body } = await api.call('POST', '/room/kitchen/move', { body: { node: 'bloom@b' } });
+    expect([status, body]).toEqual([200, { data: moved }]);
+    for (const empty of [undefined, {}, { node: null }]) await api.call('POST', '/room/kitchen/move', { body: empty });
+    expect(orders).toEqual([
+      ['kitchen', 'bloom@b'],
+      ['kitchen', null],
+      ['kitchen', null],
+      ['kitchen', null],
+    ]);
+  });
+
+  test.each([7, true, '', [], {}, 'n'.repeat(256)])('is refused for the node %j', async (to) => {
+    await start();
+    const { status, body } = await api.call('POST', '/room/kitchen/move', { body: { node: to } });
+    expect(status).toBe(400);
+    expect(body.errors).toBe('Expected node to be the name of a node, of 1 to 255 characters');
+  });
+
+  test('demands the token', async () => {
+    await start();
+    const answer = await api.call('POST', '/room/kitchen/move', { authorization: null });
+    expect(answer.status).toBe(401);
+  });
+
+  test.each([404, 409, 500, 503])('answers %d with the reason', async (status) => {
+    await start({ moveRoom: () => Promise.reject(new HttpError(status, 'Room kitchen stays: it has components')) });
+    const answer = await api.call('POST', '/room/kitchen/move');
+    expect([answer.status, answer.body]).toEqual([status, { errors: 'Room kitchen stays: it has components' }]);
   });
 });

@@ -26,6 +26,7 @@ import {
   UpdateTrackRequest,
 } from './schemas/peer.js';
 import { GuestRequest, InvitationRequest, ViewerRequest } from './schemas/pass.js';
+import { MoveRequest, type RoomMove } from './schemas/cluster.js';
 import { RoomConfigRequest, UpdateRoomRequest } from './schemas/room.js';
 import { DEFAULT_MOVE_TIMEOUT, DrainRequest, type HealthReport, type NotReadyReason } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
@@ -44,6 +45,11 @@ export interface NodeControl {
   drain(node: string | null, deadlineMs: number | null, moveMs: number | null): Promise<number>;
   /** @throws HttpError */
   undrain(node: string | null): Promise<{ draining: boolean; rooms: number }>;
+  /**
+   * Moves a room of any node to `node`; null = the one that a new room would go to.
+   * @throws HttpError
+   */
+  moveRoom(roomId: string, node: string | null): Promise<RoomMove>;
 }
 
 export interface OperationOptions {
@@ -351,6 +357,12 @@ export function createOperations({
     },
 
     undrain_node: async (call) => ({ status: 200, json: { data: await node.undrain(nodeOf(call)) } }),
+
+    move_room: async ({ params, body }) => {
+      const { node: to = null } = checked(MoveRequest, body);
+
+      return { status: 200, json: { data: await node.moveRoom(param(params, 'room_id'), to) } };
+    },
 
     ...clusterOperations(cluster),
   };

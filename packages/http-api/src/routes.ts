@@ -1,18 +1,9 @@
 import { z } from 'zod';
+import { CLUSTER_ROUTES } from './cluster-routes.js';
 import { RAW_RECORDING_ROUTES } from './raw-recording-routes.js';
 import { badRequest, notFound, type RouteOf, unavailable } from './route.js';
-import {
-  ClusterResponse,
-  LEVELS,
-  LogListing,
-  MAX_LINES,
-  MAX_MATCH,
-  MAX_NODE_NAME,
-  PeerStatsResponse,
-  PlacementResponse,
-} from './schemas/cluster.js';
 import { CheckCreated } from './schemas/check.js';
-import { ErrorBody, MAX_ROOM_ID } from './schemas/common.js';
+import { ErrorBody } from './schemas/common.js';
 import {
   AddComponentDocument,
   ComponentDetails,
@@ -33,7 +24,7 @@ import {
 } from './schemas/peer.js';
 import { GuestRequest, InvitationCreated, InvitationRequest, ViewerCreated, ViewerRequest } from './schemas/pass.js';
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing, UpdateRoomRequest } from './schemas/room.js';
-import { DrainRequest, DrainResponse, HealthResponse, NotReady, RecordingListing, Up } from './schemas/service.js';
+import { HealthResponse, NotReady, RecordingListing, Up } from './schemas/service.js';
 import { sessionRoutes } from './session-routes.js';
 
 /** Limit on a request body. */
@@ -54,12 +45,7 @@ const unsatisfiable = { 416: { description: 'The range lies outside the file', b
 const tooManyLookUps = {
   429: { description: "A viewer's token asks for too much that is not found", body: ErrorBody },
 };
-const unseen = {
-  503: { description: 'The node cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
-};
 const text = (description: string) => z.string().meta({ description });
-const name = (description: string, max: number) => z.string().min(1).max(max).meta({ description });
-const node = { node: name('Name of a node; default: the asked one', MAX_NODE_NAME) };
 const scope = { scope: text('`cluster` for those of every node; otherwise those of this node') };
 /** Longer numbers are not exact integers, and no stream has them. */
 const position = (description: string) => z.int().min(0).max(999_999_999_999_999).meta({ description });
@@ -414,80 +400,7 @@ export const ROUTES = routesOf([
     summary: 'Whether this node takes new rooms; for probes',
     answers: { 200: { description: 'It does', body: Up }, 503: { description: 'It does not', body: NotReady } },
   },
-  {
-    id: 'drain_node',
-    method: 'post',
-    path: '/node/drain',
-    auth: 'token',
-    tag: 'health',
-    summary: 'Keeps new rooms away from a node; its current rooms continue, there or, with `move`, on other nodes',
-    body: DrainRequest,
-    query: node,
-    answers: {
-      200: { description: 'The node drains', body: DrainResponse },
-      ...badRequest,
-      ...notFound,
-      ...unseen,
-    },
-  },
-  {
-    id: 'undrain_node',
-    method: 'delete',
-    path: '/node/drain',
-    auth: 'token',
-    tag: 'health',
-    summary: 'Lets a node take new rooms again',
-    query: node,
-    answers: {
-      200: { description: 'The order is withdrawn', body: DrainResponse },
-      ...badRequest,
-      ...notFound,
-      ...unseen,
-    },
-  },
-  {
-    id: 'get_cluster',
-    method: 'get',
-    path: '/cluster',
-    auth: 'token',
-    tag: 'cluster',
-    summary: 'Shows the nodes, their load and their links',
-    answers: { 200: { description: 'The cluster', body: ClusterResponse }, ...unseen },
-  },
-  {
-    id: 'get_placement',
-    method: 'get',
-    path: '/cluster/placement',
-    auth: 'token',
-    tag: 'cluster',
-    summary: 'Shows why a room is on its node, or where the next one would go',
-    query: { room: name('Id of a room; default: one that would be created now', MAX_ROOM_ID) },
-    answers: { 200: { description: 'The decision', body: PlacementResponse }, ...badRequest, ...notFound, ...unseen },
-  },
-  {
-    id: 'get_logs',
-    method: 'get',
-    path: '/cluster/logs',
-    auth: 'token',
-    tag: 'cluster',
-    summary: 'Shows the last lines of the log of a node',
-    query: {
-      ...node,
-      level: z.enum(LEVELS).meta({ description: 'Least severity; default `debug`' }),
-      match: name('Only lines with this text', MAX_MATCH),
-      limit: z.int().min(1).max(MAX_LINES).meta({ description: 'Most lines; default 200' }),
-    },
-    answers: { 200: { description: 'Lines', body: LogListing }, ...badRequest, ...notFound, ...unseen },
-  },
-  {
-    id: 'get_peer_stats',
-    method: 'get',
-    path: '/room/:room_id/peer/:peer_id/stats',
-    auth: 'token',
-    tag: 'cluster',
-    summary: 'Measures for a second what a peer sends and receives',
-    answers: { 200: { description: 'Rates', body: PeerStatsResponse }, ...notFound, ...unseen },
-  },
+  ...CLUSTER_ROUTES,
 ]);
 
 export type Route = (typeof ROUTES)[number];

@@ -342,6 +342,42 @@ describe('requests', () => {
     });
   });
 
+  test('moves a room from wherever it is to the node that is named, and explains that', async () => {
+    await a.host.createRoom({ ...defaultRoomConfig, roomId: 'porch' });
+    const order = { room: 'porch', to: b.name };
+    expect(await refusal(ask('room-move', order))).toEqual(['NOT_SUPPORTED', 'This node is not part of a cluster']);
+    await expect(ask('drain', { moveMs: 30_000 })).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    expect(a.host.draining).toBe(false);
+    for (const { host, registry } of [a, b]) host.drainOrder.moveThrough(registry.departures);
+    expect(await refusal(ask('room-move', { room: 'cellar' }))).toEqual([
+      'UNKNOWN_ROOM',
+      `${a.name} has no room cellar`,
+    ]);
+    expect(await refusal(ask('room-move', { room: 'porch', to: 'z@127.0.0.1' }))).toEqual([
+      'UNKNOWN_NODE',
+      `z@127.0.0.1 is not a member that ${a.name} has a link to`,
+    ]);
+
+    const moved = { room: 'porch', from: a.name, to: b.name, reason: null, ms: expect.any(Number) };
+    expect((await ask('room-move', order)).answer).toEqual(moved);
+    expect(a.log.recent.last().find(({ event }) => event === 'room.move_ordered')?.fields).toMatchObject({
+      by: tool.name,
+    });
+    const stays = { ...moved, from: b.name, to: null, reason: `it is on ${b.name} already`, ms: 0 };
+    expect((await ask('room-move', order)).answer).toEqual(stays);
+    // The latest decision counts, whichever node made it.
+    expect((await ask('placement-explain', { room: 'porch' })).answer).toMatchObject({
+      asked: a.name,
+      chosen: b.name,
+      policy: 'ordered',
+      nodes: [
+        { node: a.name, verdict: 'not ordered' },
+        { node: b.name, verdict: 'chosen' },
+      ],
+    });
+    await b.rooms.deleteRoom('porch');
+  });
+
   test('accepts no rooms on a drained node until its time has passed', async () => {
     const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });
@@ -351,8 +387,6 @@ describe('requests', () => {
     expect((await ask('placement-dry-run', {})).answer.chosen).toBe(a.name);
     await until(() => !b.host.draining);
 
-    await expect(ask('drain', { moveMs: 30_000 }, b.name)).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
-    expect(b.host.draining).toBe(false);
     await ask('drain', {}, b.name);
     expect((await ask('faults', {}, b.name)).answer.faults).toMatchObject([{ kind: 'drain', until: null }]);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(true);

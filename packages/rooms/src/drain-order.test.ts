@@ -30,6 +30,11 @@ const joinCluster = (): void =>
     refusal: () => refusal,
     moveAll: async (ms) => void calls.push(`move for ${ms}`),
     stop: () => calls.push('stop'),
+    moveTo: async (roomId, to) => {
+      calls.push(`move ${roomId} to ${to}`);
+      return { outcome: 'moved', node: 'b', ms: 1 };
+    },
+    staying: new Map([['kitchen', 'it has components']]),
   });
 
 test('cannot move rooms without a cluster', () => {
@@ -66,4 +71,21 @@ test('stops moving when its deadline passes', async () => {
   order.give('bloomctl', 5_000, 60_000);
   await clock.advance(5_001);
   expect(calls).toEqual(['move for 60000', 'stop']);
+});
+
+test('moves one room without draining, and none outside a cluster', async () => {
+  expect(await order.moveRoom('bloomctl', 'kitchen', 'b')).toEqual({
+    outcome: 'stays',
+    reason: 'This node is not part of a cluster',
+  });
+  joinCluster();
+  expect(await order.moveRoom('bloomctl', 'kitchen', 'b')).toMatchObject({ outcome: 'moved', node: 'b' });
+  expect(calls).toEqual(['move kitchen to b']);
+  expect(order.current).toBeUndefined();
+});
+
+test('names the rooms that stay', () => {
+  expect(order.staying.size).toBe(0);
+  joinCluster();
+  expect([...order.staying]).toEqual([['kitchen', 'it has components']]);
 });

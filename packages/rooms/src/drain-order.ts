@@ -15,7 +15,23 @@ export interface Mover {
   /** Moves rooms until none is left, `timeoutMs` have passed or `stop` is called. */
   moveAll(timeoutMs: number): Promise<void>;
   stop(): void;
+  /** Moves one room to `to`; null = the best other node. */
+  moveTo(roomId: string, to: string | null): Promise<MoveOutcome>;
+  /** Rooms that the current order could not move so far, and why. */
+  readonly staying: ReadonlyMap<string, string>;
 }
+
+/** What became of a room that an operator moves. `ms`: since the order. */
+export type MoveOutcome =
+  | { outcome: 'moved'; node: string; ms: number }
+  /** `reason` is a clause about the room. */
+  | { outcome: 'stays'; reason: string }
+  /** The room belongs to `node`, which has not said yet that it runs there. */
+  | { outcome: 'unconfirmed'; node: string; ms: number }
+  /** `node` ended before the room ran there. */
+  | { outcome: 'lost'; node: string; ms: number };
+
+const ALONE = 'This node is not part of a cluster';
 
 interface Order {
   /** The issuer: a tool, or a route of the HTTP API. */
@@ -62,9 +78,20 @@ export class DrainOrder {
 
   /** Returns why this node cannot move its rooms to others now; undefined if it can. */
   moveRefusal(): string | undefined {
-    if (this.#mover === undefined) return 'This node is not part of a cluster';
+    return this.#mover === undefined ? ALONE : this.#mover.refusal();
+  }
 
-    return this.#mover.refusal();
+  /** Moves one room of this node to `to`; null = the best other node. The node goes on to take new rooms. */
+  async moveRoom(by: string, roomId: string, to: string | null): Promise<MoveOutcome> {
+    if (this.#mover === undefined) return { outcome: 'stays', reason: ALONE };
+    this.#options.log.warn('room.move_ordered', { by, roomId, to });
+
+    return this.#mover.moveTo(roomId, to);
+  }
+
+  /** Rooms that the current order could not move so far, and why. */
+  get staying(): ReadonlyMap<string, string> {
+    return this.#mover?.staying ?? new Map();
   }
 
   /**

@@ -251,7 +251,8 @@ export class RoomHost {
 
   /** Reserves the id of another node's room and opens its media. Nothing is seen of the room until it is opened. */
   async holdRoom({ roomId }: NamedConfig): Promise<HeldRoom> {
-    if (this.#entries.has(roomId) || this.#relays.has(roomId)) unwrap(refusals.roomExists(roomId));
+    if (this.#relays.has(roomId)) throw new RoomError('ROOM_EXISTS', 'it has left that node less than 10 s ago');
+    if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
     const entry = this.#reserve(roomId, () => true);
     let media: MediaRoom;
     try {

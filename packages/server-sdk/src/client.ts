@@ -1,15 +1,8 @@
 import { created, mixOf, rawQueryOf, recordingOf } from './answers.js';
 import type { AddedPeer, Answer, CreatedCheck, CreatedInvitation, CreatedViewer } from './answers.js';
 import type { ListedMix, ListedRawRecording } from './answers.js';
-import type {
-  Cluster,
-  Draining,
-  DrainOptions,
-  LogLine,
-  LogOptions,
-  PeerStats,
-  PlacementDecision,
-} from './cluster-types.js';
+import type { Cluster, Draining, DrainOptions, LogLine, LogOptions } from './cluster-types.js';
+import type { PeerStats, PlacementDecision, RoomMove } from './cluster-types.js';
 import type { CreatedPeer, CreatedRoom, Invitation, Viewer } from './created.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions, StreamOptions } from './notifications.js';
@@ -315,6 +308,11 @@ export class BloomClient {
   /** Lets a node accept new rooms again. */
   undrain({ node }: Pick<DrainOptions, 'node'> = {}): Promise<Draining> {
     return this.#call('DELETE', ['node', 'drain'], { query: { node } });
+  }
+
+  /** Moves a room to a node, by default the least loaded other one. Throws `BloomApiError` 409 if the room stays. */
+  moveRoom(roomId: string, node?: string): Promise<RoomMove> {
+    return this.#call('POST', ['room', roomId, 'move'], { body: { node } });
   }
 
   /** Returns the state of the asked node. */

@@ -31,6 +31,10 @@ export interface ClusterNode {
   loopP99Ms: number;
   /** Time when a draining node accepts rooms again by itself, in milliseconds since the epoch. */
   drainDeadline: number | null;
+  /** Time until which a draining node moves its rooms away, in milliseconds since the epoch. */
+  movesUntil: number | null;
+  /** Some of the rooms that a drain could not move so far, and why. */
+  staying: { room: string; reason: string }[];
 }
 
 /** A connection between two nodes, as seen by one of them. */
@@ -103,6 +107,16 @@ export interface DrainOptions {
   move?: boolean;
   /** Seconds in which rooms that cannot move at first are tried again. Default 30. */
   moveTimeout?: number;
+}
+
+/** A room that has moved. */
+export interface RoomMove {
+  room: string;
+  /** Names of nodes. */
+  from: string;
+  to: string;
+  /** Milliseconds since the order. */
+  ms: number;
 }
 
 /** Whether a node accepts new rooms. */

@@ -1,9 +1,9 @@
 import { sleep } from '@bloom/time';
 import type { Context } from '../context.js';
 import { EXIT, Failure } from '../exit.js';
-import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
+import { clusterView, drainView, eventView, faultsView, nodesView, stayLine } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
-import { span } from '../text/units.js';
+import { counted, span } from '../text/units.js';
 import { type Commands, shared } from './define.js';
 import { showSeveral } from './several.js';
 import { printStream } from '../streams.js';
@@ -16,14 +16,24 @@ const DAY_MS = 86_400_000;
 /** Maximum number of events that a node sends in one stream. */
 const MAX_EVENTS = 100_000;
 
-/** Resolves when a draining node has no rooms left. @throws Failure when it accepts rooms again before that */
+/**
+ * Resolves when a draining node has no rooms left, and says on the way how many there are and why some stay.
+ * @throws Failure when the node accepts rooms again before that
+ */
 async function untilEmpty(context: Context, node: string): Promise<void> {
   let answeredAt = performance.now();
+  const said = new Set<string>();
+  let left: number | undefined;
   for (;;) {
     try {
       const { answer } = await context.ask('node', {}, { node });
       if (answer.drain === null) throw new Failure(EXIT.no, `${node} takes rooms again: its drain has ended`);
       if (answer.rooms === 0) return;
+      const news = (answer.drain.staying ?? []).map(stayLine).filter((line) => !said.has(line));
+      for (const line of news) said.add(line);
+      if (answer.rooms !== left) news.unshift(`${counted(answer.rooms, 'room')} left`);
+      left = answer.rooms;
+      if (context.output.format === 'text') for (const line of news) context.output.say(line);
       answeredAt = performance.now();
     } catch (error) {
       const late = error instanceof Failure && error.exit === EXIT.timeout;

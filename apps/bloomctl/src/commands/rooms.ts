@@ -1,10 +1,12 @@
 import { Option } from 'commander';
 import { matcher } from '@bloom/inspection';
 import type { RoomOptions } from '@bloom/server-sdk';
+import { EXIT } from '../exit.js';
 import * as answers from '../people/answers.js';
 import { printable } from '../text/style.js';
 import { seconds, whole } from '../values.js';
 import { roomListView } from '../views/people.js';
+import { movedLine } from '../views/placement.js';
 import { type Commands, connect, groupOf, shared } from './define.js';
 
 /** Longer than any call. */
@@ -18,7 +20,7 @@ interface RoomFlags {
   readonly awayFor?: number;
 }
 
-/** Rooms over the HTTP API. `rooms` alone asks a node. */
+/** Rooms over the HTTP API. `rooms` alone and `rooms move` ask a node. */
 export function roomCommands(commands: Commands): void {
   const { run } = commands;
   const rooms = groupOf(commands, 'rooms', 'the rooms of the cluster');
@@ -69,6 +71,23 @@ export function roomCommands(commands: Commands): void {
           printable(room.id),
         ]);
         if (context.output.format === 'text') context.output.say(`created on ${printable(address)}.`);
+      }),
+    );
+
+  shared
+    .yes(rooms.command('move'))
+    .argument('<room>')
+    .argument('[node]', 'default: the node that a new room would go to')
+    .description('move a room to another node, where its call continues; asks a node')
+    .action(
+      run<{ yes?: boolean }>(async (context, [room = '', name], { yes }) => {
+        const to = name === undefined ? null : await context.fullName(name);
+        const where = to ?? 'another node';
+        await context.confirm(`everybody in ${printable(room)} will reconnect to ${where}`, yes);
+        if (context.output.format === 'text') context.output.say(`${printable(room)} moves to ${where} ...`);
+        const { asked, answer } = await context.ask('room-move', { room, to });
+        context.output.answer('room-move', { asked, ...answer }, () => [movedLine(answer)]);
+        return answer.to === null ? EXIT.no : EXIT.ok;
       }),
     );
 

@@ -51,6 +51,7 @@ export const nodes: AnswerOf<'nodes'> = {
         peers: 11,
         components: { recording: 1 },
         roomIds: ['kitchen', 'hall'],
+        staying: [{ room: 'hall', reason: 'it has components' }],
       },
     }),
   ],

@@ -46,7 +46,13 @@ export function nodesView({ nodes, unreachable }: Nodes, asked: string, screen: 
     '* asked here.',
     ...mixed(nodes),
     ...nodes.flatMap((node) =>
-      node.drain === null ? [] : [`${alive(node.name)}: ${leftover(node.drain, node.now)}.`],
+      node.drain === null
+        ? []
+        : [
+            [leftover(node.drain, node.now), ...(node.drain.staying ?? []).map(stayLine)]
+              .map((line) => `${alive(node.name)}: ${line}.`)
+              .join(' '),
+          ],
     ),
   ];
   return [
@@ -84,7 +90,13 @@ export function drainView({ node, ...drain }: Drain & { node: string }, now: num
       screen,
     ),
     ...(shown === '' ? [] : wrap(`rooms: ${shown}${more > 0 ? ` and ${more} more` : ''}`, screen)),
+    ...(drain.staying ?? []).flatMap(({ room, reason }) => wrap(stayLine({ room, reason }), screen)),
   ];
+}
+
+/** `kitchen stays: it has components` */
+export function stayLine({ room, reason }: { room: string; reason: string }): string {
+  return printable(`${room} stays: ${reason}`);
 }
 
 /** Returns short names if they are unique, otherwise numbers that the rows explain. */

@@ -33,6 +33,15 @@ export function loadView({ nodes, asked }: Load, explain: boolean, screen: Scree
   return [...table(FIGURES, nodes.map(row), screen), `as ${asked} sees it.`, ...(explain ? wrap(why, screen) : [])];
 }
 
+/** Says where a room that was to move is now. */
+export function movedLine({ room, from, to, reason, ms }: AnswerOf<'room-move'>): string {
+  const name = printable(room);
+
+  return to === null
+    ? `${name} stays on ${from}: ${printable(reason ?? 'it did not say why')}.`
+    : `${name} moved from ${from} to ${to} in ${span(ms)}.`;
+}
+
 export function decisionView(decision: Decision, screen: Screen): string[] {
   const { room, at, asked, chosen, policy, req, nodes, conflicts } = decision;
   const request = req === null ? '' : `, request ${printable(req)}`;
@@ -44,9 +53,11 @@ export function decisionView(decision: Decision, screen: Screen): string[] {
   const reserved =
     room === null
       ? 'nothing was reserved'
-      : conflicts.length === 0
-        ? `reserved on ${chosen === null ? 'no node' : shortNode(chosen)} at once, no conflict`
-        : `refused by ${conflicts.map(shortNode).join(', ')}, which had become busier`;
+      : policy === 'ordered'
+        ? `an operator chose ${chosen === null ? 'no node' : shortNode(chosen)}`
+        : conflicts.length === 0
+          ? `reserved on ${chosen === null ? 'no node' : shortNode(chosen)} at once, no conflict`
+          : `refused by ${conflicts.map(shortNode).join(', ')}, which had become busier`;
   return [
     ...wrap(head, screen),
     ...table(FIGURES, nodes.map(row), screen),

@@ -15,7 +15,7 @@ import { doctorView } from './doctor.js';
 import { logView } from './logs.js';
 import { componentsView, componentView, mediaView, peerView, roomsView, roomView } from './media.js';
 import { mixView, peerListView, permissionsView, recordingsView, roomListView } from './people.js';
-import { decisionView, loadView } from './placement.js';
+import { decisionView, loadView, movedLine } from './placement.js';
 import { processView } from './process.js';
 import { pathView, traceView } from './trace.js';
 
@@ -29,6 +29,11 @@ const model = answers.top.reduce(withItem, newModel([A, B, 'c@sfu-3.internal'], 
 const views: Record<string, (screen: Screen) => readonly string[]> = {
   nodes: (screen) => nodesView(answers.nodes, A, screen),
   drain: (screen) => drainView({ ...drained, node: B }, NOW, screen),
+  moved: () =>
+    [
+      { to: A, reason: null },
+      { to: null, reason: `${A} is draining` },
+    ].map((answer) => movedLine({ room: 'kitchen', from: B, ms: 412, ...answer })),
   'cluster-whole': (screen) => clusterView(answers.whole, NOW, screen),
   'cluster-partial': (screen) => clusterView(answers.partial, NOW, screen),
   'cluster-split': (screen) => clusterView(answers.split, NOW, screen),

@@ -18,6 +18,10 @@ const ClusterNode = z
     cpu: z.number().meta({ description: 'Busy cores: 0.5 is half a core' }),
     loopP99Ms: z.number().meta({ description: '99th percentile of the delay of the event loop' }),
     drainDeadline: epochMs.nullable().meta({ description: 'When a draining node takes rooms again by itself' }),
+    movesUntil: epochMs.nullable().meta({ description: 'Until when a draining node moves its rooms away' }),
+    staying: z
+      .array(z.strictObject({ room: z.string(), reason: z.string() }))
+      .meta({ description: 'Some of the rooms that a drain could not move so far, and why' }),
   })
   .meta({ id: 'ClusterNode', description: 'One node and its load' });
 
@@ -77,6 +81,18 @@ export const PlacementResponse = z
   .strictObject({ data: PlacementDecision })
   .meta({ id: 'PlacementResponse', description: 'A decision of placement' });
 
+const MoveResult = z
+  .strictObject({
+    room: z.string(),
+    from: z.string().meta({ description: 'The node that had the room' }),
+    to: z.string().meta({ description: 'The node that runs it now' }),
+    ms: z.number().meta({ description: 'Milliseconds since the order' }),
+  })
+  .meta({ id: 'RoomMove', description: 'A room that has moved' });
+export type RoomMove = z.infer<typeof MoveResult>;
+
+export const MoveResponse = z.strictObject({ data: MoveResult }).meta({ id: 'MoveResponse', description: 'The move' });
+
 const LogLevel = z.enum(['debug', 'info', 'warning', 'error']);
 
 const LogLine = z
@@ -125,6 +141,18 @@ export const LogQuery = z.object({
 export type LogQuery = z.infer<typeof LogQuery>;
 
 export const NodeQuery = LogQuery.pick({ node: true });
+
+const target = { error: () => `Expected node to be the name of a node, of 1 to ${MAX_NODE_NAME} characters` };
+export const MoveRequest = z
+  .object({
+    node: z
+      .string(target)
+      .min(1, target)
+      .max(MAX_NODE_NAME, target)
+      .nullish()
+      .meta({ description: 'Where the room goes; default: the node that a new room would go to' }),
+  })
+  .meta({ id: 'MoveRequest', description: 'An order to move a room' });
 
 /** The query of a request for a room's placement. */
 export const PlacementQuery = z.object({ room: text('room', MAX_ROOM_ID).nullable() });

@@ -90,7 +90,12 @@ export class TestApi {
         gitCommit: 'dev',
         distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
       }),
-      node: { notReady: () => undefined, drain: async () => 0, undrain: async () => ({ draining: false, rooms: 0 }) },
+      node: {
+        notReady: () => undefined,
+        drain: async () => 0,
+        undrain: async () => ({ draining: false, rooms: 0 }),
+        moveRoom: unseen,
+      },
       cluster: { report: unseen, placement: unseen, logs: unseen, peerStats: unseen },
       log: silentLog,
       metrics: {

@@ -9,6 +9,7 @@ import type { InspectionSources } from '../sources.js';
 import { judge } from './cluster-verdict.js';
 import { drainState } from './drain.js';
 import type { FaultBook } from './fault-book.js';
+import { roomNamed } from './media-lines.js';
 
 /** A member that does not answer within this time is listed as unreachable. */
 const MEMBER_TIMEOUT_MS = 1_000;
@@ -43,6 +44,7 @@ export function clusterAnswers(context: ClusterAnswerContext): Answers {
       wasDraining: sources.rooms.drainOrder.withdraw(tool),
       draining: sources.rooms.draining,
     }),
+    'room-move': (fields, asker) => moveRoom(context, fields, asker),
     'link-cut': (fields, asker) => cutLink(context, fields, asker),
     faults: () => ({ faults: faults.list() }),
   };
@@ -140,6 +142,30 @@ async function askMembers<K extends 'node' | 'links'>(
   }
 
   return { answers, unreachable };
+}
+
+/** @throws InspectionError NOT_SUPPORTED, UNKNOWN_ROOM, UNKNOWN_NODE; TIMEOUT or FAILED if the room has left */
+async function moveRoom(
+  { sources }: ClusterAnswerContext,
+  { room, to }: ParsedRequest<'room-move'>,
+  { tool }: Asker,
+): Promise<AnswerOf<'room-move'>> {
+  const { self, rooms } = sources;
+  const refusal = rooms.drainOrder.moveRefusal();
+  if (refusal !== undefined) throw new InspectionError('NOT_SUPPORTED', refusal);
+  roomNamed({ sources }, room);
+  if (to !== null && to !== self && !sources.members().includes(to))
+    throw new InspectionError('UNKNOWN_NODE', `${to} is not a member that ${self} has a link to`);
+  const result = await rooms.drainOrder.moveRoom(tool, room, to);
+  const { outcome } = result;
+  if (outcome === 'stays') return { room, from: self, to: null, reason: result.reason, ms: 0 };
+  const { node, ms } = result;
+  if (outcome === 'unconfirmed')
+    throw new InspectionError('TIMEOUT', `${self} gave the room ${room} to ${node}, which has not confirmed it yet`);
+  if (outcome === 'lost')
+    throw new InspectionError('FAILED', `${node} ended while the room ${room} moved there: the room has crashed`);
+
+  return { room, from: self, to: node, reason: null, ms };
 }
 
 /** @throws InspectionError BAD_REQUEST, UNKNOWN_NODE */

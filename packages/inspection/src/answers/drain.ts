@@ -2,7 +2,7 @@ import type { Clock } from '@bloom/time';
 import type { AnswerOf } from '../protocol/types.js';
 import type { RoomsSource } from '../sources.js';
 
-/** Maximum number of room ids in the state. */
+/** Maximum number of rooms that each list of the state names. */
 const MAX_NAMED = 20;
 
 /** Returns what is left on a draining node; null when the node accepts rooms. */
@@ -22,5 +22,6 @@ export function drainState(rooms: RoomsSource, clock: Clock): AnswerOf<'drain'> 
     peers: views.reduce((sum, { peers }) => sum + peers.length, 0),
     components,
     roomIds: views.slice(0, MAX_NAMED).map(({ id }) => id),
+    staying: [...rooms.drainOrder.staying].slice(0, MAX_NAMED).map(([room, reason]) => ({ room, reason })),
   };
 }

@@ -28,7 +28,7 @@ export function shown({ redactor }: MediaAnswerContext, value: unknown): unknown
 }
 
 /** Returns a room of this node. @throws InspectionError UNKNOWN_ROOM */
-export function roomNamed({ sources }: MediaAnswerContext, roomId: string): RoomView {
+export function roomNamed({ sources }: Pick<MediaAnswerContext, 'sources'>, roomId: string): RoomView {
   const view = sources.rooms.views().find(({ id }) => id === roomId);
   if (view === undefined) throw new InspectionError('UNKNOWN_ROOM', `${sources.self} has no room ${roomId}`);
 

@@ -26,13 +26,13 @@ export function placementAnswers({ self, placement, inspector, clock }: Placemen
 
     'placement-explain': async ({ room }, asker) => {
       const own = placement.decisions().findLast(({ roomId }) => roomId === room);
-      if (own !== undefined) return decisionOf(own);
-      // The node that was asked to create the room keeps the decision.
+      // The node that was asked to create the room, or that moved it, keeps the decision.
       const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
       const { answers, silent } = asker.alone
         ? { answers: [], silent: [] }
         : await inspector().askMembers('placement-explain', { room }, { ...asker, timeoutMs });
-      const [latest] = answers.toSorted((a, b) => b.answer.at - a.answer.at);
+      const all = [...(own === undefined ? [] : [decisionOf(own)]), ...answers.map(({ answer }) => answer)];
+      const [latest] = all.toSorted((a, b) => b.at - a.at);
       if (latest === undefined && silent.length > 0) {
         const who = silent.join(' or ');
         throw new InspectionError(
@@ -44,7 +44,7 @@ export function placementAnswers({ self, placement, inspector, clock }: Placemen
         throw new InspectionError('UNKNOWN_DECISION', `no node remembers where it placed the room ${room}`);
       }
 
-      return latest.answer;
+      return latest;
     },
 
     'placement-dry-run': async () => ({ ...decisionOf(await placement.dryRun()), room: null }),
@@ -53,13 +53,14 @@ export function placementAnswers({ self, placement, inspector, clock }: Placemen
 
 function decisionOf(decision: PlacementDecision & { requestId?: string | null }): Decision {
   const { roomId, at, asked, chosen = null, samples, verdicts, conflicts, requestId = null } = decision;
+  const { policy = 'least-loaded' } = decision;
 
   return {
     room: roomId,
     at,
     asked,
     chosen,
-    policy: 'least-loaded',
+    policy,
     req: requestId,
     nodes: samples.map((sample) => sampleOf(sample, verdicts)),
     conflicts: [...conflicts],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { at, count, lasting, ms, nodeName, unreachable } from './common.js';
+import { at, count, lasting, ms, nodeName, roomId, unreachable } from './common.js';
 import type { RequestSpec, StreamSpec } from './spec.js';
 
 /** What is left on a draining node. */
@@ -15,6 +15,8 @@ const drainState = z.object({
   components: z.record(z.string(), count),
   /** Ids of some of these rooms. */
   roomIds: z.array(z.string()),
+  /** Some of the rooms that could not move so far, and why; absent from older nodes. */
+  staying: z.array(z.object({ room: z.string(), reason: z.string() })).optional(),
 });
 
 /** Lowest and highest version of the member protocol. */
@@ -147,6 +149,24 @@ export const requests = {
       wasDraining: z.boolean(),
       /** True when the node still accepts no rooms, because it is starting or ending. Absent from nodes of 0.1.0. */
       draining: z.boolean().optional(),
+    }),
+  },
+  'room-move': {
+    locate: { room: 'room' },
+    request: z.object({
+      room: roomId,
+      /** A member; null: the one that a new room would go to. */
+      to: nodeName.nullable().default(null),
+    }),
+    answer: z.object({
+      room: z.string(),
+      from: nodeName,
+      /** The node that runs the room now; null: it stays. */
+      to: nodeName.nullable(),
+      /** Why the room stays, as the end of a sentence about it. */
+      reason: z.string().nullable(),
+      /** Time since the order. */
+      ms,
     }),
   },
   'link-cut': {

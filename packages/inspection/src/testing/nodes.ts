@@ -1,6 +1,6 @@
 /** Complete nodes over loopback, with real rooms and media in this process, and a hidden tool node. */
 import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
-import type { DistributionNode } from '@bloom/distribution';
+import { type DistributionNode, PROTOCOLS } from '@bloom/distribution';
 import { createLogger, silentLog, type Logger } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import {
@@ -88,6 +88,7 @@ export async function startMember(
     cookie: COOKIE,
     mapper: { port: mapper.port },
     tickTimeMs: 8_000,
+    spoken: { release: '1.2.3', protocols: PROTOCOLS },
     log,
   });
   followMembers(node, registry);

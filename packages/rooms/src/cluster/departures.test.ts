@@ -12,7 +12,7 @@ const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [
 /** A node with the room `kitchen`, which others answer with `offerAnswer` and then with `takeAnswer`. */
 function start({
   offerAnswer = { refused: 'full' } as object,
-  takeAnswer = null as 'none' | null,
+  takeAnswer = null as object | null | 'silence',
   isSettled = true,
 } = {}) {
   const clock = new ManualClock();
@@ -27,7 +27,7 @@ function start({
     speaks: () => true,
     call: async (_node: string, { type }: { type: string }) => {
       if (type === 'offerRoom') return offerAnswer;
-      if (takeAnswer === 'none') throw new Error('no answer');
+      if (takeAnswer === 'silence') throw new Error('b does not answer');
       return takeAnswer;
     },
     cast: () => true,
@@ -52,6 +52,7 @@ function start({
         avoided = nodes;
         return { node: 'b', reservation: 'r' };
       },
+      reserveOn: async (_roomId: string, node: string) => ({ node, reservation: 'r' }),
     },
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
     given: () => undefined,
@@ -89,7 +90,7 @@ test('avoids a node that has refused a room for 10 s', async () => {
 });
 
 test('leaves a room to a taker that is cut off for 10 minutes, because it may run there', async () => {
-  const { clock, departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: 'none' });
+  const { clock, departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: 'silence' });
   await departures.move('kitchen');
   await clock.advanceAsync(599_000, turn);
   expect(await Promise.race([given[0], 'waits'])).toBe('waits');
@@ -107,4 +108,16 @@ test('does not freeze a room whose events have not arrived everywhere', async ()
   const { departures, freezes } = start({ isSettled: false });
   expect(await departures.move('kitchen')).toBe('its events have not arrived everywhere');
   expect(freezes).toEqual([]);
+});
+
+test.each([
+  ['runs', { path: '/rooms/kitchen', key: '2' }, 'moved'],
+  ['is lost', null, 'lost'],
+  ['is not heard of for 1.5 s', 'silence' as const, 'unconfirmed'],
+])('tells an operator that the room that was given %s', async (_what, takeAnswer, outcome) => {
+  const { clock, departures } = start({ offerAnswer: { accepted: true }, takeAnswer });
+  const moving = departures.moveTo('kitchen', 'b');
+  await turn();
+  await clock.advanceAsync(1_500, turn);
+  expect(await moving).toMatchObject({ outcome, node: 'b' });
 });

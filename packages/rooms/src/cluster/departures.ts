@@ -1,5 +1,6 @@
 import type { Log } from '@bloom/log';
 import { inTime, sleep, type Clock } from '@bloom/time';
+import type { MoveOutcome } from '../drain-order.js';
 import type { RoomHost } from '../room-host.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
@@ -29,13 +30,15 @@ const LONGEST_PAUSE_MS = 8_000;
 const AVOIDED_MS = 10_000;
 /** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
 const SETTLE_MS = 5_000;
+/** How long an operator waits for the taker of a room that has been given away. */
+const CONFIRMED_MS = 1_500;
 
 const NOT_SETTLED = 'its events have not arrived everywhere';
 
 export interface DeparturesOptions {
   port: ClusterPort;
   host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds'>;
-  placement: Pick<Placement, 'reserveElsewhere'>;
+  placement: Pick<Placement, 'reserveElsewhere' | 'reserveOn'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
   /** Called when a room of this node belongs to its taker. */
@@ -57,16 +60,24 @@ interface Departure {
   readonly side: MoveSide<GiverState, GiverEvent>;
 }
 
+/** A room that belongs to its taker. `taken` rejects when it is lost. */
+interface Given {
+  node: string;
+  taken: Promise<RoomRef | undefined>;
+}
+
 /** Moves rooms of this node to other nodes. */
 export class Departures {
   readonly #options: DeparturesOptions;
   readonly #departures = new Map<string, Departure>();
-  /** Why rooms stay, by room id; logged when it changes. */
+  /** Why rooms stay, by room id, until the next order; logged when it changes. */
   readonly #stay = new Map<string, string>();
   /** Rooms that were frozen in vain: when they are tried again, by `clock.now`. */
   readonly #pauses = new Map<string, { until: number; ms: number }>();
   /** Nodes that have refused a room, with the time of that by `clock.now`. */
   readonly #refusedAt = new Map<string, number>();
+  /** Rooms that are being moved. */
+  readonly #underway = new Set<string>();
   #closed = false;
   /** Identifies the current order. */
   #order = 0;
@@ -88,7 +99,8 @@ export class Departures {
   async moveAll(timeoutMs: number): Promise<void> {
     const { host, clock, log } = this.#options;
     const until = clock.now() + timeoutMs;
-    const order = ++this.#order;
+    this.stop();
+    const order = this.#order;
     const isOver = (): boolean => order !== this.#order || clock.now() >= until;
     while (!isOver()) {
       if (host.roomIds().length === 0) break;
@@ -102,7 +114,8 @@ export class Departures {
     }
     if (order !== this.#order) return;
     log.info('node.moves_over', { rooms: host.roomIds().length });
-    this.stop();
+    this.#order += 1;
+    this.#pauses.clear();
   }
 
   /** Ends the current order; rooms that are on their way arrive. */
@@ -114,12 +127,39 @@ export class Departures {
 
   /** Moves a room. Returns why it stays, or null once it no longer runs here. */
   async move(roomId: string): Promise<string | null> {
-    const reason = await this.#move(roomId).catch((error: unknown) => String(error));
-    if (reason === null || this.#stay.get(roomId) === reason) return reason;
-    this.#stay.set(roomId, reason);
-    this.#options.log.warn('room.stays', { roomId, reason });
+    const result = await this.#once(roomId, null);
+    if (typeof result !== 'string') this.#stay.delete(roomId);
+    else if (this.#stay.get(roomId) !== result) {
+      this.#stay.set(roomId, result);
+      this.#options.log.warn('room.stays', { roomId, reason: result });
+    }
 
-    return reason;
+    return typeof result === 'string' ? result : null;
+  }
+
+  /** Moves a room to `to`, or to the best other node, and waits until it runs there. */
+  async moveTo(roomId: string, to: string | null): Promise<MoveOutcome> {
+    const { clock } = this.#options;
+    const since = clock.now();
+    const result = await this.#once(roomId, to);
+    if (typeof result === 'string') return { outcome: 'stays', reason: result };
+    const { node, taken } = result;
+    const outcome = await inTime(
+      taken.then(
+        (room) => (room === undefined ? ('unconfirmed' as const) : ('moved' as const)),
+        () => 'lost' as const,
+      ),
+      { timeoutMs: CONFIRMED_MS, late: () => 'unconfirmed' as const, clock },
+    );
+
+    return { outcome, node, ms: Math.round(clock.now() - since) };
+  }
+
+  /** Rooms here that the latest order could not move so far, and why. */
+  get staying(): ReadonlyMap<string, string> {
+    const rooms = new Set(this.#options.host.roomIds());
+
+    return new Map([...this.#stay].filter(([roomId]) => rooms.has(roomId)));
   }
 
   /** Answers a taker that has waited too long. */
@@ -139,10 +179,24 @@ export class Departures {
     this.#closed = true;
   }
 
-  async #move(roomId: string): Promise<string | null> {
+  /** Returns why the room stays, or who has it. */
+  async #once(roomId: string, to: string | null): Promise<Given | string> {
+    if (this.#underway.has(roomId)) return 'it is moving already';
+    this.#underway.add(roomId);
+    try {
+      return await this.#move(roomId, to);
+    } catch (error) {
+      return String(error);
+    } finally {
+      this.#underway.delete(roomId);
+    }
+  }
+
+  async #move(roomId: string, to: string | null): Promise<Given | string> {
     const { host, placement, port, owned, given, withdraw, newId, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
+    if (to === port.self) return `it is on ${to} already`;
     const own = owned(roomId);
     if (own === undefined) return 'it has ended';
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
@@ -150,8 +204,8 @@ export class Departures {
     if (why !== undefined) return why;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
     if (!(await this.#isSettled(roomId))) return NOT_SETTLED;
-    const place = await placement.reserveElsewhere(roomId, this.#avoided());
-    if (place === undefined) return 'no other node can take it';
+    const place = to === null ? await this.#placeElsewhere(roomId) : await placement.reserveOn(roomId, to);
+    if (typeof place === 'string') return place;
 
     const { node, reservation } = place;
     const move = newId();
@@ -159,6 +213,7 @@ export class Departures {
     this.#departures.set(move, departure);
     const since = clock.now();
     let isOver = false;
+    let taken: Promise<RoomRef | undefined> | undefined;
     const forget = (): void => {
       // A taker that has not heard the decision may still ask for it.
       if (isOver && departure.side.state !== 'given') this.#departures.delete(move);
@@ -169,14 +224,15 @@ export class Departures {
       given: () => {
         if (!departure.side.on('accepted')) return undefined;
         given(roomId);
-        const taken = this.#untilTaken(departure);
-        taken
+        const arrival = this.#untilTaken(departure);
+        taken = arrival;
+        arrival
           .then((room) => {
             if (room !== undefined) log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) });
           })
           .catch(() => {})
           .finally(forget);
-        return taken;
+        return arrival;
       },
       over: () => {
         isOver = true;
@@ -191,7 +247,11 @@ export class Departures {
       port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
     }
 
-    return departure.side.state === 'kept' ? reason : null;
+    return taken === undefined ? (reason ?? 'it has ended') : { node, taken };
+  }
+
+  async #placeElsewhere(roomId: string): Promise<{ node: string; reservation: string } | string> {
+    return (await this.#options.placement.reserveElsewhere(roomId, this.#avoided())) ?? 'no other node can take it';
   }
 
   async #offer(

@@ -29,6 +29,7 @@ export type Verdict =
   | 'more rooms'
   | 'equal'
   | 'draining'
+  | 'not ordered'
   | 'silent'
   | 'unreachable'
   | 'left out';

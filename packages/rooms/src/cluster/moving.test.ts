@@ -205,6 +205,9 @@ describe('a node that moves its rooms', () => {
     expect(a.host.view('kitchen')?.components).toHaveLength(1);
     const reasons = a.lines.filter(([event]) => event === 'room.stays');
     expect(reasons).toEqual([['room.stays', { roomId: 'kitchen', reason: 'it has components' }]]);
+    expect([...a.registry.departures.staying]).toEqual([['kitchen', 'it has components']]);
+    await a.host.deleteRoom('kitchen');
+    expect(a.registry.departures.staying.size).toBe(0);
   });
 
   test('takes no places for a room that stays or has ended', async () => {
@@ -234,6 +237,86 @@ describe('a node that moves its rooms', () => {
     const refusal = 'old@127.0.0.1 of release 0.9.0 does not know how rooms move';
     expect(a.registry.departures.refusal()).toBe(refusal);
     expect(await a.registry.departures.move('kitchen')).toBe(refusal);
+    expect(a.host.view('kitchen')).toBeDefined();
+  });
+});
+
+describe('an operator who moves one room', () => {
+  test('sends it to the node that the order names, however busy that node is', async () => {
+    await open();
+    for (let i = 0; i < 3; i += 1) await c.host.createRoom({ ...defaultRoomConfig, roomId: `room-${i}` });
+    expect(await a.registry.departures.moveTo('kitchen', c.name)).toMatchObject({
+      outcome: 'moved',
+      node: c.name,
+    });
+    expect(c.host.view('kitchen')).toBeDefined();
+    expect(a.host.draining).toBe(false);
+    const decision = a.registry.decisions.at(-1);
+    expect(decision).toMatchObject({ roomId: 'kitchen', chosen: c.name, policy: 'ordered' });
+    expect(decision?.verdicts).toEqual(
+      new Map([
+        [a.name, 'not ordered'],
+        [b.name, 'not ordered'],
+        [c.name, 'chosen'],
+      ]),
+    );
+  });
+
+  test('sends it to the best other node when the order names none', async () => {
+    await open();
+    await b.host.createRoom({ ...defaultRoomConfig, roomId: 'yard' });
+    expect(await a.registry.departures.moveTo('kitchen', null)).toMatchObject({ outcome: 'moved', node: c.name });
+  });
+
+  test('hears why it stays', async () => {
+    await open();
+    const reasonFor = async (to: string | null): Promise<string> => {
+      const moved = await a.registry.departures.moveTo('kitchen', to);
+      return moved.outcome === 'stays' ? moved.reason : moved.outcome;
+    };
+    expect(await reasonFor(a.name)).toBe(`it is on ${a.name} already`);
+    expect(await reasonFor('z@127.0.0.1')).toBe(`${a.name} has no link to z@127.0.0.1`);
+    b.host.drain('ordered');
+    expect(await reasonFor(b.name)).toBe(`${b.name} is draining`);
+    await a.rooms.addComponent('kitchen', 'file', {});
+    expect(await reasonFor(c.name)).toBe('it has components');
+    await a.host.deleteRoom('kitchen');
+    expect(await reasonFor(c.name)).toBe('it has ended');
+  });
+
+  test('hears that a node with no place left is full', async () => {
+    await open();
+    const seen = { forwardedTracks: 99, rooms: 9_999 };
+    await Promise.all(Array.from({ length: 1_000 }, () => b.port.call(c.name, { type: 'reserve', seen }, LIMIT)));
+    expect(await a.registry.departures.moveTo('kitchen', c.name)).toEqual({
+      outcome: 'stays',
+      reason: `${c.name} is full`,
+    });
+  });
+
+  test('cannot send it back to a node that still passes messages on', async () => {
+    await open();
+    await a.registry.departures.moveTo('kitchen', b.name);
+    const reason = 'it has left that node less than 10 s ago';
+    expect(await b.registry.departures.moveTo('kitchen', a.name)).toEqual({ outcome: 'stays', reason });
+  });
+
+  test('moves it once when two orders come at the same time', async () => {
+    await open();
+    const orders = [b.name, c.name].map((to) => a.registry.departures.moveTo('kitchen', to));
+    expect(await Promise.all(orders)).toEqual([
+      { outcome: 'moved', node: b.name, ms: expect.any(Number) },
+      { outcome: 'stays', reason: 'it is moving already' },
+    ]);
+    expect([b, c].map(({ host }) => host.view('kitchen') !== undefined)).toEqual([true, false]);
+  });
+
+  test('hears that the node has died on the way, and the room stays', async () => {
+    await open();
+    const moving = a.registry.departures.moveTo('kitchen', c.name);
+    await c.stop();
+    members.pop();
+    expect(await moving).toMatchObject({ outcome: 'stays' });
     expect(a.host.view('kitchen')).toBeDefined();
   });
 });

@@ -22,6 +22,8 @@ const MAX_DECISIONS = 1000;
 const MAX_TRIES = 10;
 /** Refusals by one node, for a room that moves: one that never grants what it offers must not keep the room here. */
 const MAX_REFUSALS = 3;
+/** More than any node has, so that a reservation is refused only by one that drains or is full. */
+const ANY_LOAD = { forwardedTracks: 2 ** 31, rooms: 2 ** 31 };
 
 export interface PlacementDecision {
   roomId: string;
@@ -36,6 +38,8 @@ export interface PlacementDecision {
   requestId?: string;
   /** Nodes that refused a reservation because they had become busier since they reported their load. */
   conflicts: readonly string[];
+  /** Present for a room that an operator sent to this node, however busy the node was. */
+  policy?: 'ordered';
 }
 
 /** A new room and the node that hosts it. */
@@ -131,6 +135,27 @@ export class Placement {
     this.#decided({ roomId, samples, conflicts });
 
     return undefined;
+  }
+
+  /**
+   * Reserves a place on a node that an operator chose, however busy that node is. Returns why there is none as a
+   * sentence's end.
+   */
+  async reserveOn(roomId: string, node: string): Promise<{ node: string; reservation: string } | string> {
+    const { port, clock } = this.#options;
+    if (!port.members().includes(node)) return `${port.self} has no link to ${node}`;
+    const reserve = { type: 'reserve', seen: ANY_LOAD } as const;
+    const [reserved, samples] = await Promise.all([
+      port.call(node, reserve, { timeoutMs: CREATE_TIMEOUT_MS }).catch(() => undefined),
+      this.survey(),
+    ]);
+    if (reserved === undefined) return `${node} does not answer`;
+    if ('refused' in reserved) return `${node} ${reserved.refused.draining ? 'is draining' : 'is full'}`;
+    const verdicts = orderedVerdicts(samples, node);
+    const decision = { roomId, at: clock.wall(), asked: port.self, chosen: node, samples, verdicts, conflicts: [] };
+    this.#keep({ ...decision, policy: 'ordered' });
+
+    return { node, reservation: reserved.granted };
   }
 
   /** Asks every node for its load, without creating anything. */
@@ -238,7 +263,11 @@ export class Placement {
     const { port, clock } = this.#options;
     const all = [...samples.values()];
     const { verdicts } = rankByLoad(all, port.self);
-    this.#decisions.push({ ...decision, at: clock.wall(), asked: port.self, samples: all, verdicts });
+    this.#keep({ ...decision, at: clock.wall(), asked: port.self, samples: all, verdicts });
+  }
+
+  #keep(decision: PlacementDecision): void {
+    this.#decisions.push(decision);
     if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
   }
 
@@ -300,6 +329,17 @@ export class Placement {
       return { node, answeredInMs: Math.round(clock.now() - from), failure: 'silent' };
     }
   }
+}
+
+/** Says of each node but the ordered one why it could not have been chosen, or that it was not ordered. */
+function orderedVerdicts(samples: LoadSample[], ordered: string): Map<string, Verdict> {
+  const verdict = (sample: LoadSample): Verdict => {
+    if (sample.node === ordered) return 'chosen';
+    if ('failure' in sample) return sample.failure;
+    return sample.answer.draining ? 'draining' : 'not ordered';
+  };
+
+  return new Map(samples.map((sample) => [sample.node, verdict(sample)]));
 }
 
 /** Marks these nodes as left out, unless there are no others. */

@@ -162,8 +162,9 @@ describe('recordings of tracks over HTTP', () => {
     [{ height: 2_162 }, '64 to 2160'],
     [{ height: '720' }, 'got: 720'],
     [{ width: 1e21 }, 'got: 1e+21'],
-    [{ credentials: 'x' }, 'expected object'],
-    [{ credentials: { bucket: 'b' } }, 'expected string'],
+    [{ credentials: 'x' }, 'Invalid credentials: expected object'],
+    [{ credentials: { bucket: 'b' } }, 'Required field "accessKeyId" missing'],
+    [{ credentials: { accessKeyId: 7 } }, 'Invalid credentials.accessKeyId: expected string'],
   ])('are not mixed as %j', async (order, message) => {
     const { status, body } = await node.request('POST', `${at}/mix`, order);
     expect(status).toBe(400);

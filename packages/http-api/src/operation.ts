@@ -49,9 +49,17 @@ export function param(params: Readonly<Record<string, string>>, name: string): s
   return value;
 }
 
+/** Returns the message for a field whose schema has none: Zod's sentences do not name it. */
+function namedField({ path = [], input, expected = 'another value' }: z.core.$ZodRawIssue): string | undefined {
+  if (path.length === 0) return undefined;
+  if (input === undefined || input === null) return `Required field "${String(path.at(-1))}" missing`;
+
+  return `Invalid ${path.join('.')}: expected ${String(expected)}`;
+}
+
 /** @throws HttpError 400 with the message of the first invalid field */
 export function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
-  const result = validate(schema, body);
+  const result = validate(schema, body, { error: namedField });
   if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
 
   return result.data;

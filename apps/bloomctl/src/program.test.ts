@@ -35,6 +35,24 @@ describe('command line', () => {
     }
   });
 
+  test('names an unknown command below one that works alone, and what there is', async () => {
+    const { exit, err } = await run(['rooms', 'creat']);
+    expect(exit).toBe(64);
+    expect(err).toContain("unknown command 'creat' of rooms, which has: list, create, delete");
+    expect((await run(['cluster', 'event', '--json'])).err).toContain("unknown command 'event' of cluster");
+  });
+
+  test('shows times as they are written, as defaults and as limits', async () => {
+    expect((await run(['drain', '--help'])).out).toContain('(default: 30s)');
+    expect((await run(['invite', 'kitchen', '--ttl', '99d'])).err).toContain('"99d" is not from 1s to 30d.');
+  });
+
+  test('asks for the API token where no other is accepted, and makes no invitation for nobody', async () => {
+    const remote = await run(['rooms', 'list', '--url', 'http://127.0.0.1:1']);
+    expect(remote.err).toContain('this needs the API token of the server\n');
+    expect((await run(['invite', 'kitchen', '--uses', '0'])).exit).toBe(64);
+  });
+
   test('distinguishes a wrong environment from a wrong command', async () => {
     const { exit, err } = await run(['nodes'], { env: { ERL_EPMD_PORT: 'x' } });
     expect(exit).toBe(78);

@@ -105,6 +105,14 @@ export async function runProgram(args: readonly string[], machine: Machine): Pro
     program.commandsGroup(`${heading}:`);
     define(commands);
   }
+  // Commander takes an unknown command below one with an action for an argument too many.
+  for (const command of program.commands) if (command.commands.length > 0) command.allowExcessArguments();
+  program.hook('preAction', (_, command) => {
+    const [unknown] = command.args;
+    if (command.commands.length === 0 || unknown === undefined) return;
+    const known = command.commands.map((each) => each.name()).join(', ');
+    command.error(`error: unknown command '${unknown}' of ${command.name()}, which has: ${known}`);
+  });
   try {
     await program.parseAsync([...args], { from: 'user' });
   } catch (error) {

@@ -44,7 +44,7 @@ export function seconds(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Math.round(duration(text) / 1_000);
     if (value < least || value > most) {
-      throw new InvalidArgumentError(`${JSON.stringify(text)} is not from ${least} to ${most} seconds.`);
+      throw new InvalidArgumentError(`${JSON.stringify(text)} is not from ${least}s to ${most / 86_400}d.`);
     }
     return value;
   };

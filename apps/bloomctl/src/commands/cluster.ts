@@ -4,7 +4,7 @@ import { EXIT, Failure } from '../exit.js';
 import { clusterView, drainView, eventView, faultsView, nodesView, stayLine } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
 import { counted, span } from '../text/units.js';
-import { type Commands, shared } from './define.js';
+import { type Commands, shared, timeOption } from './define.js';
 import { showSeveral } from './several.js';
 import { printStream } from '../streams.js';
 
@@ -92,7 +92,7 @@ export function clusterCommands({ program, run }: Commands): void {
     .option('--deadline <time>', 'take rooms again after this time', duration)
     .option('--wait', 'return when the last room has ended or moved')
     .option('--move', 'move its rooms to other nodes, where their calls continue')
-    .option('--move-timeout <time>', 'how long to retry rooms that cannot move at first', duration, 30_000)
+    .addOption(timeOption('--move-timeout <time>', 'how long to retry rooms that cannot move at first', '30s'))
     .action(
       run<{ deadline?: number; wait?: boolean; move?: boolean; moveTimeout: number; yes?: boolean }>(
         async (context, [name = ''], { deadline, wait, move, moveTimeout, yes }) => {

@@ -20,7 +20,8 @@ export function outsideCommands({ program, run }: Commands): void {
         // Load on demand: werift takes longer to load than everything else together.
         const { Trial } = await import('../outside/trial.js');
         const server = new Server(serverUrl(url), options.timeout);
-        const token = await findToken(own.tokenFile, machine);
+        const wanted = 'the API token of the server, an invitation or the token of a peer';
+        const token = await findToken(own.tokenFile, machine, wanted);
         const trial = new Trial({ server, token, timeoutMs: options.timeout, withinMs: own.within });
         const ended = await Promise.race([trial.run(), machine.interrupted.then(() => 'interrupted' as const)]);
         await trial.close();

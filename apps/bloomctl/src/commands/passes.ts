@@ -21,7 +21,7 @@ export function passCommands({ program, run }: Commands): void {
     .argument('<room>')
     .description('print a link with which guests join a room')
     .option('--ttl <time>', 'validity; default: 24h, at most 30d', seconds(1, MONTH_S))
-    .option('--uses <n>', 'number of guests; default: as many as the room takes', whole(0, 1_000_000))
+    .option('--uses <n>', 'number of guests; default: as many as the room takes', whole(1, 1_000_000))
     .option('--name <name>', 'name of every guest; without it they choose their own')
     .action(
       run<InvitationFlags>(async (context, [room = ''], { ttl, uses, name, ...flags }) => {

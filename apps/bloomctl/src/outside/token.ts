@@ -19,22 +19,22 @@ export interface Token {
 
 /**
  * Returns the token of `--token-file`, or of BLOOM_TOKEN or JF_SERVER_API_TOKEN. There is no option for the token
- * itself: every user of the machine could read it.
+ * itself: every user of the machine could read it. `wanted` names the kinds that the caller takes.
  * @throws Failure
  */
-export async function findToken(file: string | undefined, { env }: Pick<Machine, 'env'>): Promise<Token> {
+export async function findToken(
+  file: string | undefined,
+  { env }: Pick<Machine, 'env'>,
+  wanted = 'the API token of the server',
+): Promise<Token> {
   if (file !== undefined) return tokenOf(await fromFile(file), file);
   for (const name of ['BLOOM_TOKEN', 'JF_SERVER_API_TOKEN', 'FJ_SERVER_API_TOKEN']) {
     const value = env[name];
     if (value !== undefined && value.trim() !== '') return tokenOf(value, `the environment (${name})`);
   }
-  throw new Failure(
-    EXIT.configuration,
-    'this needs the API token of the server, an invitation or the token of a peer',
-    {
-      advice: 'set BLOOM_TOKEN, or name a file with --token-file',
-    },
-  );
+  throw new Failure(EXIT.configuration, `this needs ${wanted}`, {
+    advice: 'set BLOOM_TOKEN, or name a file with --token-file',
+  });
 }
 
 /** Distinguishes the kinds of tokens. An invitation may be the whole link for guests. */

@@ -250,6 +250,7 @@ browserSuite(
       for await (const { type } of events) if (type === 'hlsPlayable') break;
       await press(page, 'End the call');
       await page.waitForFunction(() => (document.querySelector('video')?.duration ?? 0) > 1);
+      expect(await page.getByRole('status').textContent()).toBe('The call has ended');
       const seekable = await page.evaluate(() => document.querySelector('video')!.seekable.end(0));
       expect(seekable).toBeGreaterThan(1);
       // The end of the file, without what is before it.

@@ -140,7 +140,7 @@ export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOpti
     info: {
       title: 'Bloom media server',
       version,
-      description: 'Rooms, peers and components. Answers of 204 have no body, errors are `{"errors": "<text>"}`.',
+      description: 'Rooms, peers and components. Responses with 204 have no body; errors are `{"errors": "<text>"}`.',
       license: { name: 'Apache 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
   });

@@ -71,11 +71,11 @@ function Recordings() {
   const ids = value?.filter((id) => !removed.includes(id));
   return (
     <section className="card">
-      <h2>Recordings</h2>
+      <h2>Recordings of streams</h2>
       <Failure action={action} />
       {/* A server that has never recorded has no folder. */}
       {(ids?.length === 0 || problem?.code === 'no-such-room') && (
-        <Empty title="Nothing has been recorded">
+        <Empty title="No stream has been recorded">
           <p>A persistent HLS stream is kept here after its room has ended.</p>
         </Empty>
       )}

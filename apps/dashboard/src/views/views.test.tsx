@@ -111,7 +111,7 @@ test('shows only lines of the chosen level', async () => {
 test('says so on a server without recordings and components', async () => {
   await page.show(<ComponentsView />);
   await page.shows('No component is running');
-  await page.shows('Nothing has been recorded');
+  await page.shows('No stream has been recorded');
   await page.shows('No tracks have been recorded');
 });
 

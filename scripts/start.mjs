@@ -1,7 +1,11 @@
 // `npm start`: sets everything up if needed, then runs one node in the foreground with the measured flags.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { get as getOverHttp } from 'node:http';
+import { get as getOverTls } from 'node:https';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { root, setUp, withCommit } from './setup.mjs';
 
 /** As in packages/config, which is not built yet. */
@@ -9,13 +13,17 @@ const DEFAULT_PORTS = { production: 8080, test: 4002 };
 const ANSWER_MS = 1_000;
 
 /** Returns the address of a node that already answers where the new one would listen. */
-async function runningNode({ JF_IP: ip = '', JF_PORT: given, NODE_ENV: profile }) {
+async function runningNode({ JF_IP: ip = '', JF_PORT: given, JF_SSL_KEY_PATH: key = '', NODE_ENV: profile }) {
   const host = ['', '0.0.0.0', '::'].includes(ip) ? '127.0.0.1' : ip;
   const port = given || (DEFAULT_PORTS[profile] ?? 5002);
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const [scheme, get] = key === '' ? ['http', getOverHttp] : ['https', getOverTls];
+  const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
-    const answer = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return (await answer.json()).status === 'UP' ? url : undefined;
+    // The certificate names the host that clients use, not this address.
+    const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(ANSWER_MS) };
+    const request = get(`${url}/health/live`, options).on('error', () => {});
+    const [answer] = await once(request, 'response');
+    return (await json(answer)).status === 'UP' ? url : undefined;
   } catch {
     return undefined;
   }

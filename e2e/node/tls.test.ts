@@ -1,12 +1,14 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
-import { makeCertificate } from '../harness/processes.js';
+import { makeCertificate, repository } from '../harness/processes.js';
 import { describeWith } from '../harness/needs.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
@@ -38,10 +40,9 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     });
     outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     const [incoming] = await once(outgoing, 'response');
-    let text = '';
-    for await (const chunk of incoming) text += String(chunk);
+    const answer = await text(incoming);
 
-    return { status: incoming.statusCode, body: text === '' ? undefined : JSON.parse(text) };
+    return { status: incoming.statusCode, body: answer === '' ? undefined : JSON.parse(answer) };
   }
 
   test('serves the API over HTTPS with a valid certificate, and nothing over HTTP', async () => {
@@ -49,6 +50,14 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     await expect(fetch(`http://127.0.0.1:${node.port}/health`)).rejects.toThrow();
     await expect(once(request(`${node.url}/health`).end(), 'response')).rejects.toThrow(/self-signed/);
     expect(node.output()).toContain(`listens on https://127.0.0.1:${node.port}`);
+  });
+
+  test('is found by a second `npm start`', async () => {
+    const env = { PATH: process.env['PATH'], JF_PORT: String(node.port), JF_SSL_KEY_PATH: join(folder, 'key.pem') };
+    const second = spawn(process.execPath, ['scripts/start.mjs'], { cwd: repository, env, stdio: 'pipe' });
+    const [[code], output] = await Promise.all([once(second, 'close'), text(second.stderr)]);
+    expect(output).toContain(`Bloom is already running at https://127.0.0.1:${node.port}.`);
+    expect(code).toBe(1);
   });
 
   test('serves a peer over WSS from its token to the end of its room', async () => {

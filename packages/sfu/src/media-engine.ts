@@ -89,6 +89,8 @@ export interface TransportNegotiation {
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string; remotePwd: string };
   /** Certificate fingerprint of the client (`a=fingerprint`), upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
+  /** The client is the DTLS server (`a=setup:passive`). */
+  passive?: boolean;
   inbound: readonly InboundTrack[];
   /** Slots of this answer. New ones start to flow once the cycle has ended (ICE nominated). */
   outbound: readonly OutboundSlot[];

@@ -1,4 +1,4 @@
-export { DataLink } from './data/data-link.js';
+export { DataLink, type DataLinkHandlers } from './data/data-link.js';
 export { type ChannelKind, type ChannelName, isReliable } from './data/dcep.js';
 export { createPacketSealer } from './srtp/create-sealer.js';
 export { type PacketSealer, type SealStream } from './srtp/packet-sealer.js';
@@ -23,7 +23,7 @@ export { type AnswerMedia, hostCandidates, writeAnswer } from './sdp/answer.js';
 export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './sdp/codecs.js';
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
 export type { OfferedMedia, SdpOffer } from './sdp/offer.js';
-export { parseOffer } from './sdp/parse-offer.js';
+export { parseAnswer, parseOffer } from './sdp/parse-offer.js';
 export { writeOffer } from './sdp/write-offer.js';
 export { asReceived } from './warm-up/warm-up-joins.js';
 export { bindingAddress, bindingRequest } from './stun/binding.js';

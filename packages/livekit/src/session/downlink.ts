@@ -6,7 +6,7 @@ import {
   chooseExtensions,
   chooseReceivedCodec,
   type OfferedMedia,
-  parseOffer,
+  parseAnswer,
   type SdpOffer,
   WebrtcError,
   writeOffer,
@@ -125,7 +125,7 @@ export class Downlink {
     if (answer === undefined) return 'unusable';
     this.#unanswered = undefined;
     const lines = new Map(answer.media.map((line) => [line.mid, line]));
-    const { iceUfrag: remoteUfrag, icePwd: remotePwd, fingerprint } = answer.transport;
+    const { iceUfrag: remoteUfrag, icePwd: remotePwd, fingerprint, setup } = answer.transport;
     this.#generation += 1;
 
     return {
@@ -133,6 +133,7 @@ export class Downlink {
       receiver: true,
       ice: { localUfrag: this.#ice.ufrag, localPwd: this.#ice.pwd, remoteUfrag, remotePwd },
       fingerprint,
+      passive: setup === 'passive',
       inbound: [],
       outbound: this.#sections.flatMap((section) => this.#settle(section, unanswered, lines.get(section.mid)) ?? []),
       ...(lines.get(DATA_MID)?.isData === true ? { data: { opens: SERVER_CHANNELS } } : {}),
@@ -222,8 +223,7 @@ export class Downlink {
 
   #parse(sdp: string): SdpOffer | undefined {
     try {
-      // An answer has the same lines; its client is active.
-      return parseOffer(sdp, SDP_LIMITS);
+      return parseAnswer(sdp, SDP_LIMITS);
     } catch (error) {
       if (!(error instanceof WebrtcError)) throw error;
       this.fault = error.message;

@@ -21,11 +21,11 @@ function offered(): { sdp: string; id: number; midToTrackId: Record<string, stri
 }
 
 /** Answers an offer as a browser does. `refusing`: mids that it cannot play. */
-function answer({ sdp, id }: { sdp: string; id: number }, refusing: readonly string[] = []): void {
+function answer({ sdp, id }: { sdp: string; id: number }, refusing: readonly string[] = [], setup = 'active'): void {
   const [head = '', ...sections] = sdp.split(/(?=^m=)/m);
   const answered = sections.map((section) => {
     const mid = /^a=mid:(\S+)/m.exec(section)?.[1] ?? '';
-    const inverted = section.replace('a=sendonly', 'a=recvonly').replace('a=setup:actpass', 'a=setup:active');
+    const inverted = section.replace('a=sendonly', 'a=recvonly').replace('a=setup:actpass', `a=setup:${setup}`);
     return refusing.includes(mid)
       ? inverted.replace(/^(m=\w+) 9/, '$1 0').replace('a=recvonly', 'a=inactive')
       : inverted;
@@ -42,6 +42,12 @@ const join = (tracks: ReturnType<typeof track>[] = []) =>
   client.join(tracks.length === 0 ? [] : [native('bob', tracks)], { twoConnections: true });
 
 describe('the offers of the server', () => {
+  test('leave the client the role of the DTLS server if it answers so', () => {
+    join();
+    answer(offered(), [], 'passive');
+    expect(client.took('negotiate')).toMatchObject([{ negotiation: { passive: true } }]);
+  });
+
   test('begin with a connection for data, and add what others publish', () => {
     join();
     const first = offered();

@@ -1,4 +1,4 @@
-import { DataLink, type PeerTransport } from '@bloom/webrtc';
+import { DataLink, type DataLinkHandlers, type PeerTransport } from '@bloom/webrtc';
 import type { MediaContext } from '../context.js';
 import type { TransportStats } from '../media-engine.js';
 import type { DataRouter } from './data-router.js';
@@ -8,6 +8,8 @@ interface DataSideOptions {
   wire: Pick<PeerTransport, 'sendData' | 'inTurn'>;
   router: Pick<DataRouter, 'join' | 'leave' | 'opened' | 'closed' | 'message' | 'channels'>;
   permissions: () => { send: boolean; receive: boolean };
+  /** The client is the DTLS server. */
+  passive: boolean;
 }
 
 /** Data channels of one peer: connects its SCTP association to the room's router. */
@@ -19,8 +21,8 @@ export class DataSide {
   constructor(context: MediaContext, options: DataSideOptions) {
     this.#context = context;
     this.#options = options;
-    const { peerId, router, wire } = options;
-    const link: DataLink = new DataLink({
+    const { peerId, router, wire, passive } = options;
+    const handlers: DataLinkHandlers = {
       send: (packet) => void wire.sendData(packet),
       inTurn: (step) => wire.inTurn(step),
       onUp: () => router.join(peerId, link, options.permissions()),
@@ -32,7 +34,8 @@ export class DataSide {
         router.leave(peerId);
         context.world.log.warn('data.association_ended', { peerId });
       },
-    });
+    };
+    const link = new DataLink(handlers, { isDtlsClient: passive });
     this.#link = link;
   }
 

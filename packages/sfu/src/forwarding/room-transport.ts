@@ -119,9 +119,9 @@ export class RoomTransport {
   }
 
   negotiate(negotiation: TransportNegotiation): { added: PublishedTrack[]; removed: PublishedTrack[] } {
-    const { generation, ice, fingerprint, inbound, outbound, data } = negotiation;
-    this.#wire.negotiate({ generation, ice, fingerprint });
-    if (data !== undefined) this.#data ??= this.#openData(data);
+    const { generation, ice, fingerprint, passive = false, inbound, outbound, data } = negotiation;
+    this.#wire.negotiate({ generation, ice, fingerprint, passive });
+    if (data !== undefined) this.#data ??= this.#openData(data, passive);
     this.outbound.negotiate(outbound, generation);
     const wanted = inbound.length + outbound.length > 0 || data !== undefined;
     this.#report(this.#watch.negotiated(wanted, this.#context.world.now()));
@@ -143,7 +143,7 @@ export class RoomTransport {
     this.#plainData?.send(label, asBuffer(data));
   }
 
-  #openData(data: NonNullable<TransportNegotiation['data']>): DataSide {
+  #openData(data: NonNullable<TransportNegotiation['data']>, passive: boolean): DataSide {
     const { peerId, emit } = this.#options;
     if (data !== true) {
       this.#plainData = new PlainData(
@@ -164,6 +164,7 @@ export class RoomTransport {
       wire: this.#wire,
       router: this.#plainData ?? this.#options.data,
       permissions: () => ({ send: this.#permissions.data, receive: this.#permissions.subscribe }),
+      passive,
     });
   }
 

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import { DataClient } from '../testing/data-client.js';
-import { DataLink } from './data-link.js';
+import { DataLink, type DataLinkHandlers } from './data-link.js';
 import type { ChannelKind, ChannelName } from './dcep.js';
 
 const RELIABLE: ChannelKind = { ordered: true };
@@ -23,12 +23,12 @@ class Pair {
   readonly client: DataClient;
   readonly link: DataLink;
 
-  constructor(lost: (packet: Buffer, number: number) => boolean = () => false) {
+  constructor(lost: (packet: Buffer, number: number) => boolean = () => false, role: { isDtlsClient?: boolean } = {}) {
     this.client = new DataClient((packet) => {
       if (this.isLate(packet)) this.late.push(Buffer.from(packet));
       else setImmediate(() => this.link.receive(Buffer.from(packet)));
     });
-    this.link = new DataLink({
+    const handlers: DataLinkHandlers = {
       send: (packet) => {
         const copy = Buffer.from(packet);
         if (!lost(packet, ++this.packets)) setImmediate(() => this.client.receive(copy));
@@ -52,7 +52,8 @@ class Pair {
         this.downs++;
         this.client.onChange();
       },
-    });
+    };
+    this.link = new DataLink(handlers, role);
     ends.push(() => {
       this.link.end();
       void this.client.end();
@@ -98,6 +99,11 @@ describe('the data channels of one client', () => {
     await client.until(() => client.messages.length === 1);
     expect([...client.opened.keys()]).toEqual([1, 3]);
     expect(client.messages[0]).toEqual({ stream: 3, text: true, data: Buffer.from('early') });
+  });
+
+  test('opens channels on even streams as the DTLS client', async () => {
+    const { link } = await new Pair(undefined, { isDtlsClient: true }).connected();
+    expect([1, 2].map((n) => link.open({ label: `l${n}`, protocol: '', kind: RELIABLE }))).toEqual([0, 2]);
   });
 
   test('sends a message on the next tick if the first attempt to queue it failed', async () => {

@@ -36,8 +36,8 @@ export interface DataLinkHandlers {
 }
 
 /**
- * The data channels of one client (RFC 8831, RFC 8832), identified by stream. We are the DTLS server, so the streams we
- * open have odd numbers.
+ * The data channels of one client (RFC 8831, RFC 8832), identified by stream. As the DTLS server we open odd streams,
+ * as the DTLS client even ones.
  */
 export class DataLink {
   readonly #handlers: DataLinkHandlers;
@@ -47,11 +47,12 @@ export class DataLink {
   readonly #unconfirmed = new Set<number>();
   readonly #halfOpen = new Set<number>();
   readonly #queue = new SendQueue<OutMessage>();
-  #nextStream = 1;
+  #nextStream: number;
   #isPumping = false;
 
-  constructor(handlers: DataLinkHandlers) {
+  constructor(handlers: DataLinkHandlers, { isDtlsClient = false }: { isDtlsClient?: boolean } = {}) {
     this.#handlers = handlers;
+    this.#nextStream = isDtlsClient ? 0 : 1;
     this.#association = new Association({
       send: (packet) => handlers.send(packet),
       onUp: () => handlers.onUp(),

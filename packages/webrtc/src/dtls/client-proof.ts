@@ -1,6 +1,5 @@
 import { createHash, createPublicKey, type KeyObject, timingSafeEqual, verify, X509Certificate } from 'node:crypto';
 import { readDer, Tag } from './der.js';
-import { HANDSHAKE_HEADER } from './handshake-messages.js';
 
 /** The value of `a=fingerprint`: a hash function name (RFC 8122 section 5) and hex with colons. */
 export interface Fingerprint {
@@ -25,23 +24,21 @@ export function matchesFingerprint(certificate: Buffer, expected: Fingerprint): 
 }
 
 /**
- * Returns true if the client holds the key of its certificate, as proven by CertificateVerify (RFC 5246 section 7.4.8).
- * The certificate alone proves nothing: it is sent in the clear.
+ * Returns true if data was signed with the key of a certificate, which proves nothing by itself: it is sent in the
+ * clear.
  *
- * @param transcript handshake messages with headers, from ClientHello to ClientKeyExchange
- * @param certificateVerify the CertificateVerify message with its header
+ * @param signature algorithm, length and bytes of the signature (RFC 5246 section 4.7)
  */
-export function holdsCertificateKey(certificate: Buffer, transcript: Buffer, certificateVerify: Buffer): boolean {
-  const body = certificateVerify.subarray(HANDSHAKE_HEADER);
-  if (body.length < 4) return false;
-  const hash = SIGNATURE_HASHES[body[0] ?? 0];
-  const length = body.readUInt16BE(2);
-  if (hash === undefined || body.length !== 4 + length) return false;
+export function isSignedBy(certificate: Buffer, data: Buffer, signature: Buffer): boolean {
+  if (signature.length < 4) return false;
+  const hash = SIGNATURE_HASHES[signature[0] ?? 0];
+  const length = signature.readUInt16BE(2);
+  if (hash === undefined || signature.length !== 4 + length) return false;
   try {
     const publicKey = certificateKey(certificate);
-    const keyType = body[1] === 3 ? 'ec' : body[1] === 1 ? 'rsa' : undefined;
+    const keyType = signature[1] === 3 ? 'ec' : signature[1] === 1 ? 'rsa' : undefined;
     if (publicKey.asymmetricKeyType !== keyType) return false;
-    return verify(hash, transcript, publicKey, body.subarray(4));
+    return verify(hash, data, publicKey, signature.subarray(4));
   } catch {
     // The certificate is invalid, or OpenSSL does not support its key.
     return false;

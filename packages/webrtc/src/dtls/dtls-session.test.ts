@@ -5,7 +5,9 @@ import { CipherContext, DtlsClient, HashAlgorithm, SignatureAlgorithm } from 'we
 import { createCertificate, type DtlsCertificate } from './certificate.js';
 import { matchesFingerprint } from './client-proof.js';
 import { plainRecord, readRecords } from './records.js';
-import { DtlsSession, HANDSHAKE_TIMEOUT_MS, type SrtpKeyMaterial } from './dtls-session.js';
+import { HANDSHAKE_TIMEOUT_MS } from './dtls-association.js';
+import { DtlsSession } from './dtls-session.js';
+import type { SrtpKeyMaterial } from './key-schedule.js';
 
 const SIGNATURE_HASH = { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 } as const;
 

@@ -5,6 +5,7 @@ export const HANDSHAKE_HEADER = 12;
 export const HandshakeType = {
   clientHello: 1,
   serverHello: 2,
+  helloVerifyRequest: 3,
   certificate: 11,
   serverKeyExchange: 12,
   certificateRequest: 13,

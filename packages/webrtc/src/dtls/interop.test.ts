@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCertificate, type DtlsCertificate } from './certificate.js';
-import { DtlsSession, type SrtpKeyMaterial } from './dtls-session.js';
+import { DtlsSession } from './dtls-session.js';
+import type { SrtpKeyMaterial } from './key-schedule.js';
 
 interface Program {
   name: string;

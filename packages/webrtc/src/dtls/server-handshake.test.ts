@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { createCertificate, type Identity, identityOf } from './certificate.js';
 import { handshakeMessage, HandshakeType } from './handshake-messages.js';
+import { RecordLayer } from './record-layer.js';
 import { ServerHandshake } from './server-handshake.js';
 import { u16, u8, vector } from './wire.js';
 
@@ -35,7 +36,7 @@ function hello({
 }
 
 test('answers a hello that offers everything required with five messages', () => {
-  expect(new ServerHandshake(identity).begin(hello({}))).toHaveLength(5);
+  expect(new ServerHandshake(identity, new RecordLayer()).begin(hello({}))).toHaveLength(5);
 });
 
 test.each([
@@ -48,5 +49,5 @@ test.each([
   ['other signatures', { signatures: u16(0x0401, 0x0203) }, 'ECDSA with SHA-256'],
   ['other SRTP profiles', { profiles: u16(7, 2) }, 'SRTP_AES128_CM_HMAC_SHA1_80'],
 ])('refuses a hello with %s and gives the reason', (_name, offered, reason) => {
-  expect(new ServerHandshake(identity).begin(hello(offered))).toContain(reason);
+  expect(new ServerHandshake(identity, new RecordLayer()).begin(hello(offered))).toContain(reason);
 });

@@ -1,42 +1,32 @@
 import { randomBytes, sign, timingSafeEqual } from 'node:crypto';
 import type { Identity } from './certificate.js';
-import { type ClientHello, Extension, readClientHello } from './client-hello.js';
+import {
+  type ClientHello,
+  Extension,
+  readClientHello,
+  CIPHER_SUITE,
+  ECDSA_SHA256,
+  NAMED_CURVE,
+  NO_COMPRESSION,
+  SIGNATURES,
+  SRTP_PROFILE,
+  UNCOMPRESSED,
+} from './client-hello.js';
 import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType } from './handshake-messages.js';
 import { chooseGroup, Group, type KeyExchange, createKeyExchange } from './key-exchange.js';
 import {
   extendedMasterSecret,
   masterSecret,
-  type RecordKeys,
   recordKeys,
   type SrtpKeyMaterial,
   srtpKeys,
   verifyData,
 } from './key-schedule.js';
-import { decryptRecord, encryptRecord } from './record-cipher.js';
-import { ContentType, DTLS_1_2, type DtlsRecord, plainRecord } from './records.js';
+import type { FlightRecord, RecordLayer } from './record-layer.js';
+import { ContentType, DTLS_1_2 } from './records.js';
 import { u16, u8, vector, WireReader } from './wire.js';
 
-/** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2), which every browser must support (RFC 8827 section 6.5). */
-const SRTP_PROFILE = 1;
-/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which every browser must support (RFC 8827 section 6.5). */
-const CIPHER_SUITE = 0xc02b;
-const NO_COMPRESSION = 0;
-const NAMED_CURVE = 3;
-const UNCOMPRESSED = 0;
-const ECDSA_SHA256 = 0x0403;
-/** Signature algorithms accepted from clients: SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA. */
-const CLIENT_SIGNATURES = [0x0403, 0x0503, 0x0603, 0x0401, 0x0501, 0x0601];
 const CLIENT_KEY_TYPES = Buffer.of(64, 1);
-/** Bound on each datagram of a flight, in bytes. */
-const MAX_DATAGRAM = 1_200;
-
-/** One record of a flight. It gets a new record number each time it is sent. */
-export interface FlightRecord {
-  type: number;
-  /** True in epoch 1, where records are encrypted. */
-  sealed: boolean;
-  body: Buffer;
-}
 
 /**
  * The server side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out.
@@ -52,20 +42,14 @@ export class ServerHandshake {
   #serverRandom: Buffer = Buffer.alloc(0);
   #exchange: KeyExchange | undefined;
   #master: Buffer | undefined;
-  #keys: { client: RecordKeys; server: RecordKeys } | undefined;
-  #plainSequence = 0;
-  #sealedSequence = 0;
+  readonly #records: RecordLayer;
   /** Client certificate in DER; empty if the client sent none. */
   clientCertificate: Buffer | undefined;
   #proof: { before: number; message: Buffer } | undefined;
 
-  constructor(identity: Identity) {
+  constructor(identity: Identity, records: RecordLayer) {
     this.#identity = identity;
-  }
-
-  /** True once encrypted records can be read. */
-  get hasKeys(): boolean {
-    return this.#keys !== undefined;
+    this.#records = records;
   }
 
   /** CertificateVerify, and the messages before it. */
@@ -93,7 +77,7 @@ export class ServerHandshake {
     this.#serverRandom = randomBytes(32);
     this.#exchange = createKeyExchange(group);
     this.#master = undefined;
-    this.#keys = undefined;
+    this.#records.keys = undefined;
     this.#proof = undefined;
     this.clientCertificate = undefined;
     const flight = [
@@ -104,7 +88,7 @@ export class ServerHandshake {
         HandshakeType.certificateRequest,
         3,
         vector(1, CLIENT_KEY_TYPES),
-        vector(2, u16(...CLIENT_SIGNATURES)),
+        vector(2, u16(...SIGNATURES)),
         vector(2),
       ),
       handshakeMessage(HandshakeType.serverHelloDone, 4),
@@ -144,7 +128,7 @@ export class ServerHandshake {
 
   /** Returns the answer to a verified client Finished: ChangeCipherSpec and our Finished. */
   finish(finished: Buffer): FlightRecord[] {
-    if (this.#master === undefined || this.#keys === undefined) throw new Error('no keys have been agreed');
+    if (this.#master === undefined) throw new Error('no keys have been agreed');
     this.#transcript.push(finished);
     const body = verifyData(this.#master, 'server', this.#transcript);
     this.#transcript = [];
@@ -155,40 +139,8 @@ export class ServerHandshake {
     ];
   }
 
-  /**
-   * Returns the datagrams of a flight. A retransmission consists of new records (RFC 6347 section 4.2.2), because
-   * clients drop record numbers that they have already seen.
-   */
-  datagrams(flight: readonly FlightRecord[]): Buffer[] {
-    return intoDatagrams(
-      flight.map(({ type, sealed, body }) =>
-        sealed ? this.#seal(type, body) : plainRecord(type, this.#plainSequence++, body),
-      ),
-    );
-  }
-
-  /** Returns the plaintext of an encrypted record; undefined if it is not authentic. */
-  open(record: DtlsRecord): Buffer | undefined {
-    return this.#keys && decryptRecord(this.#keys.client, record);
-  }
-
-  /** Returns one encrypted alert record. */
-  alert(level: number, description: number): Buffer {
-    return this.#seal(ContentType.alert, Buffer.of(level, description));
-  }
-
-  /** Returns one encrypted application data record. */
-  sealData(plain: Buffer): Buffer {
-    return this.#seal(ContentType.applicationData, plain);
-  }
-
   get #randoms(): { client: Buffer; server: Buffer } {
     return { client: this.#hello?.random ?? Buffer.alloc(0), server: this.#serverRandom };
-  }
-
-  #seal(type: number, plain: Buffer): Buffer {
-    if (this.#keys === undefined) throw new Error('no keys have been agreed');
-    return encryptRecord(this.#keys.server, type, this.#sealedSequence++, plain);
   }
 
   #agree(theirs: Buffer): boolean {
@@ -197,7 +149,8 @@ export class ServerHandshake {
     this.#master = this.#hello?.extendedMasterSecret
       ? extendedMasterSecret(preMaster, this.#transcript)
       : masterSecret(preMaster, this.#randoms);
-    this.#keys = recordKeys(this.#master, this.#randoms);
+    const { client, server } = recordKeys(this.#master, this.#randoms);
+    this.#records.keys = { ours: server, theirs: client };
     return true;
   }
 
@@ -242,18 +195,4 @@ function objectionTo(hello: ClientHello): string | undefined {
     return 'the client does not support SRTP_AES128_CM_HMAC_SHA1_80';
   }
   return undefined;
-}
-
-function intoDatagrams(records: readonly Buffer[]): Buffer[] {
-  const datagrams: Buffer[][] = [];
-  let length = Number.POSITIVE_INFINITY;
-  for (const record of records) {
-    if (length + record.length > MAX_DATAGRAM) {
-      datagrams.push([]);
-      length = 0;
-    }
-    datagrams.at(-1)?.push(record);
-    length += record.length;
-  }
-  return datagrams.map((each) => Buffer.concat(each));
 }

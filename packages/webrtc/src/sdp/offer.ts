@@ -62,8 +62,8 @@ export interface OfferedTransport {
   icePwd: string;
   /** Algorithm in lower case, value in upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
-  /** `active` if the offerer can only be the DTLS client. */
-  setup: 'actpass' | 'active';
+  /** `active` if the other side can only be the DTLS client, `passive`, of answers only, if it is the server. */
+  setup: 'actpass' | 'active' | 'passive';
 }
 
 export interface SdpOffer {

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type FixtureName, readOffer } from './fixtures/read.js';
-import { parseOffer } from '../index.js';
+import { parseAnswer, parseOffer } from '../index.js';
+import { DEFAULT_SDP_LIMITS } from './offer.js';
 
 const FIXTURES: FixtureName[] = [
   'chromium-audio-video',
@@ -117,6 +118,11 @@ describe('the transport of an offer', () => {
     expect(() => parseOffer(offer(...HEAD, ...AUDIO, ...TRANSPORT.slice(0, 3), 'a=setup:passive'))).toThrow(
       'a=setup is passive',
     );
+  });
+
+  test('takes a passive answer, whose sender is the DTLS server', () => {
+    const answer = offer(...HEAD, ...AUDIO, ...TRANSPORT.slice(0, 3), 'a=setup:passive');
+    expect(parseAnswer(answer, DEFAULT_SDP_LIMITS).transport.setup).toBe('passive');
   });
 
   test('prefers SHA-256 to fingerprints of other algorithms and skips unknown ones', () => {

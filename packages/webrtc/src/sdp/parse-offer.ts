@@ -17,6 +17,18 @@ const MAX_MID_LENGTH = 16;
  * @throws WebrtcError INVALID_SDP when the offer is unusable; no text causes any other error
  */
 export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS): SdpOffer {
+  return parse(sdp, limits, false);
+}
+
+/**
+ * Parses an answer, which has the lines of an offer. Its DTLS side may be passive.
+ * @throws WebrtcError INVALID_SDP as `parseOffer`
+ */
+export function parseAnswer(sdp: string, limits: SdpLimits): SdpOffer {
+  return parse(sdp, limits, true);
+}
+
+function parse(sdp: string, limits: SdpLimits, isAnswer: boolean): SdpOffer {
   checkLimits(sdp, limits);
 
   const sessionTransport = new TransportParser();
@@ -66,17 +78,20 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
   const bundle = new Set(bundles[0] ?? [media[0]?.identity().mid ?? '']);
   const bundled = media.filter((m) => bundle.has(m.identity().mid ?? ''));
   return {
-    transport: chooseTransport(bundled, sessionTransport),
+    transport: chooseTransport(bundled, (media) => media.transport.finish(sessionTransport, isAnswer)),
     extmapAllowMixed,
     media: media.map((m): OfferedMedia => m.finish(bundled.includes(m), sessionDirection)),
   };
 }
 
 /** Returns the transport, from the first bundled m-line that has one (RFC 8843 section 7.1.3) or the session level. */
-function chooseTransport(bundled: readonly MediaParser[], session: TransportParser): OfferedTransport {
+function chooseTransport(
+  bundled: readonly MediaParser[],
+  finish: (media: MediaParser) => OfferedTransport | WebrtcError,
+): OfferedTransport {
   let problem: WebrtcError | undefined;
   for (const media of bundled) {
-    const result = media.transport.finish(session);
+    const result = finish(media);
     if (!(result instanceof WebrtcError)) return result;
     problem ??= result;
   }

@@ -46,14 +46,18 @@ export class TransportParser {
     }
   }
 
-  /** Returns the transport, falling back to session attributes; an error if an attribute is missing. */
-  finish(session: TransportParser): OfferedTransport | WebrtcError {
+  /**
+   * Returns the transport, falling back to session attributes; an error if an attribute is missing. `isAnswer`: it may
+   * be passive.
+   */
+  finish(session: TransportParser, isAnswer: boolean): OfferedTransport | WebrtcError {
     const iceUfrag = this.#ufrag ?? session.#ufrag;
     const icePwd = this.#pwd ?? session.#pwd;
     const fingerprint = this.#fingerprint ?? session.#fingerprint;
     const setup = this.#setup ?? session.#setup;
     if (iceUfrag === undefined || icePwd === undefined) return invalidSdp('the offer has no ICE credentials');
     if (fingerprint === undefined) return invalidSdp('the offer has no certificate fingerprint that is accepted');
+    if (setup === 'passive' && isAnswer) return { iceUfrag, icePwd, fingerprint, setup };
     if (setup !== 'actpass' && setup !== 'active') {
       return invalidSdp(
         `the offerer has to be able to be the DTLS client: a=setup is ${setup ?? 'missing'}, not actpass or active`,

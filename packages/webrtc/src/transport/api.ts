@@ -4,7 +4,7 @@
  */
 
 import type { DtlsCertificate } from '../dtls/certificate.js';
-import type { DtlsState } from '../dtls/dtls-session.js';
+import type { DtlsState } from '../dtls/dtls-association.js';
 import type { DropReason } from '../drops.js';
 import type { RelayRoute } from '../relay/relay-stream.js';
 import type { DatagramSink } from '../srtp/datagram-sink.js';
@@ -33,6 +33,8 @@ export interface TransportParameters {
   ice: IceCredentials;
   /** The client's `a=fingerprint`; hex with colons, in any case. */
   fingerprint: { algorithm: string; value: string };
+  /** The client is the DTLS server (`a=setup:passive`), so we are the client. Only counts before the first hello. */
+  passive?: boolean;
 }
 
 export type IceState = 'new' | 'connected' | 'silent' | 'closed';

@@ -1,5 +1,8 @@
 import type { DtlsCertificate } from '../dtls/certificate.js';
-import { DtlsSession, type SrtpKeyMaterial } from '../dtls/dtls-session.js';
+import type { DtlsAssociation, DtlsEvents } from '../dtls/dtls-association.js';
+import { DtlsClientSession } from '../dtls/dtls-client-session.js';
+import { DtlsSession } from '../dtls/dtls-session.js';
+import type { SrtpKeyMaterial } from '../dtls/key-schedule.js';
 import { type CheckOutcome, CONSENT_TIMEOUT_MS, IceLiteAgent, type UfragRegistry } from '../ice/ice-lite-agent.js';
 import type { DropCounters } from '../drops.js';
 import type { Allocation, RelayOwner } from '../relay/allocation.js';
@@ -61,7 +64,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   #receiveSession: SrtpReceiveSession | undefined;
   readonly #handlers: PeerTransportHandlers;
   readonly #ice: IceLiteAgent<MediaPath>;
-  readonly #dtls: DtlsSession;
+  #dtls: DtlsAssociation;
   readonly #relayPaths = new Map<Allocation, RelayPath>();
   readonly #direct = new Map<DirectPath, Source>();
   /** Path of the last DTLS datagram; used until a pair is nominated. */
@@ -83,16 +86,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#ice = ice;
     this.counters = new Counters(ice);
     this.sink = new PathSink(this.counters, host.slotKept);
-    this.#dtls = new DtlsSession(host.certificate, {
-      send: (datagram) => this.#sendDtls(datagram),
-      onConnected: (keys) => this.#keysAgreed(keys),
-      onFailed: (reason) => this.#fail(reason),
-      onClosed: () => {
-        this.#usable = false;
-        this.#use(undefined);
-      },
-      onData: (plain) => this.#guard(() => this.#handlers.onData?.(plain)),
-    });
+    this.#dtls = new DtlsSession(host.certificate, this.#dtlsEvents());
   }
 
   get pathState(): PathState {
@@ -112,8 +106,11 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     return state;
   }
 
-  negotiate({ generation, ice, fingerprint }: TransportParameters): void {
+  negotiate({ generation, ice, fingerprint, passive = false }: TransportParameters): void {
     if (this.#closed) return;
+    if (passive && this.#dtls.state === 'new') {
+      this.#dtls = new DtlsClientSession(this.#host.certificate, this.#dtlsEvents());
+    }
     this.#dtls.expectFingerprint(fingerprint);
     const unchanged = this.#ice.accept({ generation, ...ice }, this.#host.clock());
     // Without an ICE restart there is no nomination to wait for: the cycle completes right after this call.
@@ -286,13 +283,29 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (!outcome.accepted) return outcome;
     path.checkedAtMs = nowMs;
     const { nominated } = outcome;
-    if (nominated !== undefined && this.#usable) this.#use(path);
+    if (nominated !== undefined && this.#usable) {
+      this.#use(path);
+      this.#dtls.start(nowMs);
+    }
     if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
     if (before === 'silent' && this.#ice.state === 'connected') {
       if (this.#usable) this.#use(this.#ice.path);
       this.#guard(() => this.#handlers.onActive?.());
     }
     return outcome;
+  }
+
+  #dtlsEvents(): DtlsEvents {
+    return {
+      send: (datagram) => this.#sendDtls(datagram),
+      onConnected: (keys) => this.#keysAgreed(keys),
+      onFailed: (reason) => this.#fail(reason),
+      onClosed: () => {
+        this.#usable = false;
+        this.#use(undefined);
+      },
+      onData: (plain) => this.#guard(() => this.#handlers.onData?.(plain)),
+    };
   }
 
   #queueDtls(path: MediaPath, packet: Buffer, nowMs: number): boolean {

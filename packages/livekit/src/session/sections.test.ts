@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { AddTrackRequest, TrackType } from '@livekit/protocol';
 import { sidOf } from '../names.js';
-import { native, ScriptedClient, track } from '../testing/scripted-client.js';
+import { directions, native, ScriptedClient, track } from '../testing/scripted-client.js';
 
 const VIDEO = { kind: 'video', direction: 'recvonly' } as const;
 const BOB = native('bob', [track('v', 'video', { encodings: ['l', 'm', 'h'] })]);
@@ -22,6 +23,22 @@ test('moves a track whose m-line is gone to another one, and sets its layer agai
   expect(client.took('media').map(({ command }) => command)).toMatchObject([
     { type: 'setTargetVariant', variant: 'h' },
   ]);
+});
+
+test('lets the client publish in a section that it has offered to receive in, and moves its track', () => {
+  const client = new ScriptedClient().join([BOB]).offer([{ ...VIDEO, mid: 'a' }]);
+  client.heard('answer');
+  client.request({ case: 'addTrack', value: new AddTrackRequest({ cid: 'cam', type: TrackType.VIDEO }) });
+  client.offer([{ ...VIDEO, mid: 'a', direction: 'sendrecv' }]);
+  expect(client.took('publish')).toMatchObject([{ tracks: [{ kind: 'video' }] }]);
+  expect(client.heard('mediaSectionsRequirement')).toMatchObject([{ numVideos: 1 }]);
+  client.offer([
+    { ...VIDEO, mid: 'a', direction: 'sendrecv' },
+    { ...VIDEO, mid: 'b' },
+  ]);
+  const [answer] = client.heard('answer');
+  expect(answer?.midToTrackId).toEqual({ b: sidOf('TR', 'v') });
+  expect(directions(answer?.sdp ?? '')).toEqual(['recvonly', 'sendonly']);
 });
 
 test('applies only the newest of the offers that arrive while the media plane applies one', () => {

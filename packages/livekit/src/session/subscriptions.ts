@@ -50,9 +50,12 @@ export class Subscriptions {
     return false;
   }
 
-  /** Forgets the sections without an m-line in an offer. Returns the tracks that they carried. */
+  /**
+   * Forgets the sections without an m-line in an offer, and those in which the client sends now: the Go SDK publishes
+   * in sections that it has offered to receive in. Returns the tracks that they carried.
+   */
   keepOnly(media: readonly OfferedMedia[]): RemoteTrack[] {
-    const offered = new Set(media.map(({ mid }) => mid));
+    const offered = new Set(media.flatMap(({ mid, direction }) => (direction.startsWith('send') ? [] : [mid])));
     const gone = [...this.#sections.values()].filter(({ mid }) => !offered.has(mid));
     for (const { mid } of gone) this.#sections.delete(mid);
 

@@ -17,12 +17,8 @@ import { Admission, type Applicant, applicant, claimedNames, type RoomDefaults, 
 import { readJoinParameters, readJoinRequest, requestsWith } from './join-request.js';
 import { Participation } from './participation.js';
 import { SignalSocket } from './signal-socket.js';
+import { isSignalPath, type Target, targetOf } from './target.js';
 
-/** Upgrades to a websocket: version 1 of the signalling, and version 0, in which clients open two connections. */
-export const SIGNAL_PATHS = ['/rtc/v1', '/rtc'] as const;
-const [, OLD_PATH] = SIGNAL_PATHS;
-/** Say whether a join would be let in. */
-const VALIDATE = '/validate';
 /** The largest frame is the state of a resumed session: two SDPs of 256 KiB, whose ends of lines text escapes. */
 const MAX_FRAME_BYTES = 2 * 1024 * 1024;
 /** Joins of one identity in one room, those that resume and requests that validate included. */
@@ -108,14 +104,14 @@ export class LivekitFace {
 
   /** Serves a request for a path of this face; returns false for other paths. */
   handle(request: IncomingMessage, response: ServerResponse, address: string): boolean {
-    const target = targetOf(request);
+    const target = targetOf(request.url ?? '');
     const { pathname } = target;
     if (pathname.startsWith('/twirp/')) {
       const refused = (error: LivekitError): void => this.#refused(error, address);
       this.#twirp.serve(request, response, { pathname, refused }).catch(() => response.destroy());
       return true;
     }
-    if (!SIGNAL_PATHS.some((path) => pathname === path || pathname === `${path}${VALIDATE}`)) return false;
+    if (!isSignalPath(pathname)) return false;
     if (request.method === 'OPTIONS') {
       respond(response, 204, '');
       return true;
@@ -150,7 +146,7 @@ export class LivekitFace {
   }
 
   async #open(upgrade: Upgrade): Promise<void> {
-    const target = targetOf(upgrade.request);
+    const target = targetOf(upgrade.request.url ?? '');
     const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
     const { room, createdAt, peerId, token } = await this.#admission.admit(who);
@@ -239,23 +235,6 @@ export class LivekitFace {
     if (code === 'INTERNAL') this.#options.log.error('livekit.failed', { error: cause });
     else this.#options.log.info('livekit.refused', { code, reason: message });
   }
-}
-
-interface Target {
-  pathname: string;
-  searchParams: URLSearchParams;
-  /** Version 0 of the signalling. */
-  isOld: boolean;
-}
-
-/** Returns the parameters and the path of a request, without the prefix of a proxy that sends the whole URL. */
-function targetOf({ url = '' }: IncomingMessage): Target {
-  const target = url.replace(/^https?:\/\/[^/?]*/i, '');
-  const [path = '', query = ''] = target.split(/\?(.*)/s, 2);
-  const pathname = path.replace(/(?<=.)\/$/, '');
-  const isOld = pathname === OLD_PATH || pathname === `${OLD_PATH}${VALIDATE}`;
-
-  return { pathname, searchParams: new URLSearchParams(query), isOld };
 }
 
 /** @throws LivekitError UNAUTHENTICATED without a token */

@@ -10,7 +10,7 @@ export type CaseOf<C> = Extract<Sent, { case: C }>;
 
 export interface Line {
   kind: 'audio' | 'video';
-  direction: 'sendonly' | 'recvonly' | 'inactive';
+  direction: 'sendonly' | 'recvonly' | 'sendrecv' | 'inactive';
   /** Default: its position in the offer. */
   mid?: string;
   /** Second part of `a=msid`. */

@@ -11,7 +11,7 @@ import { fishjamJsSdk } from './fishjam-js-sdk.mjs';
 import { fishjamSdk } from './fishjam-sdk.mjs';
 import { helm } from './helm.mjs';
 import { jellyfishSdk } from './jellyfish-sdk.mjs';
-import { livekitPython } from './livekit.mjs';
+import { livekitGo, livekitPython } from './livekit.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
 const TOKEN = 'token-of-the-interop-tests';
@@ -30,7 +30,7 @@ const READY_MS = 60_000;
  */
 
 /** @type {Check[]} */
-const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, livekitPython, helm, schemathesis];
+const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, livekitPython, livekitGo, helm, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {

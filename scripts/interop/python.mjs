@@ -6,6 +6,16 @@ import { root } from '../setup.mjs';
 
 const INSTALL_MS = 300_000;
 
+/** Runs a program. Resolves with its output if it fails. */
+export async function runProgram(program, args, { timeout, env = {} }) {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout, env: { ...process.env, ...env } });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
+  const code = await new Promise((resolve) => child.once('close', resolve));
+
+  return code === 0 ? undefined : output;
+}
+
 /** A pinned Python package. */
 export class PythonPackage {
   #name;
@@ -35,17 +45,8 @@ export class PythonPackage {
   }
 
   /** Runs a program of the package. Resolves with its output if it fails. */
-  async run(program, args, { timeout, env = {} }) {
-    const child = spawn(this.#program(program), args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout,
-      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
-    const code = await new Promise((resolve) => child.once('close', resolve));
-
-    return code === 0 ? undefined : output;
+  run(program, args, { timeout, env = {} }) {
+    return runProgram(this.#program(program), args, { timeout, env: { PYTHONDONTWRITEBYTECODE: '1', ...env } });
   }
 
   #program(name) {

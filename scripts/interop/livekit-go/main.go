@@ -1,0 +1,213 @@
+// People with LiveKit's Go SDK in a room of Bloom: one publishes sound and pictures, the others check what they get.
+// With two connections each there are SUBSCRIBERS of them, with one there are two.
+// Usage: livekit-go URL KEY SECRET SUBSCRIBERS SECONDS
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lksdk "github.com/livekit/server-sdk-go/v2"
+	"github.com/pion/webrtc/v4"
+	"github.com/pion/webrtc/v4/pkg/media"
+)
+
+const within = 20 * time.Second
+
+var url, key, secret = os.Args[1], os.Args[2], os.Args[3]
+
+// A VP8 keyframe of 8x8 pixels.
+var picture = []byte{
+	0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x08, 0x00, 0x08, 0x00, 0x00, 0x47, 0x08, 0x85, 0x85, 0x88,
+	0x85, 0x84, 0x88, 0x02, 0x02, 0x00, 0x0c, 0x0d, 0x60, 0x00, 0xfe, 0xff, 0xab, 0x50, 0x80,
+}
+
+// Samples that end in their number, so that a receiver knows which one it has.
+type numbered struct {
+	lksdk.BaseSampleProvider
+	data  []byte
+	pause time.Duration
+	sent  uint32
+}
+
+func (n *numbered) NextSample(context.Context) (media.Sample, error) {
+	n.sent++
+	return media.Sample{Data: binary.BigEndian.AppendUint32(n.data, n.sent), Duration: n.pause}, nil
+}
+
+// What one subscriber has received of one track.
+type received struct {
+	packets, first, last uint32
+}
+
+func (r *received) take(payload []byte) {
+	// The server has sent padding.
+	if len(payload) < 4 {
+		return
+	}
+	number := binary.BigEndian.Uint32(payload[len(payload)-4:])
+	if r.packets == 0 {
+		r.first = number
+	}
+	r.packets, r.last = r.packets+1, number
+}
+
+func (r *received) lost() uint32 { return r.last - r.first + 1 - r.packets }
+
+type person struct {
+	room       *lksdk.Room
+	lock       sync.Mutex
+	tracks     map[string]*received
+	data       chan string
+	reconnects atomic.Int32
+}
+
+func join(room, identity string, options ...lksdk.ConnectOption) (*person, error) {
+	p := &person{tracks: map[string]*received{}, data: make(chan string, 8)}
+	read := func(track *webrtc.TrackRemote, _ *lksdk.RemoteTrackPublication, _ *lksdk.RemoteParticipant) {
+		for {
+			packet, _, err := track.ReadRTP()
+			if err != nil {
+				return
+			}
+			p.lock.Lock()
+			if p.tracks[track.Kind().String()] == nil {
+				p.tracks[track.Kind().String()] = &received{}
+			}
+			p.tracks[track.Kind().String()].take(packet.Payload)
+			p.lock.Unlock()
+		}
+	}
+	callback := &lksdk.RoomCallback{
+		OnReconnecting: func() { p.reconnects.Add(1) },
+		ParticipantCallback: lksdk.ParticipantCallback{
+			OnTrackSubscribed: read,
+			OnDataPacket: func(packet lksdk.DataPacket, from lksdk.DataReceiveParams) {
+				if user, ok := packet.(*lksdk.UserDataPacket); ok {
+					p.data <- fmt.Sprint(from.SenderIdentity, " ", user.Topic, " ", string(user.Payload))
+				}
+			},
+		},
+	}
+	info := lksdk.ConnectInfo{APIKey: key, APISecret: secret, RoomName: room, ParticipantIdentity: identity}
+	var err error
+	p.room, err = lksdk.ConnectToRoom(url, info, callback, options...)
+	return p, err
+}
+
+func (p *person) publish(name, codec string, rate uint32, channels uint16, provider lksdk.SampleProvider) error {
+	track, err := lksdk.NewLocalTrack(webrtc.RTPCodecCapability{MimeType: codec, ClockRate: rate, Channels: channels})
+	if err != nil {
+		return err
+	}
+	track.OnBind(func() { _ = track.StartWrite(provider, nil) })
+	_, err = p.room.LocalParticipant.PublishTrack(track, &lksdk.TrackPublicationOptions{Name: name})
+	return err
+}
+
+// Waits until all have at least so many packets of both tracks.
+func arrived(people []*person, packets uint32, limit time.Duration) error {
+	for until := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		missing := ""
+		for i, p := range people {
+			p.lock.Lock()
+			for _, kind := range []string{"audio", "video"} {
+				if got := p.tracks[kind]; got == nil || got.packets < packets {
+					missing = fmt.Sprintf("subscriber %d has received %+v of the %s", i, got, kind)
+				}
+			}
+			p.lock.Unlock()
+		}
+		if missing == "" {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%s within %v", missing, limit)
+		}
+	}
+}
+
+func call(room string, subscribers int, span time.Duration, options ...lksdk.ConnectOption) error {
+	ann, err := join(room, "ann", options...)
+	if err != nil {
+		return fmt.Errorf("ann: %w", err)
+	}
+	defer ann.room.Disconnect()
+	people := make([]*person, subscribers)
+	for i := range people {
+		if people[i], err = join(room, fmt.Sprint("bob-", i), options...); err != nil {
+			return fmt.Errorf("bob-%d: %w", i, err)
+		}
+		defer people[i].room.Disconnect()
+	}
+	sound := &numbered{data: []byte{0xf8, 0xff, 0xfe}, pause: 20 * time.Millisecond}
+	if err := ann.publish("mic", webrtc.MimeTypeOpus, 48_000, 2, sound); err != nil {
+		return fmt.Errorf("publish sound: %w", err)
+	}
+	pictures := &numbered{data: picture, pause: time.Second / 15}
+	if err := ann.publish("cam", webrtc.MimeTypeVP8, 90_000, 0, pictures); err != nil {
+		return fmt.Errorf("publish pictures: %w", err)
+	}
+	if err := arrived(people, 20, within); err != nil {
+		return err
+	}
+	for _, reliable := range []bool{true, false} {
+		options := []lksdk.DataPublishOption{
+			lksdk.WithDataPublishReliable(reliable), lksdk.WithDataPublishTopic("t"),
+		}
+		if err := ann.room.LocalParticipant.PublishDataPacket(lksdk.UserData([]byte("hello")), options...); err != nil {
+			return fmt.Errorf("publish data: %w", err)
+		}
+		select {
+		case got := <-people[0].data:
+			if got != "ann t hello" {
+				return fmt.Errorf("received %q", got)
+			}
+		case <-time.After(within):
+			return fmt.Errorf("no data arrived, reliable: %v", reliable)
+		}
+	}
+	time.Sleep(span)
+	var lost, packets uint32
+	for i, p := range people {
+		if p.reconnects.Load() > 0 {
+			return fmt.Errorf("subscriber %d had to reconnect", i)
+		}
+		p.lock.Lock()
+		for _, got := range p.tracks {
+			lost, packets = lost+got.lost(), packets+got.packets
+		}
+		p.lock.Unlock()
+	}
+	fmt.Println(room, "received", packets, "lost", lost)
+	if lost > 0 {
+		return fmt.Errorf("%d of %d packets are lost", lost, packets)
+	}
+	return nil
+}
+
+func main() {
+	subscribers, _ := strconv.Atoi(os.Args[4])
+	seconds, _ := strconv.Atoi(os.Args[5])
+	span := time.Duration(seconds) * time.Second
+	modes := []struct {
+		room        string
+		subscribers int
+		options     []lksdk.ConnectOption
+	}{
+		{"go-two", subscribers, nil},
+		{"go-one", 2, []lksdk.ConnectOption{lksdk.WithSinglePeerConnection()}},
+	}
+	for _, mode := range modes {
+		if err := call(mode.room, mode.subscribers, span, mode.options...); err != nil {
+			fmt.Fprintln(os.Stderr, mode.room+":", err)
+			os.Exit(1)
+		}
+	}
+}

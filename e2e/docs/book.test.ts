@@ -1,6 +1,6 @@
 // Builds the book and follows its links as a browser without scripts does, from files: no server is involved.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,15 +10,13 @@ import { launchChromium } from '../harness/chromium.js';
 import { describeWith } from '../harness/needs.js';
 import { repository } from '../harness/processes.js';
 
+const writer = join(repository, 'scripts', 'docs', 'api-pages', 'book.mjs');
 const folder = mkdtempSync(join(tmpdir(), 'bloom-book-'));
 /** The local links and sources of each page: the file, and the anchor in it. */
 const links = new Map<string, { file: string; anchor: string }[]>();
 
 beforeAll(() => {
-  execFileSync(process.execPath, [join(repository, 'scripts', 'docs', 'api-pages', 'book.mjs'), folder], {
-    encoding: 'utf8',
-    stdio: 'pipe',
-  });
+  execFileSync(process.execPath, [writer, `${folder}/`], { encoding: 'utf8', stdio: 'pipe' });
   for (const page of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
     if (page.endsWith('.html') && !page.startsWith('media')) links.set(page, linksOf(page));
 }, 120_000);
@@ -40,6 +38,16 @@ function linksOf(page: string): { file: string; anchor: string }[] {
 function read(file: string): string {
   return readFileSync(join(folder, file), 'utf8');
 }
+
+test('is not written over files of another kind', () => {
+  const other = mkdtempSync(join(tmpdir(), 'bloom-no-book-'));
+  writeFileSync(join(other, 'thesis.txt'), '');
+  const { status, stderr } = spawnSync(process.execPath, [writer, other], { encoding: 'utf8' });
+  expect(stderr).toContain(`${other} has files`);
+  expect(status).toBe(1);
+  expect(readdirSync(other)).toEqual(['thesis.txt']);
+  rmSync(other, { recursive: true });
+});
 
 test('leads to a file and to a heading in it with every link', () => {
   const broken: string[] = [];

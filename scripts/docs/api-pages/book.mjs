@@ -1,10 +1,10 @@
 // `npm run book [folder]`: writes the pages of docs and of the published packages as a static site with a search that
 // needs no server. Fails when a link leads nowhere.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative, sep } from 'node:path';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve, sep } from 'node:path';
 import { Converter, IndexEvent, KindRouter, PageEvent } from 'typedoc';
 import { answersOf, BOOSTS, fieldsOf, WEIGHTS, withRanking } from './search.mjs';
-import { root, writeSite } from './site.mjs';
+import { refuseForeign, root, writeSite } from './site.mjs';
 
 /** The folders below docs, with their headings in the sidebar. */
 const PARTS = {
@@ -20,7 +20,10 @@ const LANGUAGES =
   'console css diff erlang html ini javascript json jsx nginx protobuf python shellscript tsx typescript yaml';
 const FIRST = join('docs', 'README.md');
 
-const [folder = join(root, 'dist', 'book')] = process.argv.slice(2);
+const [chosen = join(root, 'dist', 'book')] = process.argv.slice(2);
+const folder = resolve(chosen);
+/** Becomes the book once it is complete: until then a node serves the former one. */
+const draft = `${folder}.draft`;
 const first = readFileSync(join(root, FIRST), 'utf8');
 
 /** Returns the pages: first those linked from the first page, in its order, then the others by name. */
@@ -77,9 +80,9 @@ function addSearchFields(index) {
   }
 }
 
-rmSync(folder, { recursive: true, force: true });
+for (const each of [folder, draft]) refuseForeign(each);
 await writeSite(
-  folder,
+  draft,
   {
     readme: join(root, FIRST),
     projectDocuments: pages().map((page) => relative(process.cwd(), join(root, page)).split(sep).join('/')),
@@ -102,6 +105,8 @@ await writeSite(
     app.converter.on(Converter.EVENT_CREATE_DOCUMENT, nameAfterHeading);
   },
 );
-writeFileSync(join(folder, 'assets', 'theme.js'), inline);
-const code = join(folder, 'assets', 'main.js');
+writeFileSync(join(draft, 'assets', 'theme.js'), inline);
+const code = join(draft, 'assets', 'main.js');
 writeFileSync(code, withRanking(readFileSync(code, 'utf8')));
+rmSync(folder, { recursive: true, force: true });
+renameSync(draft, folder);

@@ -1,5 +1,6 @@
 // Writes static pages with TypeDoc. TypeDoc needs the compiler as a library, which TypeScript 7 does not offer, so this
 // workspace has an older compiler.
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Application, LogLevel } from 'typedoc';
 
@@ -29,6 +30,16 @@ const API = {
   validation: { notExported: false, invalidLink: true, notDocumented: true },
   treatWarningsAsErrors: true,
 };
+
+/** Ends the process with 1 if writing a site to the folder would remove files of another kind. */
+export function refuseForeign(folder) {
+  const isOurs = !existsSync(folder) || existsSync(join(folder, 'assets', 'navigation.js'));
+  if (isOurs || readdirSync(folder).length === 0) return;
+  console.error(
+    `${resolve(folder)} has files that are no earlier version of this site, and would be emptied: name another`,
+  );
+  process.exit(1);
+}
 
 /**
  * Ends the process with 1 when an export has no comment or a link leads nowhere. `prepare` receives the application.

@@ -101,9 +101,13 @@ describe('the data channels of one client', () => {
     expect(client.messages[0]).toEqual({ stream: 3, text: true, data: Buffer.from('early') });
   });
 
-  test('opens channels on even streams as the DTLS client', async () => {
-    const { link } = await new Pair(undefined, { isDtlsClient: true }).connected();
+  test('opens channels on even streams as the DTLS client, and takes those of the other side on odd ones', async () => {
+    const { client, link, opened, closed } = await new Pair(undefined, { isDtlsClient: true }).connected();
     expect([1, 2].map((n) => link.open({ label: `l${n}`, protocol: '', kind: RELIABLE }))).toEqual([0, 2]);
+    client.open(1, { label: 'odd' });
+    await client.until(() => opened.length === 1);
+    expect(opened).toMatchObject([{ stream: 1, channel: { label: 'odd' } }]);
+    expect(closed).toEqual([]);
   });
 
   test('sends a message on the next tick if the first attempt to queue it failed', async () => {

@@ -47,12 +47,15 @@ export class DataLink {
   readonly #unconfirmed = new Set<number>();
   readonly #halfOpen = new Set<number>();
   readonly #queue = new SendQueue<OutMessage>();
+  /** 1: we open odd streams. */
+  readonly #ownParity: 0 | 1;
   #nextStream: number;
   #isPumping = false;
 
   constructor(handlers: DataLinkHandlers, { isDtlsClient = false }: { isDtlsClient?: boolean } = {}) {
     this.#handlers = handlers;
-    this.#nextStream = isDtlsClient ? 0 : 1;
+    this.#ownParity = isDtlsClient ? 0 : 1;
+    this.#nextStream = this.#ownParity;
     this.#association = new Association({
       send: (packet) => handlers.send(packet),
       onUp: () => handlers.onUp(),
@@ -143,7 +146,7 @@ export class DataLink {
     } else if (message.type === 'invalid') {
       if (channel === undefined) this.#resetBoth(stream);
     } else if (channel === undefined) {
-      if ((stream & 1) !== 0) return this.#resetBoth(stream);
+      if ((stream & 1) === this.#ownParity) return this.#resetBoth(stream);
       this.#halfOpen.delete(stream);
       this.#association.reused(stream);
       this.#channels.set(stream, { confirmed: true });

@@ -14,8 +14,14 @@ class ScriptedWebSocket extends EventEmitter {
   readonly readyState = 1;
   readonly bufferedAmount = 0;
   closed: number | undefined;
+  /** The client answers pings, as every websocket does. */
+  isThere = true;
 
   send(): void {}
+
+  ping(): void {
+    if (this.isThere) this.emit('pong');
+  }
 
   close(code: number): void {
     this.closed ??= code;
@@ -58,6 +64,14 @@ test.each(['offer', 'answer'] as const)('closes the websocket of a client that s
   expect(socket.closed).toBeUndefined();
   send(message, 10);
   expect(socket.closed).toBe(1008);
+});
+
+test('serves a client on that sends nothing for an hour, until it no longer answers pings', () => {
+  node.clock.advance(3_600_000);
+  expect(socket.closed).toBeUndefined();
+  socket.isThere = false;
+  node.clock.advance(30_000);
+  expect(socket.closed).toBe(1006);
 });
 
 test('serves a client on that changes its metadata every 16 ms for 5 minutes', () => {

@@ -7,8 +7,10 @@ import { respond } from '../session/responses.js';
 import { readRequest } from '../session/session-message.js';
 import type { ClientSocket, Participation } from './participation.js';
 
-/** A client without any frame for this long is gone; clients ping every 5 s. */
+/** A client without any frame for this long is gone. */
 const SILENCE_MS = 30_000;
+/** A client that is silent for this long is sent a ping of the websocket: the Go SDK sends none of its own. */
+const PING_AFTER_MS = 10_000;
 /** Frames of one client in a burst, and per second afterwards. */
 const RATE = { burst: 1_000, perSecond: 200 };
 /** Bytes that count as one frame, so a large frame counts as several. */
@@ -67,6 +69,7 @@ export class SignalSocket implements ClientSocket {
     socket.on('message', (data, isBinary) => this.#frame(data, isBinary));
     // After a protocol violation ws itself closes with the right code: 1009 for an oversized frame.
     socket.on('error', (error) => this.#log.debug('livekit.socket_error', { error: error.message }));
+    socket.on('pong', () => this.#alive());
     socket.on('close', () => this.#gone());
     this.#alive();
     this.#participation.bind(this);
@@ -161,7 +164,11 @@ export class SignalSocket implements ClientSocket {
   }
 
   #alive(): void {
-    this.#silence.start(SILENCE_MS, () => this.#socket.terminate());
+    if (this.#closed) return;
+    this.#silence.start(PING_AFTER_MS, () => {
+      this.#silence.start(SILENCE_MS - PING_AFTER_MS, () => this.#socket.terminate());
+      this.#socket.ping();
+    });
   }
 
   #gone(): void {

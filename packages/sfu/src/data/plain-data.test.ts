@@ -135,6 +135,34 @@ describe('plain data channels', () => {
     });
   });
 
+  test('keep what is sent before the client has opened a channel, in order, and nothing after it was closed', () => {
+    const client = new Client();
+    for (const text of ['one', 'two']) client.data.send('_reliable', Buffer.from(text));
+    client.data.send('_lossy', Buffer.from('fast'));
+    client.data.send('other', Buffer.from('lost'));
+    client.data.opened('a', 0, reliable);
+    client.data.send('_reliable', Buffer.from('three'));
+    const sent = () => client.sent.map(({ stream, frame }) => `${stream} ${frame.toString()}`);
+    expect(sent()).toEqual(['0 one', '0 two', '0 three']);
+    client.data.closed('a', 0);
+    client.data.send('_reliable', Buffer.from('gone'));
+    client.data.opened('a', 2, reliable);
+    expect(sent()).toHaveLength(3);
+    client.data.opened('a', 4, lossy);
+    expect(sent().at(-1)).toBe('4 fast');
+  });
+
+  test.each([
+    ['256 messages', 'x', 1_000, 256],
+    ['256 KiB', 'x'.repeat(64_000), 1_000, 4],
+  ])('keep at most %s for a client that opens no channel, and count what they drop', (_bound, text, count, kept) => {
+    const client = new Client();
+    for (let i = 0; i < count; i++) client.data.send('_reliable', Buffer.from(text));
+    expect(client.counters.dropped.data_backlog).toBe(count - kept);
+    client.data.opened('a', 0, reliable);
+    expect(client.sent).toHaveLength(kept);
+  });
+
   test('close a channel whose client reads too slowly', () => {
     const client = new Client();
     client.data.opened('a', 0, reliable);

@@ -11,6 +11,8 @@ const RATE = {
   bytes: { burst: 4 * 1024 * 1024, perSecond: 4 * 1024 * 1024 },
 };
 const MAX_LABEL_BYTES = 64;
+/** Messages that wait for a channel which the client has not opened yet; the oldest are dropped. */
+const MAX_EARLY = { messages: 256, bytes: 256 * 1024 };
 
 interface PlainDataOptions {
   /** Labels of the channels that the client may open. */
@@ -39,6 +41,10 @@ export class PlainData {
   readonly #allowance = new DataAllowance(RATE);
   readonly #channels = new Map<number, ChannelName>();
   readonly #opens: readonly ChannelName[];
+  /** Labels that have had no channel yet. */
+  readonly #awaited: Set<string>;
+  #early: { label: string; frame: Buffer }[] = [];
+  #earlyBytes = 0;
   #port: DataPort | undefined;
   #maySend: boolean;
 
@@ -50,6 +56,7 @@ export class PlainData {
     this.#room = room;
     this.#labels = new Set(labels);
     this.#opens = opens;
+    this.#awaited = new Set([...labels, ...opens.map(({ label }) => label)]);
     this.#maySend = maySend;
     this.#events = events;
     this.#counters = counters;
@@ -64,19 +71,21 @@ export class PlainData {
     this.#port = port;
     for (const channel of this.#opens) {
       const stream = port.open(channel);
-      if (stream !== undefined) this.#channels.set(stream, channel);
+      if (stream !== undefined) this.#add(stream, channel);
     }
   }
 
   leave(): void {
     this.#port = undefined;
     this.#channels.clear();
+    this.#early = [];
+    this.#earlyBytes = 0;
   }
 
   opened(_peerId: string, stream: number, channel: ChannelName): void {
     const { label } = channel;
     const isTaken = [...this.#channels.values()].some((other) => other.label === label);
-    if (this.#labels.has(label) && !isTaken) return void this.#channels.set(stream, channel);
+    if (this.#labels.has(label) && !isTaken) return this.#add(stream, channel);
     this.#port?.close(stream);
     this.#events.channelClosed(
       Buffer.byteLength(label) > MAX_LABEL_BYTES ? '' : label,
@@ -102,8 +111,9 @@ export class PlainData {
     this.#events.message(channel.label, new Uint8Array(frame));
   }
 
-  /** Sends a message on the client's channel of this label; dropped if it has none. */
+  /** Sends a message on the client's channel of this label. It waits for the first one, and is dropped after it. */
   send(label: string, frame: Buffer): void {
+    if (this.#awaited.has(label)) return this.#hold(label, frame);
     for (const [stream, { label: own, kind }] of this.#channels) {
       if (own !== label) continue;
       const isQueued = this.#port?.send({ stream, isText: false, reliable: isReliable(kind), frame, kind }) ?? true;
@@ -118,6 +128,28 @@ export class PlainData {
       const { label, kind } = channel;
       return { label, openedBy: this.#opens.includes(channel) ? 'server' : 'client', ...kind };
     });
+  }
+
+  #add(stream: number, channel: ChannelName): void {
+    const { label } = channel;
+    this.#channels.set(stream, channel);
+    if (!this.#awaited.delete(label)) return;
+    const due = this.#early.filter((message) => message.label === label);
+    this.#early = this.#early.filter((message) => message.label !== label);
+    for (const { frame } of due) {
+      this.#earlyBytes -= frame.length;
+      this.send(label, frame);
+    }
+  }
+
+  /** A client is in the room before its channels are open, and must not miss what is sent meanwhile. */
+  #hold(label: string, frame: Buffer): void {
+    this.#early.push({ label, frame });
+    this.#earlyBytes += frame.length;
+    while (this.#early.length > MAX_EARLY.messages || this.#earlyBytes > MAX_EARLY.bytes) {
+      this.#earlyBytes -= this.#early.shift()?.frame.length ?? 0;
+      this.#counters.dropped.data_backlog++;
+    }
   }
 
   #overflow(stream: number, label: string): void {

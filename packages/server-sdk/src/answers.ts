@@ -65,11 +65,11 @@ export function recordingOf({ started_at, uploaded_at, mix, ...rest }: ListedRaw
 export function rawQueryOf(
   scope: 'local' | 'cluster',
   { room, limit, after }: RawRecordingQuery = {},
-): Readonly<Record<string, string | undefined>> {
+): Readonly<Record<string, string | number | undefined>> {
   return {
     scope: scope === 'cluster' ? scope : undefined,
     room,
-    limit: limit?.toString(),
+    limit,
     after: after && `${after.room}/${after.part}`,
   };
 }

@@ -291,8 +291,8 @@ export class BloomClient {
   }
 
   /** Returns the last log lines of a node, oldest first. */
-  logs({ limit, ...options }: LogOptions = {}): Promise<LogLine[]> {
-    return this.#call('GET', ['cluster', 'logs'], { query: { ...options, limit: limit?.toString() } });
+  logs(options: LogOptions = {}): Promise<LogLine[]> {
+    return this.#call('GET', ['cluster', 'logs'], { query: { ...options } });
   }
 
   /** Measures for one second what a peer sends and receives. */
@@ -402,7 +402,7 @@ export class BloomClient {
 
   async #callNode<T>(base: URL, { method, path, body, query = {} }: Call): Promise<Answer<T>> {
     const url = this.#url(base, path);
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`);
     const limitMs = method === 'GET' ? this.#timeoutMs : this.#changeTimeoutMs;
     let response: FetchedAnswer;
     let text: string;
@@ -436,7 +436,7 @@ export class BloomClient {
 }
 
 /** Query parameters; those without a value are omitted. */
-type Query = Readonly<Record<string, string | undefined>>;
+type Query = Readonly<Record<string, string | number | undefined>>;
 
 interface Content {
   body?: unknown;

@@ -6,7 +6,8 @@ import type { Page } from 'playwright-core';
 import { type Label, settings, Trio } from '../bloomctl/trio.js';
 import { apiToken, startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
-import { DashboardPages, dashboardFlags, moves, visit } from './dashboard-pages.js';
+import { axeFindings } from '../harness/axe.js';
+import { DashboardPages, dashboardFlags, moves, press, tabTo, visit } from './dashboard-pages.js';
 
 async function firstDataMessage(events: AsyncIterable<Notification>): Promise<Notification | undefined> {
   for await (const event of events) if (event.type === 'dataMessage') return event;
@@ -29,7 +30,8 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     page.locator('.nodes li').filter({ has: page.getByRole('heading', { name: trio.name(label) }) });
   const onlyOn = async (wanted: Label, page: Page): Promise<void> => {
     for (const label of ['a', 'b', 'c'] as const) {
-      const button = card(page, label).getByRole('button', { name: label === wanted ? /^Take/ : /^Drain/ });
+      await card(page, label).waitFor();
+      const button = card(page, label).getByRole('button', { name: label === wanted ? /^Take/ : /^Drain:/ });
       if ((await button.count()) > 0) await button.click();
       const state = card(page, label).getByText(label === wanted ? 'up' : 'draining', { exact: true });
       await state.waitFor();
@@ -77,6 +79,40 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await onlyOn('b', page);
     await stage.api.deleteRoom('far-away');
   }, 180_000);
+
+  test('moves a room and empties a node by keyboard, and says how far it is', async () => {
+    const page = await pages.open('#/cluster');
+    await onlyOn('b', page);
+    await stage.api.createRoom({ roomId: 'to-move' });
+    for (const label of ['a', 'c'] as const) await card(page, label).getByRole('button', { name: /^Take/ }).click();
+    await visit(page, '#/rooms/to-move');
+    await press(page, 'Move');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('option', { name: 'b@127.0.0.1, 1 room' }).waitFor({ state: 'attached' });
+    await tabTo(page, 'To');
+    await page.keyboard.type('b@');
+    await press(page, 'Move the room');
+    await dialog.getByRole('alert').getByText('it is on b@127.0.0.1 already').waitFor();
+    await tabTo(page, 'To');
+    await page.keyboard.type('c@');
+    await press(page, 'Move the room');
+    await dialog
+      .getByRole('status')
+      .filter({ hasText: /^Moved from b@127.0.0.1 to c@127.0.0.1 in \d+ ms$/ })
+      .waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('By order, b@127.0.0.1 placed it on c@127.0.0.1').waitFor();
+
+    await visit(page, '#/cluster');
+    await press(page, 'Drain and move on c@127.0.0.1');
+    await card(page, 'c').getByRole('status').filter({ hasText: 'All rooms have moved away' }).waitFor();
+    await card(page, 'a').locator('dd').first().filter({ hasText: '1' }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await stage.api.deleteRoom('to-move');
+    await onlyOn('a', page);
+  }, 120_000);
 
   test('reports a lost node while its call continues, and recovers when the node is back', async () => {
     const overview = await pages.open('#/cluster');

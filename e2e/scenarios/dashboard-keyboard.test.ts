@@ -4,31 +4,7 @@ import type { Page } from 'playwright-core';
 import { until } from '../cluster/until.js';
 import { browserSuite } from '../harness/stage.js';
 import { PeerConnection } from '../node/support/peer-socket.js';
-import { DashboardPages, dashboardFlags } from './dashboard-pages.js';
-
-/** More than the number of focusable elements in any view. */
-const MAX_PRESSES = 100;
-
-/** Presses Tab until the focused element's label or text begins with this. */
-async function tabTo(page: Page, wanted: string): Promise<void> {
-  const seen: string[] = [];
-  for (let presses = 0; presses < MAX_PRESSES; presses += 1) {
-    const name = await page.evaluate(() => {
-      const element = document.activeElement as HTMLInputElement | null;
-      const label = element?.labels?.[0]?.querySelector('span')?.textContent ?? element?.labels?.[0]?.textContent;
-      return (element?.getAttribute('aria-label') ?? label ?? element?.textContent ?? '').trim();
-    });
-    if (name.startsWith(wanted)) return;
-    seen.push(name.slice(0, 40));
-    await page.keyboard.press('Tab');
-  }
-  throw new Error(`the Tab key does not lead to ${wanted}, but to ${[...new Set(seen)].join(' | ')}`);
-}
-
-async function press(page: Page, wanted: string, key = 'Enter'): Promise<void> {
-  await tabTo(page, wanted);
-  await page.keyboard.press(key);
-}
+import { DashboardPages, dashboardFlags, press, tabTo } from './dashboard-pages.js';
 
 async function write(page: Page, wanted: string, text: string): Promise<void> {
   await tabTo(page, wanted);

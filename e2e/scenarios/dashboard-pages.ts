@@ -74,3 +74,28 @@ export async function moves(page: Page, label: string): Promise<void> {
     .getByLabel(label, { exact: true })
     .evaluate((element) => new Promise((shown) => (element as HTMLVideoElement).requestVideoFrameCallback(shown)));
 }
+
+/** More than the number of focusable elements in any view. */
+const MAX_PRESSES = 100;
+
+/** Presses Tab until the focused element's label or text begins with this. */
+export async function tabTo(page: Page, wanted: string): Promise<void> {
+  const seen: string[] = [];
+  for (let presses = 0; presses < MAX_PRESSES; presses += 1) {
+    const name = await page.evaluate(() => {
+      const element = document.activeElement as HTMLInputElement | null;
+      const label = element?.labels?.[0]?.querySelector('span')?.textContent ?? element?.labels?.[0]?.textContent;
+      return (element?.getAttribute('aria-label') ?? label ?? element?.textContent ?? '').trim();
+    });
+    if (name.startsWith(wanted)) return;
+    seen.push(name.slice(0, 40));
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`the Tab key does not lead to ${wanted}, but to ${[...new Set(seen)].join(' | ')}`);
+}
+
+/** Presses a key on the element that Tab leads to. */
+export async function press(page: Page, wanted: string, key = 'Enter'): Promise<void> {
+  await tabTo(page, wanted);
+  await page.keyboard.press(key);
+}

@@ -1,4 +1,5 @@
 import type { Cluster, ClusterNode } from '@bloom/server-sdk';
+import { hashOf } from '../router.js';
 import { useSession } from '../session.js';
 import { Badge, Failure, Loading, Page, Unanswered } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
@@ -44,7 +45,12 @@ export function ClusterView() {
       ))}
       <ul className="nodes">
         {cluster?.nodes.map((node) => (
-          <NodeCard key={node.name} node={node} asked={node.name === cluster.asked} />
+          <NodeCard
+            key={node.name}
+            node={node}
+            asked={node.name === cluster.asked}
+            isAlone={cluster.nodes.length === 1}
+          />
         ))}
       </ul>
       {next !== undefined && (
@@ -62,7 +68,13 @@ export function ClusterView() {
   );
 }
 
-function NodeCard({ node, asked }: { readonly node: ClusterNode; readonly asked: boolean }) {
+interface NodeCardProps {
+  readonly node: ClusterNode;
+  readonly asked: boolean;
+  readonly isAlone: boolean;
+}
+
+function NodeCard({ node, asked, isAlone }: NodeCardProps) {
   const { api } = useSession();
   const action = useAction();
   const draining = node.state === 'draining';
@@ -92,19 +104,50 @@ function NodeCard({ node, asked }: { readonly node: ClusterNode; readonly asked:
           </div>
         ))}
       </dl>
-      <button
-        type="button"
-        aria-disabled={action.busy}
-        onClick={() => void action.run(() => (draining ? api.undrain(where) : api.drain(where)))}
-      >
-        {draining ? 'Take new rooms again' : 'Drain: take no new rooms'}
-        <span className="unseen"> on {node.name}</span>
-      </button>
+      <div className="inline">
+        <button
+          type="button"
+          aria-disabled={action.busy}
+          onClick={() => void action.run(() => (draining ? api.undrain(where) : api.drain(where)))}
+        >
+          {draining ? 'Take new rooms again' : 'Drain: take no new rooms'}
+          <span className="unseen"> on {node.name}</span>
+        </button>
+        {!isAlone && (!draining || node.rooms > 0) && (
+          <button
+            type="button"
+            aria-disabled={action.busy}
+            onClick={() => void action.run(() => api.drain({ ...where, move: true }))}
+          >
+            {draining ? 'Move its rooms away' : 'Drain and move'}
+            <span className="unseen"> on {node.name}</span>
+          </button>
+        )}
+      </div>
+      <p role="status" className="hint">
+        {node.movesUntil !== null && movesText(node)}
+      </p>
+      {node.staying.length > 0 && (
+        <ul className="plain">
+          {node.staying.map(({ room, reason }) => (
+            <li key={room}>
+              <a href={hashOf({ view: 'rooms', roomId: room })}>{room}</a> stays: {reason}
+            </li>
+          ))}
+        </ul>
+      )}
       {node.drainDeadline !== null && (
         <p className="hint">Takes rooms again at {new Date(node.drainDeadline).toLocaleTimeString()}</p>
       )}
     </li>
   );
+}
+
+function movesText({ rooms, movesUntil }: ClusterNode): string {
+  if (rooms === 0) return 'All rooms have moved away';
+  const left = rooms === 1 ? '1 room is left' : `${rooms} rooms are left`;
+
+  return (movesUntil ?? 0) > Date.now() ? `Moving rooms away: ${left}` : `${left}, until it ends`;
 }
 
 function Links({ cluster: { links } }: { readonly cluster: Cluster }) {

@@ -128,3 +128,9 @@ test('removes a person with a reason that reaches the client', async () => {
   await page.shows('This person is no longer in the room');
   await page.goes('#/rooms/kitchen');
 });
+
+test('says that a room of a single node can move nowhere', async () => {
+  await page.show(room);
+  await page.click('Move');
+  await page.shows('There is no other node.');
+});

@@ -9,11 +9,11 @@ import { Metrics, openMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
 import { Processes } from '@bloom/processes';
 import { PathChecks, RoomHost, RoomRouter } from '@bloom/rooms';
-import { sleep } from '@bloom/time';
 import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
 import { asking, clusterView } from './cluster-view.js';
 import { joinCluster, type Cluster } from './cluster.js';
+import { endRooms } from './end-rooms.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
 import { answerAlone, openNodeInspection, openLocalSocket } from './inspection.js';
@@ -37,7 +37,6 @@ export { stuckThreads } from '@bloom/sfu';
 const WEBHOOK_GRACE_MS = 5_000;
 /** Time allowed for running uploads of recordings. Files that are not uploaded by then stay on disk. */
 const UPLOAD_GRACE_MS = 10_000;
-const DRAIN_POLL_MS = 200;
 
 export interface NodeOptions {
   settings: Settings;
@@ -363,16 +362,4 @@ function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: 
     clearInterval(tick);
     clearInterval(sample);
   };
-}
-
-async function endRooms(rooms: RoomHost, { drainTimeout }: Settings, log: Log): Promise<void> {
-  rooms.drain('closing');
-  const until = performance.now() + drainTimeout * 1_000;
-  if (drainTimeout > 0 && rooms.load().rooms > 0) {
-    log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds: drainTimeout });
-  }
-  while (rooms.load().rooms > 0 && performance.now() < until) {
-    await sleep(DRAIN_POLL_MS);
-  }
-  await rooms.deleteAll();
 }

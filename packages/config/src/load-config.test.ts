@@ -51,6 +51,7 @@ describe('without any variable', () => {
       webhooks: { retries: 0, secret: null },
       cluster: null,
       drainTimeout: 0,
+      drainMode: 'wait',
       inspection: 'full',
       livekit: null,
       dashboard: true,

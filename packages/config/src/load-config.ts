@@ -90,6 +90,7 @@ export function loadConfig(env: Environment, machine: Machine): LoadedConfig {
     livekit: loadLivekit(reader),
     cluster: loadCluster({ reader, hostname: machine.hostname, warnings }),
     drainTimeout: reader.get('drainTimeout'),
+    drainMode: reader.get('drainMode'),
     inspection: reader.get('inspection'),
     dashboard: reader.get('dashboard'),
     runtimePath: reader.read('runtimePath') ?? null,

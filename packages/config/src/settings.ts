@@ -26,6 +26,7 @@ export interface Settings {
   cluster: ClusterSettings | null;
   /** In seconds. */
   drainTimeout: number;
+  drainMode: 'wait' | 'move';
   inspection: 'full' | 'read' | 'off';
   /** `guests`: the page for guests alone. */
   dashboard: boolean | 'guests';

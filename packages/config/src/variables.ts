@@ -441,6 +441,13 @@ export const VARIABLES = {
     fallback: '0',
     doc: 'Seconds that SIGTERM leaves existing rooms running; 0 closes them immediately.',
   }),
+  drainMode: variable({
+    name: 'JF_DRAIN_MODE',
+    section: 'Operation',
+    grammar: oneOf('wait', 'move'),
+    fallback: 'wait',
+    doc: 'What SIGTERM does with existing rooms. `wait`: leaves them running for `JF_DRAIN_TIMEOUT`. `move`: moves them to other nodes of the cluster meanwhile (guide/upgrading.md#moving-rooms-away), for 8 s if `JF_DRAIN_TIMEOUT` is 0. Rooms that are left then end.',
+  }),
   inspection: variable({
     name: 'JF_INSPECTION',
     section: 'Operation',

@@ -89,3 +89,10 @@ test('names the rooms that stay', () => {
   joinCluster();
   expect([...order.staying]).toEqual([['kitchen', 'it has components']]);
 });
+
+test('moves rooms away when the node closes, after the order has ended', () => {
+  joinCluster();
+  order.close();
+  order.moveAway(8_000);
+  expect(calls).toEqual(['move for 8000']);
+});

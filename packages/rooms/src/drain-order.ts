@@ -81,6 +81,11 @@ export class DrainOrder {
     return this.#mover === undefined ? ALONE : this.#mover.refusal();
   }
 
+  /** Moves all rooms away for at most `ms`, because the node is closing. Does nothing outside a cluster. */
+  moveAway(ms: number): void {
+    void this.#mover?.moveAll(ms);
+  }
+
   /** Moves one room of this node to `to`; null = the best other node. The node goes on to take new rooms. */
   async moveRoom(by: string, roomId: string, to: string | null): Promise<MoveOutcome> {
     if (this.#mover === undefined) return { outcome: 'stays', reason: ALONE };

@@ -127,9 +127,10 @@ describe('documents', () => {
 
   test('describe changes by the schema', async () => {
     await documentOf('drain', 'drain', 'c', '--yes', '--deadline', '5m');
-    await documentOf('undrain', 'undrain', 'c', '--yes');
     const { code, out } = await trio.run(['rooms', 'move', 'kitchen', 'c', '--yes', '--json']);
-    expect([code, check(JSON.parse(out), 'room-move').reason]).toEqual([1, 'it has components']);
+    expect(code).toBe(1);
+    expect(check(JSON.parse(out), 'room-move').reason).toMatch(/ is draining$|^it is on .* already$/);
+    await documentOf('undrain', 'undrain', 'c', '--yes');
     await documentOf('suspend', 'suspend', 'rooms/hall', '--for', '5s', '--yes');
     await documentOf('resume', 'resume', 'rooms/hall', '--yes');
     await documentOf('kill', 'kill', 'rooms/hall', '--yes', '--reason', 'a test');

@@ -4,6 +4,7 @@ export type {
   Component,
   ComponentHost,
   ComponentKind,
+  ComponentProgress,
   ComponentReport,
   ReceivedTrack,
 } from './room/component-kind.js';

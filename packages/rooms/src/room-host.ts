@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ActorRef, ActorSystem, Behaviour } from '@bloom/actors';
+import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
@@ -11,12 +11,14 @@ import { issuePeerToken } from './peer/credentials.js';
 import { AttachedSockets } from './peer/attached-sockets.js';
 import { RequestSessions } from './room/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
+import { prepareComponents, type ResumedComponent } from './room/component-calls.js';
 import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
-import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
+import { roomBehaviour } from './room/room-actor.js';
 import type { RoomMeasure } from './room/room-journal.js';
 import type { RoomMachine } from './room/room-machine.js';
-import type { Carry, RoomProtocol, RoomRef } from './room/room-messages.js';
-import type { RoomSnapshot } from './room/room-snapshot.js';
+import { owner, type OwnerProtocol } from './room/room-owner.js';
+import type { Carry, RoomRef } from './room/room-messages.js';
+import type { ComponentSnapshot, RoomSnapshot } from './room/room-snapshot.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
 /** How long a room has to end on its own before its actor is stopped. */
@@ -121,35 +123,13 @@ interface Entry {
   subscriptions: number;
 }
 
-/**
- * Supervises the rooms. It only starts them, so a fault in one room never affects another. It has no registered name,
- * so no other node can reach it: if it ended, all rooms would end.
- */
-type OwnerProtocol = {
-  create: (message: {
-    behaviour: Behaviour<RoomProtocol, RoomState>;
-    roomId: string;
-    /** Whether the caller still waits for the room. */
-    isWanted: () => boolean;
-    /** Called when the room does not start. A fault here would end the supervisor and all rooms with it. */
-    failed: (error: unknown) => void;
-  }) => void;
-};
-
-const owner: Behaviour<OwnerProtocol, null> = {
-  kind: 'rooms',
-  init: () => null,
-  handlers: {
-    create: (_state, { behaviour, roomId, isWanted, failed }, context) => {
-      if (!isWanted()) return;
-      try {
-        context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } });
-      } catch (error) {
-        failed(error);
-      }
-    },
-  },
-};
+interface StartOptions {
+  config: NamedConfig;
+  /** State of the room on its former node, and its components. */
+  snapshot?: RoomSnapshot;
+  components?: readonly ResumedComponent[];
+  requestId: string | undefined;
+}
 
 /** Runs the rooms that live on this node. */
 export class RoomHost {
@@ -250,12 +230,14 @@ export class RoomHost {
   }
 
   /** Reserves the id of another node's room and opens its media. Nothing is seen of the room until it is opened. */
-  async holdRoom({ roomId }: NamedConfig): Promise<HeldRoom> {
+  async holdRoom({ roomId, videoCodec }: NamedConfig, snapshots: readonly ComponentSnapshot[] = []): Promise<HeldRoom> {
     if (this.#relays.has(roomId)) throw new RoomError('ROOM_EXISTS', 'it has left that node less than 10 s ago');
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
     const entry = this.#reserve(roomId, () => true);
     let media: MediaRoom;
+    let components: ResumedComponent[];
     try {
+      components = await prepareComponents(snapshots, this.#kinds, { roomId, videoCodec });
       media = await this.#openMedia(entry, roomId);
     } catch (error) {
       await this.#abandon(roomId, entry);
@@ -267,7 +249,8 @@ export class RoomHost {
         // Its former node hears of that, and reports the end of the room.
         if (this.#isEnding) unwrap(refusals.draining());
         entry.createdAt = createdAt;
-        entry.opening = this.#start(entry, media, { config: snapshot.config, snapshot, requestId: undefined });
+        const start = { config: snapshot.config, snapshot, components, requestId: undefined };
+        entry.opening = this.#start(entry, media, start);
         await entry.opening;
         return entry.ref ?? unwrap(refusals.roomFailed());
       },
@@ -427,7 +410,7 @@ export class RoomHost {
   async #start(
     entry: Entry,
     media: MediaRoom,
-    { config, snapshot, requestId }: { config: NamedConfig; snapshot?: RoomSnapshot; requestId: string | undefined },
+    { config, snapshot, components = [], requestId }: StartOptions,
   ): Promise<void> {
     const { events, moved, createSession, webrtcEnabled, secretKeyBase } = this.#options;
     const { roomId, webhookUrl } = config;
@@ -450,6 +433,7 @@ export class RoomHost {
       clock: this.#clock,
       sessions: this.#sessions,
       snapshot,
+      components,
       created: (machine, ref) => {
         entry.machine = machine;
         entry.ref = ref;

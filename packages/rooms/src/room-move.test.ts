@@ -3,8 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import { defaultRoomConfig, type RoomConfig } from './room-service.js';
 import type { RoomRef } from './room/room-messages.js';
-import type { RoomSnapshot } from './room/room-snapshot.js';
-import { testNode, videoTrack, type TestNode } from './testing/index.js';
+import { moveKitchen, testNode, videoTrack, type TestNode } from './testing/index.js';
 
 let from: TestNode;
 let to: TestNode;
@@ -17,25 +16,7 @@ afterEach(() => Promise.all([from.close(), to.close()]));
 const open = (config: Partial<RoomConfig> = {}) =>
   from.host.createRoom({ ...defaultRoomConfig, ...config, roomId: 'kitchen' });
 
-/** Moves the room. Its snapshot travels as JSON, as between nodes. */
-async function move(): Promise<RoomSnapshot> {
-  let text = '';
-  const createdAt = from.host.createdAt('kitchen') ?? 0;
-  const stays = await from.host.giveRoom('kitchen', {
-    offer: async (snapshot) => {
-      text = JSON.stringify(snapshot);
-      return null;
-    },
-    given: () => new Promise<RoomRef>(() => {}),
-    over: () => undefined,
-  });
-  expect(stays).toBeNull();
-  const snapshot = JSON.parse(text) as RoomSnapshot;
-  const held = await to.host.holdRoom(snapshot.config);
-  await held.open(snapshot, createdAt);
-  await to.system.idle();
-  return snapshot;
-}
+const move = () => moveKitchen(from, to);
 
 const stay = (reason: string) => ({
   offer: async () => reason,

@@ -94,7 +94,7 @@ export function drainView({ node, ...drain }: Drain & { node: string }, now: num
   ];
 }
 
-/** `kitchen stays: it has components` */
+/** `kitchen stays: its hls component cannot move` */
 export function stayLine({ room, reason }: { room: string; reason: string }): string {
   return printable(`${room} stays: ${reason}`);
 }

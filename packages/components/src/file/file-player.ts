@@ -12,10 +12,12 @@ const LONG_GROUP_MS = 2_000;
 
 /** Plays one file into a room, then removes itself. */
 export function playFile(host: ComponentHost, source: FileSource, clock: Clock): Component {
-  const { media, componentId, log } = host;
+  const { media, componentId, log, resumed } = host;
   const { kind } = source;
   const codec = kind === 'audio' ? 'opus' : 'h264';
-  const trackId = randomUUID();
+  const trackId = resumed?.tracks[0]?.trackId ?? randomUUID();
+  /** Where playback began: at the last key picture that the former node had sent. */
+  const fromMs = resumed?.progress.positionMs ?? 0;
   const feed = media.openFeed({ trackId, endpointId: componentId, kind, codec });
   host.report({
     do: 'publish',
@@ -23,18 +25,19 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
   });
 
   const ending = new AbortController();
-  let positionMs = 0;
+  let positionMs = fromMs;
+  let keyAtMs = fromMs;
   let state: 'playing' | 'ended' | 'failed' = 'playing';
   const play = async (): Promise<void> => {
     const pacer = new Pacer(clock);
     const epochMs = epochNow() - clock.now();
     const ticksPerMs = kind === 'audio' ? 48 : 90;
-    let endMs = 0;
-    let keyAtMs = 0;
+    let endMs = fromMs;
     let warned = false;
     for await (const frame of framesOf(source)) {
       const atMs = frame.timestamp / ticksPerMs;
-      const dueMs = await pacer.until(atMs, ending.signal);
+      if (atMs < fromMs) continue;
+      const dueMs = await pacer.until(atMs - fromMs, ending.signal);
       if (ending.signal.aborted) return;
       if (frame.key) keyAtMs = atMs;
       else if (!warned && atMs - keyAtMs > LONG_GROUP_MS) {
@@ -45,7 +48,7 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
       positionMs = atMs;
       endMs = atMs + frame.durationMs;
     }
-    await pacer.until(endMs, ending.signal);
+    await pacer.until(endMs - fromMs, ending.signal);
   };
   const played = play().then(
     () => {
@@ -61,6 +64,7 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
 
   return {
     inspect: () => ({ state, file: source.path, kind, codec, trackId, positionMs: Math.round(positionMs) }),
+    progress: () => ({ positionMs: Math.floor(keyAtMs) }),
     close: async () => {
       ending.abort();
       feed.close();

@@ -145,6 +145,35 @@ describe('playing a file', () => {
     expect(room.deeds).toEqual(['open opus', 'close']);
   });
 
+  test('goes on under the same track at the last key picture when its room has moved', async () => {
+    const pictures = Array.from({ length: 300 }, (_, i) => (i % 60 === 0 ? idr() : picture()));
+    await put('a.h264', toAnnexB([SPS, PPS, ...pictures]));
+    const { start } = await prepare({ filePath: 'a.h264', framerate: 7 });
+    const cut = new AbortController();
+    const { openFeed } = room.host.media;
+    const media = Object.assign(room.host.media, {
+      openFeed: ((...given) => {
+        const feed = openFeed(...given);
+        return { ...feed, send: (frame) => (room.sent.length === 100 ? cut.abort() : feed.send(frame)) };
+      }) as typeof openFeed,
+    });
+    const ended = new Promise((resolve) => cut.signal.addEventListener('abort', resolve));
+    const before = start({ ...room.host, media });
+    await ended;
+    const progress = before.progress?.() ?? {};
+    await before.close();
+    const moved = new TestRoom(clock);
+    const tracks = [{ trackId: 'same', kind: 'video', metadata: null } as const];
+    start({ ...moved.host, resumed: { tracks, progress } });
+    expect(moved.reports).toMatchObject([{ do: 'publish', tracks: [{ trackId: 'same' }] }]);
+    await moved.until('finished');
+    // Pictures 60 to 99 were sent twice: what follows the last key picture depends on it.
+    expect(moved.sent).toHaveLength(240);
+    expect(moved.sent[0]?.timestamp).toBe(Math.round((60 * 90_000) / 7));
+    const [first, last] = [moved.sent[0]!, moved.sent.at(-1)!];
+    expect(Math.abs(last.atMs - first.atMs - (239 * 1_000) / 7)).toBeLessThan(1);
+  });
+
   test('keeps its pace to the frame, without accumulating errors', async () => {
     const pictures = Array.from({ length: 300 }, (_, i) => (i % 60 === 0 ? idr() : picture()));
     await put('a.h264', toAnnexB([SPS, PPS, ...pictures]));

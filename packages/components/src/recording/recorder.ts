@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
+import type { Component, ComponentHost, ComponentProgress, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
 import { limitMetadata } from './origin-description.js';
@@ -62,6 +62,8 @@ export class Recorder implements Component {
     this.#options = options;
     this.#startedAtMs = options.clock.wall();
     this.#mediaStartedAtMs = options.mediaNow();
+    const { resumed } = options.host;
+    if (resumed?.progress.paused === true) this.#pauses.set(true, this.#mediaStartedAtMs);
     this.#directory = this.#makeDirectory();
     void this.#directory.then((part) => {
       this.#part = part;
@@ -133,6 +135,14 @@ export class Recorder implements Component {
     }
     // Use this node's clock: a file server stamps writes with its own, which may be minutes behind.
     await touchMark(part.directory, clock.wall());
+  }
+
+  progress(): ComponentProgress {
+    return {
+      ...(this.#part === undefined ? {} : { part: this.#part.name }),
+      paused: this.#pauses.isPaused,
+      atMs: this.#options.clock.wall(),
+    };
   }
 
   inspect(): object {
@@ -218,9 +228,18 @@ export class Recorder implements Component {
     return {
       recording_id: this.#options.host.roomId,
       start_time: new Date(this.#startedAtMs).toISOString(),
+      ...this.#continued(),
       ...(pauses.length === 0 ? {} : { pauses }),
       tracks,
     };
+  }
+
+  /** Says what is missing between the part of the former node and this one. */
+  #continued(): Pick<RecordingReport, 'continues'> {
+    const { part, atMs } = this.#options.host.resumed?.progress ?? {};
+    if (part === undefined || atMs === undefined) return {};
+
+    return { continues: { part, gap: Math.max(0, this.#startedAtMs - atMs) * 1e6 } };
   }
 
   async #makeDirectory(): Promise<{ directory: string; name: string } | undefined> {

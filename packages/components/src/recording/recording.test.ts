@@ -13,7 +13,7 @@ import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
 import { type RecordedPart, Recorder, type RecorderOptions } from './recorder.js';
-import { REPORT_FILE } from './report.js';
+import { type RecordingReport, REPORT_FILE } from './report.js';
 import { MARK_FILE } from './part-mark.js';
 import { H264Container, OpusContainer } from './track-container.js';
 
@@ -267,6 +267,25 @@ describe('a recording', () => {
     const text = await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8');
     expect(text.length).toBeLessThan(300_000);
     expect(Object.values<any>(JSON.parse(text).tracks).every(({ name }) => name === 'Ann')).toBe(true);
+  });
+
+  test('says in its report where it goes on after its room has moved, and stays paused', async () => {
+    const before = await record(received('a', 'audio'));
+    before.recorder.setPaused(true);
+    const progress = before.recorder.progress();
+    await before.recorder.close();
+    expect(progress).toMatchObject({ part: expect.stringMatching(/^part_/), paused: true });
+    clock.leap(1_500);
+    const host = { ...room.host, resumed: { tracks: [], progress } };
+    const { recorder, parts } = await recordWith({ host }, received('b', 'audio'));
+    recorder.setPaused(false);
+    for (const i of [0, 1]) await room.frame('b', { timestamp: i * 960, arrivalMs: clock.wall(), data: opusPacket(i) });
+    await recorder.close();
+    const [part] = parts as [RecordedPart];
+    const report = JSON.parse(await readFile(join(part.directory, REPORT_FILE), 'utf8')) as RecordingReport;
+    expect(report.continues?.part).toBe(progress.part);
+    expect(report.continues?.gap).toBeGreaterThanOrEqual(1_500e6);
+    expect(report.pauses).toHaveLength(1);
   });
 
   test('leaves nothing behind when nothing was recorded', async () => {

@@ -14,6 +14,11 @@ export interface RecordingReport {
   recording_id: string;
   /** ISO 8601 in UTC, on the server's clock. */
   start_time: string;
+  /**
+   * Present if the room has moved here while it was recorded: the part on its former node, and the nanoseconds between
+   * them, by the clocks of both nodes.
+   */
+  continues?: { part: string; gap: number };
   /** Present if the recording was paused: gaps in every track. */
   pauses?: ReportedPause[];
   /** Keyed by file name. */

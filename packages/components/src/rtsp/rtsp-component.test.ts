@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
 import { ManualClock, until } from '@bloom/time/testing';
-import type { ComponentReport } from '@bloom/rooms';
+import type { ComponentHost, ComponentReport } from '@bloom/rooms';
 import { TestRoom } from '../testing/room.js';
 import type { RtspComponent } from './rtsp-component.js';
 import { rtspKind } from './rtsp-kind.js';
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => new Promise((done) => camera.close(done)));
 
 /** Starts a component whose process is the rig. */
-async function start(path: string, options: object = {}): Promise<void> {
+async function start(path: string, options: object = {}, resumed: Pick<ComponentHost, 'resumed'> = {}): Promise<void> {
   // Node.js alone may take more than a second to start on a busy machine, and is silent until then.
   const kind = rtspKind({ processes, entry, clock, random: () => 0, hangMs: 4_000 });
   const sourceUri = `rtsp://admin:secret@camera.localhost:${cameraPort}/${path}`;
@@ -51,7 +51,7 @@ async function start(path: string, options: object = {}): Promise<void> {
     info: (event: string, fields?: object) => void logged.push([event, fields]),
     warn: (event: string, fields?: object) => void logged.push([event, fields]),
   };
-  component = prepared.start({ ...room.host, log }) as RtspComponent;
+  component = prepared.start({ ...room.host, ...resumed, log }) as RtspComponent;
 }
 
 const inspect = (): Inspection => component.inspect() as Inspection;
@@ -114,6 +114,19 @@ describe('an RTSP component', () => {
     await component.close();
     expect(room.deeds).toEqual(['open h264', 'open opus', 'close', 'close']);
     expect(clock.pending).toBe(0);
+  });
+
+  test('publishes its tracks under their former ids when its room has moved', async () => {
+    const tracks = [
+      { trackId: 'sound', kind: 'audio', metadata: null },
+      { trackId: 'pictures', kind: 'video', metadata: null },
+    ] as const;
+    await start('play', {}, { resumed: { tracks, progress: {} } });
+    await until(() => room.sent.length === 3);
+    expect(done('publish')).toMatchObject([
+      { tracks: [{ trackId: 'pictures', kind: 'video' }] },
+      { tracks: [{ trackId: 'sound', kind: 'audio' }] },
+    ]);
   });
 
   test('withdraws its tracks when the source is lost, and reconnects after the delay, without limit', async () => {

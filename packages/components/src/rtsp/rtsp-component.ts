@@ -56,6 +56,7 @@ export class RtspComponent implements Component {
   readonly #reconnect: Timer;
   #process: ForkedProcess<ToPuller, FromPuller> | undefined;
   #feeds: Feeds = {};
+  #former: readonly { trackId: string; kind: string }[];
   #connections = 0;
   #startedAtMs = 0;
   readonly #costs: Backoff;
@@ -71,6 +72,7 @@ export class RtspComponent implements Component {
 
   constructor(options: RtspComponentOptions) {
     this.#options = options;
+    this.#former = options.host.resumed?.tracks ?? [];
     this.#reconnect = new Timer(options.clock);
     const { random } = options;
     this.#failures = new Backoff({ firstMs: MIN_PERIOD_MS, mostMs: MOST_DELAY_MS, random });
@@ -92,6 +94,11 @@ export class RtspComponent implements Component {
       lostReason: this.#lostReason,
       tracks: Object.values(this.#feeds).map(({ trackId }) => trackId),
     };
+  }
+
+  /** The other node connects anew. */
+  progress(): object {
+    return {};
   }
 
   async close(): Promise<void> {
@@ -154,13 +161,21 @@ export class RtspComponent implements Component {
       this.#lostReason = null;
       host.log.info('rtsp.playing', { source: source.shown, connection: this.#connections });
     }
-    const trackId = randomUUID();
+    const trackId = this.#formerTrack(kind) ?? randomUUID();
     const codec = kind === 'audio' ? 'opus' : 'h264';
     const feed = host.media.openFeed({ trackId, endpointId: host.componentId, kind, codec });
     const track = { trackId, kind, codec, metadata: null, encodings: [], disabledEncodings: [] } as const;
     host.report({ do: 'publish', tracks: [track] });
 
     return feed;
+  }
+
+  /** Returns the id of a track of the component's former node, once. */
+  #formerTrack(kind: PulledFrame['kind']): string | undefined {
+    const former = this.#former.find((track) => track.kind === kind);
+    this.#former = this.#former.filter((track) => track !== former);
+
+    return former?.trackId;
   }
 
   /** Connects once the source is reachable. A check costs next to nothing, a process a third of a second. */

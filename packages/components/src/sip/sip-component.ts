@@ -140,6 +140,11 @@ export class SipComponent implements Component {
     this.#phone.hangUp();
   }
 
+  /** The other node registers anew. A call ends: its sound comes to this address, and providers refuse others. */
+  progress(): object {
+    return {};
+  }
+
   /** Hangs up, unregisters and leaves; takes at most 3 s. */
   close(): Promise<void> {
     if (this.#closing === undefined) {

@@ -40,6 +40,17 @@ const FILE: ComponentKind = {
   }),
 };
 
+/** Runs on every node, and can move. */
+const PHONE: ComponentKind = {
+  ...FILE,
+  type: 'sip',
+  prepare: async () => ({
+    properties: {},
+    subscribeMode: 'auto',
+    start: () => ({ progress: () => ({}), close: async () => undefined }),
+  }),
+};
+
 async function startMember(alive: string, mapperPort: number, protocols = PROTOCOLS): Promise<Member> {
   const name = `${alive}@127.0.0.1`;
   const news: string[] = [];
@@ -61,7 +72,7 @@ async function startMember(alive: string, mapperPort: number, protocols = PROTOC
     address: `${alive}.example:5002`,
     secretKeyBase,
     webrtcEnabled: true,
-    componentKinds: [FILE],
+    componentKinds: [FILE, PHONE],
   });
   const port = createClusterPort({ system, remote, self: name });
   const registry: RoomRegistry = new RoomRegistry({ system, port, host, log });
@@ -109,6 +120,7 @@ async function join(all: readonly Member[]): Promise<void> {
   await until(() => all.every(({ port }) => port.members().length === all.length - 1));
 }
 
+const COMPONENT = { id: 'f', type: 'file', options: {}, properties: {}, origins: [], tracks: [], progress: {} };
 const LIMIT = { timeoutMs: 4_000 };
 
 const open = (config: Partial<RoomConfig> = {}) =>
@@ -198,14 +210,22 @@ describe('a node that moves its rooms', () => {
     expect(Math.abs(b.host.load().rooms - c.host.load().rooms)).toBeLessThanOrEqual(4);
   });
 
-  test('keeps a room with components, and says why once', async () => {
+  test('moves a room with a component that another node can continue', async () => {
+    await open();
+    const { id } = await a.rooms.addComponent('kitchen', 'sip', {});
+    const owner = await move();
+    expect(owner.host.view('kitchen')?.components.map((component) => component.id)).toEqual([id]);
+    expect([...a.news, ...b.news, ...c.news]).toEqual(['roomCreated kitchen']);
+  });
+
+  test('keeps a room with a component that cannot move, and says why once', async () => {
     await open();
     await a.rooms.addComponent('kitchen', 'file', {});
     await a.registry.departures.moveAll(1_500);
     expect(a.host.view('kitchen')?.components).toHaveLength(1);
     const reasons = a.lines.filter(([event]) => event === 'room.stays');
-    expect(reasons).toEqual([['room.stays', { roomId: 'kitchen', reason: 'it has components' }]]);
-    expect([...a.registry.departures.staying]).toEqual([['kitchen', 'it has components']]);
+    expect(reasons).toEqual([['room.stays', { roomId: 'kitchen', reason: 'its file component cannot move' }]]);
+    expect([...a.registry.departures.staying]).toEqual([['kitchen', 'its file component cannot move']]);
     await a.host.deleteRoom('kitchen');
     expect(a.registry.departures.staying.size).toBe(0);
   });
@@ -213,7 +233,7 @@ describe('a node that moves its rooms', () => {
   test('takes no places for a room that stays or has ended', async () => {
     await open();
     await a.rooms.addComponent('kitchen', 'file', {});
-    expect(await a.registry.departures.move('kitchen')).toBe('it has components');
+    expect(await a.registry.departures.move('kitchen')).toBe('its file component cannot move');
     await a.host.createRoom({ ...defaultRoomConfig, roomId: 'yard' });
     const moving = a.registry.departures.move('yard');
     await a.host.deleteRoom('yard');
@@ -279,7 +299,7 @@ describe('an operator who moves one room', () => {
     b.host.drain('ordered');
     expect(await reasonFor(b.name)).toBe(`${b.name} is draining`);
     await a.rooms.addComponent('kitchen', 'file', {});
-    expect(await reasonFor(c.name)).toBe('it has components');
+    expect(await reasonFor(c.name)).toBe('its file component cannot move');
     await a.host.deleteRoom('kitchen');
     expect(await reasonFor(c.name)).toBe('it has ended');
   });
@@ -344,6 +364,7 @@ test('a node that has given a room does not wait at its end for a client that ca
 describe('a member that lies', () => {
   const config = { ...defaultRoomConfig, roomId: 'kitchen' };
   const snapshot = JSON.stringify({ config, peers: [], invitations: [], peerlessMs: null });
+  const withComponents = (components: unknown[]) => JSON.stringify({ ...JSON.parse(snapshot), components });
   const reserve = async (): Promise<string> => {
     const reserved = await a.port.call(b.name, { type: 'reserve', seen: { forwardedTracks: 0, rooms: 99 } }, LIMIT);
     if ('granted' in reserved) return reserved.granted;
@@ -370,6 +391,9 @@ describe('a member that lies', () => {
     ['is no JSON', { snapshot: '{' }],
     ['is nested without end', { snapshot: '['.repeat(100_000) }],
     ['is no snapshot', { snapshot: '{"config":{}}' }],
+    ['has components without end', { snapshot: withComponents(Array.from({ length: 1_001 }, () => COMPONENT)) }],
+    ['has a component without options', { snapshot: withComponents([{ ...COMPONENT, options: null }]) }],
+    ['has a component of the past', { snapshot: withComponents([{ ...COMPONENT, progress: { positionMs: -1 } }]) }],
     ['is no text', { snapshot: 7 }],
   ])('cannot offer a room whose state %s', async (_what, changes) => {
     await expect(offer(changes)).rejects.toMatchObject({ code: 'BAD_MESSAGE' });

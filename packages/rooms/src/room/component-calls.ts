@@ -1,12 +1,19 @@
 import type { ActorContext } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
-import { done, refusals, refused, type Outcome } from '../outcome.js';
+import { done, refusals, refused, unwrap, type Outcome } from '../outcome.js';
 import type { ComponentType } from '../component-schemas.js';
 import { RoomError, type ComponentView, type NamedConfig } from '../room-service.js';
-import type { ComponentKinds, ComponentReport, PreparedComponent } from './component-kind.js';
+import type { ComponentKinds, ComponentReport, ComponentRoom, PreparedComponent, Resumed } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol } from './room-messages.js';
+import type { ComponentSnapshot } from './room-snapshot.js';
+
+/** A component of a room that moves here, once this node has checked that it can run it. */
+export interface ResumedComponent {
+  snapshot: ComponentSnapshot;
+  prepared: PreparedComponent;
+}
 
 export interface AddComponentOptions {
   machine: RoomMachine;
@@ -37,8 +44,9 @@ export async function addComponent(
   if (typeof given !== 'object' || Array.isArray(given)) return refusals.invalidOptions();
 
   let prepared: PreparedComponent;
+  const asked = given as Record<string, unknown>;
   try {
-    prepared = await kind.prepare(given as Record<string, unknown>, { roomId, videoCodec });
+    prepared = await kind.prepare(asked, { roomId, videoCodec });
   } catch (error) {
     if (error instanceof RoomError) return refused(error.code, error.message);
     context.log.error('component.prepare_failed', { kind: type, error });
@@ -47,8 +55,25 @@ export async function addComponent(
   if (machine.ended) return refusals.roomNotFound(roomId);
 
   const id = newId();
-  const { properties, subscribeMode } = prepared;
-  const log = life.log.child({ componentId: id });
+  const { properties } = prepared;
+  const component = { id, type, options: asked, properties, origins: new Set<string>(), prepared };
+  const isStarted = startComponent({ machine, config, media, context, life }, component);
+
+  return isStarted ? done({ id, type, properties, tracks: [] }) : refusals.componentFailed(type);
+}
+
+type Starting = Pick<ComponentRecord, 'id' | 'type' | 'options' | 'properties' | 'origins'> & {
+  prepared: PreparedComponent;
+  resumed?: Resumed;
+};
+
+/** Starts a component and adds it to the room. Returns false if it does not start. */
+function startComponent(
+  { machine, config, media, context, life }: Omit<AddComponentOptions, 'kinds' | 'newId'>,
+  { prepared, resumed, ...component }: Starting,
+): boolean {
+  const { id, type } = component;
+  const { roomId, videoCodec } = config;
   let running: ComponentRecord['running'];
   const early: ComponentReport[] = [];
   let started = false;
@@ -58,7 +83,8 @@ export async function addComponent(
       videoCodec,
       componentId: id,
       media,
-      log,
+      log: life.log.child({ componentId: id }),
+      ...(resumed === undefined ? {} : { resumed }),
       report: (report) => {
         if (started) life.cast(life.self, { type: 'fromComponent', componentId: id, report });
         else early.push(report);
@@ -66,15 +92,56 @@ export async function addComponent(
     });
   } catch (error) {
     context.log.error('component.start_failed', { componentId: id, kind: type, error });
-    return refusals.componentFailed(type);
+    return false;
   }
   context.inRequest(() => {
-    machine.addComponent({ id, type, properties, subscribeMode, origins: new Set(), tracks: new Map(), running });
+    const { subscribeMode } = prepared;
+    const tracks = new Map(resumed?.tracks.map((track) => [track.trackId, track]));
+    const expected = resumed === undefined ? {} : { expected: { tracks } };
+    machine.addComponent({ ...component, subscribeMode, tracks: new Map(), running, ...expected });
     started = true;
     for (const report of early) machine.fromComponent(id, report);
   });
 
-  return done({ id, type, properties, tracks: [] });
+  return true;
+}
+
+/**
+ * Checks whether this node can run the components of a room that moves here.
+ * @throws RoomError with the reason
+ */
+export async function prepareComponents(
+  snapshots: readonly ComponentSnapshot[],
+  kinds: ComponentKinds,
+  room: ComponentRoom,
+): Promise<ResumedComponent[]> {
+  return Promise.all(
+    snapshots.map(async (snapshot) => {
+      const { type, options } = snapshot;
+      const kind = kinds.get(type);
+      const missing = kind?.missingPackage?.();
+      if (kind === undefined) return unwrap(refusals.componentsDisabled(type));
+      if (missing !== undefined) return unwrap(refusals.componentsNeed(type, missing));
+
+      return { snapshot, prepared: await kind.prepare(options, room) };
+    }),
+  );
+}
+
+/** Continues the components of a room that has moved here. One that does not start has crashed. */
+export function resumeComponents(
+  options: Omit<AddComponentOptions, 'kinds' | 'newId' | 'context'>,
+  components: readonly ResumedComponent[],
+): void {
+  const { machine, life } = options;
+  for (const { snapshot, prepared } of components) {
+    const { origins, tracks, progress, ...component } = snapshot;
+    const starting = { ...component, origins: new Set(origins), resumed: { tracks, progress } };
+    if (startComponent({ ...options, context: life }, { ...starting, prepared })) continue;
+    const broken: PreparedComponent = { ...prepared, start: () => ({ close: async () => undefined }) };
+    startComponent({ ...options, context: life }, { ...starting, prepared: broken });
+    machine.fromComponent(component.id, { do: 'crashed', reason: 'it did not start where its room moved' });
+  }
 }
 
 /** Calls `act` with the component, or refuses when it does not exist. */

@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
-import type { EndpointTrack } from '../peer/peer-session.js';
+import type { EndpointTrack, KnownTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { EndpointType, VideoCodec } from '../room-service.js';
 
@@ -38,11 +38,30 @@ export interface ComponentHost extends ComponentRoom {
   readonly componentId: string;
   readonly media: MediaRoom;
   readonly log: Log;
+  /** Set for a component that ran on another node, from which its room has moved here. */
+  readonly resumed?: Resumed;
   /**
    * Delivers reports in order and ignores those of a removed component. Reports made before `start` returns take effect
    * before any later call on the room.
    */
   report(report: ComponentReport): void;
+}
+
+/** How far a component has come, for another node. Each kind sets and reads its own fields. */
+export interface ComponentProgress {
+  /** Position in what it plays, in milliseconds. */
+  positionMs?: number;
+  /** Name of what it has written. */
+  part?: string;
+  paused?: boolean;
+  /** Unix milliseconds, by the clock of the former node. */
+  atMs?: number;
+}
+
+export interface Resumed {
+  /** Tracks that it published, to be published again under the same ids. */
+  tracks: readonly KnownTrack[];
+  progress: ComponentProgress;
 }
 
 /** A track that a component receives. */
@@ -67,6 +86,8 @@ export interface Component {
   subscribe?(origins: readonly string[]): void;
   /** Returns the state that operators see: plain data, without passwords and keys. Must not change anything. */
   inspect?(): unknown;
+  /** Returns what another node needs to continue. Must not change anything. Absent: the room cannot move. */
+  progress?(): ComponentProgress;
   /** Pauses or resumes a recording. Returns false if it had too many pauses already. */
   setPaused?(paused: boolean): boolean;
   dial?(phoneNumber: string): void;

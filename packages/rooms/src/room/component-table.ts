@@ -1,7 +1,7 @@
 import type { Component, ReceivedTrack } from './component-kind.js';
 import { jsonEqual } from '../json-equal.js';
-import { peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
-import type { Endpoint, EndpointTrack } from '../peer/peer-session.js';
+import { type Expected, peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { Endpoint, EndpointTrack, KnownTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { ComponentView } from '../room-service.js';
 
@@ -9,12 +9,16 @@ import type { ComponentView } from '../room-service.js';
 export interface ComponentRecord {
   readonly id: string;
   readonly type: ComponentType;
+  /** What the API's caller gave, secrets included; only for another node. */
+  readonly options: Readonly<Record<string, unknown>>;
   properties: Record<string, unknown>;
   /** How the component chooses tracks; null = it receives none. */
   readonly subscribeMode: 'auto' | 'manual' | null;
   /** Endpoints chosen through the API. */
   readonly origins: Set<string>;
   readonly tracks: Map<string, EndpointTrack>;
+  /** Tracks that it published where the room ran before, until it publishes them here or is no longer expected to. */
+  expected?: Pick<Expected, 'tracks'> | undefined;
   readonly running: Component;
   /** Tracks passed to the last `receive`. */
   received?: readonly ReceivedTrack[];
@@ -26,7 +30,7 @@ export class ComponentTable {
 
   get trackCount(): number {
     let count = 0;
-    for (const component of this.#components.values()) count += component.tracks.size;
+    for (const component of this.#components.values()) count += knownTracks(component).length;
 
     return count;
   }
@@ -58,7 +62,7 @@ export class ComponentTable {
   }
 
   ownerOf(trackId: string): string | undefined {
-    return this.all().find((component) => component.tracks.has(trackId))?.id;
+    return this.all().find(({ tracks, expected }) => tracks.has(trackId) || expected?.tracks.has(trackId) === true)?.id;
   }
 
   /** Counts the tracks that components receive: all but their own, or those of the chosen endpoints. */
@@ -115,8 +119,15 @@ export class ComponentTable {
 }
 
 /** Returns the component as the API shows it. */
-export function componentView({ id, type, properties, tracks }: ComponentRecord): ComponentView {
-  return { id, type, properties, tracks: [...tracks.values()].map(trackInfo) };
+export function componentView(component: ComponentRecord): ComponentView {
+  const { id, type, properties } = component;
+
+  return { id, type, properties, tracks: knownTracks(component).map(trackInfo) };
+}
+
+/** Returns the tracks that a component publishes or is expected to publish again. */
+export function knownTracks({ tracks, expected }: ComponentRecord): KnownTrack[] {
+  return [...(expected?.tracks.values() ?? []), ...tracks.values()];
 }
 
 /** The metadata is nearly always the same object. */

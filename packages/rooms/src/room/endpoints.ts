@@ -240,27 +240,27 @@ export class Endpoints {
     this.sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
       this.#world.log.debug('room.track_added', { ...owner, trackId: track.trackId, kind: track.kind });
-      if ('expected' in endpoint && this.#isBack(endpoint, track)) continue;
+      if (this.#isBack(endpoint, owner, track)) continue;
       this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
     }
   }
 
-  /** Takes back a track that the peer published where the room ran before. Returns false for any other track. */
-  #isBack(peer: PeerRecord, track: EndpointTrack): boolean {
+  /** Takes back a track that the endpoint published where the room ran before. Returns false for any other track. */
+  #isBack(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, track: EndpointTrack): boolean {
     const { trackId } = track;
-    const before = peer.expected?.tracks.get(trackId);
+    const before = endpoint.expected?.tracks.get(trackId);
     if (before === undefined) return false;
-    peer.expected?.tracks.delete(trackId);
-    if (!jsonEqual(before.metadata, track.metadata)) {
-      const owner = { peerId: peer.id };
+    endpoint.expected?.tracks.delete(trackId);
+    if (!jsonEqual(before.metadata, track.metadata))
       this.#world.notify({ type: 'trackMetadataUpdated', roomId: this.roomId, owner, track: trackInfo(track) });
-    }
-    const blocked = peer.moderated.get(trackId);
+    if (!('moderated' in endpoint)) return true;
+    const { id: peerId, moderated } = endpoint;
+    const blocked = moderated.get(trackId);
     if (blocked === true) {
-      this.#world.media({ type: 'setTrackBlocked', peerId: peer.id, trackId, blocked });
-      this.sendIfJoined(peer.id, { type: 'trackMutedByServer', trackId, muted: blocked });
+      this.#world.media({ type: 'setTrackBlocked', peerId, trackId, blocked });
+      this.sendIfJoined(peerId, { type: 'trackMutedByServer', trackId, muted: blocked });
     }
-    if (blocked !== undefined) this.setMuted(peer, trackId, { server: blocked });
+    if (blocked !== undefined) this.setMuted(endpoint, trackId, { server: blocked });
     return true;
   }
 
@@ -295,16 +295,17 @@ export class Endpoints {
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
   }
 
-  /** Removes the tracks that a peer of a moved room has not published again, or one of them. */
-  dropExpected(peer: PeerRecord, trackId?: string): void {
-    const tracks = [...(peer.expected?.tracks.values() ?? [])].filter(
+  /** Removes the tracks that an endpoint of a moved room has not published again, or one of them. */
+  dropExpected(endpoint: PeerRecord | ComponentRecord, trackId?: string): void {
+    if (endpoint.expected === undefined) return;
+    const tracks = [...endpoint.expected.tracks.values()].filter(
       (track) => trackId === undefined || track.trackId === trackId,
     );
-    if (trackId === undefined) peer.expected = undefined;
-    else peer.expected?.tracks.delete(trackId);
-    this.#forget(peer, tracks);
-    this.changed(peer);
-    this.notifyTracksRemoved({ peerId: peer.id }, tracks);
+    if (trackId === undefined) endpoint.expected = undefined;
+    else endpoint.expected.tracks.delete(trackId);
+    if ('moderated' in endpoint) this.#forget(endpoint, tracks);
+    this.changed(endpoint);
+    this.notifyTracksRemoved('running' in endpoint ? { componentId: endpoint.id } : { peerId: endpoint.id }, tracks);
   }
 
   notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<KnownTrack>): void {

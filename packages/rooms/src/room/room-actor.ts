@@ -5,7 +5,7 @@ import { done, refusals, type Outcome } from '../outcome.js';
 import type { RequestSessions } from './request-sessions.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
 import type { AddedPeer } from '../room-service.js';
-import { addComponent, withComponent } from './component-calls.js';
+import { addComponent, resumeComponents, type ResumedComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { componentView } from './component-table.js';
 import { Guests } from './guests.js';
@@ -31,6 +31,8 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   created: (machine: RoomMachine, room: RoomRef) => void;
   /** State of the room on its former node; undefined for a new room. */
   snapshot: RoomSnapshot | undefined;
+  /** Its components, prepared. */
+  components: readonly ResumedComponent[];
   /** Called when the room is as it was on its former node. */
   resumed: () => void;
   /** Called when the room has moved away and its actor passes messages on. */
@@ -82,6 +84,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       else {
         machine.resume(snapshot);
         options.resumed();
+        resumeComponents({ machine, ...options, life: context }, options.components);
       }
       return { machine, guests: new Guests(snapshot?.invitations), context };
     },

@@ -31,6 +31,8 @@ export type ConnectionEnd =
   | 'room_moved'
   | 'room_crashed';
 
+export type ComponentEnd = 'removed' | 'finished' | 'room_ended' | 'room_moved';
+
 export type RoomEnd = 'deleted' | 'no_peers' | 'node_closing' | 'moved' | 'crashed';
 
 export interface RoomJournalOptions {
@@ -141,9 +143,10 @@ export class RoomJournal {
     this.#options.log().info('component.playable', { componentId, kind, seconds: this.#componentAge(componentId) });
   }
 
-  componentEnded({ id: componentId, type: kind }: ComponentRecord, why: 'removed' | 'finished' | 'room_ended'): void {
+  componentEnded({ id: componentId, type: kind }: ComponentRecord, why: ComponentEnd): void {
     const seconds = this.#componentAge(componentId);
-    this.#components.delete(componentId);
+    // A component that has crashed has had its line.
+    if (!this.#components.delete(componentId)) return;
     this.#options.log().info('component.ended', { componentId, kind, why, seconds });
   }
 

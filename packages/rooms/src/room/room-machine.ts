@@ -10,12 +10,12 @@ import type { ClientKind, PeerRequest } from '../peer/peer-session.js';
 import type { NamedConfig, PeerView, RoomChanges, RoomView, SocketEnd } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
-import type { ComponentRecord, ComponentTable } from './component-table.js';
+import { type ComponentRecord, type ComponentTable, knownTracks } from './component-table.js';
 import { MediaFaults } from './dropped-media.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
 import { Moderation } from './moderation.js';
-import { RoomJournal, type ConnectionEnd, type RoomEnd } from './room-journal.js';
-import { restorePeer, snapshotOf, whyStays } from './room-move.js';
+import { type ComponentEnd, type ConnectionEnd, RoomJournal, type RoomEnd } from './room-journal.js';
+import { restorePeer, snapshotOf } from './room-move.js';
 import type { RoomSnapshot } from './room-snapshot.js';
 import { RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
@@ -119,15 +119,15 @@ export class RoomMachine {
   /** Handles the end of the time in which people were expected back. */
   returnsOver(): void {
     for (const peer of this.#endpoints.peers.values()) {
-      if (peer.expected === undefined) continue;
-      if (peer.connection === undefined) this.#disconnect(peer, 'connection_lost');
+      if (peer.expected !== undefined && peer.connection === undefined) this.#disconnect(peer, 'connection_lost');
       else this.#endpoints.dropExpected(peer);
     }
+    for (const component of this.components.all()) this.#endpoints.dropExpected(component);
   }
 
   /** Returns what the room consists of, for another node, or why it cannot move there. */
   snapshot(): Omit<RoomSnapshot, 'invitations'> | string {
-    return whyStays(this.#endpoints) ?? snapshotOf(this.#endpoints, this.#config, this.#timeouts);
+    return snapshotOf(this.#endpoints, this.#config, this.#timeouts);
   }
 
   /** Ends the room here because another node has it. Publishes nothing, unless the returned function reports a loss. */
@@ -139,6 +139,7 @@ export class RoomMachine {
       this.#endConnection(id, 'room_moved');
       this.#world.endPeer(ref);
     }
+    for (const component of this.components.all()) this.#endComponent(component, 'room_moved');
     this.#journal.roomEnded('moved');
 
     return () => {
@@ -347,9 +348,8 @@ export class RoomMachine {
     }
     for (const component of this.components.all()) {
       this.components.remove(component.id);
-      this.#endpoints.notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
-      this.#world.endComponent(component);
-      this.#journal.componentEnded(component, 'room_ended');
+      this.#endpoints.notifyTracksRemoved({ componentId: component.id }, knownTracks(component));
+      this.#endComponent(component, 'room_ended');
     }
     this.#end('roomDeleted', why);
   }
@@ -371,10 +371,8 @@ export class RoomMachine {
     this.components.add(component);
     this.#journal.componentAdded(component);
     this.#endpoints.changed();
-    this.#endpoints.sendToOthers(component.id, {
-      type: 'endpointAdded',
-      endpoint: this.components.endpoint(component),
-    });
+    const endpoint = this.components.endpoint(component);
+    this.#endpoints.sendToOthers(component.id, { type: 'endpointAdded', endpoint });
   }
 
   /** Adds endpoints chosen through the API: all of them, or none when there are too many. */
@@ -391,8 +389,7 @@ export class RoomMachine {
   removeComponent(componentId: string): Outcome<null> {
     const component = this.components.get(componentId);
     if (component === undefined) return refusals.componentNotFound(componentId);
-    this.#dropComponent(component);
-    this.#journal.componentEnded(component, 'removed');
+    this.#dropComponent(component, 'removed');
 
     return done(null);
   }
@@ -415,11 +412,10 @@ export class RoomMachine {
         this.#journal.componentPlayable(component);
         return this.#world.notify({ type: 'hlsPlayable', roomId: this.roomId, componentId });
       case 'finished':
-        this.#dropComponent(component);
-        return this.#journal.componentEnded(component, 'finished');
+        return this.#dropComponent(component, 'finished');
       case 'crashed':
         this.#journal.componentCrashed(component, report.reason);
-        this.#dropComponent(component);
+        this.#dropComponent(component, 'finished');
         return this.#world.notify({ type: 'componentCrashed', roomId: this.roomId, componentId });
     }
   }
@@ -468,12 +464,17 @@ export class RoomMachine {
     this.#timeouts.restartPeerless(peer);
   }
 
-  #dropComponent(component: ComponentRecord): void {
+  #dropComponent(component: ComponentRecord, why: ComponentEnd): void {
     this.components.remove(component.id);
     this.#endpoints.changed();
     this.#endpoints.sendToOthers(component.id, { type: 'endpointRemoved', endpointId: component.id });
-    this.#endpoints.notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
+    this.#endpoints.notifyTracksRemoved({ componentId: component.id }, knownTracks(component));
+    this.#endComponent(component, why);
+  }
+
+  #endComponent(component: ComponentRecord, why: ComponentEnd): void {
     this.#world.endComponent(component);
+    this.#journal.componentEnded(component, why);
   }
 
   /** Announces the end of an announced connection exactly once. */

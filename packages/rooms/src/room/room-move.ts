@@ -2,27 +2,55 @@
 import { newPeer, type PeerRecord } from '../peer/peer-record.js';
 import type { NamedConfig } from '../room-service.js';
 import type { Endpoints } from './endpoints.js';
-import type { PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.js';
+import { type ComponentRecord, knownTracks } from './component-table.js';
+import type { ComponentSnapshot, PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.js';
 import { RETURN_MS, type RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
 
 /** Returns why the room cannot move; undefined if it can. */
-export function whyStays({ components, peers }: Endpoints): string | undefined {
-  if (components.all().length > 0) return 'it has components';
+function whyStays({ components, peers }: Endpoints): string | undefined {
+  const fixed = components.all().find(({ running }) => running.progress === undefined);
+  if (fixed !== undefined) return `its ${fixed.type} component cannot move`;
   const hasLivekit = [...peers.values()].some(({ connection }) => connection?.client === 'livekit');
 
   return hasLivekit ? 'LiveKit clients are connected' : undefined;
 }
 
+/** Returns what the room consists of, for another node, or why it cannot move there. */
 export function snapshotOf(
-  { peers }: Endpoints,
+  endpoints: Endpoints,
   config: NamedConfig,
   timeouts: RoomTimeouts,
-): Omit<RoomSnapshot, 'invitations'> {
+): Omit<RoomSnapshot, 'invitations'> | string {
+  const reason = whyStays(endpoints);
+  if (reason !== undefined) return reason;
+  let components: ComponentSnapshot[];
+  try {
+    components = endpoints.components.all().map(componentSnapshot);
+  } catch (error) {
+    // A fault of a component must not end the room.
+    return `a component cannot say how far it has come: ${String(error)}`;
+  }
+
   return {
     config,
-    peers: [...peers.values()].map((peer) => peerSnapshot(peer, timeouts)),
+    peers: [...endpoints.peers.values()].map((peer) => peerSnapshot(peer, timeouts)),
+    ...(components.length === 0 ? {} : { components }),
     peerlessMs: timeouts.left('peerless'),
+  };
+}
+
+function componentSnapshot(component: ComponentRecord): ComponentSnapshot {
+  const { id, type, options, properties, origins, running } = component;
+
+  return {
+    id,
+    type,
+    options,
+    properties,
+    origins: [...origins],
+    tracks: knownTracks(component).map(({ trackId, kind, metadata }) => ({ trackId, kind, metadata })),
+    progress: running.progress?.() ?? {},
   };
 }
 

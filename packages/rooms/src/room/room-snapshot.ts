@@ -1,7 +1,9 @@
 /** What of a room moves to another node: everything but its media and its clients' connections. */
 import { count, flag, json, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
-import { id, namedConfig, permissions } from './view-shapes.js';
+import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
+import type { ComponentProgress } from './component-kind.js';
+import { componentType, id, namedConfig, permissions, properties } from './view-shapes.js';
 
 /** A track that the others know of; its client publishes it again at the new owner. */
 export interface TrackSnapshot {
@@ -35,6 +37,18 @@ export interface PeerSnapshot {
   tracks: readonly TrackSnapshot[];
 }
 
+export interface ComponentSnapshot {
+  id: string;
+  type: ComponentType;
+  /** What the API's caller gave, secrets included. */
+  options: Record<string, unknown>;
+  properties: Record<string, unknown>;
+  /** Endpoints chosen through the API. */
+  origins: readonly string[];
+  tracks: readonly Pick<TrackSnapshot, 'trackId' | 'kind' | 'metadata'>[];
+  progress: ComponentProgress;
+}
+
 /** An invitation whose uses are counted. */
 export interface CountedInvitation {
   id: string;
@@ -46,6 +60,8 @@ export interface CountedInvitation {
 export interface RoomSnapshot {
   config: NamedConfig;
   peers: readonly PeerSnapshot[];
+  /** Absent: none. */
+  components?: readonly ComponentSnapshot[];
   invitations: readonly CountedInvitation[];
   /** Milliseconds left until the room ends for lack of peers; null = no limit. */
   peerlessMs: number | null;
@@ -55,6 +71,8 @@ export interface RoomSnapshot {
 export const MAX_SNAPSHOT = 4 * 1024 * 1024;
 /** Maximum number of peers of a room that moves. */
 const MAX_PEERS = 10_000;
+/** Maximum number of components. */
+const MAX_COMPONENTS = 1_000;
 /** Maximum number of tracks of each. */
 const MAX_TRACKS = 1_000;
 /** Equals the number of invitations that a room counts. */
@@ -82,6 +100,23 @@ const peer: Shape<PeerSnapshot> = object({
   tracks: list(track, MAX_TRACKS),
 } satisfies Record<keyof PeerSnapshot, unknown>);
 
+const progress: Shape<ComponentProgress> = object({
+  positionMs: optional(count),
+  part: optional(text(100)),
+  paused: optional(flag),
+  atMs: optional(count),
+} satisfies Record<keyof ComponentProgress, unknown>);
+
+const component: Shape<ComponentSnapshot> = object({
+  id,
+  type: componentType,
+  options: properties,
+  properties,
+  origins: list(id, MAX_ORIGINS),
+  tracks: list(object({ trackId: id, kind: oneOf(['audio', 'video']), metadata: json }), MAX_TRACKS),
+  progress,
+} satisfies Record<keyof ComponentSnapshot, unknown>);
+
 const invitation: Shape<CountedInvitation> = object({
   id: text(100),
   count,
@@ -91,6 +126,7 @@ const invitation: Shape<CountedInvitation> = object({
 export const roomSnapshot: Shape<RoomSnapshot> = object({
   config: namedConfig,
   peers: list(peer, MAX_PEERS),
+  components: optional(list(component, MAX_COMPONENTS)),
   invitations: list(invitation, MAX_INVITATIONS),
   peerlessMs: nullable(count),
 } satisfies Record<keyof RoomSnapshot, unknown>);

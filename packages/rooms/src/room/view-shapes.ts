@@ -76,7 +76,7 @@ const { topic, data } = MessageContent.shape;
 export const messageTopic = limited(text(), (value) => validate(topic, value).success, 'a topic');
 export const messageData = limited(json, (value) => validate(data, value).success, 'data of at most 16 KiB');
 
-const properties: Shape<Record<string, unknown>> = (value, reading) => {
+export const properties: Shape<Record<string, unknown>> = (value, reading) => {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
 
   return isObject ? (json(value, reading) as ReturnType<typeof properties>) : reading.fail('an object');

@@ -1,0 +1,118 @@
+// Components of a room that leaves one node and is continued by another.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultRoomConfig } from './room-service.js';
+import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
+import { moveKitchen, testNode, videoTrack, type TestNode } from './testing/index.js';
+
+let from: TestNode;
+let to: TestNode;
+beforeEach(() => {
+  from = testNode();
+  to = testNode();
+});
+afterEach(() => Promise.all([from.close(), to.close()]));
+
+const open = () => from.host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+
+const move = () => moveKitchen(from, to);
+
+describe('a component of a room that moves', () => {
+  let hosts: ComponentHost[];
+  let closed: string[];
+  const kind = (changes: Partial<ComponentKind> = {}, part: Partial<Component> = {}): ComponentKind => ({
+    type: 'file',
+    limitPerRoom: null,
+    requiresH264: false,
+    prepare: async () => ({
+      properties: { shown: 'new' },
+      subscribeMode: 'manual',
+      start: (host) => {
+        hosts.push(host);
+        return {
+          progress: () => ({ positionMs: 7 }),
+          close: async () => void closed.push(host.componentId),
+          ...part,
+        };
+      },
+    }),
+    ...changes,
+  });
+  const restart = async (here: ComponentKind, there: ComponentKind | undefined = here): Promise<void> => {
+    await Promise.all([from.close(), to.close()]);
+    from = testNode({ componentKinds: [here] });
+    to = testNode({ componentKinds: there === undefined ? [] : [there] });
+    await open();
+  };
+  beforeEach(() => {
+    hosts = [];
+    closed = [];
+  });
+
+  test('is started there with its options and progress, and ended here', async () => {
+    await restart(kind());
+    const { id } = await from.rooms.addComponent('kitchen', 'file', { secret: 'x' });
+    const ann = await from.join('kitchen');
+    await from.rooms.subscribeComponent('kitchen', id, [ann.id]);
+    hosts[0]?.report({ do: 'setProperties', properties: { shown: 'changed' } });
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t')] });
+    await from.system.idle();
+    const before = from.host.view('kitchen');
+    from.news();
+    const snapshot = await move();
+    expect(snapshot.components?.[0]?.options).toEqual({ secret: 'x' });
+    expect(closed).toEqual([id]);
+    expect(hosts[1]).toMatchObject({
+      componentId: id,
+      resumed: { tracks: [{ trackId: 't', kind: 'video', metadata: null }], progress: { positionMs: 7 } },
+    });
+    expect(to.host.view('kitchen')).toEqual(before);
+    expect(to.host.componentState('kitchen', id)?.origins).toEqual([ann.id]);
+    hosts[1]?.report({ do: 'publish', tracks: [videoTrack('t')] });
+    await to.system.idle();
+    expect([...from.news(), ...to.news()]).toEqual([]);
+    expect(to.host.view('kitchen')).toEqual(before);
+  });
+
+  test('loses the tracks that it does not publish again within 10 s', async () => {
+    await restart(kind());
+    const { id } = await from.rooms.addComponent('kitchen', 'file', {});
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t')] });
+    await from.system.idle();
+    await move();
+    await to.advance(9.9);
+    expect(to.news()).toEqual([]);
+    await to.advance(0.2);
+    expect(to.news()).toEqual([`trackRemoved ${id}/t`]);
+    expect(to.host.view('kitchen')?.components[0]?.tracks).toEqual([]);
+  });
+
+  test('has crashed if it does not start there', async () => {
+    const prepare: ComponentKind['prepare'] = async () => ({
+      properties: {},
+      subscribeMode: null,
+      start: () => {
+        throw new Error('a bug');
+      },
+    });
+    await restart(kind(), kind({ prepare }));
+    const { id } = await from.rooms.addComponent('kitchen', 'file', {});
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t')] });
+    await from.system.idle();
+    await move();
+    expect(to.news()).toEqual([`trackRemoved ${id}/t`, `componentCrashed ${id}`]);
+    expect(to.host.view('kitchen')?.components).toEqual([]);
+  });
+
+  test('keeps its room where it is if it cannot move, or not there', async () => {
+    const broken = () => {
+      throw new Error('a bug');
+    };
+    await restart(kind({}, { progress: broken }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    expect(from.host.whyStays('kitchen')).toBe('a component cannot say how far it has come: Error: a bug');
+    await restart(kind(), kind({ type: 'sip' }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await expect(move()).rejects.toMatchObject({ message: 'Components of type file are disabled' });
+    expect(to.host.load().rooms).toBe(0);
+  });
+});

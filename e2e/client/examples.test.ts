@@ -158,7 +158,8 @@ browserSuite(
       await press(bob, 'Send');
       await ann.getByText('1 unread').waitFor({ state: 'attached' });
 
-      await bob.close();
+      await press(bob, 'Leave');
+      await bob.getByText('You have left the call').waitFor();
       await ann.getByText('only you').waitFor();
       expect(await ann.getByRole('status').first().textContent()).toBe('Connected');
     });

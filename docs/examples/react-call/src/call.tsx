@@ -48,14 +48,15 @@ function Call({ name, media, onEnd }: Joining & { onEnd: (reason: string) => voi
   });
   const { error } = room;
   if (error !== null) {
+    const reason = error.code === 'LEFT' ? 'You have left the call' : error.message;
     const leave = () => {
       // A call without a seat never began, so it did not close its devices either.
       for (const track of room.client.localTracks) track.media?.stop();
-      onEnd(error.message);
+      onEnd(reason);
     };
     return (
       <main style={{ padding: '1rem' }}>
-        <p role="alert">{error.message}</p>
+        <p role="alert">{reason}</p>
         <button onClick={leave}>Back</button>
       </main>
     );

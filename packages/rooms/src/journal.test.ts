@@ -187,6 +187,16 @@ describe('room logs', () => {
     ]);
   });
 
+  test('logs a client that leaves and then closes its websocket once', async () => {
+    await room();
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'leave' });
+    await ann.detach();
+    expect((await lines()).slice(3)).toEqual([
+      'peer.left peer_id=p1 name=Ann why=closed_by_client seconds=0 bytes_received=0 bytes_sent=0',
+    ]);
+  });
+
   test('names a client whose backend has set metadata, by the name that the backend gave it', async () => {
     await room();
     for (const server of [{ identity: 'ann', name: 'Ann' }, { colour: 'red' }]) {

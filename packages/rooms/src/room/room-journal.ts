@@ -53,6 +53,8 @@ interface Visit {
   name: string | undefined;
   /** The client has sent `connect`, and the join is logged. */
   joined: boolean;
+  /** The client has sent `disconnect` since it joined last, and its end is logged. */
+  left: boolean;
   measured: boolean;
 }
 
@@ -81,7 +83,8 @@ export class RoomJournal {
 
   /** Records that the client has authenticated, which is also when the backend is notified. */
   attached(peerId: string): void {
-    this.#visits.set(peerId, { since: this.#options.now(), name: undefined, joined: false, measured: false });
+    const since = this.#options.now();
+    this.#visits.set(peerId, { since, name: undefined, joined: false, left: false, measured: false });
     this.#options.log().info('peer.connected', { peerId });
   }
 
@@ -89,6 +92,7 @@ export class RoomJournal {
     const visit = this.#visits.get(peerId);
     if (visit === undefined) return;
     visit.joined = true;
+    visit.left = false;
     visit.name = nameOf(metadata);
     this.#people += 1;
     this.#options.log().info('peer.joined', { peerId, name: visit.name });
@@ -121,14 +125,14 @@ export class RoomJournal {
     const visit = this.#visits.get(peerId);
     if (visit === undefined) return;
     this.#write(peerId, visit, { why: 'closed_by_client' });
-    this.#visits.set(peerId, { ...visit, since: this.#options.now(), joined: false, measured: true });
+    this.#visits.set(peerId, { ...visit, since: this.#options.now(), joined: false, left: true, measured: true });
   }
 
   /** Records the end of the peer or of its connection. Its transport is being closed. */
   disconnected(peerId: string, why: ConnectionEnd, reason?: string): void {
     const visit = this.#visits.get(peerId);
     this.#visits.delete(peerId);
-    if (visit !== undefined) return this.#write(peerId, visit, { why, reason });
+    if (visit !== undefined && !visit.left) return this.#write(peerId, visit, { why, reason });
 
     void this.#options.traffic(peerId);
     if (why === 'removed' || why === 'disconnected_too_long') this.#options.log().info('peer.removed', { peerId, why });

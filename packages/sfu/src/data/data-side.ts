@@ -30,9 +30,12 @@ export class DataSide {
       onMessage: (stream, isText, frame) => router.message(peerId, stream, isText, frame, context.world.now()),
       onClosed: (stream) => router.closed(peerId, stream),
       onDropped: (messages) => (context.dropped.data_backlog += messages),
-      onDown: () => {
+      onDown: (cause) => {
         router.leave(peerId);
-        context.world.log.warn('data.association_ended', { peerId });
+        const { log } = context.world;
+        // Whoever closes a connection ends its data channels too.
+        if (cause === 'client') log.info('data.association_ended', { peerId, cause });
+        else log.warn('data.association_ended', { peerId, cause });
       },
     };
     const link = new DataLink(handlers, { isDtlsClient: passive });

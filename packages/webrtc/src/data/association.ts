@@ -22,8 +22,11 @@ export interface AssociationHandlers extends StreamResetHandlers {
   /** Called when further messages can be sent. */
   onRoom(): void;
   /** Called at most once, when the association ends without a call of `close`. */
-  onDown(): void;
+  onDown(cause: DownCause): void;
 }
+
+/** `client`: it ended the association or no longer answers; `limit`: it exceeded one. */
+export type DownCause = 'client' | 'limit';
 
 /**
  * One of werift's SCTP associations over DTLS (RFC 8261), with bounds: packets are checked before werift sees them,
@@ -152,7 +155,7 @@ export class Association {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#guard(() => this.#handlers.onDown());
+    this.#guard(() => this.#handlers.onDown('client'));
   }
 
   #fragments(): number {
@@ -175,6 +178,6 @@ export class Association {
   #fail(): void {
     if (this.#ended) return;
     this.close();
-    this.#handlers.onDown();
+    this.#handlers.onDown('limit');
   }
 }

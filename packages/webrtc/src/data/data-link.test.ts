@@ -14,7 +14,7 @@ class Pair {
   readonly opened: { stream: number; channel: ChannelName }[] = [];
   readonly received: { stream: number; isText: boolean; message: string }[] = [];
   readonly closed: number[] = [];
-  downs = 0;
+  readonly downs: string[] = [];
   packets = 0;
   hasTurns = true;
   /** Decides which of the client's packets are held back. */
@@ -48,8 +48,8 @@ class Pair {
         this.client.onChange();
       },
       onDropped: () => undefined,
-      onDown: () => {
-        this.downs++;
+      onDown: (cause) => {
+        this.downs.push(cause);
         this.client.onChange();
       },
     };
@@ -213,10 +213,10 @@ describe('the data channels of one client', () => {
   test('reports the end of the association once, and ignores everything after it', async () => {
     const pair = await new Pair().connected();
     await pair.client.end();
-    await pair.client.until(() => pair.downs === 1);
+    await pair.client.until(() => pair.downs.length === 1);
     expect(pair.link.isUp).toBe(false);
     expect(pair.link.receive(Buffer.alloc(100))).toBe(false);
-    expect(pair.downs).toBe(1);
+    expect(pair.downs).toEqual(['client']);
   });
 
   test('loses no reliable message when one packet in fifty is lost', async () => {

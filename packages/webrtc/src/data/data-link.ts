@@ -1,4 +1,4 @@
-import { Association } from './association.js';
+import { Association, type DownCause } from './association.js';
 import { type ChannelKind, type ChannelName, readControl, writeAck, writeOpen } from './dcep.js';
 import { MAX_STREAMS } from './sctp-packet.js';
 import { type QueuedMessage, SendQueue } from './send-queue.js';
@@ -32,7 +32,7 @@ export interface DataLinkHandlers {
   /** Called when lossy messages were dropped because the client reads too slowly. */
   onDropped(messages: number): void;
   /** Called at most once, when the association ends without a call of `end`; all channels are then closed. */
-  onDown(): void;
+  onDown(cause: DownCause): void;
 }
 
 /**
@@ -67,9 +67,9 @@ export class DataLink {
         for (const stream of streams) this.#unconfirmed.delete(stream);
       },
       onRoom: () => this.#pumpLater(),
-      onDown: () => {
+      onDown: (cause) => {
         this.#channels.clear();
-        handlers.onDown();
+        handlers.onDown(cause);
       },
     });
   }

@@ -24,9 +24,9 @@ class Link {
     onMessage: () => undefined,
     onClosed: () => undefined,
     onDropped: () => undefined,
-    onDown: () => (this.downs += 1),
+    onDown: (cause) => void this.downs.push(cause),
   });
-  downs = 0;
+  readonly downs: string[] = [];
 
   async connect(): Promise<void> {
     await this.#client.connect();
@@ -203,6 +203,6 @@ test('ends the association when a client opens channels without end and acknowle
     link.receive(packet(opening(at)));
     link.forget((2 * at) % 1_024);
   }
-  expect(link.downs).toBe(1);
+  expect(link.downs).toEqual(['limit']);
   link.end();
 });

@@ -21,6 +21,15 @@ export class Person {
     return this.#until(() => this.page.evaluate(() => window.application.tracks()), check, timeoutMs);
   }
 
+  /** Waits for a sound of this pitch. */
+  async hears(hz: number, timeoutMs = 10_000): Promise<void> {
+    await this.#until(
+      () => this.page.evaluate(() => window.application.sounds()),
+      (sounds) => sounds.some((one) => one.level > 60 && Math.abs(one.hz - hz) < 30),
+      timeoutMs,
+    );
+  }
+
   /** Returns how long the other's picture stood still since `resetPauses`, in ms, once it moves again. */
   async standstill(timeoutMs = 30_000): Promise<number> {
     const { longestMs } = await this.#until(

@@ -11,9 +11,11 @@ import {
   type RoomClientErrorCode,
   type Seat,
 } from '@bloom/client';
+import { Encryption, keyFromPassphrase } from '@bloom/client/encryption';
 import type { PictureOptions } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { createPicture, createTone } from './picture.js';
+import { Listener } from './sound.js';
 
 export interface SeenTrack {
   readonly id: string;
@@ -23,6 +25,8 @@ export interface SeenTrack {
   readonly frames: number;
   readonly width: number;
   readonly colour: string;
+  readonly unavailable: string | null;
+  readonly encrypted: boolean;
   readonly firstFrameAt: number | null;
   /** Longest pause between frames since `resetPauses`, in milliseconds. */
   readonly pauseMs: number;
@@ -36,9 +40,11 @@ export interface Standstill {
 }
 
 const client = new RoomClient();
+let encryption: Encryption | undefined;
 let lastFrameAt = performance.now();
 let longestMs = 0;
 const watchers = new Map<string, { watcher: FrameWatcher; firstFrameAt: number | null }>();
+const listeners = new Map<string, Listener>();
 const published: LocalTrack[] = [];
 const opened: MediaStreamTrack[] = [];
 const log: string[] = [];
@@ -57,6 +63,7 @@ client.on('data', ({ label, from, data }) => log.push(`data ${label} ${from} ${S
 client.on('message', (topic, data) => log.push(`message ${topic} ${JSON.stringify(data)}`));
 client.on('ended', ({ code, message }) => log.push(`ended ${code}: ${message}`));
 client.on('trackReady', ({ id, media }) => {
+  if (media?.kind === 'audio') listeners.set(id, new Listener(media));
   if (media?.kind !== 'video') return;
   watchers.get(id)?.watcher.close();
   const seen = { firstFrameAt: null as number | null };
@@ -83,10 +90,16 @@ const application = {
 
   /** Returns the error's code, or undefined. The test renews a lost seat if it offers to. */
   connect: (options: Seat & { metadata?: unknown }) =>
-    client.connect({ ...options, ...renewal() }).then(
+    client.connect({ ...options, ...renewal(), ...(encryption === undefined ? {} : { encryption }) }).then(
       () => undefined,
       (error: { code: string }) => error.code,
     ),
+  /** Encrypts the call that begins next, or changes the key of the running one. */
+  async encrypt(passphrase: string): Promise<void> {
+    const key = await keyFromPassphrase(passphrase, 'a room');
+    if (encryption === undefined) encryption = new Encryption({ key });
+    else encryption.setKey(key);
+  },
 
   async publish(picture: Omit<PictureOptions, 'kind'>, options: PublishOptions = {}, reopens = false): Promise<number> {
     const open = (): MediaStreamTrack => {
@@ -119,13 +132,16 @@ const application = {
 
   tracks: (): SeenTrack[] =>
     client.peers.flatMap(({ tracks }) =>
-      tracks.map(({ id, peerId, metadata, variant }) => {
+      tracks.map(({ id, peerId, metadata, variant, unavailable, encrypted }) => {
         const seen = watchers.get(id);
         const { frames = 0, width = 0, colour = 'black', maxGapMs = 0 } = seen?.watcher.report() ?? {};
         const firstFrameAt = seen?.firstFrameAt ?? null;
-        return { id, peerId, metadata, variant, frames, width, colour, firstFrameAt, pauseMs: maxGapMs };
+        const pictures = { frames, width, colour, firstFrameAt, pauseMs: maxGapMs };
+        return { id, peerId, metadata, variant, unavailable, encrypted, ...pictures };
       }),
     ),
+  /** Returns the loudest frequency of each sound that is heard, and its level (0..255). */
+  sounds: (): { hz: number; level: number }[] => [...listeners.values()].map((one) => one.loudest()),
   standstill: (): Standstill => ({ longestMs, sinceLastMs: performance.now() - lastFrameAt }),
   resetPauses: () => {
     longestMs = 0;

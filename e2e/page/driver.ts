@@ -17,7 +17,8 @@ import type {
 } from './driver-api.js';
 import { createClapper } from './clapper.js';
 import { FrameWatcher } from './frame-watcher.js';
-import { audioContext, createPicture, createTone, type Source } from './picture.js';
+import { createPicture, createTone, type Source } from './picture.js';
+import { Listener } from './sound.js';
 import { encodeMediaEvent, tapSockets } from './socket-tap.js';
 
 type Client = JellyfishClient<unknown, unknown>;
@@ -73,9 +74,7 @@ function strictParser(raw: unknown): { goodStuff: string } {
 export function startDriver(ClientOfSdk: ClientClass): void {
   const sources: Source[] = [];
   const watchers = new Map<string, FrameWatcher>();
-  const analysers = new Map<string, AnalyserNode>();
-  /** By track. An analyser runs until its input is removed, even after the track has ended. */
-  const inputs = new Map<string, MediaStreamAudioSourceNode>();
+  const listeners = new Map<string, Listener>();
   const remote = new Map<string, Context>();
   let client: Client | undefined;
 
@@ -123,22 +122,13 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       );
       return;
     }
-    // Chromium feeds a remote sound into Web Audio only while a media element plays it too.
-    const element = new Audio();
-    element.muted = true;
-    element.srcObject = new MediaStream([track]);
-    void element.play();
-    const analyser = new AnalyserNode(audioContext(), { fftSize: 4096, smoothingTimeConstant: 0 });
-    const input = audioContext().createMediaStreamSource(element.srcObject);
-    input.connect(analyser);
-    inputs.set(trackId, input);
-    analysers.set(trackId, analyser);
+    listeners.set(trackId, new Listener(track));
   }
 
   function unwatch(trackId: string): void {
     watchers.get(trackId)?.close();
-    inputs.get(trackId)?.disconnect();
-    inputs.delete(trackId);
+    listeners.get(trackId)?.close();
+    listeners.delete(trackId);
   }
 
   function listen(to: Client): void {
@@ -300,14 +290,9 @@ export function startDriver(ClientOfSdk: ClientClass): void {
   }
 
   async function tone(trackId: string): Promise<{ hz: number; level: number }> {
-    const analyser = analysers.get(trackId);
-    if (!analyser) throw new Error(`no sound is analysed for track ${trackId}`);
-    const bins = new Uint8Array(analyser.frequencyBinCount);
-    analyser.getByteFrequencyData(bins);
-    let loudest = 0;
-    for (const [i, level] of bins.entries()) if (level > (bins[loudest] ?? 0)) loudest = i;
-    const hz = (loudest * analyser.context.sampleRate) / analyser.fftSize;
-    return Promise.resolve({ hz, level: bins[loudest] ?? 0 });
+    const listener = listeners.get(trackId);
+    if (!listener) throw new Error(`nobody listens to track ${trackId}`);
+    return Promise.resolve(listener.loudest());
   }
 
   function connect(options: ConnectOptions): void {

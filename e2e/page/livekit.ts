@@ -15,7 +15,8 @@ import {
 } from 'livekit-client';
 import type { PictureOptions } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
-import { audioContext, createPicture, createTone } from './picture.js';
+import { createPicture, createTone } from './picture.js';
+import { Listener } from './sound.js';
 
 export interface SeenPublication {
   readonly sid: string;
@@ -40,14 +41,9 @@ export interface SeenParticipant {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-interface Heard {
-  readonly analyser: AnalyserNode;
-  readonly input: MediaStreamAudioSourceNode;
-}
-
 let room = new Room();
 const watchers = new Map<string, FrameWatcher>();
-const heard = new Map<string, Heard>();
+const heard = new Map<string, Listener>();
 const published: LocalTrackPublication[] = [];
 const log: string[] = [];
 
@@ -66,15 +62,7 @@ function watch(track: RemoteTrack, sid: string): void {
     watchers.set(sid, new FrameWatcher(track.mediaStreamTrack, { first: nothing, size: nothing, colour: nothing }));
     return;
   }
-  // Chromium feeds a remote sound into Web Audio only while a media element plays it too.
-  const element = new Audio();
-  element.muted = true;
-  element.srcObject = new MediaStream([track.mediaStreamTrack]);
-  void element.play();
-  const analyser = new AnalyserNode(audioContext(), { fftSize: 4096, smoothingTimeConstant: 0 });
-  const input = audioContext().createMediaStreamSource(element.srcObject);
-  input.connect(analyser);
-  heard.set(sid, { analyser, input });
+  heard.set(sid, new Listener(track.mediaStreamTrack));
 }
 
 function listen(): void {
@@ -99,7 +87,7 @@ function listen(): void {
   room.on(RoomEvent.TrackUnsubscribed, (_track, publication) => {
     watchers.get(publication.trackSid)?.close();
     watchers.delete(publication.trackSid);
-    heard.get(publication.trackSid)?.input.disconnect();
+    heard.get(publication.trackSid)?.close();
     heard.delete(publication.trackSid);
   });
 }
@@ -180,14 +168,7 @@ const livekit = {
     ),
   /** Returns the loudest frequency of a remote sound and its level (0..255). */
   tone(sid: string): { hz: number; level: number } {
-    const analyser = heard.get(sid)?.analyser;
-    if (analyser === undefined) return { hz: 0, level: 0 };
-    const levels = new Uint8Array(analyser.frequencyBinCount);
-    analyser.getByteFrequencyData(levels);
-    let loudest = 0;
-    for (const [index, level] of levels.entries()) if (level > (levels[loudest] ?? 0)) loudest = index;
-
-    return { hz: (loudest * analyser.context.sampleRate) / analyser.fftSize, level: levels[loudest] ?? 0 };
+    return heard.get(sid)?.loudest() ?? { hz: 0, level: 0 };
   },
 };
 

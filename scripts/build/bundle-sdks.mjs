@@ -12,8 +12,15 @@ const browser = { entry: 'index.js', format: 'esm', platform: 'browser', target:
 const node = { entry: 'index.js', format: 'esm', platform: 'node', target: 'node20' };
 /** The kit must share the page's only copy of the hooks: a second copy would create a second React context. */
 const kit = { ...browser, entry: 'kit/index.js', plugins: [outside('../index.js', '@bloom/react')] };
+const encryption = { ...browser, entry: 'encryption/index.js', define: () => ({ WORKER_SOURCE: workerSource() }) };
 const sdks = {
-  client: { 'index.js': browser, 'index.cjs': { ...browser, format: 'cjs' } },
+  client: {
+    'index.js': browser,
+    'index.cjs': { ...browser, format: 'cjs' },
+    'encryption-worker.js': { ...browser, entry: 'encryption/worker.js', format: 'iife', minify: true },
+    'encryption.js': encryption,
+    'encryption.cjs': { ...encryption, format: 'cjs' },
+  },
   react: {
     'index.js': browser,
     'index.cjs': { ...browser, format: 'cjs' },
@@ -34,7 +41,7 @@ for (const [name, bundles] of Object.entries(sdks)) {
   const types = join(dist, 'types');
   if (!existsSync(join(types, 'index.js'))) continue;
   const { dependencies = {}, peerDependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  for (const [file, { entry, ...options }] of Object.entries(bundles)) {
+  for (const [file, { entry, define = () => ({}), ...options }] of Object.entries(bundles)) {
     await build({
       absWorkingDir: root,
       entryPoints: [join(types, entry)],
@@ -42,6 +49,7 @@ for (const [name, bundles] of Object.entries(sdks)) {
       bundle: true,
       external: Object.keys({ ...dependencies, ...peerDependencies }).flatMap((one) => [one, `${one}/*`]),
       logLevel: 'warning',
+      define: define(),
       ...options,
     });
   }
@@ -52,6 +60,11 @@ for (const [name, bundles] of Object.entries(sdks)) {
     writeFileSync(join(dist, `${to}.d.cts`), 'export {};\n');
   }
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+}
+
+/** The worker of `@bloom/client/encryption` as a literal: the package starts it without a file of its own. */
+function workerSource() {
+  return JSON.stringify(readFileSync(join(root, 'packages', 'client', 'dist', 'encryption-worker.js'), 'utf8'));
 }
 
 /** Replaces a module of the package with another one beside it. */

@@ -27,6 +27,23 @@ export interface ConnectOptions extends Seat {
   /** Any JSON, shown to the other participants. */
   readonly metadata?: unknown;
   readonly reconnect?: ReconnectOptions;
+  /**
+   * Encrypts what this client sends, and shows only what others have encrypted with the same key: an `Encryption` of
+   * `@bloom/client/encryption` (docs/guide/encryption.md).
+   */
+  readonly encryption?: FrameEncryption;
+}
+
+/** What `Encryption` of `@bloom/client/encryption` does with each connection. */
+export interface FrameEncryption {
+  /** What the browser needs to hand over encoded frames. */
+  readonly configuration: RTCConfiguration;
+  /** Returns why a track with this codec cannot be encrypted, or undefined. */
+  refusal(codec: string | undefined): string | undefined;
+  /** Encrypts what a sender sends. */
+  send(sender: RTCRtpSender, kind: 'audio' | 'video'): void;
+  /** Decrypts what a receiver receives, and reports when it cannot, or can again. */
+  receive(receiver: RTCRtpReceiver, report: (problem: 'NO_KEY' | 'NOT_ENCRYPTED' | null) => void): void;
 }
 
 /** Events of `RoomClient` with their arguments. */

@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_SEATS, reconnectDelayMs } from './backoff.js';
+import { DEFAULT_MAX_SEATS, reconnectDelayMs, SETTLED_MS } from './backoff.js';
 import type { ClientEvents, ClientState, ConnectOptions, Seat } from './client-types.js';
 import { MediaConnection } from './connection.js';
 import { Conversations, type SendOptions } from './data.js';
@@ -20,8 +20,6 @@ const PROBE_MS = 3_000;
 const SUSPECT_PROBE_MS = 1_500;
 /** A server that has not noticed the old connection's death refuses the new one for this long. */
 const STALE_SESSION_MS = 15_000;
-/** A seat held for this long was good, whatever ends it. */
-const SETTLED_MS = 10_000;
 /** A node that does not answer for this long counts as gone, so that the client asks for a seat on another node. */
 const UNREACHABLE_MS = 3_000;
 
@@ -246,12 +244,14 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
       {
         send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
         received: (trackId, media) => this.#apply(this.#remote.setMedia(trackId, media)),
+        undecodable: (trackId, problem) => this.#apply(this.#remote.setUnavailable(trackId, problem)),
         refused: (track) => this.#refused(track),
         channelOpened: (channel) => this.#conversations.listen(channel),
         lost: () => this.#probe(),
         mediaChanged: (state) => this.#setMedia(state),
       },
       () => ({ selfId: this.#selfId, takesCodecs: this.#features.includes('codecs') }),
+      this.#options?.encryption,
     );
   }
 

@@ -1,13 +1,17 @@
+import type { FrameEncryption } from './client-types.js';
 import { RoomClientError, throwLater } from './errors.js';
 import type { LocalTrack } from './local-track.js';
 import { IDLE, type MediaState, pathOf, problemOf, REASONS } from './media-state.js';
 import { PathWatch } from './path-watch.js';
+import type { Unavailable } from './remote.js';
 import type { OfferData, TurnServer } from './signaling.js';
 
 export interface ConnectionHooks {
   /** Sends a media engine event. */
   send(type: 'renegotiateTracks' | 'sdpOffer', data?: object): void;
   received(trackId: string, media: MediaStreamTrack): void;
+  /** The media of a track can be decrypted, or no longer. */
+  undecodable(trackId: string, problem: Unavailable | null): void;
   /** The browser cannot send this track, or the server does not forward it, or no longer. */
   refused(track: LocalTrack): void;
   /** The server has opened a channel. */
@@ -48,7 +52,9 @@ const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
 export class MediaConnection {
   readonly #hooks: ConnectionHooks;
   readonly #session: () => Session;
-  readonly #connection = new RTCPeerConnection(CONFIGURATION);
+  readonly #encryption: FrameEncryption | undefined;
+  readonly #configuration: RTCConfiguration;
+  readonly #connection: RTCPeerConnection;
   readonly #publications = new Map<LocalTrack, Publication>();
   #waiting: Deferred[] = [];
   #midToTrackId: Readonly<Record<string, string>> = {};
@@ -65,9 +71,12 @@ export class MediaConnection {
     explain: (state) => this.#explain(state),
   });
 
-  constructor(hooks: ConnectionHooks, session: () => Session) {
+  constructor(hooks: ConnectionHooks, session: () => Session, encryption?: FrameEncryption) {
     this.#hooks = hooks;
     this.#session = session;
+    this.#encryption = encryption;
+    this.#configuration = { ...CONFIGURATION, ...encryption?.configuration };
+    this.#connection = new RTCPeerConnection(this.#configuration);
     this.#connection.addEventListener('track', ({ transceiver, track }) => {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
       if (trackId !== undefined) this.#hooks.received(trackId, track);
@@ -182,7 +191,7 @@ export class MediaConnection {
       // The UDP relay has the same address as the direct path, so it does not help if that address is blocked. Chromium
       // also routes all datagrams from a relay's address to the relay: the direct path would never come up.
       const iceServers = integratedTurnServers.filter(({ transport }) => transport !== 'udp').map(iceServerOf);
-      connection.setConfiguration({ ...CONFIGURATION, iceServers });
+      connection.setConfiguration({ ...this.#configuration, iceServers });
       this.#configured = true;
     }
     // The server has given up on an offer that was never answered.
@@ -194,14 +203,12 @@ export class MediaConnection {
         .getTransceivers()
         .filter(({ direction, receiver }) => direction === 'recvonly' && receiver.track.kind === kind);
       for (let missing = (tracksTypes[kind] ?? 0) - receivers.length; missing > 0; missing -= 1) {
-        connection.addTransceiver(kind, { direction: 'recvonly' });
+        this.#addReceiver(kind);
       }
     }
 
     // Browsers do not apply an offer without m-lines, which a check of the path may ask for in an empty room.
-    if (connection.getTransceivers().length === 0 && !this.#hasChannels) {
-      connection.addTransceiver('audio', { direction: 'recvonly' });
-    }
+    if (connection.getTransceivers().length === 0 && !this.#hasChannels) this.#addReceiver('audio');
 
     const iceRestart = this.#restart;
     this.#restart = false;
@@ -212,6 +219,14 @@ export class MediaConnection {
       trackIdToTrackMetadata: Object.fromEntries(published.map(({ id, track }) => [id, track.metadata])),
       trackIdToTrackBitrates: Object.fromEntries(published.map(({ id, track }) => [id, track.bitratesBps])),
       midToTrackId: Object.fromEntries(published.map(({ id, transceiver }) => [transceiver.mid, id])),
+      encrypted: this.#encryption === undefined ? undefined : true,
+    });
+  }
+
+  #addReceiver(kind: 'audio' | 'video'): void {
+    const added = this.#connection.addTransceiver(kind, { direction: 'recvonly' });
+    this.#encryption?.receive(added.receiver, (problem) => {
+      this.#hooks.undecodable(this.#midToTrackId[added.mid ?? ''] ?? '', problem);
     });
   }
 
@@ -221,6 +236,11 @@ export class MediaConnection {
       const { track } = next;
       const { selfId, takesCodecs } = this.#session();
       const id = `${selfId}:${uniqueName()}`;
+      const unsuited = this.#encryption?.refusal(track.codec);
+      if (unsuited !== undefined) {
+        this.#refuse(next, unsuited);
+        continue;
+      }
       let transceiver;
       try {
         transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
@@ -230,6 +250,7 @@ export class MediaConnection {
         continue;
       }
       if (takesCodecs) track.requestCodec(transceiver);
+      this.#encryption?.send(transceiver.sender, track.kind);
       this.#publications.set(track, { ...next, id, transceiver, accepted: false });
       await track.bind(id, transceiver.sender);
     }

@@ -1,6 +1,6 @@
 export { reconnectDelayMs, type ReconnectOptions } from './backoff.js';
 export { RoomClient } from './client.js';
-export type { ClientEvents, ClientState, ConnectOptions, Seat } from './client-types.js';
+export type { ClientEvents, ClientState, ConnectOptions, FrameEncryption, Seat } from './client-types.js';
 export type { DataMessage, SendOptions } from './data.js';
 export {
   DeviceError,
@@ -17,7 +17,7 @@ export type { Bytes } from './frame.js';
 export type { LocalTrack, PublishOptions, VideoCodec } from './local-track.js';
 export type { MediaPath, MediaProblem, MediaState } from './media-state.js';
 export { watchPeople, type MeasuredClient, type PersonStatus, type Quality } from './people-status.js';
-export type { RemotePeer, RemoteTrack } from './remote.js';
+export type { RemotePeer, RemoteTrack, Unavailable } from './remote.js';
 export type { Permissions, Variant } from './signaling.js';
 export type { CallStats, TrackStats } from './stats.js';
 export { watchForWakeUp, type WakeUpHooks } from './wake-up.js';

@@ -1,5 +1,11 @@
 import type { ServerEvent, Variant, WireEndpoint, WireTrack } from './signaling.js';
 
+/**
+ * `NO_CODEC`: this browser cannot decode the track. With encryption, `NO_KEY`: it was encrypted with another key, or
+ * changed on its way; `NOT_ENCRYPTED`: its publisher does not encrypt.
+ */
+export type Unavailable = 'NO_CODEC' | 'NO_KEY' | 'NOT_ENCRYPTED';
+
 /** A track of another participant or of a component. A change creates a new object. */
 export interface RemoteTrack<Metadata = unknown> {
   readonly id: string;
@@ -10,8 +16,10 @@ export interface RemoteTrack<Metadata = unknown> {
   readonly muted: boolean;
   /** True while an expected picture has been missing for 3 s. */
   readonly stalled: boolean;
-  /** Why nothing arrives of the track: `NO_CODEC` if this browser cannot decode it; null if nothing prevents it. */
-  readonly unavailable: 'NO_CODEC' | null;
+  /** Why the track can be neither seen nor heard; null if nothing prevents it. */
+  readonly unavailable: Unavailable | null;
+  /** True if its publisher encrypts it end to end, as the server says. */
+  readonly encrypted: boolean;
   /** Metadata from its publisher. Nothing checks that it has the type given by the page. */
   readonly metadata: Metadata;
   /** Available simulcast variants, from low to high; empty for a track with only one. */
@@ -98,7 +106,7 @@ export class RemotePeers {
       case 'vadNotification':
         return this.#updateTrack(event.data.trackId, { speaking: event.data.status === 'speech' });
       case 'trackUnavailable':
-        return this.#updateTrack(event.data.trackId, { unavailable: event.data.reason });
+        return this.setUnavailable(event.data.trackId, event.data.reason);
       case 'trackMuted':
         return this.#mute(event.data);
       case 'trackStalled': {
@@ -120,6 +128,10 @@ export class RemotePeers {
     this.#mutes.set(trackId, mutes);
     const isMuted = mutes.size > 0;
     return isMuted === track.muted ? [] : this.#updateTrack(trackId, { muted: isMuted }, isMuted ? 'muted' : 'unmuted');
+  }
+
+  setUnavailable(trackId: string, unavailable: Unavailable | null): RemoteChange[] {
+    return this.#updateTrack(trackId, { unavailable });
   }
 
   /** Sets the negotiated media of a track. */
@@ -167,31 +179,34 @@ export class RemotePeers {
   }
 
   #addTracks(peerId: string, tracks: Readonly<Record<string, WireTrack>>): RemoteChange[] {
-    return Object.entries(tracks).flatMap(([id, { metadata, simulcastConfig, kind = null }]): RemoteChange[] => {
-      const peer = this.#peers.get(peerId);
-      if (peer === undefined) return [];
-      // After `connected`, the server repeats the tracks that it listed.
-      const known = peer.tracks.find((track) => track.id === id);
-      if (known !== undefined) return sameJson(known.metadata, metadata) ? [] : this.#updateTrack(id, { metadata });
-      const { enabled, activeEncodings } = simulcastConfig;
-      const variants = enabled ? activeEncodings : [];
-      const track: RemoteTrack = {
-        id,
-        peerId,
-        kind,
-        muted: false,
-        stalled: false,
-        unavailable: null,
-        metadata,
-        variants,
-        variant: null,
-        speaking: false,
-        media: null,
-      };
-      this.#owners.set(id, peerId);
-      this.#store({ ...peer, tracks: [...peer.tracks, track] });
-      return [{ type: 'trackAdded', track }];
-    });
+    return Object.entries(tracks).flatMap(
+      ([id, { metadata, simulcastConfig, kind = null, encrypted = false }]): RemoteChange[] => {
+        const peer = this.#peers.get(peerId);
+        if (peer === undefined) return [];
+        // After `connected`, the server repeats the tracks that it listed.
+        const known = peer.tracks.find((track) => track.id === id);
+        if (known !== undefined) return sameJson(known.metadata, metadata) ? [] : this.#updateTrack(id, { metadata });
+        const { enabled, activeEncodings } = simulcastConfig;
+        const variants = enabled ? activeEncodings : [];
+        const track: RemoteTrack = {
+          id,
+          peerId,
+          kind,
+          muted: false,
+          stalled: false,
+          unavailable: null,
+          encrypted,
+          metadata,
+          variants,
+          variant: null,
+          speaking: false,
+          media: null,
+        };
+        this.#owners.set(id, peerId);
+        this.#store({ ...peer, tracks: [...peer.tracks, track] });
+        return [{ type: 'trackAdded', track }];
+      },
+    );
   }
 
   #updateTrack(

@@ -22,6 +22,7 @@ export interface WireTrack {
   readonly metadata: unknown;
   /** Earlier servers omit it. */
   readonly kind?: 'audio' | 'video';
+  readonly encrypted?: boolean;
   readonly simulcastConfig: { readonly enabled: boolean; readonly activeEncodings: readonly Variant[] };
 }
 

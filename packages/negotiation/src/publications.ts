@@ -25,6 +25,8 @@ export interface Publication {
   metadata: unknown;
   disabled: Set<Variant>;
   muted: boolean;
+  /** The client encrypts it end to end. */
+  encrypted: boolean;
   /** Shared with the track of the other kind from the same capture. */
   streamId: string;
   /** Stream id of the client's `a=msid`. */
@@ -74,6 +76,8 @@ export interface OfferedTracks {
   metadata: ReadonlyMap<string, unknown>;
   /** Bits per second; a track without an entry has the defaults. */
   bitrates: ReadonlyMap<string, Bitrates>;
+  /** True if the client encrypts its tracks end to end. */
+  encrypted?: boolean;
 }
 
 type Refusal = 'refused';
@@ -329,6 +333,7 @@ export class Publications {
       metadata: offer.metadata.get(inbound.trackId) ?? null,
       disabled: new Set(),
       muted: false,
+      encrypted: offer.encrypted === true,
       captureId: line.streamId,
       streamId: mates[0]?.streamId ?? this.#rules.identifiers.token(),
     };
@@ -362,7 +367,7 @@ function isSameTrack(before: InboundTrack, after: InboundTrack): boolean {
   return kind === after.kind && codec.name === after.codec.name && isSimulcast === after.rids.length > 0;
 }
 
-export function describePublication({ inbound, metadata, disabled, streamId }: Publication): EndpointTrack {
+export function describePublication({ inbound, metadata, disabled, streamId, encrypted }: Publication): EndpointTrack {
   return {
     trackId: inbound.trackId,
     kind: inbound.kind,
@@ -372,6 +377,7 @@ export function describePublication({ inbound, metadata, disabled, streamId }: P
     disabledEncodings: inbound.rids.filter((rid) => disabled.has(rid)),
     streamId,
     audioLevel: inbound.extensions.audioLevel !== undefined,
+    ...(encrypted ? { encrypted: true } : {}),
   };
 }
 

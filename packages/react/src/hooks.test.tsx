@@ -392,7 +392,7 @@ test('starts another conversation without the messages of the previous one', asy
   expect(texts()).toEqual(['welcome']);
 });
 
-const STATE = { variant: null, speaking: false, muted: false, stalled: false, unavailable: null };
+const STATE = { variant: null, speaking: false, muted: false, stalled: false, unavailable: null, encrypted: false };
 const TRACK = { metadata: null, variants: [], ...STATE };
 
 test('plays all sounds that the browser has blocked after one touch', async () => {

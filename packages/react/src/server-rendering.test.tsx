@@ -37,6 +37,7 @@ function Tile({ change }: { readonly change: { muted?: boolean; stalled?: boolea
     muted: false,
     stalled: false,
     unavailable: null,
+    encrypted: false,
   };
   const track = { id: 't', peerId: 'ann', kind: 'video' as const, media: null, ...state, ...change };
   return (

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
 import { MAX_ORIGINS } from './component-schemas.js';
 import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
 import { defaultRoomConfig, RoomError } from './room-service.js';
@@ -267,6 +268,21 @@ describe('receiving components', () => {
     ]);
     expect(told.at(-1)).toBe('close');
     expect(told.filter((line) => line === 'close')).toHaveLength(1);
+  });
+
+  test('withholds encrypted tracks from a component, and says so in the log', async () => {
+    await node.close();
+    const log = createLogger({ sink: () => undefined });
+    node = testNode({ componentKinds: [recording()], log });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
+    await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
+    const ann = await node.join('hall');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2', { encrypted: true })] });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t3')] });
+    await node.system.idle();
+    expect(told).toEqual([`${ann.id}/t1`, `${ann.id}/t1,${ann.id}/t3`]);
+    const lines = log.recent.last().filter(({ event }) => event === 'component.tracks_encrypted');
+    expect(lines.map(({ fields }) => fields)).toMatchObject([{ kind: 'recording', tracks: 1 }]);
   });
 
   test('tells a component what a peer is called now, and nothing while the metadata stays the same', async () => {

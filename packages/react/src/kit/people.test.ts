@@ -4,7 +4,7 @@ import { hueOf, initialsOf, isActive, isScreen, nameOf, nameOfPeer, newsOf, titl
 
 function track(id: string, kind: 'audio' | 'video', more: Partial<RemoteTrack>): RemoteTrack {
   const media = { kind } as MediaStreamTrack;
-  const state = { muted: false, stalled: false, unavailable: null, speaking: false };
+  const state = { muted: false, stalled: false, unavailable: null, encrypted: false, speaking: false };
   return { id, peerId: 'a', kind, metadata: null, variants: [], variant: null, media, ...state, ...more };
 }
 

@@ -181,6 +181,7 @@ export function person(name: string, { camera, microphone, screen }: PersonOptio
             muted: false,
             stalled: false,
             unavailable: null,
+            encrypted: false,
             speaking: false,
             ...change,
           },

@@ -38,6 +38,8 @@ export interface EndpointTrack {
   streamId?: string;
   /** The publisher sends the audio level with its packets (RFC 6464). */
   audioLevel?: boolean;
+  /** The publisher encrypts it end to end, so that no component can use it. */
+  encrypted?: true;
   muted?: Mutes;
   /** Whether pictures are missing; absent until they first were. */
   stalled?: boolean;

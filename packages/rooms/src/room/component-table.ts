@@ -22,6 +22,14 @@ export interface ComponentRecord {
   readonly running: Component;
   /** Tracks passed to the last `receive`. */
   received?: readonly ReceivedTrack[];
+  /** Number of tracks that it would receive if they were not encrypted end to end. */
+  encrypted?: number;
+}
+
+interface Rerouted {
+  readonly component: ComponentRecord;
+  readonly tracks: ReceivedTrack[];
+  readonly withheld: number;
 }
 
 /** The components of one room. */
@@ -78,12 +86,16 @@ export class ComponentTable {
     return count;
   }
 
-  /** Returns the components whose received tracks changed since the last call, with the new tracks. */
-  rerouted(peers: ReadonlyMap<string, PeerRecord>): { component: ComponentRecord; tracks: ReceivedTrack[] }[] {
-    const changes: { component: ComponentRecord; tracks: ReceivedTrack[] }[] = [];
+  /**
+   * Returns the components whose received tracks changed since the last call, with the new tracks and the number of
+   * those that are withheld from it since then because they are encrypted.
+   */
+  rerouted(peers: ReadonlyMap<string, PeerRecord>): Rerouted[] {
+    const changes: Rerouted[] = [];
     for (const component of this.#components.values()) {
       if (component.subscribeMode === null) continue;
       const tracks: ReceivedTrack[] = [];
+      let encrypted = 0;
       for (const source of [...peers.values(), ...this.#components.values()]) {
         if (source.id === component.id) continue;
         if (component.subscribeMode === 'manual' && !component.origins.has(source.id)) continue;
@@ -92,14 +104,17 @@ export class ComponentTable {
         const [originType, originMetadata] =
           'running' in source ? [source.type, null] : (['webrtc', peerView(source).metadata] as const);
         for (const track of source.tracks.values()) {
-          tracks.push({ origin: source.id, track, originType, originMetadata });
+          if (track.encrypted === true) encrypted += 1;
+          else tracks.push({ origin: source.id, track, originType, originMetadata });
         }
       }
       const before = component.received ?? [];
+      const withheld = Math.max(encrypted - (component.encrypted ?? 0), 0);
+      component.encrypted = encrypted;
       const same = before.length === tracks.length && tracks.every((track, i) => isSame(before[i], track));
-      if (same) continue;
+      if (same && withheld === 0) continue;
       component.received = tracks;
-      changes.push({ component, tracks });
+      changes.push({ component, tracks, withheld });
     }
 
     return changes;

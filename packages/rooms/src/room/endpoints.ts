@@ -333,7 +333,11 @@ export class Endpoints {
   changed(endpoint?: PeerRecord | ComponentRecord): void {
     if (endpoint !== undefined && 'connection' in endpoint) endpoint.view = undefined;
     this.#onChange();
-    for (const { component, tracks } of this.components.rerouted(this.peers)) {
+    for (const { component, tracks, withheld } of this.components.rerouted(this.peers)) {
+      if (withheld > 0) {
+        const { id: componentId, type: kind } = component;
+        this.#world.log.warn('component.tracks_encrypted', { componentId, kind, tracks: withheld });
+      }
       this.#world.routeTracks(component, tracks);
     }
     this.#world.changed();

@@ -112,7 +112,7 @@ function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
 }
 
 function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
-  const { sdpOffer, trackIdToTrackMetadata, trackIdToTrackBitrates, midToTrackId } = fields;
+  const { sdpOffer, trackIdToTrackMetadata, trackIdToTrackBitrates, midToTrackId, encrypted } = fields;
   if (!isRecord(sdpOffer) || sdpOffer['type'] !== 'offer' || typeof sdpOffer['sdp'] !== 'string') {
     return invalid('sdpOffer without an offer');
   }
@@ -134,6 +134,7 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
     ),
     metadata: new Map(Object.entries(trackIdToTrackMetadata)),
     bitrates,
+    ...(encrypted === true ? { encrypted } : {}),
   };
 }
 

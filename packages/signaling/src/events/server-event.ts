@@ -135,7 +135,7 @@ function tracksOf(tracks: readonly EndpointTrack[], withKinds: boolean) {
         track.trackId,
         {
           metadata: track.metadata ?? null,
-          ...(withKinds ? { kind: track.kind } : {}),
+          ...(withKinds ? { kind: track.kind, ...(track.encrypted === true ? { encrypted: true } : {}) } : {}),
           simulcastConfig: {
             enabled: track.encodings.length > 0,
             activeEncodings: track.encodings.length > 0 ? track.encodings : ['h'],

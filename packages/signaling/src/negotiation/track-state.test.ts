@@ -19,6 +19,13 @@ describe('a client that supports track state', () => {
     ]);
   });
 
+  test('says which tracks are encrypted', () => {
+    const client = knowing(videoTrack('a:v', { encrypted: true }), videoTrack('a:w'));
+    const [added] = client.takeEvents().filter(({ type }) => type === 'tracksAdded');
+    expect(added?.['data'].tracks).toMatchObject({ 'a:v': { encrypted: true }, 'a:w': { kind: 'video' } });
+    expect(added?.['data'].tracks['a:w']).not.toHaveProperty('encrypted');
+  });
+
   test('sends changes at once, even before the client has the media', () => {
     const client = knowing(videoTrack('a:v'));
     client.heard();

@@ -1,0 +1,128 @@
+// `@bloom/client/encryption`: media that the server forwards and cannot decode.
+import type { FrameEncryption } from '../client-types.js';
+import type { Bytes } from '../frame.js';
+import type { FrameProblem } from './frames.js';
+import type { FromWorker, StreamOptions, ToWorker } from './messages.js';
+
+export type { FrameEncryption } from '../client-types.js';
+export type { FrameProblem } from './frames.js';
+
+/** Bundled text of the worker, from the build. */
+declare const WORKER_SOURCE: string;
+
+const KEY_BYTES = 16;
+/** OWASP's recommendation of 2023 for PBKDF2 with SHA-256. */
+const ITERATIONS = 600_000;
+
+/** Options of `encryptFrames`. */
+export interface EncryptionOptions {
+  /** Secret of at least 16 bytes that all participants share, random or from `keyFromPassphrase`. */
+  readonly key: Uint8Array;
+  /**
+   * Creates the worker, for pages whose Content-Security-Policy refuses `worker-src blob:`. Its script is
+   * `@bloom/client/encryption-worker.js`.
+   */
+  readonly worker?: () => Worker;
+}
+
+interface Worked {
+  transform?: object | null;
+  createEncodedStreams?(): { readable: ReadableStream; writable: WritableStream };
+}
+
+declare const RTCRtpScriptTransform: (new (worker: Worker, options: StreamOptions) => object) | undefined;
+
+/** Encryption of one client's media, passed to `connect`. */
+export class Encryption implements FrameEncryption {
+  readonly configuration: RTCConfiguration;
+  readonly #worker: Worker;
+  readonly #reports = new Map<number, (problem: FrameProblem | null) => void>();
+  #lastId = 0;
+
+  /** @throws Error if the key is too short or this browser cannot encrypt */
+  constructor({ key, worker = ownWorker }: EncryptionOptions) {
+    const hasTransforms = typeof RTCRtpScriptTransform !== 'undefined';
+    if (!hasTransforms && !('createEncodedStreams' in RTCRtpSender.prototype)) {
+      throw new Error('this browser does not let a page encrypt media: it has no RTCRtpScriptTransform');
+    }
+    // Without it, Chromium before 141 gives no frames to the page.
+    this.configuration = hasTransforms ? {} : ({ encodedInsertableStreams: true } as RTCConfiguration);
+    requireKey(key);
+    this.#worker = worker();
+    this.#worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
+      this.#reports.get(data.id)?.(data.problem);
+    });
+    this.setKey(key);
+  }
+
+  /**
+   * Changes the key during the call. What is sent from now on has the new key; for 10 s, what others still send with
+   * the previous one is shown as well.
+   * @throws Error if the key is too short
+   */
+  setKey(key: Uint8Array): void {
+    requireKey(key);
+    this.#post({ type: 'key', key: Uint8Array.from(key) as Bytes });
+  }
+
+  /** Ends the worker. Media sent or received through it stops. */
+  close(): void {
+    this.#worker.terminate();
+  }
+
+  /** @internal */
+  refusal(codec: string | undefined): string | undefined {
+    if (codec !== 'av1' && codec !== 'h265') return undefined;
+    return `${codec} cannot be encrypted: browsers cut its frames into packets by their content`;
+  }
+
+  /** @internal */
+  send(sender: RTCRtpSender, kind: 'audio' | 'video'): void {
+    this.#attach(sender, { id: 0, side: 'send', kind });
+  }
+
+  /** @internal */
+  receive(receiver: RTCRtpReceiver, report: (problem: FrameProblem | null) => void): void {
+    this.#lastId += 1;
+    this.#reports.set(this.#lastId, report);
+    const kind = receiver.track.kind === 'video' ? 'video' : 'audio';
+    this.#attach(receiver, { id: this.#lastId, side: 'receive', kind });
+  }
+
+  #attach(end: RTCRtpSender | RTCRtpReceiver, options: StreamOptions): void {
+    const worked = end as Worked;
+    if (typeof RTCRtpScriptTransform !== 'undefined') {
+      worked.transform = new RTCRtpScriptTransform(this.#worker, options);
+      return;
+    }
+    const streams = worked.createEncodedStreams?.();
+    if (streams === undefined) return;
+    this.#post({ type: 'streams', options, ...streams }, [streams.readable, streams.writable]);
+  }
+
+  #post(message: ToWorker, transfer: Transferable[] = []): void {
+    this.#worker.postMessage(message, transfer);
+  }
+}
+
+/**
+ * Derives a key from words that people tell each other. `room` is any text that all know and that differs between
+ * calls, such as the room's id.
+ */
+export async function keyFromPassphrase(passphrase: string, room: string): Promise<Uint8Array> {
+  const text = new TextEncoder();
+  const base = await crypto.subtle.importKey('raw', text.encode(passphrase), 'PBKDF2', false, ['deriveBits']);
+  const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: text.encode(`Bloom ${room}`), iterations: ITERATIONS };
+  return new Uint8Array(await crypto.subtle.deriveBits(algorithm, base, 256));
+}
+
+function requireKey(key: Uint8Array): void {
+  if (key.length < KEY_BYTES) throw new Error(`a key of ${key.length} bytes: at least ${KEY_BYTES} are needed`);
+}
+
+function ownWorker(): Worker {
+  const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
+  const worker = new Worker(url);
+  URL.revokeObjectURL(url);
+  return worker;
+}

@@ -68,7 +68,7 @@ export type ServerEvent =
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
   | Event<'trackMuted', OfTrack & { muted: boolean; by: 'publisher' | 'server' }>
   | Event<'trackStalled', OfTrack & { stalled: boolean }>
-  | Event<'trackUnavailable', OfTrack & { reason: 'NO_CODEC' }>
+  | Event<'trackUnavailable', OfTrack & { reason: 'NO_CODEC' | 'NO_KEY' }>
   | Event<'permissions', Permissions>
   | Event<'roomMessage', { topic: string; data: unknown }>
   | Event<'dataChannelClosed', { label: string; reason: string }>

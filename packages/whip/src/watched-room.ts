@@ -96,7 +96,9 @@ export class WatchedRoom {
 
   #tracksOf(endpointId: string): ShownTracks {
     const shown: ShownTracks = {};
-    for (const track of this.#endpoints.get(endpointId)?.values() ?? []) shown[track.kind] ??= track;
+    for (const track of this.#endpoints.get(endpointId)?.values() ?? []) {
+      if (canShow(track)) shown[track.kind] ??= track;
+    }
 
     return shown;
   }
@@ -104,9 +106,14 @@ export class WatchedRoom {
   #track(trackId: string): ShownTracks {
     for (const tracks of this.#endpoints.values()) {
       const track = tracks.get(trackId);
-      if (track !== undefined) return { [track.kind]: track };
+      if (track !== undefined) return canShow(track) ? { [track.kind]: track } : {};
     }
 
     return {};
   }
+}
+
+/** WHEP has no key, so it would play encrypted tracks as noise. */
+function canShow({ encrypted }: EndpointTrack): boolean {
+  return encrypted !== true;
 }

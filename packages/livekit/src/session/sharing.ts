@@ -8,12 +8,12 @@ import type { Message } from './responses.js';
 /** Participants that one request may name, and tracks for each; the rest is not let in. */
 const MAX_NAMED = 1_000;
 
-/** Returns whether a client is to receive a track. */
+/** Returns whether a client is to receive a track: not one that our own client encrypts, which it cannot decrypt. */
 export function isWanted(
-  { owner, gone, subscribed, allowed }: RemoteTrack,
+  { owner, gone, subscribed, allowed, info }: RemoteTrack,
   { record, autoSubscribe }: { record: ParticipantRecord; autoSubscribe: boolean },
 ): boolean {
-  if (gone || !allowed || owner.record.identity === record.identity) return false;
+  if (gone || !allowed || info.encrypted === true || owner.record.identity === record.identity) return false;
 
   return subscribed ?? autoSubscribe;
 }

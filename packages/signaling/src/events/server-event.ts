@@ -104,7 +104,7 @@ export const serverEvent = {
   },
 
   /** The client gets nothing of the track; for clients that support the feature of this name. */
-  trackUnavailable(trackId: string, reason: 'NO_CODEC'): string {
+  trackUnavailable(trackId: string, reason: 'NO_CODEC' | 'NO_KEY'): string {
     return custom('trackUnavailable', { trackId, reason });
   },
 

@@ -15,8 +15,10 @@ export interface PlannedMedia {
   line: OfferedMedia;
   published: PublishedMedia | undefined;
   slot: Slot | undefined;
-  /** Payload type that the client offers for the slot's track; null when it does not offer the codec. */
+  /** Payload type that the client offers for the slot's track; null when it gets nothing of the track. */
   codec: ChosenCodec | null;
+  /** Why the client gets nothing of the slot's track. */
+  lacks: 'NO_CODEC' | 'NO_KEY' | null;
 }
 
 export interface OfferPlan {
@@ -26,10 +28,11 @@ export interface OfferPlan {
 
 /**
  * Matches the m-lines of an offer with the tracks that the client publishes and receives. Existing slots keep their
- * mids; new slots take the remaining receiving m-lines of their kind in order.
+ * mids; new slots take the remaining receiving m-lines of their kind in order. A client that does not decrypt gets no
+ * encrypted tracks: it would play them as noise.
  */
 export function matchSlots(
-  media: readonly OfferedMedia[],
+  { media, decrypts }: { media: readonly OfferedMedia[]; decrypts: boolean },
   published: ReadonlyMap<string, PublishedMedia>,
   slots: Slots,
 ): OfferPlan {
@@ -39,7 +42,9 @@ export function matchSlots(
     const usable = !line.refused && line.kind !== 'other' && own === undefined && line.direction === 'recvonly';
     const slot = usable ? (slots.byMid(line.mid) ?? slots.claim(line.kind as Slot['kind'], line.mid)) : undefined;
     const track = slot?.track;
-    const codec = slot?.kind === line.kind && track !== undefined ? chooseReceivedCodec(line, track.info.codec) : null;
+    const isSealed = track?.info.encrypted === true && !decrypts;
+    const isPossible = slot?.kind === line.kind && track !== undefined && !isSealed;
+    const codec = isPossible ? chooseReceivedCodec(line, track.info.codec) : null;
     if (slot !== undefined && track !== undefined && !track.gone && codec !== null) {
       outbound.push({
         mid: line.mid,
@@ -51,7 +56,7 @@ export function matchSlots(
         trackId: track.trackId,
       });
     }
-    return { line, published: own, slot, codec };
+    return { line, published: own, slot, codec, lacks: codec === null ? (isSealed ? 'NO_KEY' : 'NO_CODEC') : null };
   });
   return { media: planned, outbound };
 }

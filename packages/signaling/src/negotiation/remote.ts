@@ -16,8 +16,8 @@ export class RemoteTrack {
   gone = false;
   /** The variant that the client requested before it had the track. */
   target: Variant | undefined;
-  /** True while the client does not offer the codec of the track. */
-  lacksCodec = false;
+  /** Why the client gets nothing of the track; null if it gets it. */
+  lacks: 'NO_CODEC' | 'NO_KEY' | null = null;
   /** True while the client has paused the track. */
   paused = false;
   voice: 'speech' | 'silence' | undefined;

@@ -296,7 +296,7 @@ class Session implements PeerSession {
         mid: (mid) => slots.byMid(mid) !== undefined,
       });
       if (accepted.denied > 0) this.#deny(accepted.denied);
-      const plan = matchSlots(parsed.media, accepted.media, slots);
+      const plan = matchSlots({ ...parsed, decrypts: event.encrypted === true }, accepted.media, slots);
 
       // RFC 8445, section 9: new credentials from the client mean a restart, which requires new ones from us.
       const { iceUfrag, icePwd, fingerprint } = parsed.transport;
@@ -376,7 +376,7 @@ class Session implements PeerSession {
   /** Updates the slots after the answer was sent: the client knows the tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
     const applying: RemoteTrack[] = [];
-    for (const { slot, codec } of plan.media) {
+    for (const { slot, lacks } of plan.media) {
       if (slot === undefined) continue;
       const { track } = slot;
       if (track === undefined) {
@@ -385,7 +385,7 @@ class Session implements PeerSession {
       }
       const isNew = track.stage !== 'answered';
       track.stage = 'answered';
-      if (!track.gone) this.#checkCodec(track, codec !== null);
+      if (!track.gone) this.#reportLack(track, lacks);
       if (track.gone) {
         track.applied = true;
         slot.track = undefined;
@@ -401,14 +401,15 @@ class Session implements PeerSession {
     if (applying.length > 0) this.#act({ type: 'setTimer', name: 'apply', ms: APPLY_MS });
   }
 
-  /** Reports once that the client does not offer the codec of a track, of which it gets nothing. */
-  #checkCodec(track: RemoteTrack, isOffered: boolean): void {
-    const { trackId, info, lacksCodec } = track;
-    track.lacksCodec = !isOffered;
-    if (isOffered || lacksCodec) return;
-    this.#warn('peer.no_codec', `track ${trackId} is sent in ${info.codec}, which the client does not offer`);
-    const { features } = this.#membership;
-    if (features.includes('trackUnavailable')) this.#send(serverEvent.trackUnavailable(trackId, 'NO_CODEC'));
+  /** Reports once why the client gets nothing of a track. */
+  #reportLack(track: RemoteTrack, lacks: RemoteTrack['lacks']): void {
+    const { trackId, info, lacks: before } = track;
+    track.lacks = lacks;
+    if (lacks === null || lacks === before) return;
+    if (lacks === 'NO_KEY') this.#warn('peer.no_key', `track ${trackId} is encrypted; the client does not decrypt`);
+    else this.#warn('peer.no_codec', `track ${trackId} is sent in ${info.codec}, which the client does not offer`);
+    if (this.#membership.features.includes('trackUnavailable'))
+      this.#send(serverEvent.trackUnavailable(trackId, lacks));
   }
 
   #answerApplied(): void {

@@ -34,6 +34,21 @@ test('forwards a track in a codec that has to be asked for to a client that offe
   expect(client.heard().filter(isReport)).toEqual([]);
 });
 
+test('forwards an encrypted track only to a client that decrypts', async () => {
+  const join = () =>
+    new ScriptedClient().joinWith(['trackUnavailable'], peerEndpoint('a', videoTrack('a:v', { encrypted: true })));
+  const client = join();
+  await client.cycle();
+  expect(client.directions()).toEqual(['inactive']);
+  expect(client.heard().filter(isReport)).toEqual(['trackUnavailable a:v NO_KEY']);
+  const decrypting = join();
+  const offer = JSON.parse(await decrypting.makeOffer());
+  offer.data.data.encrypted = true;
+  decrypting.text(JSON.stringify(offer));
+  await decrypting.negotiated();
+  expect(decrypting.directions()).toEqual(['sendonly']);
+});
+
 test('reports a missing codec again when the client has offered it in between', async () => {
   const client = withVp9('trackUnavailable');
   await client.cycle();

@@ -10,7 +10,12 @@ import { repository } from '../harness/processes.js';
 
 /** `limit`: maximum size of a minified and gzipped bundle in bytes. `others`: further files of the package. */
 const PACKAGES = [
-  { name: 'client', bundles: ['index.js', 'index.cjs'], others: [], limit: 13_000 },
+  {
+    name: 'client',
+    bundles: ['index.js', 'index.cjs'],
+    others: ['encryption.js', 'encryption.cjs', 'encryption-worker.js'],
+    limit: 13_000,
+  },
   {
     name: 'react',
     bundles: ['index.js', 'index.cjs'],
@@ -71,7 +76,7 @@ describe.each(PACKAGES)('@bloom/$name', ({ name, bundles, others, limit }) => {
 
   test('contains its bundles, their types, and its documents', () => {
     const { files } = packed.get(name)!;
-    const found = files.filter((file) => !/^dist\/types(-cjs)?\/(kit\/)?[\w-]+\.d\.c?ts$/.test(file));
+    const found = files.filter((file) => !/^dist\/types(-cjs)?\/((kit|encryption)\/)?[\w-]+\.d\.c?ts$/.test(file));
     const built = [...bundles, ...others].map((file) => `dist/${file}`);
     expect(found.toSorted()).toEqual([...READ_BY_PEOPLE, ...built].toSorted());
     for (const file of files) {
@@ -155,6 +160,7 @@ test('the browser packages load as ES modules and as CommonJS, with one context 
     console.log(renderToString(createElement(RoomProvider, { room }, createElement(ConnectionStatus))));`;
   const names = [
     ['{ RoomClient }', '@bloom/client'],
+    ['{ Encryption }', '@bloom/client/encryption'],
     ['{ RoomProvider, useRoom }', '@bloom/react'],
     ['{ CallView, ConnectionStatus }', '@bloom/react/kit'],
     ['{ createElement }', 'react'],

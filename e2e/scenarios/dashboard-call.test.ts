@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { until } from '@bloom/time/testing';
 import type { Page } from 'playwright-core';
+import { axeFindings } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
@@ -63,6 +64,29 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
       { timeout: 60_000 },
     );
   }
+
+  test('can be encrypted end to end, for people who have the link with the key', async () => {
+    const room = 'sealed';
+    const ann = await visitors.open(await visitors.visitor());
+    await ann.getByLabel('Encrypt end to end').check();
+    await join(ann, { name: 'Ann', room });
+    await connected(ann);
+    const link = ann.url();
+    expect(link).toMatch(/#room=sealed&key=[\w-]{43}$/);
+    const [bob, eve] = [
+      await visitors.open(await visitors.visitor(), link),
+      await visitors.open(await visitors.visitor(), link.replace(/&key=.*/, '')),
+    ];
+    await join(bob, { name: 'Bob' });
+    await join(eve, { name: 'Eve' });
+    await sees(bob, 'Ann');
+    await sees(ann, 'Bob');
+    await shown(eve.getByText('Encrypted with a key that you do not have').first());
+    await shown(ann.getByText('Not encrypted, so it is not shown'));
+    await ann.getByRole('button', { name: 'Encrypted' }).click();
+    await shown(ann.getByText('Only people with the link of this call can see and hear each other'));
+    expect(await axeFindings(ann)).toEqual([]);
+  }, 90_000);
 
   test('gives the picture the resolution that its tile needs, until a person chooses', async () => {
     const context = await visitors.visitor();

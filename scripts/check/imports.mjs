@@ -31,7 +31,7 @@ const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [n
 const PUBLIC = new Set(['client', 'react', 'server-sdk']);
 
 /** Entry points of packages besides their index. */
-const ENTRIES = new Set(['@bloom/react/kit', '@bloom/react/kit.css']);
+const ENTRIES = new Set(['@bloom/client/encryption', '@bloom/react/kit', '@bloom/react/kit.css']);
 
 const modules = readModules();
 const problems = [];
@@ -190,7 +190,7 @@ function checkIndex(index) {
   }
 }
 for (const module of modules.values()) {
-  if (module.group !== 'packages' || !/\/src\/(kit\/)?index\.ts$/.test(module.path)) continue;
+  if (module.group !== 'packages' || !/\/src\/((kit|encryption)\/)?index\.ts$/.test(module.path)) continue;
   if (PUBLIC.has(module.name)) for (const { name, origin } of exportsOf(module.path)) used.add(`${origin}#${name}`);
   else checkIndex(module.path);
 }

@@ -43,18 +43,30 @@ export function hashOf({ view, roomId, peerId }: Route): string {
   ].join('/');
 }
 
-/** Returns the address of a room's call for people who have signed in, based on the address of this page. */
-export function callLink(pageAddress: string, roomId: string): string {
+/**
+ * Returns the address of a room's call for people who have signed in, based on the address of this page. `key`: that of
+ * an encrypted call.
+ */
+export function callLink(pageAddress: string, roomId: string, key?: string): string {
   const url = new URL(pageAddress);
-  url.hash = hashOf({ view: 'call', roomId });
+  url.hash = hashOf({ view: 'call', roomId }) + keyPart(key);
   return url.href;
 }
 
-/** Returns the link for guests, based on the address of this page. */
-export function inviteLink(pageAddress: string, invitation: string): string {
+/** Returns the link for guests, based on the address of this page. `key`: that of an encrypted call. */
+export function inviteLink(pageAddress: string, invitation: string, key?: string): string {
   const url = new URL(pageAddress);
-  url.hash = `invitation=${invitation}`;
+  url.hash = `invitation=${invitation}${keyPart(key)}`;
   return url.href;
+}
+
+function keyPart(key: string | undefined): string {
+  return key === undefined ? '' : `&key=${key}`;
+}
+
+/** Returns the key of an encrypted call in an address; undefined if it has none. */
+export function keyIn(hash: string): string | undefined {
+  return new URLSearchParams(hash.replace(/^#/, '')).get('key') ?? undefined;
 }
 
 /** Returns the token of the invitation in an address; undefined if it has none. */

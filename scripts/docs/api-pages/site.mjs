@@ -12,8 +12,8 @@ const COMMENTED = ['Class', 'Interface', 'TypeAlias', 'Function', 'Method', 'Var
 /** Every export of the published packages; each must have a comment. */
 const API = {
   name: 'Bloom',
-  entryPoints: [...PACKAGES.map((name) => [name]), ['react', 'kit']].map(([name, ...folders]) =>
-    join(root, 'packages', name, 'src', ...folders, 'index.ts'),
+  entryPoints: [...PACKAGES.map((name) => [name]), ['react', 'kit'], ['client', 'encryption']].map(
+    ([name, ...folders]) => join(root, 'packages', name, 'src', ...folders, 'index.ts'),
   ),
   tsconfig: join(import.meta.dirname, 'tsconfig.json'),
   readme: 'none',

@@ -40,15 +40,15 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
     };
   }, [call, giveBack]);
 
-  async function join({ name, roomId, isNew, takeMedia }: JoinWish): Promise<void> {
+  async function join({ name, roomId, isNew, key, takeMedia }: JoinWish): Promise<void> {
     setProblem(null);
     let seat: CreatedPeer | undefined;
     try {
       seat = await takeSeat(api, roomId, isNew);
       const media = isHere.current ? takeMedia() : null;
       if (media === null) return giveBack(roomId, seat);
-      history.replaceState(null, '', callLink(location.href, roomId));
-      setCall({ roomId, name, seat, media });
+      history.replaceState(null, '', callLink(location.href, roomId, key));
+      setCall({ roomId, name, seat, media, key });
     } catch (error) {
       giveBack(roomId, seat);
       setProblem(problemOf(error, 'Joining failed'));
@@ -62,6 +62,6 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
 
   if (call === null) return <Lobby invited={invited} problem={problem} onJoin={join} />;
   const invite = async (): Promise<string> =>
-    inviteLink(location.href, (await api.createInvitation(call.roomId)).token);
+    inviteLink(location.href, (await api.createInvitation(call.roomId)).token, call.key);
   return <CallRoom call={call} base={base} invite={invite} onLeft={left} />;
 }

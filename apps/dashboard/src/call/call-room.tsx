@@ -2,6 +2,7 @@ import { RoomProvider, useRoom } from '@bloom/react';
 import { CallView, IconButton, type JoiningMedia, Notice } from '@bloom/react/kit';
 import type { CreatedPeer } from '@bloom/server-sdk';
 import { useEffect, useRef, useState } from 'react';
+import { useEncryption } from './call-key.js';
 import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 
 /** Outage after which the page shows the lobby again: long enough for a node to restart. */
@@ -13,6 +14,8 @@ export interface Joining {
   readonly name: string;
   readonly seat: CreatedPeer;
   readonly media: JoiningMedia;
+  /** Key of an encrypted call, as in its address. */
+  readonly key?: string | undefined;
 }
 
 export interface CallRoomProps {
@@ -25,13 +28,15 @@ export interface CallRoomProps {
   readonly onLeft: (why: Problem | null) => void;
 }
 
-export function CallRoom({ call: { roomId, name, seat, media }, base, invite, onLeft }: CallRoomProps) {
+export function CallRoom({ call: { roomId, name, seat, media, key }, base, invite, onLeft }: CallRoomProps) {
   const { token, websocketUrl } = seat;
+  const encryption = useEncryption(key);
   const room = useRoom({
     // The room's node may refuse websockets from this page, which has another origin (`JF_CHECK_ORIGIN`).
     url: new URL('socket/peer/websocket', base).href.replace(/^http/, 'ws'),
     token,
     metadata: { name },
+    ...(encryption === undefined ? {} : { encryption }),
     reconnect: { maxOutageMs: MAX_OUTAGE_MS },
     renew: ({ code }) => (code === 'UNREACHABLE' ? { url: websocketUrl, token } : null),
   });
@@ -55,6 +60,7 @@ export function CallRoom({ call: { roomId, name, seat, media }, base, invite, on
         title={roomId}
         name={name}
         media={media}
+        encrypted={encryption !== undefined}
         actions={inviting}
         notices={
           copied !== null && (

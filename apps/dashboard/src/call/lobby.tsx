@@ -6,12 +6,16 @@ import type { Problem } from '../problem.js';
 import { useLive } from '../session.js';
 import { Page, Unanswered } from '../ui/parts.js';
 import { peopleIn } from '../room.js';
+import { keyIn } from '../router.js';
+import { canEncrypt, newKey } from './call-key.js';
 
 export interface JoinWish {
   readonly name: string;
   readonly roomId: string;
   /** True if the room does not exist yet. */
   readonly isNew: boolean;
+  /** Key of an encrypted call. */
+  readonly key: string | undefined;
   /** Hands over the media of the preview; null if the person has left it. */
   readonly takeMedia: () => JoiningMedia | null;
 }
@@ -47,6 +51,8 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
   const [picked, setPicked] = useState<string>();
   const [newId, setNewId] = useState('');
   const [joining, setJoining] = useState(false);
+  const keyOfLink = keyIn(location.hash);
+  const [encrypts, setEncrypts] = useState(keyOfLink !== undefined);
   /** The name that a generated picture shows, whenever it was opened. */
   const shownName = useRef(name);
   shownName.current = name;
@@ -68,7 +74,8 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
     for (const [key, value] of Object.entries({ name, source })) sessionStorage.setItem(key, value);
     const isNew = chosen === NEW_ROOM;
     const roomId = isNew ? newId.trim() || someRoom() : chosen;
-    await onJoin({ name: name.trim(), roomId, isNew, takeMedia: preview.take });
+    const key = encrypts ? ((roomId === invited ? keyOfLink : undefined) ?? newKey()) : undefined;
+    await onJoin({ name: name.trim(), roomId, isNew, key, takeMedia: preview.take });
     setJoining(false);
   }
 
@@ -121,6 +128,14 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
             </label>
           </div>
         </fieldset>
+
+        {canEncrypt() && (
+          <label className="choice">
+            <input type="checkbox" checked={encrypts} onChange={({ target }) => setEncrypts(target.checked)} />
+            <span className="choice-name">Encrypt end to end</span>
+            <span className="hint">others need the link of this call; it cannot be streamed or recorded</span>
+          </label>
+        )}
       </PreJoin>
     </Page>
   );

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { CallRoom, type Joining } from '../call/call-room.js';
 import { openLocalMedia } from '../media/local-media.js';
 import { Problem, problemOf, serverUnreachable } from '../problem.js';
+import { keyIn } from '../router.js';
 import { EntrancePage } from '../ui/entrance-page.js';
 
 export interface GuestPageProps {
@@ -61,7 +62,7 @@ function Entrance({ base, invitation, problem, onProblem, onJoined }: EntrancePr
       const seat = await api.acceptInvitation(invitation, { name: given });
       sessionStorage.setItem('name', given);
       const media = preview.take();
-      if (media !== null) onJoined({ roomId, name: given, seat, media });
+      if (media !== null) onJoined({ roomId, name: given, seat, media, key: keyIn(location.hash) });
     } catch (error) {
       onProblem(problemOfInvitation(error));
     }

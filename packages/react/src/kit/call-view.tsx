@@ -25,10 +25,20 @@ export interface CallViewProps {
   readonly notices?: ReactNode;
   /** Shown below the tile of a person who is alone. */
   readonly alone?: ReactNode;
+  /** Shows a lock, and what it means: the client of this call has an `encryption`. */
+  readonly encrypted?: boolean;
 }
 
 /** A whole call, below a `RoomProvider`: all parts of this kit with their usual behaviour. */
-export function CallView({ title, name, media, actions, notices, alone }: CallViewProps): ReactElement {
+export function CallView({
+  title,
+  name,
+  media,
+  actions,
+  notices,
+  alone,
+  encrypted = false,
+}: CallViewProps): ReactElement {
   const camera = useLocalMedia('camera', media.camera);
   const microphone = useLocalMedia('microphone', media.microphone);
   const screen = useLocalMedia('screen');
@@ -37,6 +47,7 @@ export function CallView({ title, name, media, actions, notices, alone }: CallVi
   const news = useNews(screen.on);
   const { speaker } = useSpeakers();
   const [panel, setPanel] = useState<'chat' | 'devices' | null>(null);
+  const [explains, setExplains] = useState(false);
   const [play, setPlay] = useState<(() => void) | null>(null);
   const heading = useRef<HTMLHeadingElement>(null);
 
@@ -68,12 +79,21 @@ export function CallView({ title, name, media, actions, notices, alone }: CallVi
         <p className="bloom-hint bloom-news" aria-live="polite">
           {news}
         </p>
+        {encrypted && (
+          <IconButton icon="lock" text="Encrypted" aria-expanded={explains} onClick={() => setExplains(!explains)} />
+        )}
         {actions}
       </div>
       <div className="bloom-notices">
         <ConnectionBanner />
         <Failures media={media.notice} camera={camera} microphone={microphone} screen={screen} />
         <MutedByServer camera={camera} microphone={microphone} />
+        {explains && (
+          <Notice kind="info" title="Encrypted end to end" onDismiss={() => setExplains(false)}>
+            Only people with the link of this call can see and hear each other; the server cannot. It still knows who is
+            here, when, and how much each one sends. Chat messages are not encrypted end to end.
+          </Notice>
+        )}
         {notices}
         {play !== null && (
           <Notice kind="info">

@@ -1,4 +1,4 @@
-import type { LocalTrack, Quality, RemoteTrack, Variant } from '@bloom/client';
+import type { LocalTrack, Quality, RemoteTrack, Unavailable, Variant } from '@bloom/client';
 import { type CSSProperties, type ReactElement, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { VideoTile } from '../index.js';
 import { Icon } from './icons.js';
@@ -9,6 +9,12 @@ const QUALITY_NAMES: Readonly<Record<Quality, string>> = {
   good: 'good connection',
   fair: 'fair connection',
   poor: 'poor connection',
+};
+/** Why a picture is not shown. */
+const UNAVAILABLE: Readonly<Record<Unavailable, string>> = {
+  NO_CODEC: 'This browser cannot show this picture',
+  NO_KEY: 'Encrypted with a key that you do not have',
+  NOT_ENCRYPTED: 'Not encrypted, so it is not shown',
 };
 /** Choice that leaves the quality to the size of the tile. */
 const AUTOMATIC = '';
@@ -34,6 +40,8 @@ export interface TileProps {
   /** True if a mark shows that the person is muted. */
   readonly muted?: boolean;
   readonly speaking?: boolean;
+  /** Why nothing is seen or heard of the person; a sentence says so. */
+  readonly unavailable?: Unavailable | null;
   /** How well media passes; a mark shows what is not good. */
   readonly quality?: Quality | null;
   /** True for a shared screen, which is never cropped. */
@@ -53,6 +61,7 @@ export function Tile({ name, track, off = false, own = false, quality = null, ..
   const {
     muted = false,
     speaking = false,
+    unavailable = null,
     screen = false,
     front = false,
     pinned = false,
@@ -62,7 +71,7 @@ export function Tile({ name, track, off = false, own = false, quality = null, ..
   } = props;
   const [chosen, setChosen] = useState<Variant | undefined>(undefined);
   const remote = track !== null && 'peerId' in track ? track : null;
-  const shown = track !== null && !off && (remote === null || isActive(remote));
+  const shown = track !== null && !off && unavailable === null && (remote === null || isActive(remote));
   return (
     <figure
       className={`bloom-tile ${className ?? ''}`}
@@ -77,6 +86,7 @@ export function Tile({ name, track, off = false, own = false, quality = null, ..
         <VideoTile track={track} variant={chosen} aria-label={own ? 'Your own picture' : `Picture of ${name}`} />
       )}
       {!shown && <Avatar name={name} />}
+      {unavailable !== null && <p className="bloom-unavailable">{UNAVAILABLE[unavailable]}</p>}
       <figcaption>
         <span className="bloom-name" title={name}>
           {name}

@@ -99,6 +99,8 @@ function tilesOf(peer: RemotePeer, name: string, quality: Quality | null): (Tile
       track,
       screen,
       quality,
+      unavailable:
+        (track === null ? peer.tracks : [track]).find((one) => one.unavailable !== null)?.unavailable ?? null,
       muted: !screen && sounds.length > 0 && !sounds.some(isActive),
       speaking: !screen && isSpeaking(peer),
     };

@@ -20,18 +20,6 @@ async function publish(client: ScriptedClient): Promise<void> {
 const failure = (reason: string) => expect.objectContaining({ type: 'fail', reason });
 
 describe('publications', () => {
-  test('are marked for the room if the client encrypts them', async () => {
-    const client = publisher();
-    client.publish('me:v', 'video', {});
-    const offer = JSON.parse(await client.makeOffer());
-    offer.data.data.encrypted = true;
-    client.text(JSON.stringify(offer));
-    expect(client.asked()).toContainEqual({
-      type: 'publish',
-      tracks: [expect.objectContaining({ trackId: 'me:v', encrypted: true })],
-    });
-  });
-
   test('publishes to the media plane first, then to the room, before the answer', async () => {
     const client = publisher();
     client.publish('me:v', 'video', { metadata: { source: 'camera' }, bitrates: 1_500_000.5 });

@@ -403,13 +403,12 @@ class Session implements PeerSession {
 
   /** Reports once why the client gets nothing of a track. */
   #reportLack(track: RemoteTrack, lacks: RemoteTrack['lacks']): void {
-    const { trackId, info, lacks: before } = track;
+    const { trackId: id, info, lacks: before } = track;
     track.lacks = lacks;
     if (lacks === null || lacks === before) return;
-    if (lacks === 'NO_KEY') this.#warn('peer.no_key', `track ${trackId} is encrypted; the client does not decrypt`);
-    else this.#warn('peer.no_codec', `track ${trackId} is sent in ${info.codec}, which the client does not offer`);
-    if (this.#membership.features.includes('trackUnavailable'))
-      this.#send(serverEvent.trackUnavailable(trackId, lacks));
+    if (lacks === 'NO_KEY') this.#warn('peer.no_key', `track ${id} is encrypted; the client does not decrypt`);
+    else this.#warn('peer.no_codec', `track ${id} is sent in ${info.codec}, which the client does not offer`);
+    if (this.#membership.features.includes('trackUnavailable')) this.#send(serverEvent.trackUnavailable(id, lacks));
   }
 
   #answerApplied(): void {

@@ -68,3 +68,17 @@ test('invites requests for a codec only to rooms that enforce none', () => {
   expect(features({})).toEqual(['codecs']);
   expect(features({ videoCodec: 'h264' })).toBeUndefined();
 });
+
+test('marks the tracks of a client that encrypts for the room', async () => {
+  const client = new ScriptedClient().join();
+  client.custom('renegotiateTracks');
+  client.asked();
+  client.publish('me:v', 'video', {});
+  const offer = JSON.parse(await client.makeOffer());
+  offer.data.data.encrypted = true;
+  client.text(JSON.stringify(offer));
+  expect(client.asked()).toContainEqual({
+    type: 'publish',
+    tracks: [expect.objectContaining({ trackId: 'me:v', encrypted: true })],
+  });
+});

@@ -36,14 +36,14 @@ export interface ConnectOptions extends Seat {
 
 /** What `Encryption` of `@bloom/client/encryption` does with each connection. */
 export interface FrameEncryption {
-  /** What the browser needs to hand over encoded frames. */
-  readonly configuration: RTCConfiguration;
-  /** Returns why a track with this codec cannot be encrypted, or undefined. */
-  refusal(codec: string | undefined): string | undefined;
-  /** Encrypts what a sender sends. */
-  send(sender: RTCRtpSender, kind: 'audio' | 'video'): void;
-  /** Decrypts what a receiver receives, and reports when it cannot, or can again. */
-  receive(receiver: RTCRtpReceiver, report: (problem: 'NO_KEY' | 'NOT_ENCRYPTED' | null) => void): void;
+  /**
+   * Opens a connection that encrypts whatever it sends, and decrypts whatever it receives. `report` is called when the
+   * track of an m-line cannot be decrypted, and with null when it can again.
+   */
+  open(
+    configuration: RTCConfiguration,
+    report: (mid: string, problem: 'NO_KEY' | 'NOT_ENCRYPTED' | null) => void,
+  ): RTCPeerConnection;
 }
 
 /** Events of `RoomClient` with their arguments. */

@@ -53,7 +53,6 @@ export class MediaConnection {
   readonly #hooks: ConnectionHooks;
   readonly #session: () => Session;
   readonly #encryption: FrameEncryption | undefined;
-  readonly #configuration: RTCConfiguration;
   readonly #connection: RTCPeerConnection;
   readonly #publications = new Map<LocalTrack, Publication>();
   #waiting: Deferred[] = [];
@@ -75,8 +74,9 @@ export class MediaConnection {
     this.#hooks = hooks;
     this.#session = session;
     this.#encryption = encryption;
-    this.#configuration = { ...CONFIGURATION, ...encryption?.configuration };
-    this.#connection = new RTCPeerConnection(this.#configuration);
+    const report: Parameters<FrameEncryption['open']>[1] = (mid, problem) =>
+      hooks.undecodable(this.#midToTrackId[mid] ?? '', problem);
+    this.#connection = encryption?.open(CONFIGURATION, report) ?? new RTCPeerConnection(CONFIGURATION);
     this.#connection.addEventListener('track', ({ transceiver, track }) => {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
       if (trackId !== undefined) this.#hooks.received(trackId, track);
@@ -191,7 +191,7 @@ export class MediaConnection {
       // The UDP relay has the same address as the direct path, so it does not help if that address is blocked. Chromium
       // also routes all datagrams from a relay's address to the relay: the direct path would never come up.
       const iceServers = integratedTurnServers.filter(({ transport }) => transport !== 'udp').map(iceServerOf);
-      connection.setConfiguration({ ...this.#configuration, iceServers });
+      connection.setConfiguration({ ...CONFIGURATION, iceServers });
       this.#configured = true;
     }
     // The server has given up on an offer that was never answered.
@@ -203,12 +203,14 @@ export class MediaConnection {
         .getTransceivers()
         .filter(({ direction, receiver }) => direction === 'recvonly' && receiver.track.kind === kind);
       for (let missing = (tracksTypes[kind] ?? 0) - receivers.length; missing > 0; missing -= 1) {
-        this.#addReceiver(kind);
+        connection.addTransceiver(kind, { direction: 'recvonly' });
       }
     }
 
     // Browsers do not apply an offer without m-lines, which a check of the path may ask for in an empty room.
-    if (connection.getTransceivers().length === 0 && !this.#hasChannels) this.#addReceiver('audio');
+    if (connection.getTransceivers().length === 0 && !this.#hasChannels) {
+      connection.addTransceiver('audio', { direction: 'recvonly' });
+    }
 
     const iceRestart = this.#restart;
     this.#restart = false;
@@ -219,14 +221,7 @@ export class MediaConnection {
       trackIdToTrackMetadata: Object.fromEntries(published.map(({ id, track }) => [id, track.metadata])),
       trackIdToTrackBitrates: Object.fromEntries(published.map(({ id, track }) => [id, track.bitratesBps])),
       midToTrackId: Object.fromEntries(published.map(({ id, transceiver }) => [transceiver.mid, id])),
-      encrypted: this.#encryption === undefined ? undefined : true,
-    });
-  }
-
-  #addReceiver(kind: 'audio' | 'video'): void {
-    const added = this.#connection.addTransceiver(kind, { direction: 'recvonly' });
-    this.#encryption?.receive(added.receiver, (problem) => {
-      this.#hooks.undecodable(this.#midToTrackId[added.mid ?? ''] ?? '', problem);
+      encrypted: this.#encryption !== undefined,
     });
   }
 
@@ -236,11 +231,6 @@ export class MediaConnection {
       const { track } = next;
       const { selfId, takesCodecs } = this.#session();
       const id = `${selfId}:${uniqueName()}`;
-      const unsuited = this.#encryption?.refusal(track.codec);
-      if (unsuited !== undefined) {
-        this.#refuse(next, unsuited);
-        continue;
-      }
       let transceiver;
       try {
         transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
@@ -250,7 +240,6 @@ export class MediaConnection {
         continue;
       }
       if (takesCodecs) track.requestCodec(transceiver);
-      this.#encryption?.send(transceiver.sender, track.kind);
       this.#publications.set(track, { ...next, id, transceiver, accepted: false });
       await track.bind(id, transceiver.sender);
     }
@@ -306,8 +295,8 @@ function iceServerOf({ serverAddr, serverPort, transport, username, password }: 
 
 /** Unique among a peer's tracks. React Native and pages over plain HTTP lack `crypto.randomUUID`. */
 function uniqueName(): string {
-  const random = (): string => Math.floor(Math.random() * 2 ** 48).toString(36);
-  return `${random()}${random()}`;
+  const random = (): string => Math.random().toString(36).slice(2);
+  return random() + random();
 }
 
 function left(): RoomClientError {

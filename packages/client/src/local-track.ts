@@ -93,11 +93,6 @@ export class LocalTrack {
     return this.#media;
   }
 
-  /** @internal The codec that the application asks for. */
-  get codec(): VideoCodec | undefined {
-    return this.#options.codec;
-  }
-
   get metadata(): unknown {
     return this.#metadata;
   }

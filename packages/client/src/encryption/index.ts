@@ -14,13 +14,15 @@ const KEY_BYTES = 16;
 /** OWASP's recommendation of 2023 for PBKDF2 with SHA-256. */
 const ITERATIONS = 600_000;
 
-/** Options of `encryptFrames`. */
+const UNSUITED = /^(?:video\/(?:av1|h265)|audio\/red)$/i;
+
+/** Options of `Encryption`. */
 export interface EncryptionOptions {
   /** Secret of at least 16 bytes that all participants share, random or from `keyFromPassphrase`. */
   readonly key: Uint8Array;
   /**
    * Creates the worker, for pages whose Content-Security-Policy refuses `worker-src blob:`. Its script is
-   * `@bloom/client/encryption-worker.js`.
+   * `dist/encryption-worker.js` of this package.
    */
   readonly worker?: () => Worker;
 }
@@ -34,7 +36,7 @@ declare const RTCRtpScriptTransform: (new (worker: Worker, options: StreamOption
 
 /** Encryption of one client's media, passed to `connect`. */
 export class Encryption implements FrameEncryption {
-  readonly configuration: RTCConfiguration;
+  readonly #configuration: RTCConfiguration;
   readonly #worker: Worker;
   readonly #reports = new Map<number, (problem: FrameProblem | null) => void>();
   #lastId = 0;
@@ -46,7 +48,7 @@ export class Encryption implements FrameEncryption {
       throw new Error('this browser does not let a page encrypt media: it has no RTCRtpScriptTransform');
     }
     // Without it, Chromium before 141 gives no frames to the page.
-    this.configuration = hasTransforms ? {} : ({ encodedInsertableStreams: true } as RTCConfiguration);
+    this.#configuration = hasTransforms ? {} : ({ encodedInsertableStreams: true } as RTCConfiguration);
     requireKey(key);
     this.#worker = worker();
     this.#worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
@@ -71,25 +73,32 @@ export class Encryption implements FrameEncryption {
   }
 
   /** @internal */
-  refusal(codec: string | undefined): string | undefined {
-    if (codec !== 'av1' && codec !== 'h265') return undefined;
-    return `${codec} cannot be encrypted: browsers cut its frames into packets by their content`;
+  open(
+    configuration: RTCConfiguration,
+    report: (mid: string, problem: FrameProblem | null) => void,
+  ): RTCPeerConnection {
+    const connection = new RTCPeerConnection({ ...configuration, ...this.#configuration });
+    const configure = connection.setConfiguration.bind(connection);
+    connection.setConfiguration = (next) => configure({ ...next, ...this.#configuration });
+    const add = connection.addTransceiver.bind(connection);
+    // Each end has its transform before it can carry a frame.
+    connection.addTransceiver = (media, init) => {
+      const transceiver = add(media, init);
+      const kind = transceiver.receiver.track.kind === 'video' ? 'video' : 'audio';
+      if (init?.direction === 'recvonly') {
+        this.#lastId += 1;
+        this.#reports.set(this.#lastId, (problem) => report(transceiver.mid ?? '', problem));
+        this.#transform(transceiver.receiver, { id: this.#lastId, side: 'receive', kind });
+      } else {
+        this.#transform(transceiver.sender, { id: 0, side: 'send', kind });
+      }
+      keepSuited(transceiver);
+      return transceiver;
+    };
+    return connection;
   }
 
-  /** @internal */
-  send(sender: RTCRtpSender, kind: 'audio' | 'video'): void {
-    this.#attach(sender, { id: 0, side: 'send', kind });
-  }
-
-  /** @internal */
-  receive(receiver: RTCRtpReceiver, report: (problem: FrameProblem | null) => void): void {
-    this.#lastId += 1;
-    this.#reports.set(this.#lastId, report);
-    const kind = receiver.track.kind === 'video' ? 'video' : 'audio';
-    this.#attach(receiver, { id: this.#lastId, side: 'receive', kind });
-  }
-
-  #attach(end: RTCRtpSender | RTCRtpReceiver, options: StreamOptions): void {
+  #transform(end: RTCRtpSender | RTCRtpReceiver, options: StreamOptions): void {
     const worked = end as Worked;
     if (typeof RTCRtpScriptTransform !== 'undefined') {
       worked.transform = new RTCRtpScriptTransform(this.#worker, options);
@@ -114,6 +123,12 @@ export async function keyFromPassphrase(passphrase: string, room: string): Promi
   const base = await crypto.subtle.importKey('raw', text.encode(passphrase), 'PBKDF2', false, ['deriveBits']);
   const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: text.encode(`Bloom ${room}`), iterations: ITERATIONS };
   return new Uint8Array(await crypto.subtle.deriveBits(algorithm, base, 256));
+}
+
+/** Keeps codecs from being chosen whose frames browsers or the server take apart by their content. */
+function keepSuited(transceiver: RTCRtpTransceiver): void {
+  const prefer = transceiver.setCodecPreferences.bind(transceiver);
+  transceiver.setCodecPreferences = (codecs) => prefer([...codecs].filter(({ mimeType }) => !UNSUITED.test(mimeType)));
 }
 
 function requireKey(key: Uint8Array): void {

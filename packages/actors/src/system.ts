@@ -294,11 +294,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     }
     const cell = this.#cells.get(target.key);
     if (cell === undefined) queueMicrotask(() => once({ ref: target, reason: 'noprocess' }));
-    else cell.watchers.set(once, by);
+    else cell.ties.watchers.set(once, by);
 
     return () => {
       watching = false;
-      cell?.watchers.delete(once);
+      cell?.ties.watchers.delete(once);
     };
   }
 
@@ -310,11 +310,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     if (holder !== undefined && holder !== cell && holder.ending === undefined) throw nameTaken(`the name ${name}`);
     this.#names.set(name, cell);
     this.#crashed.delete(name);
-    cell.names.add(name);
+    cell.ties.names.add(name);
   }
 
   unregister(name: string): void {
-    this.#names.get(name)?.names.delete(name);
+    this.#names.get(name)?.ties.names.delete(name);
     this.#names.delete(name);
     this.#crashed.delete(name);
   }

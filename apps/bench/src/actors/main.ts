@@ -90,6 +90,15 @@ async function spread(system: ActorSystem): Promise<number> {
   return (took * 1e6) / (MANY * rounds);
 }
 
+/** Returns nanoseconds per actor that starts and ends. */
+async function creation(system: ActorSystem): Promise<number> {
+  const parent = system.spawn(echo);
+  const from = performance.now();
+  await system.call(parent, { type: 'hatch' });
+  await system.stop(parent);
+  return ((performance.now() - from) * 1e6) / MANY;
+}
+
 interface Flood {
   /** p99 of the time from sending to handling, in ms. */
   p99: number;
@@ -141,12 +150,13 @@ async function dispatch(): Promise<void> {
     'call and answer': (on: ActorSystem) => roundTrip(on),
     'call and answer of a parent of 1,000': (on: ActorSystem) => roundTrip(on, true),
     'one each to 1,000 actors': spread,
+    'start and end, per actor': creation,
   };
   for (const [name, measure] of Object.entries(measures)) {
     await measure(system);
     const results: number[] = [];
     for (let round = 0; round < Number(values.rounds); round++) results.push(await measure(system));
-    console.log(`| ${name}, ns/message | ${quantile(results, 0.5).toFixed(0)} | ${Math.min(...results).toFixed(0)} |`);
+    console.log(`| ${name}, ns | ${quantile(results, 0.5).toFixed(0)} | ${Math.min(...results).toFixed(0)} |`);
   }
   await system.close();
 }

@@ -34,6 +34,14 @@ export interface CellOptions {
   readonly options: AnyOptions;
 }
 
+/** What the rest of the system holds of an actor. */
+export interface Ties {
+  /** Registered names. */
+  readonly names: Set<string>;
+  /** Listeners for its end, each with its path. */
+  readonly watchers: Map<(down: Down) => void, string>;
+}
+
 /** One living actor: handles messages, fails, restarts and ends. */
 export class Cell implements Supervised {
   readonly ref: ActorRef;
@@ -42,11 +50,6 @@ export class Cell implements Supervised {
   readonly activity: Activity;
   readonly turns: Turns;
   readonly inbox: Inbox;
-  readonly restarts: Restarts;
-  /** Registered names of this actor. */
-  readonly names = new Set<string>();
-  /** Listeners for the end of this actor, each with its path. */
-  readonly watchers = new Map<(down: Down) => void, string>();
   ending: { reason: StopReason; error?: unknown } | undefined;
 
   readonly #host: CellHost;
@@ -54,12 +57,12 @@ export class Cell implements Supervised {
   readonly #log: RequestLog;
   #life: Incarnation;
   #current: Envelope | undefined;
-  /** Set by a kill until the current message is handled, and by a fault until the actor has restarted. */
-  #fault: { error: unknown } | undefined;
   #stopRequested = false;
-  /** Timer of the pause after too many restarts. */
-  #pause: unknown;
   #stopped: Promise<void> | undefined;
+  /** Most actors never fail. */
+  #restarts: Restarts | undefined;
+  /** Most actors have no name, and many are watched by nobody. */
+  #ties: Ties | undefined;
 
   constructor({ host, ref, parent, nactName, behaviour, options }: CellOptions) {
     const { observer } = host;
@@ -78,13 +81,28 @@ export class Cell implements Supervised {
     const { turns, activity } = this;
     const log = this.#log;
     this.inbox = new Inbox({ ref, policy: options.mailbox, turns, activity, observer, log });
-    this.restarts = new Restarts(options, host.clock);
     const requestStop = (): void => this.#requestStop();
     this.#life = new Incarnation({ host, ref, log, inbox: this.inbox, activity, requestStop });
   }
 
   get parent(): Cell | undefined {
     return this.#nact.parentCell;
+  }
+
+  get restarts(): Restarts {
+    this.#restarts ??= new Restarts(this.options, this.#host.clock);
+
+    return this.#restarts;
+  }
+
+  get names(): readonly string[] {
+    return this.#ties === undefined ? [] : [...this.#ties.names];
+  }
+
+  get ties(): Ties {
+    this.#ties ??= { names: new Set(), watchers: new Map() };
+
+    return this.#ties;
   }
 
   /** Children that are alive. */
@@ -99,7 +117,7 @@ export class Cell implements Supervised {
 
   /** True while a permanent actor pauses between restarts. */
   get isPausing(): boolean {
-    return this.#pause !== undefined && this.ending === undefined;
+    return this.#restarts?.pause !== undefined && this.ending === undefined;
   }
 
   /** Type of the message being handled. */
@@ -189,7 +207,8 @@ export class Cell implements Supervised {
     if (this.#stopRequested) void this.stop();
     if (value instanceof Later) this.#answerLater(envelope, value);
     else envelope.reply?.resolve(value);
-    if (this.#fault !== undefined) throw this.#fault.error;
+    const fault = this.#restarts?.fault;
+    if (fault !== undefined) throw fault.error;
   }
 
   #putDown(): void {
@@ -218,16 +237,16 @@ export class Cell implements Supervised {
   /** Fails the actor with this error as if the current message's handler had thrown it. */
   kill(error: unknown): void {
     // An actor that is about to fail or to restart has failed already.
-    if (this.ending !== undefined || this.isPausing || this.#fault !== undefined) return;
+    if (this.ending !== undefined || this.isPausing || this.#restarts?.fault !== undefined) return;
     if (this.turns.abort(error)) return;
-    if (this.#current !== undefined) this.#fault = { error };
+    if (this.#current !== undefined) this.restarts.fault = { error };
     else this.#nact.fail(error);
   }
 
   crashed(error: unknown): 'stop' | 'reset' {
     const envelope = this.#current;
     const messageType = envelope?.message.type ?? '';
-    this.#fault = undefined;
+    this.restarts.fault = undefined;
     this.#life.requestId = undefined;
     this.activity.failed(error, envelope);
     this.#putDown();
@@ -238,7 +257,7 @@ export class Cell implements Supervised {
     const log = this.#log.forRequest(envelope?.requestId);
     log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
     if (decision === 'restart' && this.#mayRestart()) {
-      this.#fault = { error };
+      this.restarts.fault = { error };
       this.#stopRequested = false;
       this.#life.end();
       this.turns.end();
@@ -287,8 +306,9 @@ export class Cell implements Supervised {
 
   /** Starts a new incarnation. Returns false if its `init` threw. */
   #startIncarnation(): boolean {
-    const fault = this.#fault;
-    this.#fault = undefined;
+    const { restarts } = this;
+    const { fault } = restarts;
+    restarts.fault = undefined;
     this.#life = new Incarnation(this.#life.parts);
     try {
       this.start();
@@ -304,11 +324,12 @@ export class Cell implements Supervised {
 
   /** Messages wait during the pause. */
   #pauseRestart(): void {
-    const pauseMs = this.restarts.takeWithPause();
+    const { restarts } = this;
+    const pauseMs = restarts.takeWithPause();
     this.#log.error('actor.restart_paused', { pauseMs, restarts: this.activity.counters.restarts });
     this.turns.suspend();
-    this.#pause = this.#host.clock.setTimeout(() => {
-      this.#pause = undefined;
+    restarts.pause = this.#host.clock.setTimeout(() => {
+      restarts.pause = undefined;
       if (this.#startIncarnation()) this.turns.resume();
     }, pauseMs);
   }
@@ -321,7 +342,7 @@ export class Cell implements Supervised {
       this.ending = error === undefined ? { reason } : { reason, error };
       for (const { reply } of this.turns.close()) reply?.reject(noProcess(this.ref));
       this.#life.end();
-      this.#host.clock.clearTimeout(this.#pause);
+      this.#host.clock.clearTimeout(this.#restarts?.pause);
       this.#stopped = this.#finish(this.ending);
     }
 
@@ -360,8 +381,8 @@ export class Cell implements Supervised {
 
     this.#leave();
     const down: Down = { ref: this.ref, ...end };
-    for (const watcher of this.watchers.keys()) watcher(down);
-    this.watchers.clear();
+    for (const watcher of this.#ties?.watchers.keys() ?? []) watcher(down);
+    this.#ties?.watchers.clear();
   }
 
   #leave(): void {

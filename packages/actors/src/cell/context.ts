@@ -23,9 +23,6 @@ export interface ActorParts {
 /** One life of an actor, from `init` to its restart or end. What it owns ends with it. */
 export class Incarnation {
   readonly parts: ActorParts;
-  readonly timers: Timers;
-  /** Functions that end the watches started by this incarnation. */
-  readonly watches = new Set<() => void>();
   /** The context of `init`, and of messages outside any request. */
   readonly context: Context;
   /** Origin of what the actor sends outside any request. */
@@ -34,10 +31,11 @@ export class Incarnation {
   /** Id of the request that the actor's code is currently running for. */
   requestId: string | undefined;
   #over = false;
+  #timers: Timers | undefined;
+  #watches: Set<() => void> | undefined;
 
   constructor(parts: ActorParts) {
     this.parts = parts;
-    this.timers = new Timers(parts.host.clock);
     this.context = new Context(this);
     this.origin = { from: parts.ref.path, requestId: undefined };
   }
@@ -46,11 +44,24 @@ export class Incarnation {
     return this.#over;
   }
 
+  get timers(): Timers {
+    this.#timers ??= new Timers(this.parts.host.clock);
+
+    return this.#timers;
+  }
+
+  /** Functions that end the watches started by this incarnation. */
+  get watches(): Set<() => void> {
+    this.#watches ??= new Set();
+
+    return this.#watches;
+  }
+
   end(): void {
     this.#over = true;
-    this.timers.clearAll();
-    for (const demonitor of this.watches) demonitor();
-    this.watches.clear();
+    this.#timers?.clearAll();
+    for (const demonitor of this.#watches ?? []) demonitor();
+    this.#watches?.clear();
   }
 }
 

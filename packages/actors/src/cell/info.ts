@@ -30,7 +30,7 @@ export function infoOf(cell: Cell, observer: Observer): ActorInfo {
     busyMs: durations.totalMs + inHandMs,
     timers: cell.timers.names,
     names: [...cell.names],
-    watchers: cell.watchers.size,
+    watchers: cell.ties.watchers.size,
     startedAt: activity.startedAt,
     ...activity.counters,
   };
@@ -54,7 +54,7 @@ export function detailsOf(
       recent: cell.restarts.recent,
     },
     timersDue: cell.timers.all.slice(0, MOST).map(({ name, dueAt }) => ({ name, dueAt })),
-    watchedBy: [...cell.watchers.values()].slice(0, MOST),
+    watchedBy: [...cell.ties.watchers.values()].slice(0, MOST),
     childPaths: cell.children.slice(0, MOST).map(({ ref }) => ref.path),
     lastError: cell.activity.lastError ?? null,
     suspendedUntil,

@@ -6,8 +6,12 @@ const DEFAULT_WINDOW_MS = 60_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** Limits how often an actor restarts within a time window. */
+/** The faults of an actor, and the limit of how often it restarts within a time window. Created at the first fault. */
 export class Restarts {
+  /** Set by a kill until the current message is handled, and by a fault until the actor has restarted. */
+  fault: { error: unknown } | undefined;
+  /** Timer of the pause after too many restarts. */
+  pause: unknown;
   readonly max: number;
   readonly windowMs: number;
   readonly #clock: Clock;

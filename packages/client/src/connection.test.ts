@@ -3,10 +3,15 @@ import type { LocalTrack } from './local-track.js';
 
 /** The parts of a connection that an offer needs. */
 class FakeConnection extends EventTarget {
+  static last: FakeConnection;
   signalingState = 'stable';
   localDescription: { sdp: string } | undefined;
-  readonly transceivers: unknown[] = [];
+  readonly transceivers: { extensions: unknown }[] = [];
   #isClosed = false;
+  constructor() {
+    super();
+    FakeConnection.last = this;
+  }
   setConfiguration(): void {}
   addTransceiver(_media: unknown, { sendEncodings = [] }: RTCRtpTransceiverInit): unknown {
     if (this.#isClosed) throw new DOMException('', 'InvalidStateError');
@@ -17,6 +22,11 @@ class FakeConnection extends EventTarget {
       currentDirection: null,
       sender: {},
       receiver: { track: { kind: 'video' } },
+      extensions: ['urn:mid', 'https://x/#dependency-descriptor'].map((uri) => ({ uri, direction: 'stopped' })),
+      getHeaderExtensionsToNegotiate: () => structuredClone(transceiver.extensions),
+      setHeaderExtensionsToNegotiate(extensions: { uri: string; direction: string }[]) {
+        transceiver.extensions = extensions;
+      },
     };
     this.transceivers.push(transceiver);
     return transceiver;
@@ -115,4 +125,14 @@ test('refuses no track of a connection that is closed while it adds them', async
   for (const publication of [mic, camera]) await expect(publication).rejects.toMatchObject({ code: 'LEFT' });
   await settled();
   expect(refused).toEqual([]);
+});
+
+test('offers the layers of AV1, sent and received, where the browser can', async () => {
+  const { media } = await connect();
+  media.publish(track('video')).catch(() => undefined);
+  media.offerData({ tracksTypes: { video: 1 }, integratedTurnServers: [] });
+  await settled();
+  const layers = { uri: 'https://x/#dependency-descriptor', direction: 'sendrecv' };
+  const offered = [{ uri: 'urn:mid', direction: 'stopped' }, layers];
+  expect(FakeConnection.last.transceivers.map(({ extensions }) => extensions)).toEqual([offered, offered]);
 });

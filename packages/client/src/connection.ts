@@ -203,7 +203,7 @@ export class MediaConnection {
         .getTransceivers()
         .filter(({ direction, receiver }) => direction === 'recvonly' && receiver.track.kind === kind);
       for (let missing = (tracksTypes[kind] ?? 0) - receivers.length; missing > 0; missing -= 1) {
-        connection.addTransceiver(kind, { direction: 'recvonly' });
+        offerLayers(connection.addTransceiver(kind, { direction: 'recvonly' }));
       }
     }
 
@@ -239,6 +239,7 @@ export class MediaConnection {
         this.#refuse(next, `the browser does not send ${track.kind} with these options: ${error}`);
         continue;
       }
+      offerLayers(transceiver);
       if (takesCodecs) track.requestCodec(transceiver);
       this.#publications.set(track, { ...next, id, transceiver, accepted: false });
       await track.bind(id, transceiver.sender);
@@ -301,4 +302,19 @@ function uniqueName(): string {
 
 function left(): RoomClientError {
   return new RoomClientError('LEFT', 'the track was unpublished, or the connection closed, before the server answered');
+}
+
+/** Missing in the types, and in browsers other than Chromium. */
+interface NegotiableExtensions {
+  getHeaderExtensionsToNegotiate?(): { uri: string; direction: string }[];
+  setHeaderExtensionsToNegotiate?(extensions: { uri: string; direction: string }[]): void;
+}
+
+/** Offers the header extension with the layers of AV1, which Chromium offers only on request. */
+function offerLayers(transceiver: RTCRtpTransceiver & NegotiableExtensions): void {
+  const all = transceiver.getHeaderExtensionsToNegotiate?.() ?? [];
+  const layers = all.find(({ uri }) => uri.includes('dependency-descriptor'));
+  if (layers === undefined) return;
+  layers.direction = 'sendrecv';
+  transceiver.setHeaderExtensionsToNegotiate?.(all);
 }

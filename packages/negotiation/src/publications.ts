@@ -288,13 +288,12 @@ export class Publications {
     existing: Publication | undefined,
   ): { track: InboundTrack; answer: Omit<Extract<PublishedMedia, { type: 'receive' }>, 'type'> } | Refusal {
     const { kind } = line;
-    const extensions = chooseExtensions(line, { audioLevel: true });
+    const { videoCodec, commonCodecsOnly } = this.#rules;
+    const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true });
+    const extensions = chooseExtensions(line, { audioLevel: true, codec: codec?.name });
     const layers: Layers | Refusal = line.rids.length === 0 ? { rids: [] } : this.#layersOf(line, extensions);
     if (layers === 'refused') return layers;
     const { rids, wireRids } = layers;
-
-    const { videoCodec, commonCodecsOnly } = this.#rules;
-    const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true });
     if (codec === null) return this.#refuse('No supported payload types in SDP offer!');
 
     const source = rids.length > 0 ? undefined : line.sources[0];

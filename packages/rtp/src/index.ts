@@ -22,6 +22,7 @@ export { RoundTripClock, SenderClock, toNtp } from './rtcp/sender-clock.js';
 export { TransportCcFeedback, TransportCcRecorder } from './rtcp/transport-cc.js';
 export { findStartCode, splitAnnexB, toAnnexB } from './payload-formats/annex-b.js';
 export { NalType, nalType } from './payload-formats/h264.js';
+export { DependencyDescriptors, DESCRIPTOR_URI } from './payload-formats/dependency-descriptor.js';
 export { opusSamples } from './payload-formats/opus.js';
 export {
   type AnnouncedParts,

@@ -62,4 +62,31 @@ describe('outbound header', () => {
     expect(make({ extensionIds: { transportCc: 15 } })).toThrow(expect.objectContaining({ code: 'OUT_OF_RANGE' }));
     expect(make({ extensionIds: { mid: 4 }, mid: 'seventeen-letters' })).toThrow('seventeen-letters');
   });
+
+  test.each([3, 16, 17, 255])(
+    'copies a dependency descriptor of %d bytes once, under the id of the receiver',
+    (bytes) => {
+      const source = new RtpView();
+      const descriptor = Buffer.alloc(bytes, 0xd5);
+      const elements = Buffer.concat([Buffer.from([9, bytes]), descriptor, Buffer.alloc(-(bytes + 2) & 3)]);
+      const fixed = Buffer.from('906000010000000000000001100000', 'hex');
+      expect(source.parse(Buffer.concat([fixed, Buffer.from([elements.length / 4]), elements, Buffer.from([1])]))).toBe(
+        true,
+      );
+      const extensionIds = { mid: 4, transportCc: 3, dependencies: 13 };
+      const header = new OutboundHeader({ ssrc: 1, payloadType: 96, extensionIds, mid: 'v1' });
+      const [view, buffer] = [new RtpView(), Buffer.alloc(400)];
+      const write = (): boolean => view.parse(buffer, 0, header.write(buffer, 0, true, 7, 9, 0x1234));
+      header.copyDescriptor(source, 9);
+      expect(write()).toBe(true);
+      expect(view.textExtension(4)).toBe('v1');
+      expect(view.transportSequence(3)).toBe(0x1234);
+      expect(view.findExtension(13)).toBe(true);
+      expect(view.buffer.subarray(view.foundStart, view.foundStart + view.foundLength)).toEqual(descriptor);
+      expect(write()).toBe(true);
+      expect([view.findExtension(13), view.transportSequence(3)]).toEqual([false, 0x1234]);
+      header.copyDescriptor(source, 8);
+      expect([write(), view.findExtension(13)]).toEqual([true, false]);
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { writeU16, writeU32 } from './bytes.js';
 import { requireInteger, RtpError } from './errors.js';
+import type { RtpView } from './rtp-view.js';
 
 export interface OutboundHeaderOptions {
   ssrc: number;
@@ -10,23 +11,31 @@ export interface OutboundHeaderOptions {
     mid?: number | undefined;
     transportCc?: number | undefined;
     audioLevel?: number | undefined;
+    /** See `copyDescriptor`. */
+    dependencies?: number | undefined;
   };
   /** At most 16 characters; needs `extensionIds.mid`. */
   mid?: string;
 }
 
+/** Longest data of an element in the one-byte form. */
+const MAX_SHORT = 16;
+
 /**
  * Writes the RTP headers of one outbound stream: its own SSRC, the receiver's payload type, header extensions rebuilt
- * with the receiver's ids (RFC 8285 one-byte form). Constant parts are prepared once.
+ * with the receiver's ids (RFC 8285, in the two-byte form if a dependency descriptor requires it). Constant parts are
+ * prepared once.
  */
 export class OutboundHeader {
   readonly ssrc: number;
   readonly payloadType: number;
-  /** Maximum header length of this stream, bytes. */
+  /** Maximum header length of this stream without a dependency descriptor, bytes. */
   readonly maxLength: number;
   readonly #midElement: Buffer;
   readonly #transportCcId: number;
   readonly #audioLevelId: number;
+  readonly #dependenciesId: number;
+  #source: RtpView | undefined;
 
   constructor(options: OutboundHeaderOptions) {
     this.ssrc = requireInteger('ssrc', options.ssrc, 0, 0xffffffff);
@@ -35,6 +44,7 @@ export class OutboundHeader {
     this.#midElement = midElement(ids.mid, options.mid);
     this.#transportCcId = optionalId('transport-cc', ids.transportCc);
     this.#audioLevelId = optionalId('audio level', ids.audioLevel);
+    this.#dependenciesId = optionalId('dependency descriptor', ids.dependencies);
     const elements = this.#midElement.length + (this.#transportCcId > 0 ? 3 : 0) + (this.#audioLevelId > 0 ? 2 : 0);
     this.maxLength = 12 + (elements > 0 ? 4 + Math.ceil(elements / 4) * 4 : 0);
   }
@@ -42,6 +52,12 @@ export class OutboundHeader {
   /** True if each packet carries a transport-wide sequence number: pass one to `write`. */
   get hasTransportSequence(): boolean {
     return this.#transportCcId > 0;
+  }
+
+  /** Adds the dependency descriptor that `view` has under the source's `id`, if any, to the next header. */
+  copyDescriptor(view: RtpView, id: number | undefined): void {
+    const isCopied = this.#dependenciesId > 0 && id !== undefined && view.findExtension(id);
+    this.#source = isCopied ? view : undefined;
   }
 
   /**
@@ -63,6 +79,8 @@ export class OutboundHeader {
     writeU32(target, at + 4, timestamp);
     writeU32(target, at + 8, this.ssrc);
 
+    const source = this.#source;
+    if (source !== undefined) return this.#writeWith(source, target, at, transportSequence);
     let end = at + 16;
     const element = this.#midElement;
     for (let i = 0; i < element.length; i += 1) target[end + i] = element[i]!;
@@ -81,16 +99,51 @@ export class OutboundHeader {
       target[at] = 0x80;
       return 12;
     }
-    while (((end - at) & 3) !== 0) {
-      target[end] = 0;
-      end += 1;
-    }
-    target[at] = 0x90;
-    target[at + 12] = 0xbe;
-    target[at + 13] = 0xde;
-    writeU16(target, at + 14, (end - at - 16) >>> 2);
-    return end - at;
+    return finish(target, at, end, 0xbede);
   }
+
+  /** Writes the elements of a video packet with a dependency descriptor. */
+  #writeWith(
+    { buffer, foundStart, foundLength }: RtpView,
+    target: Buffer,
+    at: number,
+    transportSequence: number,
+  ): number {
+    const isShort = foundLength <= MAX_SHORT;
+    let end = at + 16;
+    const begin = (id: number, length: number): void => {
+      target[end] = isShort ? (id << 4) | (length - 1) : id;
+      if (!isShort) target[end + 1] = length;
+      end += isShort ? 1 : 2;
+    };
+    const element = this.#midElement;
+    if (element.length > 0) {
+      begin(element[0]! >>> 4, element.length - 1);
+      end += element.copy(target, end, 1);
+    }
+    if (this.#transportCcId > 0 && transportSequence >= 0) {
+      begin(this.#transportCcId, 2);
+      writeU16(target, end, transportSequence % 65536);
+      end += 2;
+    }
+    begin(this.#dependenciesId, foundLength);
+    end += buffer.copy(target, end, foundStart, foundStart + foundLength);
+    this.#source = undefined;
+    return finish(target, at, end, isShort ? 0xbede : 0x1000);
+  }
+}
+
+/** Pads the elements and writes what precedes them. Returns the length of the header. */
+function finish(target: Buffer, at: number, elementsEnd: number, profile: number): number {
+  let end = elementsEnd;
+  while (((end - at) & 3) !== 0) {
+    target[end] = 0;
+    end += 1;
+  }
+  target[at] = 0x90;
+  writeU16(target, at + 12, profile);
+  writeU16(target, at + 14, (end - at - 16) >>> 2);
+  return end - at;
 }
 
 function midElement(id: number | undefined, mid: string | undefined): Buffer {

@@ -33,6 +33,8 @@ export interface ExtensionIds {
   repairedRid?: number;
   transportCc?: number;
   audioLevel?: number;
+  /** The dependency descriptor. */
+  dependencies?: number;
 }
 
 /** A track that the client of this transport publishes on one m-line. */

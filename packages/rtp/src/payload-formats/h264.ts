@@ -32,7 +32,7 @@ class H264Reader implements PayloadReader {
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesUp = false;
+  readonly switchesTo = -1;
   readonly headerLength = 0;
   entryPoint: EntryPoint = EntryPoint.no;
 
@@ -357,6 +357,7 @@ export const H264: PayloadFormat = {
   },
   reordersPictures: true,
   hasLayers: false,
+  hasDescriptors: false,
   obstacle,
   rank,
   createReader: () => new H264Reader(),

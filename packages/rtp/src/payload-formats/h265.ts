@@ -16,7 +16,7 @@ const unitType = (header: number): number => (header >>> 1) & 0x3f;
 class H265Reader implements PayloadReader {
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesUp = false;
+  readonly switchesTo = -1;
   readonly headerLength = 0;
   temporalLayer = 0;
   entryPoint: EntryPoint = EntryPoint.no;
@@ -84,6 +84,7 @@ export const H265: PayloadFormat = {
   offered: { payloadType: 104, rtxPayloadType: 105, parameters: 'level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST' },
   reordersPictures: true,
   hasLayers: false,
+  hasDescriptors: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new H265Reader(),

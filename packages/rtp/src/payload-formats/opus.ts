@@ -41,7 +41,7 @@ class OpusReader implements PayloadReader {
   readonly temporalLayer = 0;
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesUp = false;
+  readonly switchesTo = -1;
   readonly headerLength = 0;
 
   read(): boolean {
@@ -74,6 +74,7 @@ export const OPUS: PayloadFormat = {
   offered: { payloadType: 111, channels: 2, parameters: 'minptime=10;useinbandfec=1;stereo=1' },
   reordersPictures: false,
   hasLayers: false,
+  hasDescriptors: false,
   obstacle: () => undefined,
   rank: () => 0,
   createReader: () => new OpusReader(),

@@ -1,5 +1,6 @@
 import type { OrderedPacket } from '../reorder-buffer.js';
 import type { RtpView } from '../rtp-view.js';
+import type { DependencyDescriptors } from './dependency-descriptor.js';
 
 /** Whether a receiver that has no picture yet can start with a packet. */
 export const EntryPoint = {
@@ -23,8 +24,8 @@ export interface PayloadReader {
   readonly spatialLayer: number;
   /** True for the last packet of a picture's spatial layer. */
   readonly endsLayer: boolean;
-  /** True where a receiver without this temporal layer may begin to get it. */
-  readonly switchesUp: boolean;
+  /** Highest temporal layer that a receiver without it may begin to get with this packet; -1 if none. */
+  readonly switchesTo: number;
   /** Bytes at the start of the payload that `write` replaces. */
   readonly headerLength: number;
   /** Reads the packet: its payload, or one of its header extensions. Returns false if it is malformed. Never throws. */
@@ -107,6 +108,8 @@ export interface PayloadFormat {
   readonly reordersPictures: boolean;
   /** True if a receiver can decode a stream without the packets of its upper layers. */
   readonly hasLayers: boolean;
+  /** True if packets have a dependency descriptor where the header extension is agreed. */
+  readonly hasDescriptors: boolean;
   /**
    * Returns the reason why some receivers of this codec could not decode a publisher with these parameters of `a=fmtp`;
    * undefined if all can.
@@ -114,7 +117,8 @@ export interface PayloadFormat {
   obstacle(parameters: string): string | undefined;
   /** Ranks the payload types that a receiver offers for this codec: the highest is answered, the first among equals. */
   rank(parameters: string): number;
-  createReader(): PayloadReader;
+  /** `descriptors`: of the stream, for formats whose layers a header extension tells. */
+  createReader(descriptors?: DependencyDescriptors): PayloadReader;
   /** Returns undefined if all receivers get the payload unchanged. */
   createNumbering(): PayloadNumbering | undefined;
   createAssembler(): FrameAssembler;

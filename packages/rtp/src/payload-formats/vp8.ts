@@ -21,7 +21,7 @@ const MAX_PARTS = 16_384;
 export class Vp8Reader implements NumberedPicture {
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesUp = false;
+  readonly switchesTo = -1;
   /** Bytes of the descriptor. */
   headerLength = 0;
   /** The first byte (X, N, S, PID) and the extension byte (I, L, T, K), which is 0 if absent. */
@@ -217,6 +217,7 @@ export const VP8: PayloadFormat = {
   offered: { payloadType: 96, rtxPayloadType: 97, parameters: '' },
   reordersPictures: false,
   hasLayers: false,
+  hasDescriptors: false,
   obstacle: () => undefined,
   rank: () => 0,
   createReader: () => new Vp8Reader(),

@@ -39,8 +39,8 @@ export class Vp9Reader implements NumberedPicture {
   }
 
   /** U: no later picture of an upper layer refers to one of such a layer before this picture. */
-  get switchesUp(): boolean {
-    return (this.layerByte & 0x10) !== 0;
+  get switchesTo(): number {
+    return this.layerByte >= 0 && (this.layerByte & 0x10) !== 0 ? this.temporalLayer : -1;
   }
 
   read(view: RtpView): boolean {
@@ -159,6 +159,7 @@ export const VP9: PayloadFormat = {
   offered: { payloadType: 100, rtxPayloadType: 101, parameters: 'profile-id=0' },
   reordersPictures: false,
   hasLayers: true,
+  hasDescriptors: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new Vp9Reader(),

@@ -1,5 +1,6 @@
 import {
   type AnnouncedParts,
+  DependencyDescriptors,
   InsertedPackets,
   LossTracker,
   PacketStore,
@@ -58,6 +59,8 @@ interface InboundStreamOptions {
   /** True if packets of the stream's upper layers may be left out. */
   mayBeLayered: boolean;
   ssrc: number;
+  /** Id of the dependency descriptor's header extension. */
+  descriptorId: number | undefined;
   /** Identifies the stream in the subscribers' send histories, 0..255. */
   id: number;
   openedMs: number;
@@ -104,6 +107,7 @@ export class InboundStream {
   readonly id: number;
   readonly ssrc: number;
   rtxSsrc = -1;
+  readonly descriptors: DependencyDescriptors;
   /** The payload of the packet being received. */
   readonly payload: PayloadReader;
   /** The payload of a packet read from the store. */
@@ -152,8 +156,9 @@ export class InboundStream {
     this.#openedMs = options.openedMs;
     this.announce(options.announced);
     this.ssrc = options.ssrc;
-    this.payload = options.format.createReader();
-    this.storedPayload = options.format.createReader();
+    this.descriptors = new DependencyDescriptors(options.descriptorId);
+    this.payload = options.format.createReader(this.descriptors);
+    this.storedPayload = options.format.createReader(this.descriptors);
     this.layers = options.mayBeLayered ? new LayerRates() : undefined;
     this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
     this.statistics = new ReceiveStatistics(options.clockRate);

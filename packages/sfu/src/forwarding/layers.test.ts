@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { payloadFormat, type PayloadReader, RtcpReader, RtcpWriter, RtpView } from '@bloom/rtp';
 import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
 import { NarrowClient } from '../testing/narrow-client.js';
-import { inboundVideo, SyntheticSource, videoSlot, VP9 } from '../testing/synthetic-media.js';
+import { AV1, inboundVideo, SyntheticSource, videoSlot, VP9 } from '../testing/synthetic-media.js';
 
 /** Bytes of the spatial layers of a picture: 120, 400 and 1,200 kbit/s at 30 pictures per second. */
 const SIZES = [500, 1_670, 5_000];
@@ -194,5 +194,83 @@ describe('a viewer of a VP9 stream with three sizes', () => {
     expect(link.lost).toBe(0);
     expect(link.shown.get(0)).toBeGreaterThan(100);
     expect(link.shown.get(2)).toBeUndefined();
+  });
+});
+
+describe('a viewer of an AV1 stream with two sizes', () => {
+  /** Templates of Chromium's mode L2T3_KEY: 0, 1 to 4 are of the smaller size. */
+  const templateOf = (packet: SeenPacket): number => packet.extension(2)![0]! & 0x3f;
+  const isLarge = (packet: SeenPacket): boolean => templateOf(packet) > 4;
+
+  /** Lets the publisher send, and answer requests for key pictures. */
+  function publishAv1(seconds: number, onTick: (nowMs: number) => void): void {
+    const rtcp = new RtcpReader();
+    let [due, count, isKeyWanted] = [world.nowMs, 0, camera.pictureId === 100];
+    world.advance(seconds * 1000, (nowMs) => {
+      for (const compound of publisher.rtcp.splice(0)) {
+        rtcp.open(compound);
+        while (rtcp.next()) isKeyWanted ||= rtcp.isPli;
+      }
+      if (nowMs >= due) {
+        due += FRAME_MS;
+        count = isKeyWanted ? 0 : count + 1;
+        const temporal = PATTERN[count % PATTERN.length]!;
+        for (const packet of camera.av1Picture({ key: isKeyWanted, temporal, sizes: [300, 1_000] }))
+          publisher.send(packet);
+        isKeyWanted = false;
+      }
+      onTick(nowMs);
+    });
+  }
+
+  let viewer: MemoryPeer;
+  beforeEach(() => {
+    world = new MemoryWorld();
+    publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: AV1 })] });
+    camera = new SyntheticSource({ ssrc: 0x1a, payloadType: AV1.payloadType, mid: '1' });
+    viewer = world.join('sub', {
+      outbound: [videoSlot('cam', { codec: { ...AV1, payloadType: 120, rtxPayloadType: 121 } })],
+    });
+  });
+
+  test('gets the size that fits on a narrow link with its descriptors, and the larger one once the link is wide', () => {
+    const seen: SeenPacket[] = [];
+    const link = new NarrowClient(viewer, 200_000);
+    publishAv1(10, (nowMs) => link.tick(nowMs));
+    link.markOf = (packet) => seen.push(packet);
+    publishAv1(5, (nowMs) => link.tick(nowMs));
+    expect(seen.length).toBeGreaterThan(140);
+    expect(seen.filter(isLarge)).toEqual([]);
+    expect(seen.every(({ marker }) => marker)).toBe(true);
+    for (const [i, packet] of seen.slice(1).entries()) expect((packet.sequence - seen[i]!.sequence) & 0xffff).toBe(1);
+
+    link.capacityBps = 20_000_000;
+    publishAv1(5, (nowMs) => link.tick(nowMs));
+    expect(seen.some(isLarge)).toBe(true);
+    expect(seen.find((packet) => packet.extension(2)!.length > 16)?.payload[0]).toBe(0x18);
+  });
+
+  test('gets descriptors with retransmissions too', () => {
+    publishAv1(0.2, () => {});
+    const [first] = viewer.packets;
+    const resent: SeenPacket[] = [];
+    viewer.onPacket = (packet) => resent.push(packet);
+    const writer = new RtcpWriter();
+    writer.nack(5, first!.ssrc, [first!.sequence]);
+    viewer.sendControl(writer.bytes());
+    expect(resent.map((packet) => packet.extension(2))).toEqual([first!.extension(2)]);
+  });
+
+  test('gets the next good packet after malformed descriptors, which are counted', () => {
+    publishAv1(0.2, () => {});
+    const before = viewer.packets.length;
+    for (const descriptor of ['c0', 'c0000180', `c0000180${'00'.repeat(200)}`]) {
+      publisher.send(camera.packet(Buffer.from([0x10, 1]), true, { more: [[13, Buffer.from(descriptor, 'hex')]] }));
+    }
+    expect(viewer.packets).toHaveLength(before);
+    expect(world.context.dropped.malformed_media).toBe(3);
+    for (const packet of camera.av1Picture()) publisher.send(packet);
+    const [last, previous] = [viewer.packets.at(-1)!, viewer.packets.at(-3)!];
+    expect((last.sequence - previous.sequence) & 0xffff).toBe(2);
   });
 });

@@ -119,6 +119,7 @@ export class OutboundTrack implements TrackSubscriber {
     const extensionIds = {
       transportCc: codec.feedback.includes('transport-cc') ? oneByteId(extensions.transportCc) : undefined,
       audioLevel: params.kind === 'audio' ? oneByteId(extensions.audioLevel) : undefined,
+      dependencies: oneByteId(extensions.dependencies),
     };
     const { payloadType } = codec;
     const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
@@ -298,6 +299,7 @@ export class OutboundTrack implements TrackSubscriber {
     const header = this.#known ? this.#plainHeader : this.#fullHeader;
     const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
     const { arena } = sealer;
+    header.copyDescriptor(view, source.descriptors.id);
     const headerLength = header.write(
       arena,
       at,

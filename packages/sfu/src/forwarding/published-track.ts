@@ -125,6 +125,7 @@ export class PublishedTrack {
       format: this.#format,
       mayBeLayered: this.#format.hasLayers && !this.simulcast,
       ssrc,
+      descriptorId: this.params.extensions.dependencies,
       id: this.#nextStreamId,
       openedMs: this.#context.world.now(),
       announced: this.#announcedParts(),
@@ -143,6 +144,7 @@ export class PublishedTrack {
     this.params = params;
     this.version++;
     this.#updateBitrates();
+    for (const stream of this.streams) if (stream !== undefined) stream.descriptors.id = params.extensions.dependencies;
     if (params.formatParameters === formatParameters) return;
     for (const stream of this.streams) stream?.announce(this.#announcedParts());
   }
@@ -244,7 +246,8 @@ export class PublishedTrack {
     }
     if (stream.keyframes.gaveUp) this.#repeatRequests(stream);
     if (forwarding.length + crossings.length === 0) return;
-    if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
+    // Header extensions may be forwarded.
+    if (view.extensionsEnd - view.extensionsStart + view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
       return this.owner.dropped('oversized', this, nowMs);
     }
     for (let i = 0; i < crossings.length; i++) crossings[i]!.forward(view, sequence);

@@ -50,7 +50,8 @@ export class SlotRepair {
     const { storedView } = this.#context;
     const { store } = stream;
     if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
-    return !this.#headers.rewrites || stream.storedPayload.read(storedView);
+    const isRead = this.#headers.rewrites || stream.layers !== undefined;
+    return !isRead || stream.storedPayload.read(storedView);
   }
 
   /** Resends the packet that was sent under this 16-bit number; `media` is the slot's own stream. */
@@ -76,6 +77,7 @@ export class SlotRepair {
       const header = rtx ?? again;
       const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
       const sequence = rtx === undefined ? history.sequence : this.#numbering.rtxSequence++;
+      header.copyDescriptor(view, from.descriptors.id);
       const marker = view.marker || (history.numbers & MARKED) !== 0;
       const headerLength = header.write(arena, at, marker, sequence, history.timestamp, transportSequence);
       let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);

@@ -1,7 +1,7 @@
 /** RTP as browsers send it, for tests and benchmarks: headers and payload descriptors are real, pictures are noise. */
 import type { ExtensionIds, InboundTrack, OutboundSlot } from '../media-engine.js';
 
-const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1 } as const;
+const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1, dependencies: 13 } as const;
 const FEEDBACK = ['nack', 'nack pli', 'ccm fir', 'transport-cc'];
 
 export const VP8 = { name: 'vp8', payloadType: 96, clockRate: 90_000, rtxPayloadType: 97, feedback: FEEDBACK } as const;
@@ -13,6 +13,12 @@ export const H264 = {
   feedback: FEEDBACK,
 } as const;
 export const VP9 = { name: 'vp9', payloadType: 98, clockRate: 90_000, rtxPayloadType: 99, feedback: FEEDBACK } as const;
+export const AV1 = { name: 'av1', payloadType: 45, clockRate: 90_000, rtxPayloadType: 46, feedback: FEEDBACK } as const;
+/** The first dependency descriptor of Chromium 156 in the mode L2T3_KEY; templates 1 to 9 are of later frames. */
+const DESCRIPTOR = Buffer.from(
+  'c00001800514853aaaa8018004004002a02a0060010015d34514174d144c7008743216511185432768077804300ef80868',
+  'hex',
+);
 const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
 
 export interface SourceOptions {
@@ -38,7 +44,7 @@ interface PacketFields {
   ssrc: number;
   marker: boolean;
   payload: Buffer;
-  /** Id and data of each element; one-byte form. */
+  /** Id and data of each element; in the two-byte form if one is long. */
   elements: [number, Buffer][];
   padding?: number;
 }
@@ -53,12 +59,12 @@ function rtpPacket(fields: PacketFields): Buffer {
   header.writeUInt32BE(fields.ssrc >>> 0, 8);
   const parts: Buffer[] = [header];
   if (elements.length > 0) {
-    const body = Buffer.concat(
-      elements.map(([id, data]) => Buffer.concat([Buffer.from([(id << 4) | (data.length - 1)]), data])),
-    );
+    const isLong = elements.some(([, { length }]) => length > 16);
+    const headOf = (id: number, length: number): number[] => (isLong ? [id, length] : [(id << 4) | (length - 1)]);
+    const body = Buffer.concat(elements.flatMap(([id, data]) => [Buffer.from(headOf(id, data.length)), data]));
     const padded = Buffer.alloc(Math.ceil(body.length / 4) * 4);
     body.copy(padded);
-    const head = Buffer.from([0xbe, 0xde, 0, padded.length / 4]);
+    const head = Buffer.from([...(isLong ? [0x10, 0] : [0xbe, 0xde]), 0, padded.length / 4]);
     parts.push(head, padded);
   }
   parts.push(payload);
@@ -132,6 +138,22 @@ export class SyntheticSource {
         ]);
         return this.packet(payload, spatial === sizes.length - 1 && i === count - 1);
       });
+    });
+  }
+
+  /**
+   * Returns one picture of AV1 in the mode L2T3_KEY: `sizes` are the bytes of its spatial layers, each in one packet.
+   */
+  av1Picture({ key = false, sizes = [100, 200], temporal = 0, elapsedMs = 33 } = {}): Buffer[] {
+    this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
+    return sizes.map((size, spatial) => {
+      this.pictureId = (this.pictureId + 1) & 0xffff;
+      const template = (key ? 0 : [1, 2, 3][temporal]!) + 5 * spatial;
+      const named = Buffer.from([0xc0 | template, this.pictureId >>> 8, this.pictureId]);
+      const descriptor = key && spatial === 0 ? DESCRIPTOR : named;
+      const payload = Buffer.alloc(size, this.mark);
+      payload[0] = key && spatial === 0 ? 0x18 : 0x10;
+      return this.packet(payload, spatial === sizes.length - 1, { more: [[EXTENSIONS.dependencies, descriptor]] });
     });
   }
 
@@ -226,7 +248,7 @@ export function inboundAudio(trackId: string, over: Partial<InboundTrack> = {}):
 }
 
 /** The receiver's numbers differ from every publisher's. */
-export const RECEIVER_EXTENSIONS: ExtensionIds = { mid: 9, transportCc: 5, audioLevel: 7 };
+export const RECEIVER_EXTENSIONS: ExtensionIds = { mid: 9, transportCc: 5, audioLevel: 7, dependencies: 2 };
 
 export function videoSlot(trackId: string, over: Partial<OutboundSlot> = {}): OutboundSlot {
   return {

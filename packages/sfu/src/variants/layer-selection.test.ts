@@ -18,7 +18,7 @@ function packet({ spatial = 0, temporal = 0, key = false, switchesUp = false }: 
     spatialLayer: spatial,
     temporalLayer: temporal,
     endsLayer: true,
-    switchesUp,
+    switchesTo: switchesUp ? temporal : -1,
     headerLength: 0,
     read: () => true,
     write: () => 0,
@@ -131,6 +131,17 @@ describe('selected layers', () => {
     expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 4, true)).toBe(true);
     expect(selection.takes(packet({ temporal: 2 }), 5, true)).toBe(false);
     expect(selection.takes(packet({ temporal: 2, switchesUp: true }), 6, true)).toBe(true);
+  });
+
+  test('get more pictures per second after a picture of the base from which more layers can be decoded', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.setAllocation(1, rates());
+    expect(selection.takes(packet({ temporal: 1 }), 2, true)).toBe(false);
+    selection.setAllocation(70_000, rates());
+    expect(selection.takes({ ...packet({}), switchesTo: 2 }, 3, true)).toBe(true);
+    expect(selection.takes(packet({ temporal: 2 }), 4, true)).toBe(false);
+    expect(selection.takes(packet({ temporal: 1 }), 5, true)).toBe(true);
   });
 
   test('name the rung that the bandwidth was divided by', () => {

@@ -51,8 +51,10 @@ export class LayerSelection {
     const { spatialLayer, temporalLayer } = payload;
     if (this.#timestamp < 0 || timestampDelta(this.#timestamp, timestamp) > 0)
       this.#begin(payload, timestamp, isNewest);
-    const mayRise = temporalLayer > this.#temporal && temporalLayer <= wanted.temporal;
-    if (mayRise && payload.switchesUp && isNewest && spatialLayer === 0) this.#temporal = temporalLayer;
+    // A packet of an upper layer lets a receiver begin with that layer, one of a lower layer with those above it.
+    const mayRise = temporalLayer <= Math.max(this.#temporal, wanted.temporal) && isNewest && spatialLayer === 0;
+    if (mayRise && payload.switchesTo > this.#temporal)
+      this.#temporal = Math.max(this.#temporal, Math.min(wanted.temporal, payload.switchesTo));
     return spatialLayer <= this.#spatial && temporalLayer <= this.#temporal;
   }
 

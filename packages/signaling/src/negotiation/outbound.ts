@@ -52,7 +52,7 @@ export function matchSlots(
         ssrc: slot.ssrc,
         rtxSsrc: slot.rtxSsrc,
         codec: toNegotiatedCodec(codec),
-        extensions: slotExtensions(line, slot),
+        extensions: slotExtensions(line, slot, codec),
         trackId: track.trackId,
       });
     }
@@ -75,7 +75,7 @@ export function answerMedia({ line, published, slot, codec }: PlannedMedia, cnam
     return {
       role: { type: 'send', ssrc, rtxSsrc, cname, streamId, trackId: msidTrackId },
       codec,
-      extensions: slotExtensions(line, slot),
+      extensions: slotExtensions(line, slot, codec),
     };
   }
   return {
@@ -85,6 +85,6 @@ export function answerMedia({ line, published, slot, codec }: PlannedMedia, cnam
   };
 }
 
-function slotExtensions(line: OfferedMedia, slot: Slot) {
-  return chooseExtensions(line, { audioLevel: slot.track?.info.audioLevel === true });
+function slotExtensions(line: OfferedMedia, slot: Slot, codec: ChosenCodec) {
+  return chooseExtensions(line, { audioLevel: slot.track?.info.audioLevel === true, codec: codec.name });
 }

@@ -114,3 +114,11 @@ describe('header extensions', () => {
     expect(chooseExtensions(media, { audioLevel: true })).toEqual({});
   });
 });
+
+test('agrees on the dependency descriptor with AV1 alone: Chromium would send it with every codec', () => {
+  const uri = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
+  const line = { ...video, extensions: [...video.extensions, { id: 13, uri }] };
+  const agreed = (codec?: 'av1' | 'vp9'): number | undefined =>
+    chooseExtensions(line, { audioLevel: true, codec }).dependencies;
+  expect([agreed('av1'), agreed('vp9'), agreed()]).toEqual([13, undefined, undefined]);
+});

@@ -1,3 +1,4 @@
+import { type CodecName, DESCRIPTOR_URI, payloadFormat } from '@bloom/rtp';
 import type { OfferedMedia } from './offer.js';
 
 /** The client's header extension ids of one m-line (RFC 8285). Absent when not negotiated. */
@@ -7,6 +8,8 @@ export interface AgreedExtensions {
   repairedRid?: number;
   transportCc?: number;
   audioLevel?: number;
+  /** The dependency descriptor. */
+  dependencies?: number;
 }
 
 export const EXTENSION_URIS: Readonly<Record<keyof AgreedExtensions, string>> = {
@@ -15,6 +18,7 @@ export const EXTENSION_URIS: Readonly<Record<keyof AgreedExtensions, string>> = 
   repairedRid: 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id',
   transportCc: 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01',
   audioLevel: 'urn:ietf:params:rtp-hdrext:ssrc-audio-level',
+  dependencies: DESCRIPTOR_URI,
 };
 
 const NAMES = Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[];
@@ -24,13 +28,20 @@ const MAX_ID = 14;
 /**
  * Returns the offered extensions that we support. `mid`, `rid` and `repairedRid` are accepted on every m-line that
  * offers them: Chromium fails a later simulcast publication if its first video m-line was answered without them.
+ * `codec`: the one that is sent on the m-line.
  */
-export function chooseExtensions(media: OfferedMedia, { audioLevel }: { audioLevel: boolean }): AgreedExtensions {
+export function chooseExtensions(
+  media: OfferedMedia,
+  { audioLevel, codec }: { audioLevel: boolean; codec?: CodecName | undefined },
+): AgreedExtensions {
+  // Chromium would add descriptors to packets of every codec.
+  const dependencies = codec !== undefined && payloadFormat(codec).hasDescriptors;
   const agreed: AgreedExtensions = {};
   for (const { id, uri } of media.extensions) {
     const name = NAMES.find((candidate) => EXTENSION_URIS[candidate] === uri);
     if (name === undefined || id < 1 || id > MAX_ID || agreed[name] !== undefined) continue;
     if (name === 'audioLevel' && (!audioLevel || media.kind !== 'audio')) continue;
+    if (name === 'dependencies' && !dependencies) continue;
     agreed[name] = id;
   }
   return agreed;

@@ -53,7 +53,9 @@ export interface ListenerParts {
 }
 
 /** @throws HttpListenError */
-export async function openListener(parts: ListenerParts): Promise<HttpListener> {
+export async function openListener(
+  parts: ListenerParts,
+): Promise<{ listener: HttpListener; closeLivekit: () => Promise<void> }> {
   const { settings, log, metrics, serverSocket, rooms, files, checks, health, node, cluster } = parts;
   const { page, onStep, closing } = parts;
   const { http } = settings;
@@ -115,10 +117,9 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
   });
   closing.onClose('peer sockets', () => peerSockets.close());
   closing.onClose('HTTP listener', () => listener.close({ graceMs: CONNECTION_GRACE_MS }));
-  closing.onClose('LiveKit', () => livekit?.close());
   closing.onClose('server sockets', () => serverSocket.close());
 
-  return listener;
+  return { listener, closeLivekit: async () => livekit?.close() };
 }
 
 /** Reports the health of the process from this call on. */

@@ -38,7 +38,7 @@ export interface LivekitDoors {
   maxHeaderSize: number;
   /** Serves a request of the face; returns false for others. */
   handle: (request: IncomingMessage, response: ServerResponse) => boolean;
-  close: () => void;
+  close: () => Promise<void>;
 }
 
 /** Opens the face if it is enabled. */

@@ -13,7 +13,7 @@ import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
 import { asking, clusterView } from './cluster-view.js';
 import { joinCluster, type Cluster } from './cluster.js';
-import { endRooms } from './end-rooms.js';
+import { awaitRooms } from './await-rooms.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
 import { answerAlone, openNodeInspection, openLocalSocket } from './inspection.js';
@@ -222,7 +222,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const checks = new PathChecks({ media: engine, secretKeyBase });
   closing.onClose('checks', () => checks.close());
   const page = settings.dashboard === false ? undefined : pageFiles(settings.dashboard);
-  const listener = await openListener({
+  const { listener, closeLivekit } = await openListener({
     settings,
     log,
     metrics,
@@ -243,7 +243,10 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   certificate?.onChange((tls) => listener.setTls(tls));
   host.undrain('starting');
   started = true;
-  closing.onClose('rooms', () => endRooms(host, settings, log));
+  closing.onClose('rooms', () => host.deleteAll());
+  // Before the rooms end, which would send all clients away at once.
+  closing.onClose('LiveKit', closeLivekit);
+  closing.onClose('drain', () => awaitRooms(host, settings, log));
 
   return {
     url: listener.url,

@@ -17,6 +17,7 @@ import { Admission, type Applicant, applicant, claimedNames, type RoomDefaults, 
 import { readJoinParameters, readJoinRequest, requestsWith } from './join-request.js';
 import { Participation } from './participation.js';
 import { SignalSocket } from './signal-socket.js';
+import { spread } from './spread.js';
 import { isSignalPath, type Target, targetOf } from './target.js';
 
 /** The largest frame is the state of a resumed session: two SDPs of 256 KiB, whose ends of lines text escapes. */
@@ -71,6 +72,7 @@ export class LivekitFace {
   readonly #joins: Allowances;
   readonly #throttle: LogThrottle;
   readonly #twirp: Twirp;
+  #closing = false;
 
   constructor(options: LivekitFaceOptions) {
     this.#options = options;
@@ -128,8 +130,11 @@ export class LivekitFace {
     return true;
   }
 
-  /** Tells every client to start over elsewhere, and ends its participation. */
-  close(): void {
+  /** Tells all clients, one after the other, to start over elsewhere, and ends their participations. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await spread([...this.#participations.values()], (participation) => participation.shutDown(), this.#clock);
+    // Those whose join was under way.
     for (const participation of this.#participations.values()) participation.shutDown();
     this.#sockets.close();
   }
@@ -149,6 +154,7 @@ export class LivekitFace {
     const target = targetOf(upgrade.request.url ?? '');
     const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
+    if (this.#closing) throw new LivekitError('UNAVAILABLE', 'the node shuts down');
     const { room, createdAt, peerId, token } = await this.#admission.admit(who);
     const { rooms, log, nodeId, release } = this.#options;
     const participation = new Participation({

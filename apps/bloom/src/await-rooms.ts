@@ -7,8 +7,8 @@ const POLL_MS = 200;
 /** How long rooms move without a drain timeout: container engines kill a node after 10 s. */
 const MOVE_SECONDS = 8;
 
-/** Refuses new rooms, leaves the running ones alone or moves them away until the drain timeout, and ends the rest. */
-export async function endRooms(
+/** Refuses new rooms, and leaves the running ones alone or moves them away until the drain timeout. */
+export async function awaitRooms(
   rooms: RoomHost,
   { drainTimeout, drainMode }: Pick<Settings, 'drainTimeout' | 'drainMode'>,
   log: Log,
@@ -24,5 +24,4 @@ export async function endRooms(
     if (moves) rooms.drainOrder.moveAway(timeoutSeconds * 1_000);
   }
   while (rooms.load().rooms > 0 && performance.now() < until) await sleep(POLL_MS);
-  await rooms.deleteAll();
 }

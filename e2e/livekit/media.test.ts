@@ -118,6 +118,27 @@ browserSuite('livekit-client with Bloom', { node: { env: livekitNode } }, (stage
     expect((await peerOf(stage, room, 'eve')).metadata).toMatchObject({ peer: null, server: eva });
   });
 
+  test('shares its tracks with those it names only, and then with all again', async () => {
+    const { room, url, ann, bob } = await call(stage);
+    const eve = await Participant.join(await stage.page('livekit'), { url, room, identity: 'eve' });
+    await ann.page.evaluate(() => window.livekit.publish({ colour: 'red' }));
+    await Promise.all([bob, eve].map((each) => each.plays('red')));
+    await ann.page.evaluate(() => {
+      const eveOnly = [{ participantIdentity: 'eve', allowAll: true }];
+      window.livekit.room().localParticipant.setTrackSubscriptionPermissions(false, eveOnly);
+    });
+    const [denied] = await bob.sees(([track]) => track?.subscribed === false);
+    const { frames } = await eve.plays('red');
+    await eve.sees((tracks) => tracks.some((track) => track.frames > frames + 30));
+    const [still] = await bob.page.evaluate(() => window.livekit.tracks());
+    expect(still?.subscribed).toBe(false);
+    // Pictures on their way when it was denied.
+    expect((still?.frames ?? 0) - (denied?.frames ?? 0)).toBeLessThan(10);
+    await ann.page.evaluate(() => window.livekit.room().localParticipant.setTrackSubscriptionPermissions(true));
+    const shared = await bob.plays('red');
+    await bob.sees((tracks) => tracks.some((track) => track.subscribed && track.frames > shared.frames + 5));
+  });
+
   test('resumes when its websocket is lost, and everybody keeps seeing it', async () => {
     const { room, ann, bob } = await call(stage);
     await ann.page.evaluate(() => window.livekit.publish({ colour: 'red' }));

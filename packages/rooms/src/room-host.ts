@@ -9,6 +9,7 @@ import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import { AttachedSockets } from './peer/attached-sockets.js';
+import { RelayedSockets } from './peer/relayed-sockets.js';
 import { RequestSessions } from './room/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
 import { prepareComponents, type ResumedComponent } from './room/component-calls.js';
@@ -136,6 +137,7 @@ export class RoomHost {
   readonly address: string;
   /** Actors of the websockets and sessions attached to rooms of this node. */
   readonly sockets = new AttachedSockets();
+  readonly relayed = new RelayedSockets();
   readonly drainOrder: DrainOrder;
   readonly #options: RoomHostOptions;
   readonly #system: ActorSystem;
@@ -338,11 +340,12 @@ export class RoomHost {
   }
 
   /**
-   * Ends every room as `deleteRoom` does, refuses rooms that move here, and waits until the sockets of its peers have
-   * closed.
+   * Ends every room as `deleteRoom` does, refuses rooms that move here, sends the people of rooms elsewhere to other
+   * nodes, and waits until the sockets of its peers have closed.
    */
   async deleteAll(): Promise<void> {
     this.#isEnding = true;
+    this.relayed.closeAll();
     const ending = [...this.#entries.values()].map(async (entry) => {
       await entry.opening?.catch(() => {});
       await this.#delete(entry, 'node_closing');

@@ -201,6 +201,7 @@ export class RoomRouter implements RoomService {
         socket,
         client,
         requestId,
+        relayed: host.relayed,
         // A room on another node outlives this one: closing must not wait for its sockets.
         ...(room.node === undefined ? { sockets: host.sockets } : {}),
       });

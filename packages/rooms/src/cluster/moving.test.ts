@@ -6,7 +6,7 @@ import { type LogFields, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
 import { RoomHost } from '../room-host.js';
-import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
+import { type AttachedPeer, defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import type { ComponentKind } from '../room/component-kind.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT } from '../room/room-snapshot.js';
@@ -359,6 +359,25 @@ test('a node that has given a room does not wait at its end for a client that ca
   expect(await attaching).toHaveProperty('receive');
   await a.host.deleteAll();
   expect((await b.rooms.getRoom('kitchen')).peers[0]?.status).toBe('connected');
+});
+
+test('a node that stops sends people of rooms elsewhere to other nodes, and nothing is published', async () => {
+  await open();
+  const { token } = await a.rooms.addPeer('kitchen', {});
+  const socket = new TestSocket();
+  const attached = (await b.rooms.attachPeer(token, socket)) as AttachedPeer;
+  await until(() => a.news.includes('peerConnected kitchen'));
+  a.news.length = 0;
+  await b.host.deleteAll();
+  expect(socket.closed).toBe('1012 Node stopped');
+  // The websocket reports its own end.
+  attached.detach('closed_by_server');
+  await until(async () => (await a.host.reports()).length === 0);
+  expect(await c.rooms.attachPeer(token, new TestSocket())).toHaveProperty('receive');
+  expect(a.news).toEqual([]);
+  const late = new TestSocket();
+  await b.rooms.attachPeer((await a.rooms.addPeer('kitchen', {})).token, late);
+  expect(late.closed).toBe('1012 Node stopped');
 });
 
 describe('a member that lies', () => {

@@ -1,9 +1,10 @@
 import { ActorError, isRemote, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
 import type { AttachedSockets } from './attached-sockets.js';
-import { INTERNAL_ERROR } from './close-reason.js';
+import { INTERNAL_ERROR, NODE_STOPPED } from './close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js';
 import type { ClientKind } from './peer-session.js';
+import type { RelayedSockets } from './relayed-sockets.js';
 import { socketBehaviour } from './socket-actor.js';
 
 /** How long a peer's current socket has to answer a ping before a new one replaces it. */
@@ -20,6 +21,8 @@ export interface AttachOptions {
   client: ClientKind;
   /** Holds the socket's actor while it lives and may belong to a room of this node. */
   sockets?: AttachedSockets;
+  /** Holds the socket's actor while it lives and belongs to a room of another node. */
+  relayed?: RelayedSockets;
   /** Id of the attachment; each later client message gets its own. */
   requestId: string;
 }
@@ -35,6 +38,7 @@ export async function attachSocket({
   socket,
   client,
   sockets,
+  relayed,
   requestId,
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
   const sender = system.forRequest(requestId, SENDER);
@@ -54,8 +58,10 @@ export async function attachSocket({
     // The room moved away meanwhile, and outlives this node.
     if (isRemote(peer)) sockets?.delete(ref);
     sender.cast(ref, { type: 'bind', peer });
+    // LiveKit's clients start over after another code.
+    const returns = isRemote(peer) && client === 'sdk' ? relayed : undefined;
 
-    return {
+    const attached: AttachedPeer = {
       receive: (text) => {
         const taken = system.forRequest(newRequestId(), SENDER).cast(peer, { type: 'clientEvent', socket: ref, text });
         // The mailbox is full and the lost event may be an offer: the client has to start over.
@@ -63,11 +69,17 @@ export async function attachSocket({
       },
       detach: (end) => {
         // Report the reason before the actor stops: the room would take that for a lost connection.
+        const how = returns?.isClosing === true ? { end, returns: true } : { end };
         if (room !== undefined && system.isAlive(ref))
-          system.cast(room, { type: 'socketDown', peerId, socket: ref, end });
+          system.cast(room, { type: 'socketDown', peerId, socket: ref, ...how });
         void system.stop(ref);
       },
     };
+    if (returns !== undefined) {
+      system.monitor(ref, () => returns.delete(ref));
+      returns.add(ref, () => socket.close(1012, NODE_STOPPED));
+    }
+    return attached;
   } catch (error) {
     void system.stop(ref);
     // SDKs treat this reason as final: any other failure, such as a broken link, must let them retry.

@@ -1,6 +1,6 @@
 /** Close reason for a failure with an unknown or internal cause. */
 export const INTERNAL_ERROR = 'Internal server error';
-/** Close reason of a room that ends because its node stops, for clients that then start over elsewhere. */
+/** Close reason for clients whose node stops: they start over, or come back to their room, through another. */
 export const NODE_STOPPED = 'Node stopped';
 
 /** Close reason of a room that goes on at another node, where its clients come back to it with code 1012. */

@@ -14,6 +14,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
     handlers: {
       attached: (peer, { connection }, context) => peer.attach(context, connection),
       detached: (peer, _message, context) => peer.detach(context),
+      expectTracks: (peer, { expected }) => peer.expectTracks(expected),
       clientEvent: (peer, { socket, text }, context) => {
         if (peer.isSocket(socket)) peer.feed(context, { type: 'clientEvent', text });
       },

@@ -3,6 +3,7 @@ import { actor, flag, integer, LOCAL, takes, text, type ActorRef, type Shape, ty
 import type { AttachRefusal, PeerPermissions, PeerRelay, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
 import type { ClientKind, SessionInput, SessionTimer } from './peer-session.js';
+import type { ExpectedTracks } from './track-names.js';
 
 /**
  * The actor that represents one client: a websocket on the node that accepted it, or a session of requests on the node
@@ -32,6 +33,8 @@ export type PeerProtocol = {
    * connections.
    */
   attached: (message: { connection: PeerConnection }) => void;
+  /** Lets the next connection publish tracks of the last one under other ids. */
+  expectTracks: (message: { expected: ExpectedTracks }) => void;
   detached: (message: object) => void;
   clientEvent: (message: { socket: SocketRef; text: string }) => void;
   /** Replaces the kinds of tracks that the client may publish, and the full permissions, which the client can read. */
@@ -62,9 +65,15 @@ export interface AttachRequest {
 }
 
 /** What a room receives about its peers' sockets. */
+export interface SocketLoss {
+  /** Absent: the connection was lost, because the socket's actor or its node has died. */
+  end?: SocketEnd;
+  /** The socket's node stops, and the client comes back through another one. */
+  returns?: boolean;
+}
+
 export type SocketWatch = {
-  /** Without `end` the connection was lost: the socket's actor or its node has died. */
-  socketDown: (message: { peerId: string; socket: SocketRef; end?: SocketEnd }) => void;
+  socketDown: (message: { peerId: string; socket: SocketRef } & SocketLoss) => void;
 };
 
 export type AttachAnswer =
@@ -102,6 +111,7 @@ export const PEER_SHAPES: Shapes<PeerProtocol> = {
   clientEvent: takes({ socket: actor(() => SOCKET_SHAPES), text: text() }),
   attached: LOCAL,
   detached: LOCAL,
+  expectTracks: LOCAL,
   setPublishes: LOCAL,
   deliver: LOCAL,
   input: LOCAL,

@@ -17,6 +17,11 @@ export interface Expected {
   readonly tracks: Map<string, KnownTrack>;
 }
 
+interface KnownEndpoint {
+  readonly tracks: ReadonlyMap<string, EndpointTrack>;
+  expected?: Pick<Expected, 'tracks'> | undefined;
+}
+
 /** A room's record of one peer. */
 export interface PeerRecord {
   readonly id: string;
@@ -127,13 +132,18 @@ export function claims(peer: PeerRecord): { claimsServer?: true } {
   return isClaim ? { claimsServer: true } : {};
 }
 
+/** Returns the tracks that an endpoint publishes or is expected to publish again. */
+export function knownTracks({ tracks, expected }: KnownEndpoint): KnownTrack[] {
+  return [...(expected?.tracks.values() ?? []), ...tracks.values()];
+}
+
 /** Returns the peer as the API shows it. Returns the same object until `view` is reset. */
 export function peerView(peer: PeerRecord): PeerView {
   peer.view ??= {
     id: peer.id,
     type: 'webrtc',
     status: peer.announced ? 'connected' : 'disconnected',
-    tracks: [...(peer.expected?.tracks.values() ?? []), ...peer.tracks.values()].map((track) => trackView(peer, track)),
+    tracks: knownTracks(peer).map((track) => trackView(peer, track)),
     metadata: shownMetadata(peer),
     ...(peer.permissions === undefined ? {} : { permissions: peer.permissions }),
   };

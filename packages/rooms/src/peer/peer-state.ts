@@ -132,6 +132,11 @@ export class PeerState {
     this.#names.reset();
   }
 
+  /** `expected`: tracks of the connection that has just ended, which its client publishes again on another. */
+  expectTracks(expected: ExpectedTracks): void {
+    this.#names.expect(expected);
+  }
+
   setPublishes(context: Context, allowed: { kinds: readonly TrackKind[]; permissions: PeerPermissions }): void {
     const { kinds, permissions } = allowed;
     this.#publishes = kinds;

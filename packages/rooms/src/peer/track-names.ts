@@ -15,12 +15,16 @@ export interface ExpectedTracks {
  * another id, as the SDKs of Jellyfish do; to the room and the media plane it is still the track with the former id.
  */
 export class TrackNames {
-  #expected: readonly Recognised[];
-  readonly #until: number;
+  #expected: readonly Recognised[] = [];
+  #until = 0;
   /** Pairs of exchanged ids, in both directions: no two tracks can have one id, whatever the client chooses. */
   readonly #names = new Map<string, string>();
 
-  constructor({ tracks, until }: ExpectedTracks = { tracks: [], until: 0 }) {
+  constructor(expected?: ExpectedTracks) {
+    if (expected !== undefined) this.expect(expected);
+  }
+
+  expect({ tracks, until }: ExpectedTracks): void {
     this.#expected = tracks;
     this.#until = until;
   }

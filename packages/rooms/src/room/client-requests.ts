@@ -1,10 +1,18 @@
 import { isPowerOfTwo } from '@bloom/time';
 import { jsonEqual } from '../json-equal.js';
-import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import {
+  knownTracks,
+  peerEndpoint,
+  permissionsOf,
+  shownMetadata,
+  trackInfo,
+  type PeerRecord,
+} from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
 import { mayPublish } from '../peer/permissions.js';
 import type { Endpoints } from './endpoints.js';
 import type { RoomJournal } from './room-journal.js';
+import { RETURN_MS } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
 
 /** Carries out the requests that the clients of a room's peers make. */
@@ -54,6 +62,22 @@ export class ClientRequests {
     this.#endpoints.changed(peer);
     if (peer.hidden) return;
     this.#endpoints.sendToOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
+  }
+
+  /**
+   * Handles the stop of the node through which the client was connected: the backend sees the peer as connected, with
+   * its tracks, for the time that people of a moved room have to come back. To the others it is away.
+   */
+  expectBack(peer: PeerRecord): void {
+    const tracks = new Map(knownTracks(peer).map((track) => [track.trackId, track]));
+    const joined = peer.joined || peer.expected?.joined === true;
+    this.leave(peer);
+    peer.tracks.clear();
+    peer.expected = { joined, tracks };
+    this.#endpoints.changed(peer);
+    const until = this.#world.now() + RETURN_MS;
+    this.#world.expectTracks(peer.ref, { tracks: [...tracks.values()], until });
+    this.#world.setTimer('returns', RETURN_MS);
   }
 
   #join(peer: PeerRecord, { metadata, hidden = false, name, exempt = false }: PeerRequest & { type: 'join' }): void {

@@ -1,7 +1,7 @@
 import type { Component, ReceivedTrack } from './component-kind.js';
 import { jsonEqual } from '../json-equal.js';
-import { type Expected, peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
-import type { Endpoint, EndpointTrack, KnownTrack } from '../peer/peer-session.js';
+import { type Expected, knownTracks, peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { Endpoint, EndpointTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { ComponentView } from '../room-service.js';
 
@@ -138,11 +138,6 @@ export function componentView(component: ComponentRecord): ComponentView {
   const { id, type, properties } = component;
 
   return { id, type, properties, tracks: knownTracks(component).map(trackInfo) };
-}
-
-/** Returns the tracks that a component publishes or is expected to publish again. */
-export function knownTracks({ tracks, expected }: ComponentRecord): KnownTrack[] {
-  return [...(expected?.tracks.values() ?? []), ...tracks.values()];
 }
 
 /** The metadata is nearly always the same object. */

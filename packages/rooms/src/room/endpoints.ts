@@ -1,7 +1,15 @@
 import type { TrackOwner } from '@bloom/protocol';
 import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
 import { jsonEqual } from '../json-equal.js';
-import { claims, peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import {
+  claims,
+  knownTracks,
+  peerEndpoint,
+  permissionsOf,
+  shownMetadata,
+  trackInfo,
+  type PeerRecord,
+} from '../peer/peer-record.js';
 import type { Audience, Endpoint, EndpointTrack, KnownTrack, Mutes, SessionInput } from '../peer/peer-session.js';
 import { inputFor, mayReceive, shownTracks } from './audience.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
@@ -284,7 +292,7 @@ export class Endpoints {
 
   /** Removes all tracks of a peer. The others learn of it from `endpointRemoved`; notifications name each track. */
   clearTracks(peer: PeerRecord): void {
-    const tracks = [...(peer.expected?.tracks.values() ?? []), ...peer.tracks.values()];
+    const tracks = knownTracks(peer);
     peer.expected = undefined;
     peer.tracks.clear();
     // They may still flow, and are about to be withheld from nobody.
@@ -306,6 +314,11 @@ export class Endpoints {
     if ('moderated' in endpoint) this.#forget(endpoint, tracks);
     this.changed(endpoint);
     this.notifyTracksRemoved('running' in endpoint ? { componentId: endpoint.id } : { peerId: endpoint.id }, tracks);
+  }
+
+  /** Reports that the tracks of a component have ended with it. */
+  componentGone(component: ComponentRecord): void {
+    this.notifyTracksRemoved({ componentId: component.id }, knownTracks(component));
   }
 
   notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<KnownTrack>): void {

@@ -26,6 +26,7 @@ type PeerEffects = Pick<
   | 'endPeer'
   | 'attachPeer'
   | 'detachPeer'
+  | 'expectTracks'
   | 'sendToPeer'
   | 'watchSocket'
   | 'closeSocket'
@@ -39,6 +40,7 @@ type PeerEffects = Pick<
 const PEER_ESSENTIAL = [
   'attached',
   'detached',
+  'expectTracks',
   'setPublishes',
   'deliver',
   'input',
@@ -64,6 +66,9 @@ export function peerEffects(options: PeerEffectsOptions, context: ActorContext<R
     },
     detachPeer: (peer) => {
       context.cast(peer, { type: 'detached' });
+    },
+    expectTracks: (peer, expected) => {
+      context.cast(peer, { type: 'expectTracks', expected });
     },
     sendToPeer: (peer, input) => {
       context.cast(peer, { type: 'input', input });

@@ -162,7 +162,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
       fromData: ({ machine }, { event }) => machine.fromMedia(event),
       lateData: ({ machine }, { type: _type, ...data }) => machine.fromMedia({ type: 'dataMessage', ...data }),
-      socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
+      socketDown: ({ machine }, { peerId, socket, ...how }) => machine.socketDown(peerId, socket, how),
       // After a clean end the room no longer has a record of the peer.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog, type Log } from '@bloom/log';
 import type { MediaCommand, MediaEndpoint } from '@bloom/sfu';
 import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
+import type { ExpectedTracks } from '../peer/track-names.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import { videoTrack } from '../testing/index.js';
 import { RoomMachine } from './room-machine.js';
@@ -35,6 +36,10 @@ class RecordedWorld implements RoomWorld {
 
   detachPeer({ key }: PeerRef): void {
     this.effects.push(`detach ${key}`);
+  }
+
+  expectTracks({ key }: PeerRef, { tracks }: ExpectedTracks): void {
+    this.effects.push(`expect ${key} ${tracks.map(({ trackId }) => trackId).join()}`);
   }
 
   sendToPeer({ key }: PeerRef, { type }: { type: string }): void {
@@ -131,6 +136,39 @@ function connectionOf(peerId: string): number {
 }
 
 beforeEach(() => open());
+
+describe('a peer whose client was connected through a node that stops', () => {
+  beforeEach(() => {
+    for (const peerId of ['p1', 'p2']) join(peerId);
+    machine.fromPeer('p1', connectionOf('p1'), { type: 'publish', tracks: [videoTrack('t1')] });
+    world.read();
+    machine.socketDown('p1', socket('s-p1'), { end: 'closed_by_server', returns: true });
+  });
+
+  test('is away for the others, and for the backend still there with its tracks', () => {
+    expect(world.read()).toEqual(['send p2 endpointRemoved', 'expect p1 t1', 'detach p1', 'closeTransport p1']);
+    expect(world.timers.get('"returns"')).toBe(10_000);
+    expect(machine.view.peers[0]).toMatchObject({ status: 'connected', tracks: [{ id: 't1' }] });
+  });
+
+  test('comes back within 10 s without an event', () => {
+    world.read();
+    machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: null });
+    machine.fromPeer('p1', connectionOf('p1'), { type: 'join', metadata: null });
+    machine.fromPeer('p1', connectionOf('p1'), { type: 'publish', tracks: [videoTrack('t1')] });
+    machine.returnsOver();
+    expect(world.read().filter((effect) => effect.startsWith('notify'))).toEqual([]);
+  });
+
+  test('is disconnected once if it does not come back', () => {
+    world.read();
+    machine.socketDown('p1', socket('s-p1'));
+    machine.returnsOver();
+    machine.returnsOver();
+    const news = world.read().filter((effect) => effect.startsWith('notify'));
+    expect(news).toEqual(['notify peerDisconnected', 'notify trackRemoved']);
+  });
+});
 
 describe('a peer that connects over and over', () => {
   const connect = (peerId: string) => {

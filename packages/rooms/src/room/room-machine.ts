@@ -4,13 +4,13 @@ import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
 import { closeReason, INTERNAL_ERROR, NODE_STOPPED, ROOM_MOVED } from '../peer/close-reason.js';
-import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
+import type { AttachAnswer, AttachRequest, SocketLoss, SocketRef } from '../peer/peer-messages.js';
 import { newPeer, peerView, type PeerRecord } from '../peer/peer-record.js';
 import type { ClientKind, PeerRequest } from '../peer/peer-session.js';
-import type { NamedConfig, PeerView, RoomChanges, RoomView, SocketEnd } from '../room-service.js';
+import type { NamedConfig, PeerView, RoomChanges, RoomView } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
-import { type ComponentRecord, type ComponentTable, knownTracks } from './component-table.js';
+import type { ComponentRecord, ComponentTable } from './component-table.js';
 import { MediaFaults } from './dropped-media.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
 import { Moderation } from './moderation.js';
@@ -228,9 +228,11 @@ export class RoomMachine {
   }
 
   /** Handles the end of a socket. Reports of an earlier socket are stale. */
-  socketDown(peerId: string, socket: SocketRef, end: SocketEnd = 'connection_lost'): void {
+  socketDown(peerId: string, socket: SocketRef, { end, returns }: SocketLoss = {}): void {
     const peer = this.#endpoints.peers.get(peerId);
-    if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer, end);
+    if (peer?.connection?.socket.key !== socket.key) return;
+    if (returns === true) this.#requests.expectBack(peer);
+    this.#disconnect(peer, end ?? 'connection_lost');
   }
 
   fromPeer(peerId: string, connection: number, request: PeerRequest): void {
@@ -348,7 +350,6 @@ export class RoomMachine {
     }
     for (const component of this.components.all()) {
       this.components.remove(component.id);
-      this.#endpoints.notifyTracksRemoved({ componentId: component.id }, knownTracks(component));
       this.#endComponent(component, 'room_ended');
     }
     this.#end('roomDeleted', why);
@@ -468,11 +469,11 @@ export class RoomMachine {
     this.components.remove(component.id);
     this.#endpoints.changed();
     this.#endpoints.sendToOthers(component.id, { type: 'endpointRemoved', endpointId: component.id });
-    this.#endpoints.notifyTracksRemoved({ componentId: component.id }, knownTracks(component));
     this.#endComponent(component, why);
   }
 
   #endComponent(component: ComponentRecord, why: ComponentEnd): void {
+    if (why !== 'room_moved') this.#endpoints.componentGone(component);
     this.#world.endComponent(component);
     this.#journal.componentEnded(component, why);
   }

@@ -192,7 +192,12 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
     attachAnswer(() => ROOM_SHAPES),
   ),
   lateData: takes({ peerId: id, label: text(), to: list(id), data: either(text(), bytes) }),
-  socketDown: takes({ peerId: id, socket: actor(() => SOCKET_SHAPES), end: optional(oneOf(SOCKET_ENDS)) }),
+  socketDown: takes({
+    peerId: id,
+    socket: actor(() => SOCKET_SHAPES),
+    end: optional(oneOf(SOCKET_ENDS)),
+    returns: optional(flag),
+  }),
   fromPeer: LOCAL,
   fromComponent: LOCAL,
   fromMedia: LOCAL,

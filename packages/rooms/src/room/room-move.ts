@@ -1,8 +1,8 @@
 /** How a room leaves one node and is continued on another (docs/reference/moving.md). */
-import { newPeer, type PeerRecord } from '../peer/peer-record.js';
+import { knownTracks, newPeer, type PeerRecord } from '../peer/peer-record.js';
 import type { NamedConfig } from '../room-service.js';
 import type { Endpoints } from './endpoints.js';
-import { type ComponentRecord, knownTracks } from './component-table.js';
+import type { ComponentRecord } from './component-table.js';
 import type { ComponentSnapshot, PeerSnapshot, RoomSnapshot, TrackSnapshot } from './room-snapshot.js';
 import { RETURN_MS, type RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
@@ -72,9 +72,9 @@ function peerSnapshot(peer: PeerRecord, timeouts: RoomTimeouts): PeerSnapshot {
   };
 }
 
-function trackSnapshots({ tracks, expected, moderated }: PeerRecord): TrackSnapshot[] {
-  return [...(expected?.tracks.values() ?? []), ...tracks.values()].map(({ trackId, kind, metadata, muted }) => {
-    const blocked = moderated.get(trackId);
+function trackSnapshots(peer: PeerRecord): TrackSnapshot[] {
+  return knownTracks(peer).map(({ trackId, kind, metadata, muted }) => {
+    const blocked = peer.moderated.get(trackId);
 
     return {
       trackId,

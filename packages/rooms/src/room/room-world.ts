@@ -20,6 +20,8 @@ export interface RoomWorld {
   endPeer(peer: PeerRef): void;
   attachPeer(peer: PeerRef, connection: PeerConnection): void;
   detachPeer(peer: PeerRef): void;
+  /** Lets the peer's next connection publish these tracks under other ids. */
+  expectTracks(peer: PeerRef, expected: ExpectedTracks): void;
   sendToPeer(peer: PeerRef, input: SessionInput): void;
   /** Reports the end of the socket as `socketDown`. */
   watchSocket(peerId: string, socket: SocketRef): void;

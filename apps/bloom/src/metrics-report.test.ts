@@ -26,6 +26,7 @@ const transport: TransportStats = {
     active: true,
     codec: 'vp8',
     rtx: { packets: 1, bytes: 90 },
+    recovered: 0,
     jitterMs: 1,
   })),
   outbound: [
@@ -37,6 +38,7 @@ const transport: TransportStats = {
       paddingPackets: 0,
       paddingBytes: 0,
       retransmitted: 0,
+      redundant: 0,
       rtcpPacketsSent: 9,
     },
   ],

@@ -24,6 +24,7 @@ const inbound = (counters: Counters, jitterMs: number, active = true): InboundTr
   active,
   codec: 'vp8',
   rtx: { packets: 0, bytes: 0 },
+  recovered: 0,
   jitterMs,
 });
 
@@ -33,6 +34,7 @@ const outbound = (counters: Counters, roundTripMs?: number): OutboundTrackStats 
   paddingPackets: 0,
   paddingBytes: 0,
   retransmitted: 0,
+  redundant: 0,
   rtcpPacketsSent: 0,
   ...(roundTripMs === undefined ? {} : { roundTripMs }),
 });

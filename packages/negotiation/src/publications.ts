@@ -247,8 +247,10 @@ export class Publications {
       }
       const received = this.#receive(claim, offer, existing);
       if (received === 'refused') continue;
-      const { payloadType, rtxPayloadType } = received.track.codec;
-      received.track.hasOwnPayloadTypes = !shared.has(payloadType) && !shared.has(rtxPayloadType);
+      const { payloadType, rtxPayloadType, redPayloadType } = received.track.codec;
+      received.track.hasOwnPayloadTypes = ![payloadType, rtxPayloadType, redPayloadType].some((each) =>
+        shared.has(each),
+      );
       answers.set(line.mid, { type: 'receive', ...received.answer });
       if (existing !== undefined && isSameTrack(existing.inbound, received.track)) {
         existing.inbound = received.track;
@@ -381,8 +383,15 @@ export function describePublication({ inbound, metadata, disabled, streamId, enc
 }
 
 export function toNegotiatedCodec(codec: ChosenCodec): NegotiatedCodec {
-  const { name, payloadType, clockRate, rtxPayloadType, feedback } = codec;
-  return { name, payloadType, clockRate, feedback, ...(rtxPayloadType === undefined ? {} : { rtxPayloadType }) };
+  const { name, payloadType, clockRate, rtxPayloadType, redPayloadType, feedback } = codec;
+  return {
+    name,
+    payloadType,
+    clockRate,
+    feedback,
+    ...(rtxPayloadType === undefined ? {} : { rtxPayloadType }),
+    ...(redPayloadType === undefined ? {} : { redPayloadType }),
+  };
 }
 
 /** Selects the bitrates of existing variants: without simulcast the only one is `h`. */

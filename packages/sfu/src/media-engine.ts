@@ -22,6 +22,8 @@ export interface NegotiatedCodec {
   clockRate: number;
   /** Payload type of the RTX stream (RFC 4588), if negotiated. */
   rtxPayloadType?: number;
+  /** Payload type of packets with redundancy (RFC 2198), if negotiated. */
+  redPayloadType?: number;
   /** Agreed RTCP feedback of this codec: `nack`, `nack pli`, `ccm fir`, `transport-cc`. */
   feedback: readonly string[];
 }
@@ -272,6 +274,8 @@ export interface InboundTrackStats extends StreamStats {
   active: boolean;
   codec: string;
   rtx: { packets: number; bytes: number };
+  /** Lost packets that later ones repeated. */
+  recovered: number;
   jitterMs: number;
 }
 export interface OutboundTrackStats extends StreamStats {
@@ -285,6 +289,8 @@ export interface OutboundTrackStats extends StreamStats {
   paddingPackets: number;
   paddingBytes: number;
   retransmitted: number;
+  /** Packets that repeated earlier ones (RFC 2198). */
+  redundant: number;
   roundTripMs?: number;
   /** Packets counted by our sender reports. */
   rtcpPacketsSent: number;

@@ -15,6 +15,7 @@ function inbound(more: Partial<InboundTrackStats>): InboundTrackStats {
     active: true,
     codec: 'vp8',
     rtx,
+    recovered: 0,
     jitterMs: 1,
     ...more,
   };
@@ -22,7 +23,7 @@ function inbound(more: Partial<InboundTrackStats>): InboundTrackStats {
 
 function outbound(more: Partial<OutboundTrackStats>): OutboundTrackStats {
   const padding = { paddingPackets: 0, paddingBytes: 0 };
-  const rest = { reason: 'low_bandwidth', retransmitted: 0, rtcpPacketsSent: 0 } as const;
+  const rest = { reason: 'low_bandwidth', retransmitted: 0, redundant: 0, rtcpPacketsSent: 0 } as const;
   return { ...stream, trackId: 't7', variant: 'm', target: 'h', ...padding, ...rest, ...more };
 }
 

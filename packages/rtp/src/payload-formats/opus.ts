@@ -17,18 +17,18 @@ const FRAME_SAMPLES = [
 const MAX_SAMPLES = 5760;
 
 /**
- * Returns the duration of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1), or undefined
- * if the packet is malformed.
+ * Returns the duration of the Opus packet `packet[start, end)` in samples at 48 kHz, from its TOC byte (RFC 6716
+ * section 3.1), or undefined if the packet is malformed.
  */
-export function opusSamples(packet: Buffer): number | undefined {
-  const toc = packet[0];
-  if (toc === undefined) return undefined;
+export function opusSamples(packet: Buffer, start = 0, end = packet.length): number | undefined {
+  if (start >= end) return undefined;
+  const toc = packet[start] as number;
   const each = FRAME_SAMPLES[toc >> 3] as number;
   const code = toc & 3;
   let frames = code === 0 ? 1 : 2;
   if (code === 3) {
-    if (packet.length < 2) return undefined;
-    frames = (packet[1] as number) & 0x3f;
+    if (end - start < 2) return undefined;
+    frames = (packet[start + 1] as number) & 0x3f;
     if (frames === 0) return undefined;
   }
   const samples = each * frames;

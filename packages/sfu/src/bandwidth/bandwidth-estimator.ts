@@ -60,6 +60,8 @@ export class BandwidthEstimator {
   #arrivalOriginMs = 0;
   #lastArrivalMs = Number.NaN;
 
+  /** Packets reported lost and received so far. */
+  readonly reported = { lost: 0, received: 0 };
   #lostCount = 0;
   /**
    * Packets first reported missing by the previous feedback and by this one; they count as lost unless the next one has
@@ -134,6 +136,7 @@ export class BandwidthEstimator {
     const arrivalMs = this.#rebase(receiverMs);
     const { takenSentMs, takenBytes, takenProbe, takenMissing } = this.#sent;
     this.#receivedCount++;
+    this.reported.received++;
     // The packet was reordered, not lost.
     if (takenMissing && this.#missingBefore > 0) this.#missingBefore--;
     if (takenSentMs > this.#newestSentMs) this.#newestSentMs = takenSentMs;
@@ -155,6 +158,7 @@ export class BandwidthEstimator {
       this.#newestSentMs = -1;
     }
     this.#lostCount += this.#missingBefore;
+    this.reported.lost += this.#missingBefore;
     this.#missingBefore = this.#missingNow;
     this.#missingNow = 0;
     if (this.#receivedCount + this.#lostCount === 0) return;

@@ -1,4 +1,4 @@
-import { emptyReportBlock, type ReportBlock, type RtcpReader, TransportCcRecorder } from '@bloom/rtp';
+import { emptyReportBlock, RedReader, type ReportBlock, type RtcpReader, TransportCcRecorder } from '@bloom/rtp';
 import type { OpenFailureName } from '@bloom/webrtc';
 import type { InboundTrack, InboundTrackStats, RtpDropCause, MediaRoomEvent } from '../media-engine.js';
 import { VARIANTS } from '../variants/variants.js';
@@ -9,7 +9,7 @@ import { DropReports, type DroppedMedia } from './drop-reports.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
 import { StartEstimate } from './start-estimate.js';
-import { StreamRoutes } from './stream-routes.js';
+import { type Route, StreamRoutes } from './stream-routes.js';
 
 const REPORT_INTERVAL_MS = 1000;
 /** The first report is sent early, to start the publisher's round-trip measurement and congestion control. */
@@ -171,7 +171,27 @@ export class InboundSide implements TrackOwner {
     if (route === undefined) return;
     if (this.#reportDueMs < 0) this.#reportDueMs = nowMs + FIRST_REPORT_MS;
     if (route.rtx) route.track.receiveRtx(route.stream, nowMs);
+    else if (view.payloadType === route.track.params.codec.redPayloadType) this.#receiveRedundant(route, nowMs);
     else route.track.receive(route.stream, nowMs);
+  }
+
+  /** Takes lost packets out of the one in the view, which repeats them, and then the packet itself. */
+  #receiveRedundant({ track, stream }: Route, nowMs: number): void {
+    const { view } = this.#context;
+    if (view.isPaddingOnly) return track.receive(stream, nowMs);
+    const red = (stream.redundancy ??= new RedReader());
+    if (!red.read(view, track.params.codec.payloadType)) return this.dropped('malformed_media', track, nowMs);
+    const { unwrapper } = stream;
+    const number = unwrapper.peek(view.sequence);
+    for (let i = 0; i < red.count && stream.started; i++) {
+      const repeated = number - red.count + i;
+      if (repeated <= unwrapper.newest || !red.restore(i, repeated, view)) continue;
+      unwrapper.unwrap(view.sequence);
+      stream.losses.received(repeated, nowMs);
+      stream.recovered++;
+      track.accept(stream, repeated, nowMs);
+    }
+    if (red.unwrap(view)) track.receive(stream, nowMs);
   }
 
   senderReport(reader: RtcpReader, nowMs: number): void {
@@ -335,6 +355,7 @@ function streamStats(track: PublishedTrack, stream: InboundStream): InboundTrack
     nacks: stream.nacks,
     plis: stream.plis,
     rtx: { packets: stream.rtxPackets, bytes: stream.rtxBytes },
+    recovered: stream.recovered,
     jitterMs: statistics.jitterMs,
   };
 }

@@ -7,6 +7,7 @@ import {
   type PayloadFormat,
   type PayloadReader,
   ReceiveStatistics,
+  type RedReader,
   type RtpView,
   SenderClock,
   SequenceUnwrapper,
@@ -120,6 +121,8 @@ export class InboundStream {
   /** Present once packets may be inserted: then our sequence numbers differ from the sender's. */
   inserted: InsertedPackets | undefined;
   insertedMs = Number.NEGATIVE_INFINITY;
+  /** Present once packets repeat earlier ones. */
+  redundancy: RedReader | undefined;
   readonly losses: LossTracker;
   readonly statistics: ReceiveStatistics;
   readonly store: PacketStore;
@@ -147,6 +150,8 @@ export class InboundStream {
   plis = 0;
   rtxPackets = 0;
   rtxBytes = 0;
+  /** Lost packets that later ones repeated. */
+  recovered = 0;
   firSequence = 0;
 
   constructor(options: InboundStreamOptions) {

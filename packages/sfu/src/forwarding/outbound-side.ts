@@ -2,6 +2,7 @@ import { type RtcpReader, TransportCcFeedback } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
+import { Redundancy } from '../bandwidth/redundancy.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
 import { OutboundTrack } from './outbound-track.js';
@@ -58,6 +59,7 @@ export class OutboundSide implements SlotReceiver {
   #estimator: BandwidthEstimator | undefined;
   readonly #probes: ProbeSender;
   readonly #allocation = new BandwidthAllocation<OutboundTrack>();
+  readonly #redundancy = new Redundancy();
   #allocationDueMs = 0;
   #allocatedAtMs = 0;
   #announcedBps = 0;
@@ -247,6 +249,10 @@ export class OutboundSide implements SlotReceiver {
     this.#probes.sent(bytes);
   }
 
+  get redundancy(): number {
+    return this.#redundancy.distance;
+  }
+
   get mayRetransmit(): boolean {
     return this.#retransmissionsLeft > 0;
   }
@@ -278,6 +284,9 @@ export class OutboundSide implements SlotReceiver {
     for (let i = 0; reader.readReportBlock(i, block); i++) {
       const slot = this.#bySsrc.get(block.ssrc);
       if (slot === undefined || slot.params.ssrc !== block.ssrc) continue;
+      if (this.#estimator === undefined && slot.params.kind === 'audio') {
+        this.#redundancy.measured(block.fractionLost / 256);
+      }
       const { lastSenderReport, delaySinceLastSenderReport } = block;
       const roundTripMs = slot.roundTrip.roundTripMs(lastSenderReport, delaySinceLastSenderReport, nowMs);
       slot.reported(block.cumulativeLost, roundTripMs);
@@ -340,6 +349,7 @@ export class OutboundSide implements SlotReceiver {
       if (!this.#probes.active) this.#estimator!.endProbe();
     }
     if (nowMs >= this.#allocationDueMs) {
+      if (this.#estimator !== undefined) this.#redundancy.count(this.#estimator.reported, nowMs);
       this.#allocate(nowMs);
       this.#allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
     }

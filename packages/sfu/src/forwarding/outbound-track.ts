@@ -3,6 +3,7 @@ import {
   type PayloadNumbering,
   type PayloadReader,
   payloadFormat,
+  RedWriter,
   RoundTripClock,
   type RtpView,
   type SenderInfo,
@@ -65,6 +66,8 @@ export class OutboundTrack implements TrackSubscriber {
   #known = false;
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
+  /** Undefined if the client does not take redundancy. */
+  #red: RedWriter | undefined;
   readonly #onBegin: (() => void) | undefined;
   #paused = false;
   #withheld = false;
@@ -79,12 +82,16 @@ export class OutboundTrack implements TrackSubscriber {
   keyframes = 0;
   nacks = 0;
   plis = 0;
+  /** Packets that repeated earlier ones. */
+  redundant = 0;
   lost = 0;
   roundTripMs = -1;
   #lastKeyframeTimestamp = -1;
   #lastKeyframeMs = Number.NEGATIVE_INFINITY;
   /** Number of the packet at which the last switch was made. */
   #switchedAt = -1;
+  /** First packet of the source that the client gets. */
+  #firstOfSource = 0;
 
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
@@ -121,13 +128,15 @@ export class OutboundTrack implements TrackSubscriber {
       audioLevel: params.kind === 'audio' ? oneByteId(extensions.audioLevel) : undefined,
       dependencies: oneByteId(extensions.dependencies),
     };
-    const { payloadType } = codec;
+    const { payloadType, redPayloadType } = codec;
+    this.#red = redPayloadType === undefined ? undefined : new RedWriter({ red: redPayloadType, blocks: payloadType });
     const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
     this.#fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
     this.#plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
     this.#repair.update({
       ssrc: rtxSsrc,
       rewrites: this.#payloads !== undefined,
+      red: this.#red,
       // Without a retransmission stream the packet itself is repeated.
       again: this.#fullHeader,
       rtx:
@@ -252,6 +261,7 @@ export class OutboundTrack implements TrackSubscriber {
       reason: wireReason(this.selection.reason),
     });
     this.#switchedAt = sequence;
+    this.#firstOfSource = sequence;
   }
 
   /**
@@ -290,7 +300,14 @@ export class OutboundTrack implements TrackSubscriber {
     }
     if (!mapper.map(sequence, view.timestamp, nowMs)) return;
     const payloads = this.#payloads;
-    const numbers = (payloads === undefined ? 0 : payloads.map(payload)) | (marker === view.marker ? 0 : MARKED);
+    const red = this.#red;
+    let repeated = 0;
+    if (red !== undefined && receiver.redundancy > 0) {
+      // Packets from before the switch may be ones that the client must not get.
+      const distance = Math.min(receiver.redundancy, sequence - this.#firstOfSource);
+      repeated = red.find(source.store, view, sequence, distance, nowMs);
+    }
+    const numbers = (payloads === undefined ? repeated : payloads.map(payload)) | (marker === view.marker ? 0 : MARKED);
     // Record the packet even if it cannot be sent now: the receiver will ask for it.
     this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
@@ -314,6 +331,9 @@ export class OutboundTrack implements TrackSubscriber {
     if (payloads !== undefined) {
       prefix = payload.write(arena, at + headerLength, numbers);
       skip = payload.headerLength;
+    } else if (repeated > 0) {
+      prefix = red!.write(source.store, arena, at, headerLength);
+      this.redundant++;
     }
     if (!sealer.commit(this.#stream, headerLength, prefix, skip, mapper.sequence)) return;
     const payloadLength = view.payloadLength - skip + prefix;
@@ -407,6 +427,7 @@ export class OutboundTrack implements TrackSubscriber {
       paddingPackets: this.#repair.paddingPackets,
       paddingBytes: this.#repair.paddingBytes,
       retransmitted: this.#repair.retransmitted,
+      redundant: this.redundant,
       ...(this.roundTripMs < 0 ? {} : { roundTripMs: this.roundTripMs }),
       rtcpPacketsSent: this.numbering.packetsSent,
     };

@@ -159,7 +159,8 @@ export class PublishedTrack {
   /** Takes the media packet in `context.view`. */
   receive(stream: InboundStream, nowMs: number): void {
     const { view } = this.#context;
-    if (view.payloadType !== this.params.codec.payloadType) {
+    const { payloadType, redPayloadType } = this.params.codec;
+    if (view.payloadType !== payloadType && view.payloadType !== redPayloadType) {
       return this.owner.dropped('unexpected_payload', this, nowMs);
     }
     if (stream.announced !== undefined) this.#insertMissing(stream, stream.announced, nowMs);
@@ -167,7 +168,9 @@ export class PublishedTrack {
     const sequence = stream.oursOf(number);
     stream.losses.received(sequence, nowMs);
     stream.statistics.received(number, view.timestamp, view.payloadLength, nowMs);
-    this.#accept(stream, sequence, nowMs);
+    // The late original of a packet that a later one repeated.
+    if (stream.redundancy !== undefined && stream.store.find(sequence, nowMs)) return;
+    this.accept(stream, sequence, nowMs);
   }
 
   /** Inserts the parts that the key frame starting in `context.view` lacks, as a packet of their own. */
@@ -188,7 +191,7 @@ export class PublishedTrack {
     if (view.parse(packet)) {
       const sequence = stream.inserted.insertBefore(number);
       stream.losses.received(sequence, nowMs);
-      this.#accept(stream, sequence, nowMs);
+      this.accept(stream, sequence, nowMs);
     }
     view.parse(buffer, start, end);
   }
@@ -210,11 +213,11 @@ export class PublishedTrack {
     stream.losses.received(sequence, nowMs);
     if (sequence <= newest && stream.losses.recovered === before) return;
     stream.statistics.repaired(view.payloadLength);
-    this.#accept(stream, sequence, nowMs);
+    this.accept(stream, sequence, nowMs);
   }
 
   /** Does the bookkeeping for an authentic packet, then forwards it to all subscribers of this variant. */
-  #accept(stream: InboundStream, sequence: number, nowMs: number): void {
+  accept(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, sealer } = this.#context;
     const { forwarding, payload } = stream;
     const crossings = this.crossings[stream.index]!;

@@ -11,6 +11,8 @@ export interface SlotReceiver {
   packetSent(bytes: number, numbered: boolean, nowMs: number): void;
   openStream(ssrc: number): SealStream | undefined;
   closeStream(stream: SealStream): void;
+  /** Number of earlier packets that each packet of sound should repeat. */
+  readonly redundancy: number;
   /** True if one more retransmission may be sent in this tick. */
   readonly mayRetransmit: boolean;
   spendRetransmission(): void;

@@ -1,4 +1,4 @@
-import { type OutboundHeader, SendHistory, writeRtxPrefix } from '@bloom/rtp';
+import { type OutboundHeader, type RedWriter, SendHistory, writeRtxPrefix } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from '../context.js';
@@ -18,6 +18,8 @@ interface RepairHeaders {
   ssrc: number;
   /** True if payload headers are rewritten for each receiver. */
   rewrites: boolean;
+  /** Undefined if the client does not take redundancy. */
+  red: RedWriter | undefined;
   again: OutboundHeader;
   rtx: OutboundHeader | undefined;
 }
@@ -64,9 +66,12 @@ export class SlotRepair {
     // The order matters: a packet that the budget does not allow must not count as sent.
     if (from === undefined || !receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
     if (!this.readStored(from, history.sourceSequence, nowMs)) return;
-    receiver.spendRetransmission();
     const view = context.storedView;
-    const { rtx, again } = this.#headers;
+    const { rtx, again, red, rewrites } = this.#headers;
+    const repeated = rewrites || rtx !== undefined ? 0 : history.numbers & ~MARKED;
+    // A number may be used again only for the same bytes, including those of the packets that it repeated.
+    if (repeated > 0 && red?.find(from.store, view, history.sourceSequence, repeated, nowMs) !== repeated) return;
+    receiver.spendRetransmission();
     const stream = rtx === undefined ? media : this.#openRtxStream();
     if (stream === undefined) return;
     const { sealer } = context;
@@ -82,9 +87,11 @@ export class SlotRepair {
       const headerLength = header.write(arena, at, marker, sequence, history.timestamp, transportSequence);
       let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
       let skip = 0;
-      if (this.#headers.rewrites) {
+      if (rewrites) {
         prefix += from.storedPayload.write(arena, at + headerLength + prefix, history.numbers);
         skip = from.storedPayload.headerLength;
+      } else if (repeated > 0) {
+        prefix = red!.write(from.store, arena, at, headerLength);
       }
       if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {
         receiver.packetSent(headerLength + view.payloadLength - skip + prefix, transportSequence >= 0, nowMs);

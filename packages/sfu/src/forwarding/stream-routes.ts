@@ -61,7 +61,7 @@ export class StreamRoutes {
       const { mid, extensions, codec, hasOwnPayloadTypes } = track.params;
       this.#byMid.set(mid, track);
       if (extensions.mid !== undefined) midIds.add(extensions.mid);
-      for (const payloadType of [codec.payloadType, codec.rtxPayloadType]) {
+      for (const payloadType of [codec.payloadType, codec.rtxPayloadType, codec.redPayloadType]) {
         if (payloadType === undefined) continue;
         const isShared = hasOwnPayloadTypes !== true || this.#byPayloadType.has(payloadType);
         this.#byPayloadType.set(payloadType, isShared ? null : track);
@@ -114,7 +114,7 @@ export class StreamRoutes {
     if (track === null) return this.#drop('unknown_ssrc', nowMs);
 
     const { params } = track;
-    const isMedia = payloadType === params.codec.payloadType;
+    const isMedia = payloadType === params.codec.payloadType || payloadType === params.codec.redPayloadType;
     if (!isMedia && payloadType !== params.codec.rtxPayloadType) return this.#drop('unexpected_payload', nowMs, track);
     const rid = view.textExtension(isMedia ? params.extensions.rid : params.extensions.repairedRid);
     const isNamed = rid === undefined && name?.mid === params.mid;

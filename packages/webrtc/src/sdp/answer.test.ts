@@ -50,6 +50,15 @@ const transportLines = (mid: string) => [
 ];
 
 describe('an answer', () => {
+  test('puts redundant sound first for a client that prefers it', () => {
+    const preferring = readOffer('chromium-audio-video').replaceAll(' 111 63 ', ' 63 111 ');
+    const answer = answerTo(parseOffer(preferring), { 0: { type: 'receive', rids: [] }, 2: send(1000) });
+    expect(answer.match(/m=audio 9 UDP\/TLS\/RTP\/SAVPF 63 111\r\n/g)).toHaveLength(2);
+    expect(answer).toContain(
+      ['a=rtpmap:63 red/48000/2', 'a=fmtp:63 111/111', 'a=rtpmap:111 opus/48000/2'].join('\r\n'),
+    );
+  });
+
   test('writes exactly these lines for audio in, video in, audio out and an inactive video slot', () => {
     const offer = parseOffer(readOffer('chromium-audio-video'));
     const answer = answerTo(offer, {

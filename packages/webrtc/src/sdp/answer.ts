@@ -120,8 +120,8 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
   const formats =
     codecs.length === 0
       ? [fallback?.payloadType ?? media.formats[0]]
-      : codecs.flatMap(({ payloadType, rtxPayloadType }) =>
-          rtxPayloadType === undefined ? [payloadType] : [payloadType, rtxPayloadType],
+      : codecs.flatMap(({ redPayloadType, payloadType, rtxPayloadType }) =>
+          [redPayloadType, payloadType, rtxPayloadType].filter((each) => each !== undefined),
         );
   return [
     `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
@@ -191,9 +191,15 @@ export function extensionLines(extensions: AgreedExtensions): string[] {
 }
 
 export function codecLines(codec: ChosenCodec): string[] {
-  const { payloadType, rtxPayloadType } = codec;
+  const { payloadType, rtxPayloadType, redPayloadType } = codec;
   const channels = codec.channels === undefined ? '' : `/${codec.channels}`;
   return [
+    ...(redPayloadType === undefined
+      ? []
+      : [
+          `a=rtpmap:${redPayloadType} red/${codec.clockRate}${channels}`,
+          `a=fmtp:${redPayloadType} ${payloadType}/${payloadType}`,
+        ]),
     `a=rtpmap:${payloadType} ${codec.encodingName}/${codec.clockRate}${channels}`,
     ...codec.feedback.map((value) => `a=rtcp-fb:${payloadType} ${value}`),
     ...(codec.parameters === '' ? [] : [`a=fmtp:${payloadType} ${codec.parameters}`]),

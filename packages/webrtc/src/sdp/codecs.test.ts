@@ -81,6 +81,35 @@ describe('the codec of a publication', () => {
   });
 });
 
+describe('redundant sound', () => {
+  const isRed = ({ name }: OfferedCodec): boolean => name === 'red';
+  const red = audio.codecs.find(isRed)!;
+  const first = { ...audio, codecs: [red, ...audio.codecs.filter((codec) => !isRed(codec))] };
+
+  test('is agreed with a client that prefers it, in both directions', () => {
+    const expected = { name: 'opus', payloadType: 111, redPayloadType: red.payloadType };
+    expect(choosePublishedCodec(first, null)).toMatchObject(expected);
+    expect(chooseReceivedCodec(first, 'opus')).toMatchObject(expected);
+  });
+
+  test('is not agreed where it comes after its codec, as browsers offer it', () => {
+    expect(chooseReceivedCodec(audio, 'opus')).not.toHaveProperty('redPayloadType');
+    expect(choosePublishedCodec(audio, null)).not.toHaveProperty('redPayloadType');
+  });
+
+  test.each([
+    ['is of another codec', { parameters: '9/9' }],
+    ['is of several codecs', { parameters: '111/9' }],
+    ['does not name its codec', { parameters: '' }],
+    ['has another clock', { clockRate: 8_000 }],
+    ['has another number of channels', { channels: 1 }],
+  ])('is not agreed if it %s', (_what, over) => {
+    const [, ...rest] = first.codecs;
+    const codecs = [{ ...red, ...over }, ...rest];
+    expect(choosePublishedCodec({ ...first, codecs }, null)).not.toHaveProperty('redPayloadType');
+  });
+});
+
 describe('the codec of a reception', () => {
   test('prefers constrained baseline with packetization mode 1, then any constrained baseline, then any H264', () => {
     const all = ['H264 64001f 1', 'H264 42e01f 0', 'H264 42e01f 1'];

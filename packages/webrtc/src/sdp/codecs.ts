@@ -21,6 +21,8 @@ export interface ChosenCodec {
   /** Offered feedback that we send or understand. */
   feedback: readonly string[];
   rtxPayloadType?: number;
+  /** Payload type of packets with redundancy (RFC 2198), for clients that ask for it. */
+  redPayloadType?: number;
 }
 
 /** Feedback types in the order of an answer. `transport-cc` is negotiated, so `goog-remb` is not. */
@@ -66,6 +68,7 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
   const rtx = media.codecs.find(
     (c) => c.name === 'rtx' && formatParameters(c.parameters).get('apt') === String(codec.payloadType),
   );
+  const red = redundancyOf(media, codec);
   return {
     name: codec.name as CodecName,
     encodingName: codec.encodingName,
@@ -75,5 +78,22 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
     parameters: codec.parameters,
     feedback: FEEDBACK.filter((value) => codec.feedback.includes(value)),
     ...(rtx === undefined ? {} : { rtxPayloadType: rtx.payloadType }),
+    ...(red === undefined ? {} : { redPayloadType: red.payloadType }),
   };
+}
+
+/**
+ * Returns the redundant form of a codec if the client prefers it. Browsers list it after the codec, which asks for
+ * nothing: their answers must stay as they were.
+ */
+function redundancyOf({ codecs }: OfferedMedia, codec: OfferedCodec): OfferedCodec | undefined {
+  return codecs
+    .slice(0, codecs.indexOf(codec))
+    .find(
+      ({ name, clockRate, channels, parameters }) =>
+        name === 'red' &&
+        clockRate === codec.clockRate &&
+        channels === codec.channels &&
+        parameters.split('/').every((payloadType) => payloadType === String(codec.payloadType)),
+    );
 }

@@ -1,6 +1,6 @@
 import type { FrameEncryption } from './client-types.js';
 import { RoomClientError, throwLater } from './errors.js';
-import type { LocalTrack } from './local-track.js';
+import { type LocalTrack, preferCodec } from './local-track.js';
 import { IDLE, type MediaState, pathOf, problemOf, REASONS } from './media-state.js';
 import { PathWatch } from './path-watch.js';
 import type { Unavailable } from './remote.js';
@@ -211,6 +211,9 @@ export class MediaConnection {
     if (connection.getTransceivers().length === 0 && !this.#hasChannels) {
       connection.addTransceiver('audio', { direction: 'recvonly' });
     }
+
+    // Redundant sound (RFC 2198): its first place is a request to the server.
+    for (const transceiver of connection.getTransceivers()) preferCodec(transceiver, 'audio/red', 'audio/');
 
     const iceRestart = this.#restart;
     this.#restart = false;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { LocalTrack, type PublishOptions } from './local-track.js';
+import { LocalTrack, type PublishOptions, preferCodec } from './local-track.js';
 
 const host = {
   sendTrackEvent: () => undefined,
@@ -24,10 +24,45 @@ test('leaves audio without a limit to the browser', () => {
   expect(encodings('audio', {})).toEqual([{}]);
 });
 
+describe('redundant sound', () => {
+  afterEach(() => {
+    Reflect.deleteProperty(globalThis, 'RTCRtpSender');
+  });
+
+  /** Returns the codecs that a transceiver offers in a browser with these; undefined in the browser's order. */
+  function offered(...all: string[]): string[] | undefined {
+    const codecs = all.map((mimeType) => ({ mimeType }));
+    Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs }) } });
+    let preferred: string[] | undefined;
+    const transceiver = {
+      receiver: { track: { kind: 'audio' } },
+      setCodecPreferences: (order: RTCRtpCodec[]) => (preferred = order.map(({ mimeType }) => mimeType)),
+    } as unknown as RTCRtpTransceiver;
+    preferCodec(transceiver, 'audio/red', 'audio/');
+    return preferred;
+  }
+
+  test('is offered before all other codecs', () => {
+    expect(offered('audio/opus', 'audio/red', 'audio/PCMU')).toEqual([
+      'audio/red',
+      'audio/opus',
+      'audio/red',
+      'audio/PCMU',
+    ]);
+  });
+
+  test('changes nothing where the browser lacks it', () => {
+    expect(offered('audio/opus', 'audio/PCMU')).toBeUndefined();
+    expect(() => preferCodec({} as unknown as RTCRtpTransceiver, 'audio/red', 'audio/')).not.toThrow();
+  });
+});
+
 describe('a requested codec', () => {
   const all = ['video/VP8', 'video/rtx', 'video/H264', 'video/VP9', 'video/VP9'].map((mimeType) => ({ mimeType }));
   beforeEach(() => {
-    Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs: all }) } });
+    const none = ['audio/opus'].map((mimeType) => ({ mimeType }));
+    const getCapabilities = (kind: string) => ({ codecs: kind === 'video' ? all : none });
+    Object.assign(globalThis, { RTCRtpSender: { getCapabilities } });
   });
   afterEach(() => {
     Reflect.deleteProperty(globalThis, 'RTCRtpSender');
@@ -37,6 +72,7 @@ describe('a requested codec', () => {
   function offered(kind: 'audio' | 'video', options: PublishOptions): string[] | undefined {
     let preferred: string[] | undefined;
     const transceiver = {
+      receiver: { track: { kind } },
       setCodecPreferences: (codecs: RTCRtpCodec[]) => (preferred = codecs.map(({ mimeType }) => mimeType)),
     } as unknown as RTCRtpTransceiver;
     trackOf(kind, options).requestCodec(transceiver);

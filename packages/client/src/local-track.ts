@@ -57,6 +57,24 @@ interface Binding {
   readonly leave: () => void;
 }
 
+/**
+ * Offers the codecs with this media type, then those whose type begins with `others`, in the browser's order. Nothing
+ * changes on a transceiver of another kind, without the first, or where the browser lacks a method (Firefox before 128)
+ * or refuses the codec.
+ */
+export function preferCodec(transceiver: RTCRtpTransceiver, type: string, others: string): void {
+  try {
+    const { kind } = transceiver.receiver.track;
+    const { codecs } = RTCRtpSender.getCapabilities(kind)!;
+    const preferred = codecs.filter(({ mimeType }) => mimeType.toLowerCase() === type);
+    // Browsers ignore a second mention.
+    const rest = codecs.filter(({ mimeType }) => mimeType.startsWith(others));
+    if (preferred.length > 0) transceiver.setCodecPreferences([...preferred, ...rest]);
+  } catch {
+    // The wish is ignored.
+  }
+}
+
 /** A published track. It remains the same object through mutes, replacements and reconnections. */
 export class LocalTrack {
   readonly kind: 'audio' | 'video';
@@ -190,15 +208,7 @@ export class LocalTrack {
    */
   requestCodec(transceiver: RTCRtpTransceiver): void {
     const { codec } = this.#options;
-    if (codec === undefined || this.kind === 'audio') return;
-    const is = (name: string) => (one: RTCRtpCodec) => one.mimeType.toLowerCase() === `video/${name}`;
-    try {
-      const { codecs = [] } = RTCRtpSender.getCapabilities('video') ?? {};
-      const wanted = codecs.filter(is(codec));
-      if (wanted.length > 0) transceiver.setCodecPreferences([...wanted, ...codecs.filter(is('rtx'))]);
-    } catch {
-      // The browser lacks a method, such as Firefox before 128, or refuses the codec: the wish is ignored.
-    }
+    if (codec !== undefined) preferCodec(transceiver, `video/${codec}`, 'video/rtx');
   }
 
   get #layers(): { scalabilityMode?: string } {

@@ -204,6 +204,25 @@ describe('viewers', () => {
     expect(watch({ type: 'speaker' }, [])).toContain('m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n');
   });
 
+  test('warns once of a track whose codec a viewer lacks, and shows the others', () => {
+    const warnings = () => actions.flatMap((action) => (action.type === 'warn' ? [action] : []));
+    const bob = { ...participant('bob'), tracks: [track('a', 'audio'), track('v', 'video', { codec: 'av1' })] };
+    watch({ type: 'endpoint', endpointId: 'bob' }, [bob]);
+    expect(shown()).toEqual({ 0: 'a' });
+    const detail = 'track v is sent in av1, which the client does not offer';
+    expect(warnings()).toEqual([{ type: 'warn', event: 'peer.no_codec', detail }]);
+
+    feed({ type: 'endpointRemoved', endpointId: 'bob' });
+    feed({ type: 'endpointAdded', endpoint: bob });
+    expect(warnings()).toHaveLength(1);
+  });
+
+  test('does not warn of a track of a kind that a viewer does not watch', () => {
+    const bob = { ...participant('bob'), tracks: [track('a', 'audio'), track('v', 'video')] };
+    watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);
+    expect(actions.filter(({ type }) => type === 'warn')).toEqual([]);
+  });
+
   test('lets a viewer watch a single track', () => {
     watch({ type: 'track', trackId: 'bob:v' }, [participant('ann'), participant('bob')]);
     expect(shown()).toEqual({ 1: 'bob:v' });

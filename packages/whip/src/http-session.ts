@@ -150,7 +150,7 @@ class HttpSession implements PeerSession {
 
   /** Passes the current state to the media plane; `answer` is sent once it has been applied. */
   #negotiate(open: OpenSession, role: Role, answer?: () => SessionAnswer): void {
-    const { inbound, outbound, requests, targets, holdMs } = role.negotiate();
+    const { inbound, outbound, requests, targets, lacking, holdMs } = role.negotiate();
     this.#generation += 1;
     const generation = this.#generation;
     if (answer !== undefined) this.#answers.push({ generation, make: answer });
@@ -161,6 +161,10 @@ class HttpSession implements PeerSession {
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
     // The media plane comes first: no track may be announced before it knows the track.
     for (const request of requests) this.#act(request);
+    for (const { trackId, codec } of lacking) {
+      const detail = `track ${trackId} is sent in ${codec}, which the client does not offer`;
+      this.#act({ type: 'warn', event: 'peer.no_codec', detail });
+    }
     if (holdMs > 0) this.#act({ type: 'setTimer', name: 'hold', ms: holdMs });
   }
 

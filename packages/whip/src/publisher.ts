@@ -57,7 +57,7 @@ export class Publisher implements Role {
     if (added.length > 0) requests.push({ type: 'publish', tracks: added.map(describePublication) });
     const inbound = [...this.#publications].map((publication) => publication.inbound);
 
-    return { inbound, outbound: [], requests, targets: [], holdMs: 0 };
+    return { inbound, outbound: [], requests, targets: [], lacking: [], holdMs: 0 };
   }
 
   answer(): AnswerMedia[] {

@@ -1,4 +1,4 @@
-import type { PeerRequest, SessionInput } from '@bloom/rooms';
+import type { EndpointTrack, PeerRequest, SessionInput } from '@bloom/rooms';
 import type { InboundTrack, OutboundSlot, Variant } from '@bloom/sfu';
 import type { AnswerMedia } from '@bloom/webrtc';
 
@@ -10,6 +10,8 @@ export interface Negotiated {
   requests: readonly PeerRequest[];
   /** Wanted variants of the tracks in `outbound`. */
   targets: readonly { trackId: string; variant: Variant }[];
+  /** Tracks that the client wants and whose codec it lacks, each for the first time. */
+  lacking: readonly EndpointTrack[];
   /** Minimum time to keep the current choice, in ms; 0 = no minimum. */
   holdMs: number;
 }

@@ -16,6 +16,9 @@ import type { WatchedSource } from './session-message.js';
 import { HOLD_MS } from './speaker-choice.js';
 import { type ShownTracks, WatchedRoom } from './watched-room.js';
 
+/** Tracks of which it is remembered that the viewer lacks their codec. */
+const MAX_LACKING = 256;
+
 /** One m-line to the viewer. It keeps its SSRC whichever track it shows, so the client sees one stream. */
 interface ViewerSlot {
   readonly line: OfferedMedia;
@@ -32,6 +35,10 @@ export class Viewer implements Role {
   readonly #media: readonly OfferedMedia[];
   readonly #room: WatchedRoom;
   readonly #slots: ReadonlyMap<string, ViewerSlot>;
+  /** Kinds of the m-lines on which the viewer receives. */
+  readonly #kinds: ReadonlySet<TrackKind>;
+  /** Ids of the tracks whose codec the viewer lacks. */
+  readonly #lacking = new Set<string>();
   readonly #streamId: string;
   readonly #cname: string;
   #shown: ShownTracks = {};
@@ -57,7 +64,9 @@ export class Viewer implements Role {
     this.#streamId = identifiers.token();
     this.#cname = identifiers.token();
     const slots: [string, ViewerSlot][] = [];
-    for (const [kind, line] of watchedLines(offer.media)) {
+    const lines = watchedLines(offer.media);
+    this.#kinds = new Set(lines.keys());
+    for (const [kind, line] of lines) {
       const codecs = watchableCodecs(line, { videoCodec });
       if (codecs.length === 0) continue;
       const taken = new Set<number>();
@@ -103,7 +112,18 @@ export class Viewer implements Role {
         ({ trackId, encodings }) => ({ trackId, variant: encodings.includes('h') ? 'h' : encodings.at(-1)! }) as const,
       );
 
-    return { inbound: [], outbound, requests: [], targets, holdMs };
+    return { inbound: [], outbound, requests: [], targets, lacking: this.#newlyLacking(outbound), holdMs };
+  }
+
+  #newlyLacking(outbound: readonly OutboundSlot[]): EndpointTrack[] {
+    const sent = new Set(outbound.map(({ trackId }) => trackId));
+    const lacking = Object.values(this.#shown).filter(
+      ({ kind, trackId }) => this.#kinds.has(kind) && !sent.has(trackId) && !this.#lacking.has(trackId),
+    );
+    if (this.#lacking.size > MAX_LACKING) this.#lacking.clear();
+    for (const { trackId } of lacking) this.#lacking.add(trackId);
+
+    return lacking;
   }
 
   answer(): AnswerMedia[] {
